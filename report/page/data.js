@@ -25,7 +25,10 @@ function headWeights(map, layer, head) {
 }
 
 // A decoder's token sees no later ones: those cells hold no weight, rather than a small one.
-const masked = (map, query, key) => map.kind === 'decoder' && key > query;
+const masked = (map, query, key) => map.kind === 'decoder' && key > query + Math.max(map.key.length - map.query.length, 0);
+
+// The weights that the scale of colours is made for. A decoder's first token sees itself alone: its weight of 1 says nothing of the others.
+const scaled = (map, weights) => (map.kind === 'decoder' && map.query.length > 1 && map.query.length === map.key.length ? weights.subarray(map.key.length) : weights);
 
 function largest(weights) {
     let most = 1;
@@ -76,14 +79,14 @@ function inkOn(colour) {
 
 // The index into a ramp of a weight, for the scale that is chosen.
 function shade(weight, most, scale) {
-    const share = weight / (scale === 'one' ? data.one : most);
+    const share = Math.min(weight / (scale === 'one' ? data.one : most), 1);
     return Math.round(255 * (scale === 'root' ? Math.sqrt(share) : share));
 }
 
 // Paints a head, a pixel a cell; with more than `limit` rows or columns a pixel is the largest of several cells, so that no line is lost.
 function paint(canvas, map, weights, ramp, scale, limit) {
     const rows = map.query.length, columns = map.key.length;
-    const height = Math.min(rows, limit), width = Math.min(columns, limit), most = largest(weights);
+    const height = Math.min(rows, limit), width = Math.min(columns, limit), most = largest(scaled(map, weights));
     const cells = new Int32Array(width * height).fill(-1);
     for (let i = 0; i < rows; i++) {
         const line = Math.floor(i * height / rows) * width;

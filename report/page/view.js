@@ -158,7 +158,7 @@ function layout() {
 }
 
 function drawHead() {
-    const map = mapNow(), most = largest(weightsNow()), ramp = RAMPS[state.theme];
+    const map = mapNow(), most = largest(scaled(map, weightsNow())), ramp = RAMPS[state.theme];
     paint($('canvas'), map, weightsNow(), ramp, state.scale, Infinity);
     $('layer').value = state.layer;
     $('head').value = state.head;
@@ -173,8 +173,8 @@ function drawHead() {
     // The bar is in equal steps of colour: with the square root its middle is a quarter of the way.
     const top = state.scale === 'one' ? data.one : most;
     $('ramp').style.background = `linear-gradient(90deg, ${[0, 51, 102, 153, 204, 255].map(i => css(ramp[i])).join(', ')})`;
-    $('ramp').setAttribute('aria-label', `colours from 0 to ${number(top)}`);
-    $('high').textContent = number(top) + (state.scale === 'root' ? ' (square root)' : '');
+    $('ramp').setAttribute('aria-label', `colours from 0 to ${number(top)}` + (largest(weightsNow()) > top ? ' and above' : ''));
+    $('high').textContent = (largest(weightsNow()) > top ? '≥ ' : '') + number(top) + (state.scale === 'root' ? ' (square root)' : '');
 }
 
 function drawFocus() {
@@ -220,7 +220,7 @@ function drawReadout(focus) {
 
 // The text, its tokens shaded by their weight.
 function drawText(focus) {
-    const map = mapNow(), most = largest(weightsNow());
+    const map = mapNow(), most = largest(scaled(map, weightsNow()));
     const weight = new Map(focus ? weightsAt(focus.axis, focus.token).map(found => [found.at, found.weight]) : []);
     for (const chip of $('sentences').querySelectorAll('bdi')) {
         const axis = 'query' in chip.dataset ? 'query' : 'key', at = +chip.dataset[axis];

@@ -252,6 +252,58 @@ START_TEST(the_scale_fits)
 }
 END_TEST
 
+/* The pixels of the only map, as the file has them. */
+static char *pixels(const struct wf_attention_maps *maps)
+{
+    draw(maps, &(struct wf_head){1, 1}, 1, "pixels.svg");
+    const char *data = strstr(svg, "base64,");
+    ck_assert_ptr_nonnull(data);
+    return strndup(data, strcspn(data, "'"));
+}
+
+/* What a causal map masks looks unlike a weight of next to nothing, and has a sample beside the colour bar; in a bar that is for the rows
+ * after the first. */
+START_TEST(masked_keys)
+{
+    static const enum wf_map_kind kinds[] = {WF_MAP_DECODER, WF_MAP_ENCODER, WF_MAP_CROSS};
+    static const char sample[] = "rgb(228, 223, 214)";
+    for (int i = 0; i < 3; i++) {
+        bool causal = kinds[i] == WF_MAP_DECODER;
+        struct wf_attention_maps maps = maps_of(kinds[i], 1, 1, 4, 4);
+        float *w = maps.map[0].weights;
+        for (int k = 0; k < 16; k++)
+            w[k] = k % 4 > k / 4 ? 0 : 1.0f / (float)(k / 4 + 1);
+        char *masked = pixels(&maps);
+        ck_assert_int_eq(count_of("masked"), causal);
+        ck_assert((strstr(svg, sample) != NULL) == causal);
+        ck_assert_int_eq(count_of("≥ 0.5"), causal); /* the first row alone is larger */
+        ck_assert_int_eq(count_of("1"), !causal);
+        w[2] = 1e-30f;
+        char *small = pixels(&maps);
+        ck_assert((strcmp(masked, small) != 0) == causal);
+        free(masked);
+        free(small);
+        wf_attention_free(&maps);
+    }
+    /* one query of a decoder that keeps its keys sees all */
+    struct wf_attention_maps maps = maps_of(WF_MAP_DECODER, 1, 1, 2, 5);
+    for (int k = 0; k < 10; k++)
+        maps.map[0].weights[k] = k == 0 || k == 6 ? 0 : 0.25f;
+    maps.map[0].weights[4] = 0;
+    char *before = pixels(&maps);
+    maps.map[0].weights[0] = maps.map[0].weights[6] = 1e-30f; /* seen: 0 is a weight there */
+    char *after = pixels(&maps);
+    ck_assert_str_eq(before, after);
+    maps.map[0].weights[4] = 1e-30f; /* the last key of the first query is masked */
+    free(after);
+    after = pixels(&maps);
+    ck_assert_str_ne(before, after);
+    free(before);
+    free(after);
+    wf_attention_free(&maps);
+}
+END_TEST
+
 START_TEST(texts_stay_texts)
 {
     struct wf_attention_maps maps = {.model = "a <b>"};
@@ -370,4 +422,5 @@ START_TEST(without_memory)
 END_TEST
 
 WF_TEST_MAIN("attention_draw", labels_of_30_tokens, a_grid_of_all_heads, chosen_heads_side_by_side, the_first_token_is_first,
-             heads_are_those_asked_for, the_scale_fits, texts_stay_texts, png_too, what_can_not_be, what_can_not_be_drawn, without_memory)
+             heads_are_those_asked_for, the_scale_fits, masked_keys, texts_stay_texts, png_too, what_can_not_be, what_can_not_be_drawn,
+             without_memory)

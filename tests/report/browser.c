@@ -96,6 +96,11 @@ START_TEST(shows_three_kinds)
     point_at("document.querySelectorAll('#kinds button')[1]", true);
     ck_assert(js_true("const p = (x, y) => document.getElementById('canvas').getContext('2d').getImageData(x, y, 1, 1).data[3];"
                       "return p(5, 4) === 0 && p(4, 4) === 255 && p(0, 8) === 255"));
+    /* the scale ends at the largest weight of the rows after the first, which is 1 at its only cell */
+    ck_assert(js_true("const w = weightsNow(), most = largest(w.subarray(9)), c = document.getElementById('canvas').getContext('2d');"
+                      "const of = (row, column) => String(c.getImageData(column, row, 1, 1).data.slice(0, 3));"
+                      "return most < data.one && document.getElementById('high').textContent === '\\u2265 ' + number(most) && "
+                      "of(0, 0) === String(RAMPS.light[255]) && of(5, 3) === String(RAMPS.light[Math.round(255 * w[48] / most)])"));
     point_at_cell(2, 6, false);
     ck_assert_str_eq(js_text("return document.getElementById('readout').textContent"), "▁man (3) attends to ▁stares (7): later, masked");
     ck_assert_str_eq(js_text("return document.getElementById('panel-note').textContent"), "Token 3 of 9; 6 later masked");

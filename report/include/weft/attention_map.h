@@ -15,7 +15,8 @@ WF_BEGIN_DECLS
 
 enum wf_map_kind {
     WF_MAP_ENCODER, /* encoder self-attention */
-    WF_MAP_DECODER, /* decoder self-attention, causal */
+    WF_MAP_DECODER, /* decoder self-attention, causal: weights of keys after the query, which are 0, are shown as masked. Of more keys than
+                       queries the first belong to earlier tokens */
     WF_MAP_CROSS    /* from the decoder to the source */
 };
 WF_API const char *wf_map_kind_name(enum wf_map_kind kind); /* "encoder", "decoder", "cross" */
@@ -62,7 +63,8 @@ struct wf_head {
 WF_API wf_status wf_attention_check_head(const struct wf_attention_maps *maps, const struct wf_attention_map *map, struct wf_head head,
                                          wf_error *error) WF_CHECKED;
 /* Heat maps, drawn by gnuplot: `count` heads side by side, with titles, tokens on both axes and a colour bar; count 0: a grid of all heads,
- * one row for each layer, with token labels if they are legible. All maps share one scale. The extension of `path` is the format, .svg or
+ * one row for each layer, with token labels if they are legible. All maps share one scale, which leaves out the first row of causal maps:
+ * it is 1 at its only key. The extension of `path` is the format, .svg or
  * .png. The file is written atomically. WF_ERR_ARGUMENT: another format, or more heads and tokens than fit into a PNG; WF_ERR_STATE:
  * gnuplot is not installed (names the package). */
 WF_API wf_status wf_attention_draw(const struct wf_attention_maps *maps, const struct wf_attention_map *map, const struct wf_head *heads,
