@@ -5,6 +5,12 @@
 START_TEST(refused_by_name)
 {
     STATUS(wf_crops_init(NULL, (struct wf_id_view){0}, 1, 1, &error), "wf_crops_init: crops is NULL");
+    STATUS(wf_epochs_init_with(NULL, 1, 1, 1, NULL, &error), "wf_epochs_init_with: epochs is NULL");
+    STATUS(wf_rows_copy(NULL, GIVEN, 1, GIVEN, &error), "wf_rows_copy: array is NULL");
+    STATUS(wf_rows_copy(GIVEN, NULL, 1, GIVEN, &error), "wf_rows_copy: rows is NULL");
+    STATUS(wf_rows_copy(GIVEN, GIVEN, 1, NULL, &error), "wf_rows_copy: out is NULL");
+    STATUS(wf_text_lines_open_with(NULL, GIVEN, NULL, &error), "wf_text_lines_open_with: lines is NULL");
+    STATUS(wf_text_lines_open_with(GIVEN, NULL, NULL, &error), "wf_text_lines_open_with: path is NULL");
     STATUS(wf_windows_init(NULL, (struct wf_id_view){0}, 1, 1, &error), "wf_windows_init: windows is NULL");
     STATUS(wf_bitext_open(GIVEN, GIVEN, GIVEN, NULL, &error), "wf_bitext_open: out is NULL");
     STATUS(wf_bitext_open(NULL, GIVEN, GIVEN, GIVEN, &error), "wf_bitext_open: source is NULL");
@@ -38,6 +44,13 @@ START_TEST(without_an_error)
     wf_crops_fill(NULL, 1, 1, 1, GIVEN, GIVEN);
     wf_crops_fill(GIVEN, 1, 1, 1, NULL, GIVEN);
     ck_assert_int_eq(wf_crops_start(NULL, 1, 1), 0);
+    ck_assert_int_eq(wf_epochs_batch(NULL, 1, GIVEN), 0);
+    ck_assert_int_eq(wf_epochs_batch(GIVEN, 1, NULL), 0);
+    ck_assert_int_eq(wf_epochs_steps(NULL), 0);
+    ck_assert_int_eq(wf_epochs_epoch(NULL, 1), 0);
+    ck_assert_int_eq(wf_epochs_item(NULL, 1, 1), -1);
+    wf_text_lines_close(NULL);
+    ck_assert_ptr_null(wf_text_lines_at(NULL, 0, NULL));
     wf_windows_limit(NULL, 1);
     ck_assert(!wf_windows_next(NULL, GIVEN));
     ck_assert(!wf_windows_next(GIVEN, NULL));

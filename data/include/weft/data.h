@@ -5,6 +5,8 @@
 #include <weft/batches.h>
 #include <weft/bitext.h>
 #include <weft/corpus.h>
+#include <weft/epochs.h>
 #include <weft/masking.h>
 #include <weft/scans.h>
+#include <weft/text_lines.h>
 #endif
