@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE /* memrchr */
 #include <string.h>
 
 #include <weft/internal/files.h>

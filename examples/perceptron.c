@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A perceptron with two hidden layers that tells the three arms of a spiral apart: the loop by hand, without wf_fit.
+/* A perceptron with two hidden layers that tells the three arms of a spiral apart: the loop by hand, without wf_fit, over shuffled epochs.
  *
  *   cc perceptron.c $(pkg-config --cflags --libs weft) -o perceptron
  *   ./perceptron            1,000 updates: at least 98 % of the points that it was not trained on are right, else it exits with 1
@@ -50,17 +50,27 @@ static wf_tensor *perceptron_forward(const struct perceptron *m, wf_tensor *x) /
 }
 
 /* Errors of ops stay on the tape: wf_backward and wf_item report them. */
-static wf_status train(const struct perceptron *m, wf_registry *registry, const struct spiral *data, wf_tape *tape, int64_t steps,
+static wf_status train(const struct perceptron *m, wf_registry *registry, struct spiral *data, wf_tape *tape, int64_t steps,
                        wf_error *error)
 {
-    struct wf_optimizer adam;
-    wf_status status = wf_adamw_init(&adam, registry, error, .lr = 3e-3);
+    const wf_array points = wf_array_contiguous(data->point, WF_REAL, WF_SHAPE(POINTS, 2));
+    const wf_array labels = wf_array_contiguous(data->label, WF_I32, WF_SHAPE(POINTS));
+    struct wf_optimizer adam = {0};
+    struct wf_epochs epochs;
+    wf_status status = wf_epochs_init(&epochs, POINTS, BATCH, 1, error);
+    if (status == WF_OK)
+        status = wf_adamw_init(&adam, registry, error, .lr = 3e-3);
     for (int64_t step = 0; step < steps && status == WF_OK; step++) {
-        int64_t first = step * BATCH % POINTS;
+        int64_t rows[BATCH], count = wf_epochs_batch(&epochs, step, rows);
+        wf_real point[BATCH][2];
+        int32_t label[BATCH];
         double value;
+        if ((status = wf_rows_copy(&points, rows, count, point, error)) != WF_OK ||
+            (status = wf_rows_copy(&labels, rows, count, label, error)) != WF_OK)
+            break;
         wf_tape_reset(tape, WF_TRAIN);
-        wf_tensor *x = wf_input(tape, data->point[first], WF_SHAPE(BATCH, 2), false);
-        wf_tensor *loss = wf_cross_entropy(perceptron_forward(m, x), wf_ids_of(tape, &data->label[first], WF_SHAPE(BATCH)));
+        wf_tensor *x = wf_input(tape, point[0], WF_SHAPE(count, 2), false);
+        wf_tensor *loss = wf_cross_entropy(perceptron_forward(m, x), wf_ids_of(tape, label, WF_SHAPE(count)));
         if (wf_item(loss, &value) != WF_OK || wf_backward(loss) != WF_OK)
             status = wf_tape_status(tape, error);
         else
