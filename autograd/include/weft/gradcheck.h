@@ -14,6 +14,7 @@
  *     and operands whose values the engine gives up in backward: the same gradients;
  *   - inputs used twice, and another consumer that shares the gradient of the result;
  *   - values without recording.
+ * Of an op with several outputs the first is checked; check the others by wf_check_function, with a function of them.
  * An op whose result has no gradient says so by .constant in its descriptor; its values alone are checked. A case names real inputs that
  * have no gradient in .constant; an op that takes one which needs a gradient, and gives it none, fails. */
 #ifndef WEFT_GRADCHECK_H

@@ -76,7 +76,7 @@ struct wf_cases {
 struct wf_op {
     const char *name;
     size_t attr_size;
-    int outputs;    /* 0: 1 */
+    int outputs;    /* at most; 0: 1. A call may ask for fewer, the first c->outputs of them */
     bool random;    /* uses dropout_call, so that each call has its own */
     unsigned reads; /* values that backward reads: WF_READS_INPUT(i) | WF_READS_OUTPUT(j) | ..., or WF_READS_NOTHING; 0: all of
                        them. The memory of the others is reused before. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* All headers of data/, which turns texts into batches. */
+/* All headers of data/, which turns texts and arrays into batches. */
 #ifndef WEFT_DATA_H
 #define WEFT_DATA_H
 #include <weft/batches.h>
