@@ -38,7 +38,7 @@ WF_API wf_status wf_epochs_init_with(struct wf_epochs *epochs, int64_t items, in
     wf_epochs_init_with(epochs, items, batch, seed, &(struct wf_epochs_options){__VA_ARGS__}, error)
 #endif
 /* The items of the batch of step 0, 1, 2, ... in rows[0 .. n-1], which has room for `batch`. Returns n: `batch`, or less for the last of an
- * epoch; 0 for a negative step. Each item comes once in an epoch. Some 50 ns an item; allocates nothing. */
+ * epoch; 0 for a negative step. Each item comes once in an epoch. 50 to 100 ns an item; allocates nothing. */
 WF_API int64_t wf_epochs_batch(const struct wf_epochs *epochs, int64_t step, int64_t *rows);
 WF_API int64_t wf_epochs_steps(const struct wf_epochs *epochs);               /* batches of an epoch */
 WF_API int64_t wf_epochs_epoch(const struct wf_epochs *epochs, int64_t step); /* the epoch of a step: step / wf_epochs_steps */
