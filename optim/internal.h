@@ -7,30 +7,7 @@
 #include <weft/internal/optimizer.h>
 #include <weft/internal/slab.h>
 #include <weft/memory.h>
-#include <weft/optim.h>
-
-enum { MOMENTS = (int)(sizeof((struct wf_optimizer_part *)0)->moment / sizeof(wf_real *)) };
-
-/* A block of a parameter that is updated: `count` values, their gradients, and moments. */
-struct update {
-    const struct wf_optimizer *opt;
-    const struct wf_optimizer_parameter *p;
-    int64_t count;
-    wf_real *value, *moment[MOMENTS];
-    const wf_real *gradient;
-    wf_real gradient_scale; /* what wf_clip_norm left */
-};
-
-/* What makes optimisers differ. */
-struct wf_optimizer_rule {
-    const char *name; /* in the state */
-    int moments;      /* at most */
-    const char *moment[MOMENTS];
-    int (*moments_used)(const struct wf_optimizer *opt);
-    wf_status (*check)(const struct wf_optimizer *opt, wf_error *error);
-    void (*factors)(const struct wf_optimizer *opt, int64_t updates, double factor[2]); /* of this update; may be NULL */
-    void (*update)(const struct update *u);
-};
+#include <weft/optimizer_rule.h>
 
 /* A setting of an optimiser that must be in 0 <= value < below. */
 struct range {
@@ -58,6 +35,12 @@ static inline wf_real *moment_at(const struct wf_optimizer_part *part, const str
 {
     return part->moment[moment] + part->parameter[parameter].place + wf_slice_elements(slice, parameter, count, at);
 }
+
+/* rule.c */
+/* Slabs of the rule that are in use now, the first ones. */
+int moments_used(const struct wf_optimizer *opt);
+/* A rule that updates whole parameters, of which several processes would have blocks. */
+wf_status refuse_slices(const struct wf_optimizer *opt, wf_error *error);
 
 /* clip.c: *sum becomes the sum of the squares of all gradients, without the factor, added to it; NaN is no error. */
 wf_status add_squares(wf_grads *grads, double *sum, wf_error *error);

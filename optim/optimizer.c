@@ -23,14 +23,14 @@ wf_status check_ranges(const struct range *range, int count, wf_error *error)
 static wf_status check_settings(const struct wf_optimizer *opt, wf_error *error)
 {
     wf_status status = check_ranges(&(struct range){"lr", opt->lr, INFINITY}, 1, error);
-    return status == WF_OK ? opt->rule->check(opt, error) : status;
+    return status == WF_OK && opt->rule->check ? opt->rule->check(opt->ctx, opt, error) : status;
 }
 
 /* --- registries ---------------------------------------------------------------------------------------------------- */
 
 void drop_moments(struct wf_optimizer_part *part)
 {
-    for (int k = 0; k < MOMENTS; k++) {
+    for (int k = 0; k < WF_RULE_SLABS; k++) {
         wf_free(part->moment[k]);
         part->moment[k] = NULL;
     }
@@ -43,7 +43,7 @@ void drop_moments(struct wf_optimizer_part *part)
 
 static void free_part(struct wf_optimizer_part *part)
 {
-    for (int k = 0; k < MOMENTS; k++)
+    for (int k = 0; k < WF_RULE_SLABS; k++)
         wf_free(part->moment[k]);
     wf_free(part->parameter);
     wf_free(part->prefix);
@@ -99,6 +99,8 @@ wf_status wf_optimizer_add(struct wf_optimizer *opt, wf_registry *registry, cons
                             "wf_optimizer_add: the optimiser is not initialised: call wf_adamw_init or the like first");
     if (!wf_registry_grads(registry))
         return wf_error_set(error, WF_ERR_STATE, "the registry has no gradients: call wf_registry_build or wf_registry_gradients first");
+    if (wf_registry_grads(registry)->slice && refuse_slices(opt, error) != WF_OK)
+        return WF_ERR_ARGUMENT;
     struct wf_optimizer_part part = {.registry = registry, .prefix = wf_strdup(prefix ? prefix : "")};
     int count = wf_registry_count(registry);
     part.parameter = wf_alloc_zero((size_t)count + 1, sizeof *part.parameter);
@@ -149,14 +151,14 @@ static int64_t room_of(const struct wf_optimizer_part *part, int i)
 static wf_status make_moments_of(struct wf_optimizer_part *part, int used, wf_error *error)
 {
     int64_t size = part->size;
-    wf_real *moment[MOMENTS] = {NULL};
+    wf_real *moment[WF_RULE_SLABS] = {NULL};
     bool ready = true;
     for (int i = 0; i < wf_registry_count(part->registry); i++)
         size += to_make(part, i) ? room_of(part, i) : 0;
     for (int k = 0; k < used; k++)
         if (size > part->size || !part->moment[k])
             ready = (moment[k] = wf_alloc_zero((size_t)size + 1, sizeof *moment[k])) && ready;
-    for (int k = 0; k < MOMENTS; k++)
+    for (int k = 0; k < WF_RULE_SLABS; k++)
         if (!ready) {
             wf_free(moment[k]);
         } else if (moment[k]) {
@@ -184,7 +186,7 @@ wf_status make_moments(struct wf_optimizer *opt, wf_error *error)
 {
     wf_status status = WF_OK;
     for (int64_t k = 0; status == WF_OK && k < opt->parts; k++)
-        status = make_moments_of(&opt->part[k], opt->rule->moments_used(opt), error);
+        status = make_moments_of(&opt->part[k], moments_used(opt), error);
     return status;
 }
 
@@ -231,14 +233,14 @@ static void count_updates(const struct wf_optimizer *opt, struct wf_optimizer_pa
 {
     const wf_grads *grads = wf_registry_grads(part->registry);
     int64_t known = -1;
-    double factor[2] = {0};
+    double factor[WF_RULE_FACTORS] = {0};
     for (int i = 0; i < grads->parameters; i++) {
         struct wf_optimizer_parameter *p = &part->parameter[i];
         if (!grads->valid[i] || p->skipped || info_of(part, i)->frozen)
             continue;
         p->updates++;
         if (p->updates != known && opt->rule->factors)
-            opt->rule->factors(opt, p->updates, factor);
+            opt->rule->factors(opt->ctx, opt, p->updates, factor);
         known = p->updates;
         memcpy(p->factor, factor, sizeof factor);
     }
@@ -251,23 +253,55 @@ struct run {
     int moments;
 };
 
+/* Elements of a parameter that is updated; `at`: where a block begins. */
+static void update(const struct run *r, int parameter, int64_t at, int64_t count)
+{
+    const struct wf_optimizer *opt = r->opt;
+    const struct wf_optimizer_parameter *p = &r->part->parameter[parameter];
+    const struct wf_parameter_info *info = info_of(r->part, parameter);
+    wf_real *gradient = wf_grads_block_data(r->grads, &(struct wf_grads_block){parameter, at, count});
+    struct wf_update u = {.optimizer = opt,
+                          .prefix = r->part->prefix,
+                          .name = info->name,
+                          .parameter = wf_registry_at(r->part->registry, parameter),
+                          .updates = p->updates,
+                          .lr = opt->lr * p->lr_scale,
+                          .weight_decay = p->weight_decay,
+                          .at = at,
+                          .count = count,
+                          .value = (wf_real *)info->value.data + at,
+                          .gradient = gradient,
+                          .scale = r->grads->factor == 0 ? 1 : (wf_real)r->grads->factor};
+    memcpy(u.factor, p->factor, sizeof u.factor);
+    for (int k = 0; k < r->moments; k++)
+        u.slab[k] = moment_at(r->part, r->grads->slice, parameter, wf_array_count(&info->value), at, k);
+    if (!opt->rule->scales && u.scale != 1) {
+        wf_kernel->mul(count, gradient, 1, &u.scale, 0, gradient); /* nobody else reads what this optimiser uses up */
+        u.scale = 1;
+    }
+    opt->rule->step(opt->ctx, &u);
+}
+
+static bool is_updated(const struct run *r, int i)
+{
+    return r->grads->valid[i] && !r->part->parameter[i].skipped && !info_of(r->part, i)->frozen;
+}
+
 static void update_block(void *ctx, int64_t i)
 {
     const struct run *r = ctx;
     const struct wf_grads_block *b = &r->grads->block[i];
-    const struct wf_parameter_info *info = info_of(r->part, b->parameter);
-    if (!r->grads->valid[b->parameter] || r->part->parameter[b->parameter].skipped || info->frozen ||
-        !wf_slice_owns(r->grads->slice, b->parameter, b->at))
-        return;
-    struct update u = {.opt = r->opt,
-                       .p = &r->part->parameter[b->parameter],
-                       .count = b->count,
-                       .value = (wf_real *)info->value.data + b->at,
-                       .gradient = wf_grads_block_data(r->grads, b),
-                       .gradient_scale = r->grads->factor == 0 ? 1 : (wf_real)r->grads->factor};
-    for (int k = 0; k < r->moments; k++)
-        u.moment[k] = moment_at(r->part, r->grads->slice, b->parameter, wf_array_count(&info->value), b->at, k);
-    r->opt->rule->update(&u);
+    if (is_updated(r, b->parameter) && wf_slice_owns(r->grads->slice, b->parameter, b->at))
+        update(r, b->parameter, b->at, b->count);
+}
+
+static void update_all(const struct run *r)
+{
+    if (!r->opt->rule->whole)
+        wf_parallel(r->grads->blocks, 0.5 * (double)r->grads->count, update_block, (void *)r);
+    for (int i = 0; r->opt->rule->whole && i < r->grads->parameters; i++)
+        if (is_updated(r, i))
+            update(r, i, 0, count_of(r->part, i));
 }
 
 /* Those that it has used; another optimiser's stay, with what clipping left to be multiplied with. */
@@ -302,9 +336,9 @@ wf_status wf_optimizer_step(struct wf_optimizer *opt, wf_error *error)
     opt->step++;
     for (int64_t k = 0; k < opt->parts; k++) {
         wf_grads *grads = wf_registry_grads(opt->part[k].registry);
-        struct run run = {opt, &opt->part[k], grads, opt->rule->moments_used(opt)};
+        const struct run run = {opt, &opt->part[k], grads, moments_used(opt)};
         count_updates(opt, &opt->part[k]);
-        wf_parallel(grads->blocks, 0.5 * (double)grads->count, update_block, &run);
+        update_all(&run);
         zero_gradients(&opt->part[k], grads);
         grads->updates++;
     }

@@ -6,27 +6,32 @@
 
 #include "internal.h"
 
-static int moments_used(const struct wf_optimizer *opt)
+static int used(void *ctx, const struct wf_optimizer *opt)
 {
+    (void)ctx;
     return opt->sgd.momentum > 0;
 }
 
-static wf_status check(const struct wf_optimizer *opt, wf_error *error)
+static wf_status check(void *ctx, const struct wf_optimizer *opt, wf_error *error)
 {
+    (void)ctx;
     wf_status status = check_ranges(&(struct range){"momentum", opt->sgd.momentum, 1}, 1, error);
     if (status == WF_OK && opt->sgd.nesterov && opt->sgd.momentum == 0)
         status = wf_error_set(error, WF_ERR_ARGUMENT, "nesterov needs a momentum above 0");
     return status;
 }
 
-static void update(const struct update *u)
+static void step(void *ctx, const struct wf_update *u)
 {
-    wf_kernel->internal->sgd(u->count, u->value, u->gradient, u->moment[0], u->gradient_scale, (wf_real)u->opt->sgd.momentum,
-                             u->opt->sgd.nesterov, (wf_real)(u->opt->lr * u->p->lr_scale), (wf_real)u->p->weight_decay);
+    (void)ctx;
+    const struct wf_optimizer *opt = u->optimizer;
+    wf_kernel->internal->sgd(u->count, u->value, u->gradient, u->slab[0], u->scale, (wf_real)opt->sgd.momentum, opt->sgd.nesterov,
+                             (wf_real)u->lr, (wf_real)u->weight_decay);
 }
 
+static const char *const slabs[] = {"momentum", NULL};
 static const struct wf_optimizer_rule sgd = {
-    .name = "sgd", .moments = 1, .moment = {"momentum"}, .moments_used = moments_used, .check = check, .update = update};
+    .abi = WF_OPTIMIZER_RULE_ABI, .name = "sgd", .slab = slabs, .scales = true, .used = used, .check = check, .step = step};
 
 struct wf_sgd_options wf_sgd_defaults(void)
 {

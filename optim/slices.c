@@ -44,7 +44,7 @@ static wf_status slice_part(struct wf_optimizer_part *part, const struct wf_slic
         fresh.parameter[i].place = fresh.size;
         fresh.size += (wf_slice_elements(slice, i, count_of(part, i), count_of(part, i)) + 15) / 16 * 16;
     }
-    for (int k = 0; k < MOMENTS; k++) {
+    for (int k = 0; k < WF_RULE_SLABS; k++) {
         fresh.moment[k] = ready && part->moment[k] ? wf_alloc_zero((size_t)fresh.size + 1, sizeof(wf_real)) : NULL;
         ready = ready && !part->moment[k] == !fresh.moment[k];
         for (int i = 0; fresh.moment[k] && i < parameters; i++)
@@ -52,7 +52,7 @@ static wf_status slice_part(struct wf_optimizer_part *part, const struct wf_slic
                 keep(part, was, &fresh, slice, i, k);
     }
     struct wf_optimizer_part *left = ready ? part : &fresh;
-    for (int k = 0; k < MOMENTS; k++)
+    for (int k = 0; k < WF_RULE_SLABS; k++)
         wf_free(left->moment[k]);
     wf_free(left->parameter);
     if (!ready && !slice)
@@ -67,6 +67,6 @@ wf_status wf_optimizer_slice(struct wf_optimizer *opt, const wf_registry *regist
 {
     for (int64_t j = 0; j < opt->parts; j++)
         if (opt->part[j].registry == registry) /* once */
-            return slice_part(&opt->part[j], slice, error);
+            return slice && refuse_slices(opt, error) ? WF_ERR_ARGUMENT : slice_part(&opt->part[j], slice, error);
     return WF_OK;
 }

@@ -58,8 +58,8 @@ void wf_optimizer_save_from(const struct wf_optimizer *opt, wf_safetensors_write
                 continue;
             wf_array updates = wf_array_contiguous(&p->updates, WF_I64, &one);
             wf_safetensors_put(writer, join(name, prefix, "updates", name_in(part, i, own)), &updates);
-            for (int k = 0; k < opt->rule->moments_used(opt); k++)
-                put_moment(opt, writer, join(name, prefix, opt->rule->moment[k], own), j, i, k, source);
+            for (int k = 0; k < moments_used(opt); k++)
+                put_moment(opt, writer, join(name, prefix, opt->rule->slab[k], own), j, i, k, source);
         }
 }
 
@@ -130,7 +130,7 @@ static bool is_known(const struct reading *r, const char *name)
     if (strcmp(name, "step") == 0 || (r->by_index && strcmp(name, "steps") == 0))
         return true;
     for (int k = -1; k < r->moments; k++) {
-        const char *kind = k < 0 ? "updates" : r->opt->rule->moment[k];
+        const char *kind = k < 0 ? "updates" : r->opt->rule->slab[k];
         size_t length = strlen(kind);
         if (strncmp(name, kind, length) == 0 && name[length] == '.' && (k >= 0 || !r->by_index))
             return find(r->opt, name + length + 1, &part, &index);
@@ -160,7 +160,7 @@ static wf_status compare(const struct reading *r, wf_error *error)
                 wf_name_list_add(&missing, join(name, r->prefix, "updates", own), "");
             for (int k = 0; k < r->moments; k++) {
                 wf_shape shape = wf_array_shape(&wf_parameter_info(wf_registry_at(r->opt->part[j].registry, i))->value);
-                const struct wf_safetensors_entry *e = wf_safetensors_find(r->file, join(name, r->prefix, r->opt->rule->moment[k], own));
+                const struct wf_safetensors_entry *e = wf_safetensors_find(r->file, join(name, r->prefix, r->opt->rule->slab[k], own));
                 if (!e || !wf_shape_equal(&e->shape, &shape))
                     wf_name_list_add(e ? &shaped : &missing, name, "");
             }
@@ -184,7 +184,7 @@ static wf_status read_moment(const struct reading *r, int64_t j, int i, int k, w
     const struct wf_slice *slice = wf_registry_grads(part->registry)->slice;
     const int64_t count = wf_array_count(&wf_parameter_info(wf_registry_at(part->registry, i))->value);
     wf_status status = WF_OK;
-    join(name, r->prefix, r->opt->rule->moment[k], name_in(part, i, own));
+    join(name, r->prefix, r->opt->rule->slab[k], name_in(part, i, own));
     for (int64_t at = 0, end; status == WF_OK && at < count; at = end) {
         const bool owned = wf_slice_owns(slice, i, at);
         for (end = at; end < count && wf_slice_owns(slice, i, end) == owned;)
@@ -242,7 +242,7 @@ wf_status wf_optimizer_load(struct wf_optimizer *opt, const wf_safetensors *file
         return WF_ERR_ARGUMENT;
     if (!opt->rule)
         return wf_error_set(error, WF_ERR_ARGUMENT, "wf_optimizer_load: the optimiser is not initialised");
-    struct reading r = {.opt = opt, .file = file, .prefix = prefix ? prefix : "", .moments = opt->rule->moments_used(opt)};
+    struct reading r = {.opt = opt, .file = file, .prefix = prefix ? prefix : "", .moments = moments_used(opt)};
     size_t all = 0;
     for (int64_t j = 0; j < opt->parts; j++)
         all += (size_t)wf_registry_count(opt->part[j].registry);

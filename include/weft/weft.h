@@ -23,6 +23,7 @@
 #include <weft/relative.h>
 /* optim */
 #include <weft/optim.h>
+#include <weft/optimizer_rule.h>
 /* text */
 #include <weft/tokenizer.h>
 /* data */

@@ -118,9 +118,22 @@ def losses():
 
 SHAPES = {'w': (5, 7), 'b': (7,), 'c': (3, 4)}
 
+class Lion(torch.optim.Optimizer):
+    """Chen et al. 2023, algorithm 2; torch.optim has none."""
+    def __init__(self, params, betas=(0.9, 0.99), weight_decay=0.0):
+        super().__init__(params, {'lr': 0.0, 'betas': betas, 'weight_decay': weight_decay})
+    @torch.no_grad()
+    def step(self):
+        for g in self.param_groups:
+            b1, b2 = g['betas']
+            for p in g['params']:
+                m = self.state[p].setdefault('exp_avg', torch.zeros_like(p))
+                p.mul_(1 - g['lr'] * g['weight_decay']).sub_(g['lr'] * (b1 * m + (1 - b1) * p.grad).sign())
+                m.mul_(b2).add_((1 - b2) * p.grad)
+
 def optim():
-    out = {}
-    def case(name, make, clip=0.0, rate=None):
+    out, rules = {}, {}
+    def case(name, make, clip=0.0, rate=None, out=out):
         p = {k: leaf(f'{name}/{k}', s) for k, s in SHAPES.items()}
         opt = make(p)
         norms = []
@@ -133,7 +146,7 @@ def optim():
             opt.step()
             for k, v in p.items():
                 out[f'{name}/{t}.{k}'] = v.detach().clone()
-        moments = {'exp_avg': 'm', 'exp_avg_sq': 'v', 'momentum_buffer': 'momentum'}
+        moments = {'exp_avg': 'm', 'exp_avg_sq': 'v', 'max_exp_avg_sq': 'most', 'momentum_buffer': 'momentum'}
         for k, v in p.items():
             out.update({f'{name}/{moments[n]}.{k}': x for n, x in opt.state[v].items() if n in moments and x is not None})
         out[f'{name}/norms'] = np.array(norms)
@@ -147,9 +160,14 @@ def optim():
     rate = lambda t: R.cosine(1e-2, 1e-3, 2, 6, t)
     case('adamw_all', lambda p: torch.optim.AdamW([{'params': [p['w']], 'weight_decay': 0.1}, {'params': [p['b']], 'weight_decay': 0.0},
          {'params': [p['c']], 'weight_decay': 0.3, 'factor': 0.1}], betas=(0.9, 0.99)), clip=1.0, rate=rate)
+    decays = lambda p: [{'params': [p['w'], p['b']]}, {'params': [p['c']], 'weight_decay': 0.3, 'factor': 0.1}]
+    case('lion', lambda p: Lion(p.values()), out=rules)
+    case('lion_all', lambda p: Lion(decays(p), betas=(0.8, 0.95), weight_decay=0.1), clip=1.0, rate=rate, out=rules)
+    case('amsgrad', lambda p: torch.optim.AdamW(decays(p), amsgrad=True, weight_decay=0.1), clip=1.0, out=rules)
     out['cosine'] = np.array([R.cosine(1e-3, 1e-4, 100, 2000, t) for t in range(0, 2001, 7)])
     out['vaswani'] = np.array([512 ** -0.5 * min(t ** -0.5, t * 4000 ** -1.5) for t in range(1, 20001, 97)])
     save('optim', out)
+    save('optim_rules', rules)  # optimisers that Weft does not have: rules of the tests
 
 # --- whole models ------------------------------------------------------------------------------------------------------
 

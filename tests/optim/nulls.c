@@ -20,6 +20,11 @@ START_TEST(refused_by_name)
     STATUS(wf_optimizer_group_where(GIVEN, NULL, GIVEN, GIVEN, &error), "wf_optimizer_group_where: match is NULL");
     STATUS(wf_optimizer_only(NULL, GIVEN, GIVEN, &error), "wf_optimizer_only: opt is NULL");
     STATUS(wf_optimizer_only(GIVEN, NULL, GIVEN, &error), "wf_optimizer_only: match is NULL");
+    STATUS(wf_optimizer_init_with(NULL, GIVEN, GIVEN, GIVEN, GIVEN, &error), "wf_optimizer_init_with: opt is NULL");
+    STATUS(wf_optimizer_init_with(GIVEN, NULL, GIVEN, GIVEN, GIVEN, &error), "wf_optimizer_init_with: registry is NULL");
+    STATUS(wf_optimizer_init_with(GIVEN, GIVEN, NULL, GIVEN, GIVEN, &error), "wf_optimizer_init_with: rule is NULL");
+    STATUS(wf_optimizer_init_with(GIVEN, GIVEN, GIVEN, GIVEN, NULL, &error), "wf_optimizer_init_with: options is NULL");
+    STATUS(wf_optimizer_rule_check(NULL, &error), "wf_optimizer_rule_check: rule is NULL");
     STATUS(wf_optimizer_step(NULL, &error), "wf_optimizer_step: opt is NULL");
     STATUS(wf_optimizer_load(NULL, GIVEN, GIVEN, &error), "wf_optimizer_load: opt is NULL");
     STATUS(wf_optimizer_load(GIVEN, NULL, GIVEN, &error), "wf_optimizer_load: file is NULL");

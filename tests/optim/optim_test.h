@@ -13,13 +13,18 @@ static const struct {
     wf_shape shape;
 } declared[PARAMETERS] = {{"w", {2, {5, 7}}}, {"b", {1, {7}}}, {"c", {2, {3, 4}}}};
 
-static inline struct rig start(const char *name)
+static inline struct rig start_in(const char *file, const char *name)
 {
-    struct rig r = rig_open("optim", name);
+    struct rig r = rig_open(file, name);
     for (int i = 0; i < PARAMETERS; i++)
         wf_parameter(wf_root(r.registry), declared[i].name, &declared[i].shape, .init = {0});
     rig_start(&r, WF_GRADIENTS, 0.5);
     return r;
+}
+
+static inline struct rig start(const char *name)
+{
+    return start_in("optim", name);
 }
 
 /* The gradient of sum(p * g) is g: gives the parameters whose bits are in `which` the gradients of step t. */

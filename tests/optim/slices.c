@@ -7,6 +7,7 @@
 #include <weft/weft.h>
 
 #include "../check_weft.h"
+#include "rules.h"
 
 enum { PARAMETERS = 4, PROCESSES = 3, STEPS = 3 };
 static const wf_shape shapes[PARAMETERS] = {{1, {20000}}, {1, {3}}, {2, {4, 8192}}, {1, {8193}}};
@@ -47,7 +48,8 @@ static void slice_make(struct wf_slice *s, int rank, void *ctx)
     s->ctx = ctx;
 }
 
-static void open_one(struct one *s, int sgd)
+enum { ADAM, SGD, RULE };
+static void open_one(struct one *s, int which)
 {
     s->registry = wf_registry_new(NULL);
     for (int i = 0; i < PARAMETERS; i++) {
@@ -56,8 +58,10 @@ static void open_one(struct one *s, int sgd)
         wf_parameter(wf_root(s->registry), name, &shapes[i]);
     }
     ck_ok(wf_registry_build(s->registry, 5, error));
-    if (sgd)
+    if (which == SGD)
         ck_ok(wf_sgd_init(&s->opt, s->registry, error, .lr = 0.1, .momentum = 0.9));
+    else if (which == RULE)
+        ck_ok(wf_optimizer_init(&s->opt, s->registry, &amsgrad, &amsgrad_settings, error, .weight_decay = 0.1));
     else
         ck_ok(wf_adamw_init(&s->opt, s->registry, error, .weight_decay = 0.1));
 }
@@ -94,7 +98,7 @@ static void compare(const struct one *all, const struct one *part, bool whole)
             const wf_real *has = wf_parameter_info(wf_registry_at(part->registry, i))->value.data;
             const bool owns = wf_slice_owns(&part->slice, i, at);
             ck_assert_msg((memcmp(want + at, has + at, bytes) == 0) == owns, "parameter %d at %lld", i, (long long)at);
-            for (int k = 0; k < 2 && all->opt.part[0].moment[k]; k++) {
+            for (int k = 0; k < WF_RULE_SLABS && all->opt.part[0].moment[k]; k++) {
                 const wf_real *m = wf_optimizer_moment(&(struct wf_optimizer_place){&all->opt, 0, i, k}, at);
                 const wf_real *n = wf_optimizer_moment(&(struct wf_optimizer_place){&part->opt, 0, i, k}, at);
                 ck_assert((n != NULL) == (owns || whole));
@@ -105,17 +109,17 @@ static void compare(const struct one *all, const struct one *part, bool whole)
         }
 }
 
-static void slices_do_what_the_whole_does(int sgd)
+static void slices_do_what_the_whole_does(int which)
 {
     static double partial[STEPS * 16], norm[STEPS], own[STEPS];
     struct one all = {.partial = partial};
-    open_one(&all, sgd);
+    open_one(&all, which);
     for (int t = 0; t < STEPS; t++)
         step(&all, t, norm);
     int64_t elements = 0;
     for (int r = 0; r < PROCESSES; r++) {
         struct one s = {.partial = partial};
-        open_one(&s, sgd);
+        open_one(&s, which);
         slice_make(&s.slice, r, &s);
         /* From the beginning, or from some updates on: what a program has done before. */
         for (int t = 0; t < STEPS; t++) {
@@ -146,14 +150,43 @@ static void slices_do_what_the_whole_does(int sgd)
 
 START_TEST(of_adam)
 {
-    slices_do_what_the_whole_does(0);
+    slices_do_what_the_whole_does(ADAM);
 }
 END_TEST
 
 START_TEST(of_sgd)
 {
-    slices_do_what_the_whole_does(1);
+    slices_do_what_the_whole_does(SGD);
 }
 END_TEST
 
-WF_TEST_MAIN("optim/slices", of_adam, of_sgd)
+START_TEST(of_a_rule)
+{
+    slices_do_what_the_whole_does(RULE);
+}
+END_TEST
+
+/* Processes have blocks, and such a rule wants whole parameters: before and after there are slices. */
+START_TEST(whole_parameters_are_refused)
+{
+    static const char message[] =
+        "the optimiser unit updates whole parameters, of which several processes have parts each: train with one process";
+    struct one s = {0};
+    struct wf_optimizer opt, late;
+    open_one(&s, SGD);
+    slice_make(&s.slice, 0, &s);
+    ck_ok(wf_optimizer_init(&opt, s.registry, &unit, NULL, error));
+    wf_error e = {0};
+    ck_assert_int_eq(wf_optimizer_slice(&opt, s.registry, &s.slice, &e), WF_ERR_ARGUMENT);
+    ck_assert_str_eq(e.message, message);
+    wf_registry_grads(s.registry)->slice = &s.slice;
+    e = (wf_error){0};
+    ck_assert_int_eq(wf_optimizer_init(&late, s.registry, &unit, NULL, &e), WF_ERR_ARGUMENT);
+    ck_assert_str_eq(e.message, message);
+    wf_optimizer_free(&late);
+    wf_optimizer_free(&opt);
+    close_one(&s);
+}
+END_TEST
+
+WF_TEST_MAIN("optim/slices", of_adam, of_sgd, of_a_rule, whole_parameters_are_refused)

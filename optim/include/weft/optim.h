@@ -56,19 +56,20 @@ struct wf_sgd_options {
 };
 
 /* What an optimiser knows of a parameter, and of a registry. */
+enum { WF_RULE_SLABS = 4, WF_RULE_FACTORS = 2 }; /* at most, of a rule: weft/optimizer_rule.h */
 struct wf_optimizer_parameter {
     double weight_decay, lr_scale; /* of its groups */
     int64_t updates;
     int64_t place; /* of its moments, elements; -1: none */
     bool wanted;   /* has moments, or shall have some */
-    double factor[2];
+    double factor[WF_RULE_FACTORS];
     bool skipped; /* another optimiser updates it: wf_optimizer_only */
 };
 struct wf_optimizer_part {
     wf_registry *registry;
     char *prefix;
     struct wf_optimizer_parameter *parameter; /* [parameters of the registry] */
-    wf_real *moment[2];                       /* slabs [size]: Adam's m and v, momentum; NULL where there is none */
+    wf_real *moment[WF_RULE_SLABS];           /* slabs [size]: Adam's m and v, momentum; NULL where there is none */
     int64_t size;
 };
 /* Any optimiser. Updates the parameters of its registries. One that has no gradient since the last step keeps its value and its moments,
@@ -85,6 +86,7 @@ struct wf_optimizer {
     } sgd;
     int64_t step; /* updates done */
     const struct wf_optimizer_rule *rule;
+    void *ctx;           /* of the rule */
     double weight_decay; /* of parameters in no group */
     struct wf_optimizer_part *part;
     int64_t parts, room;
