@@ -2,7 +2,9 @@
 /* A program that mpirun starts several times (tests/dist/slices.sh): an optimiser's memory that the processes share, of parameters of every
  * size, two optimisers of one registry, and a parameter that is frozen at first.
  *
- *   slices OUT STEPS [late] [again]     late: .values_by_ops; again: in two calls of wf_fit with the same optimisers
+ *   slices OUT STEPS [late] [again] [rule|whole]     late: .values_by_ops; again: in two calls of wf_fit with the same optimisers; rule: an
+ *                                                    optimiser of the program's own instead of AdamW; whole: one that wants whole
+ * parameters
  *
  * Afterwards each process writes what its optimisers hold into OUT/optimizers-RANK.safetensors. */
 #include <stdio.h>
@@ -10,6 +12,8 @@
 #include <string.h>
 
 #include <weft/weft.h>
+
+#include "../optim/rules.h"
 
 enum { PARAMETERS = 7 };
 static const struct {
@@ -89,15 +93,24 @@ static wf_status train(struct program *s, const char *out, int64_t steps, bool l
     return wf_fit(&task, &options, NULL, &error);
 }
 
+static wf_status first(struct program *s, bool rule, bool whole)
+{
+    return rule    ? wf_optimizer_init(&s->adam, s->registry, &amsgrad, &amsgrad_settings, &error, .weight_decay = 0.1)
+           : whole ? wf_optimizer_init(&s->adam, s->registry, &unit, NULL, &error)
+                   : wf_adamw_init(&s->adam, s->registry, &error, .weight_decay = 0.1);
+}
+
 int main(int argc, char **argv)
 {
     static struct program s;
-    bool late = false, again = false, matrices = true, others = false;
+    bool late = false, again = false, rule = false, whole = false, matrices = true, others = false;
     if (argc < 3)
         return 2;
     for (int i = 3; i < argc; i++) {
         late |= strcmp(argv[i], "late") == 0;
         again |= strcmp(argv[i], "again") == 0;
+        rule |= strcmp(argv[i], "rule") == 0;
+        whole |= strcmp(argv[i], "whole") == 0;
     }
     const int64_t steps = atoll(argv[2]);
     s.registry = wf_registry_new(&error);
@@ -105,7 +118,7 @@ int main(int argc, char **argv)
         s.p[i] = wf_parameter(wf_root(s.registry), sizes[i].name, &sizes[i].shape);
     s.input = malloc(1000 * 257 * sizeof *s.input);
     wf_registry_freeze(s.registry, s.p[3], true);
-    if (!s.input || wf_registry_build(s.registry, 1, &error) || wf_adamw_init(&s.adam, s.registry, &error, .weight_decay = 0.1) ||
+    if (!s.input || wf_registry_build(s.registry, 1, &error) || first(&s, rule, whole) ||
         wf_sgd_init(&s.sgd, s.registry, &error, .lr = 0.1, .momentum = 0.9) || wf_optimizer_only(&s.adam, is_matrix, &matrices, &error) ||
         wf_optimizer_only(&s.sgd, is_matrix, &others, &error))
         return fail("the beginning");

@@ -36,6 +36,20 @@ alike alone late
 slowly several "$mpi" 3 "$slices" slowly 7 late >log 2>&1 || failed "slowly: $(tail -2 log)"
 alike alone slowly
 whole alone slowly 3
+# An optimiser of the program's own, with three values of state; it is resumed by another number of processes.
+"$slices" rule-alone 7 rule 2>log || failed "a rule, alone: $(cat log)"
+"$slices" adam-alone 7 2>log || failed "adam, alone: $(cat log)"
+cmp -s rule-alone/model.safetensors adam-alone/model.safetensors && failed 'the rule trains the weights of AdamW'
+several "$mpi" 3 "$slices" rule 7 late rule >log 2>&1 || failed "a rule: $(tail -2 log)"
+alike rule-alone rule
+whole rule-alone rule 3
+several "$mpi" 2 "$slices" rule-2 2 rule >log 2>&1 || failed "a rule, two updates: $(tail -2 log)"
+several "$mpi" 4 "$slices" rule-2 7 rule >log 2>&1 || failed "a rule, resumed: $(tail -2 log)"
+cmp rule-alone/state.safetensors rule-2/state.safetensors || failed 'a rule, resumed by other processes'
+# One that wants whole parameters is for one process.
+"$slices" units 2 whole 2>log || failed "whole parameters: $(cat log)"
+several "$mpi" 2 "$slices" units-2 2 whole >log 2>&1 && failed 'two processes took a rule of whole parameters'
+grep -q 'the optimiser unit updates whole parameters, .*: train with one process' log || failed "whole parameters: $(cat log)"
 # The optimisers go on where the first call has left them.
 "$slices" twice-alone 8 again 2>log || failed "twice, alone: $(cat log)"
 several "$mpi" 4 "$slices" twice 8 again >log 2>&1 || failed "twice: $(tail -2 log)"
