@@ -49,6 +49,30 @@ enum wf_event_kind {
                          after each batch of a validation, with the share that is done, and with "translating the validation text" */
 };
 
+/* --- what is called when --------------------------------------------------------------------------------------------
+ *
+ * The functions of the task and of the options, by one thread, in this order; those that are NULL are left out:
+ *
+ *   at first         get (a resume); put and WF_EVENT_CHANGE (a resume that changes settings, which are saved at once); WF_EVENT_START; a
+ *                    validation that was due when the run ended and was not done
+ *   each update      cancelled
+ *                    next(step), once
+ *                    each turn: loss(part 0), loss(part 1), ..., a backward after each; then for each optimiser of the turn, in the order
+ *                    of .optimizer: rate(optimizer, step), once, and its step (rule.check, and rule.step for each block)
+ *                    WF_EVENT_STEP, whose .step counts this update
+ *   a validation     after its update: validate, once; WF_EVENT_VALID; sample, once; WF_EVENT_SAMPLE
+ *   a save           after its update and validation: put, once; WF_EVENT_SAVE. At the last update it is the one below
+ *   at the end       put, unless this step's state is saved; WF_EVENT_SAVE; WF_EVENT_END. After Ctrl-C and at a limit of time too
+ *
+ * `step` of next, loss and rate is the number of updates done before: 0, 1, ..., with no gap, also over a resume. So rate is called for
+ * each optimiser in each update, after the losses and the clipping of its turn; what it returns, or else the schedule, is optimizer->lr of
+ * the step that follows. It is not called where a loss or a gradient norm is not finite. An update that is dropped (cancelled, limit of
+ * time) is asked for again by the resume, from next on. `cancelled` is called before each op of a loss, a backward or a validation too, but
+ * no more in an update once an optimiser has stepped. Hyperparameters (optimizer->adam, the ctx of a rule) may be changed by next and rate.
+ *
+ * Several processes: on each, next, loss for its parts, rate, the steps, validate and cancelled; with .values_by_ops, cancelled for the
+ * next update comes before the WF_EVENT_STEP of this one. */
+
 /* --- the task ------------------------------------------------------------------------------------------------------ */
 
 enum { WF_FIT_TURNS = 8, WF_FIT_REPORTS = 8, WF_FIT_METRICS = 16, WF_FIT_OPTIMIZERS = 16, WF_FIT_REGISTRIES = 16 }; /* at most */
@@ -179,7 +203,9 @@ struct wf_fit_options {
      * that of the state; otherwise the largest up to 8, or as many as there are processes. */
     int64_t leaves;
     double clip; /* maximum norm of a turn's gradients, over all registries of its optimisers; 0 disables clipping */
-    /* The learning rate of update `step` (0, 1, ...) for options.optimizer[optimizer], instead of its schedule. NULL: the schedules. */
+    /* The learning rate of update `step` (0, 1, ...) for options.optimizer[optimizer], instead of its schedule: called once for each
+     * optimiser in each update, right before its step. The same arguments must give the same on all processes and after a resume. NULL: the
+     * schedules. */
     double (*rate)(void *ctx, int optimizer, int64_t step);
     int64_t save_every, valid_every; /* updates; 0: only at the end */
     int64_t log_every;               /* updates between two lines of metrics.jsonl; 0: 10. The first and the last have one always */
