@@ -37,16 +37,19 @@ static wf_status check_setting(const struct arguments *a, const char *key, wf_er
     return WF_OK;
 }
 
-/* --set KEY=VALUE; all but the one at `without`. */
+/* --set KEY=VALUE; all but the one at `without`. The optimiser comes before its keys. */
 static wf_status apply_settings(const struct arguments *a, int without, struct wf_config *config, wf_error *error)
 {
-    for (int i = 0; i < a->set.count; i++) {
+    for (int at = 0; at < 2 * a->set.count; at++) {
+        const int i = at % a->set.count;
         char key[SETTING_KEY_SIZE];
         if (i == without)
             continue;
         const char *value = setting_split(a->set.item[i], key, error);
         if (!value)
             return WF_ERR_ARGUMENT;
+        if ((strcmp(key, "optimizer") == 0) != (at < a->set.count))
+            continue;
         wf_status status = check_setting(a, key, error);
         if (status == WF_OK && (status = wf_config_set(config, key, value, error)) != WF_OK)
             wf_error_prefix(error, "--set %s", a->set.item[i]);

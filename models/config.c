@@ -34,6 +34,9 @@ bool slot_at(const struct wf_config *config, int index, struct slot *out)
         *out = (struct slot){.values = (char *)config + sections[i].offset, .section = sections[i].name};
         if (take_row(&sections[i].keys, family->kind, &index, &out->key))
             return true;
+        out->values = (void *)config->optimizer.values;
+        if (i == OPTIMIZER && take_row(optimizer_keys(config), family->kind, &index, &out->key))
+            return true;
     }
     return false;
 }
@@ -82,9 +85,14 @@ bool wf_config_section_key(const char *section, int index, struct wf_config_key 
     for (int i = 0; i < SECTIONS && !keys; i++)
         if (strcmp(sections[i].name, section) == 0)
             keys = &sections[i].keys;
-    if (!keys || index < 0 || index >= keys->count)
+    if (!keys || index < 0)
         return false;
-    describe(&keys->key[index], section, out);
+    const struct wf_key *key = index < keys->count                 ? &keys->key[index]
+                               : keys == &sections[OPTIMIZER].keys ? optimizer_key_at(index - keys->count)
+                                                                   : NULL;
+    if (!key)
+        return false;
+    describe(key, section, out);
     return true;
 }
 
@@ -125,6 +133,8 @@ static wf_status unknown_key(const struct wf_config *config, const char *name, w
         if (has_word(slot.key->also, name))
             snprintf(same + used, sizeof same - used, "%s%s", used ? " and " : "", slot.key->name);
     }
+    if (optimizer_refuse(config, name, error) != WF_OK)
+        return WF_ERR_ARGUMENT;
     if (is_key_of_others(name))
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s, %s, does not use it%s%s", name, config->model, kinds[wf_config_kind(config)],
                             same[0] ? ": set " : "", same);
@@ -141,6 +151,8 @@ wf_status wf_config_set_as(struct wf_config *config, const char *name, const cha
     if (!config->family)
         return wf_error_set(error, WF_ERR_STATE,
                             "%s: the configuration has no model family yet: call wf_config_preset or wf_config_defaults first", name);
+    if (strcmp(name, "optimizer") == 0)
+        return optimizer_choose(config, value, error);
     return slot_find(config, name, &slot) ? key_parse(slot.key, slot.values, value, in_file, error) : unknown_key(config, name, error);
 }
 
@@ -158,7 +170,9 @@ wf_status wf_config_set(struct wf_config *config, const char *name, const char *
     if (wf_needs(error, "config, key, value", config, name, value))
         return WF_ERR_ARGUMENT;
     struct wf_training *t = &config->training;
-    wf_status status = wf_config_set_as(config, name, value, false, error);
+    wf_status status = optimizer_refuse(config, name, error);
+    if (status == WF_OK)
+        status = wf_config_set_as(config, name, value, false, error);
     if (status == WF_OK && !strcmp(name, "lr") && t->min_lr > t->lr)
         t->min_lr = t->lr;
     if (status == WF_OK && !strcmp(name, "steps"))
@@ -340,6 +354,8 @@ wf_status wf_config_check(const struct wf_config *config, wf_error *error)
         return WF_ERR_ARGUMENT;
     if (family->read_only)
         return WF_OK;
+    if (optimizer_check(config, error))
+        return WF_ERR_ARGUMENT;
     if (t->min_lr > t->lr)
         return wf_key_conflict("lr", t->lr, "be at least", "min_lr", t->min_lr, error);
     if (family->kind != WF_MODEL_PAIRS && t->accumulate > t->batch)

@@ -128,6 +128,9 @@ static void read_keys(struct wf_json_reader *r, struct wf_config *c)
         wf_error_set(&why, WF_ERR_FORMAT, "key \"model_type\": \"%s\" must be \"%s\" for this family", type, expected);
     else if (r->status == WF_OK && family && strcmp(family, c->family->name) != 0)
         wf_error_set(&why, WF_ERR_FORMAT, "key \"family\": %s is of the family %s, not %s", c->model, c->family->name, family);
+    const char *optimizer = json_string_value(json_object_get(r->object, "optimizer")); /* before its keys */
+    if (r->status == WF_OK && !why.code && optimizer)
+        (void)!optimizer_choose(c, optimizer, &why);
     json_object_foreach((json_t *)r->object, key, value)
     {
         bool known = why.code != WF_OK;

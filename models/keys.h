@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include <weft/internal/family.h>
+#include <weft/internal/optimizers.h>
 
 /* A key of a configuration, and the struct that its member is in. */
 struct slot {
@@ -28,7 +29,17 @@ struct section {
     struct wf_keys keys;
 };
 extern const struct section sections[];
-enum { SECTIONS = 3, MOST_KEYS = 128 };
+enum { SECTIONS = 4, OPTIMIZER = 2 /* the section of that name */, MOST_KEYS = 128 };
+
+/* optimizers.c */
+extern const char *optimizer_names[]; /* the words of the key `optimizer`; ends with NULL */
+/* Sets the optimiser by name; another than before has its keys' defaults. WF_ERR_ARGUMENT lists the names. */
+wf_status optimizer_choose(struct wf_config *config, const char *name, wf_error *error) WF_CHECKED;
+const struct wf_keys *optimizer_keys(const struct wf_config *config); /* of its struct, config->optimizer.values */
+const struct wf_key *optimizer_key_at(int index);                     /* those of all optimisers; NULL past the last */
+wf_status optimizer_check(const struct wf_config *config, wf_error *error) WF_CHECKED;
+/* Refuses a key of another optimiser. */
+wf_status optimizer_refuse(const struct wf_config *config, const char *name, wf_error *error) WF_CHECKED;
 
 bool key_used(const struct wf_key *key, enum wf_model_kind kind);
 double key_number(const struct wf_key *key, const void *values); /* true is 1, a word its index */

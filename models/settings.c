@@ -40,10 +40,10 @@ static const struct wf_key training[] = {
     NUMBER(min_lr, "0", 0, INFINITY, "final learning rate of schedule=cosine"),
     NUMBER(warmup, "0", 0, MANY, "updates until the peak learning rate"),
     WORD(schedule, "constant", schedules, "learning rate after the warmup"),
-    NUMBER(weight_decay, "0", 0, INFINITY, "decoupled weight decay of matrices (AdamW)"),
-    NUMBER(beta1, "0.9", 0, 1, "Adam's decay rate of the mean of gradients", ABOVE, BELOW),
-    NUMBER(beta2, "0.999", 0, 1, "Adam's decay rate of the mean of squared gradients", ABOVE, BELOW),
-    NUMBER(eps, "1e-08", 0, 1, "Adam's epsilon", ABOVE),
+    NUMBER(weight_decay, "0", 0, INFINITY, "weight decay of matrices; of AdamW decoupled"),
+    NUMBER(beta1, "0.9", 0, 1, "AdamW's decay rate of the mean of gradients", ABOVE, BELOW),
+    NUMBER(beta2, "0.999", 0, 1, "AdamW's decay rate of the mean of squared gradients", ABOVE, BELOW),
+    NUMBER(eps, "1e-08", 0, 1, "AdamW's epsilon", ABOVE),
     NUMBER(clip, "1", 0, INFINITY, "maximum gradient norm; 0 disables clipping"),
     NUMBER(label_smoothing, "0", 0, 1, "label smoothing: probability spread over the vocabulary", BELOW),
     NUMBER(save_every, "250", 0, MANY, "updates between saves; 0: only at the end"),
@@ -67,6 +67,11 @@ static const struct wf_key tokenizer[] = {
     WF_NUMBER_KEY(struct wf_tokenizer_settings, min_frequency, "1", 0, MANY, "minimum number of occurrences of a word or a merge"),
 };
 
+static const struct wf_key optimizer[] = {
+    {.name = "optimizer", .offset = offsetof(struct wf_optimizer_settings, kind), .kind = WF_KEY_WORD, .value = "adamw", .words = optimizer_names,
+     .meaning = "optimiser; keys NAME.KEY belong to it"},
+};
+
 static const struct wf_key generation[] = {
     NUMBER(temperature, "1", 0, 1000, "softmax temperature; below 1 less random", ABOVE, KINDS(LANGUAGE)),
     NUMBER(top_k, "0", 0, 16777216, "sample from the k most likely tokens; 0: all", KINDS(LANGUAGE), .also = "beam"),
@@ -82,5 +87,6 @@ static const struct wf_key generation[] = {
 const struct section sections[SECTIONS] = {
     {"tokenizer", offsetof(struct wf_config, tokenizer), WF_ROWS(tokenizer)},
     {"training", offsetof(struct wf_config, training), WF_ROWS(training)},
+    {"optimizer", offsetof(struct wf_config, optimizer), WF_ROWS(optimizer)},
     {"generation", offsetof(struct wf_config, generation), WF_ROWS(generation)},
 };

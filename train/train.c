@@ -8,8 +8,10 @@
 #include <sys/stat.h>
 
 #include <weft/internal/family.h>
+#include <weft/internal/optimizers.h>
 #include <weft/internal/runtime.h>
 #include <weft/memory.h>
+#include <weft/optimizer_rule.h>
 
 #include "trainer.h"
 
@@ -56,10 +58,24 @@ static wf_status no_head(struct trainer *t)
                         key ? ": set " : "", key ? key : "", key ? "=true" : "");
 }
 
+static wf_status make_optimizer(struct trainer *t)
+{
+    const struct wf_training *o = &t->config.training;
+    const struct wf_optimizer_kind *own = wf_config_optimizer(&t->config);
+    const struct wf_sgd_settings *sgd = (const void *)t->config.optimizer.values;
+    if (own)
+        return wf_optimizer_init(&t->optimizer, t->registry, own->rule, t->config.optimizer.values, t->error, .lr = o->lr,
+                                 .weight_decay = o->weight_decay);
+    if (t->config.optimizer.kind == WF_OPTIMIZER_SGD)
+        return wf_sgd_init(&t->optimizer, t->registry, t->error, .lr = o->lr, .momentum = sgd->momentum, .nesterov = sgd->nesterov,
+                           .weight_decay = o->weight_decay);
+    return wf_adamw_init(&t->optimizer, t->registry, t->error, .lr = o->lr, .beta1 = o->beta1, .beta2 = o->beta2, .eps = o->eps,
+                         .weight_decay = o->weight_decay);
+}
+
 static wf_status build(struct trainer *t, bool resuming)
 {
     const struct wf_config *c = &t->config;
-    const struct wf_training *o = &c->training;
     if (wf_config_check(c, t->error) || !(t->model = wf_model_new(c, t->error)))
         return t->error->code;
     if (!wf_has_head(t->model))
@@ -67,9 +83,7 @@ static wf_status build(struct trainer *t, bool resuming)
     t->registry = wf_model_registry(t->model);
     wf_registry_cancel(t->registry, t->options->cancelled, t->options->ctx);
     if ((resuming ? wf_registry_gradients(t->registry, t->error) : wf_registry_build(t->registry, t->options->seed, t->error)) ||
-        slices_make(&t->fit, 0, t->registry) ||
-        wf_adamw_init(&t->optimizer, t->registry, t->error, .lr = o->lr, .beta1 = o->beta1, .beta2 = o->beta2, .eps = o->eps,
-                      .weight_decay = o->weight_decay))
+        slices_make(&t->fit, 0, t->registry) || make_optimizer(t))
         return not_begun(t);
     wf_optimizer_decay_matrices_only(&t->optimizer);
     return t->from.weights ? origin_load(t) : WF_OK;
@@ -90,7 +104,7 @@ static wf_status prepare(struct trainer *t)
     t->owner.minimized_tag = t->reports[0] ? "minimized" : c->label_smoothing > 0 ? "smoothed" : NULL;
     t->registries[0] = (struct wf_fit_registry){.registry = t->registry};
     t->optimizers[0] = (struct wf_fit_optimizer){
-        .name = "adam",
+        .name = t->config.optimizer.kind == WF_OPTIMIZER_ADAMW ? "adam" : wf_optimizer_name_at(t->config.optimizer.kind),
         .optimizer = &t->optimizer,
         .schedule = {.kind = (enum wf_schedule_kind)c->schedule, .peak = c->lr, .min = c->min_lr, .warmup = c->warmup, .steps = c->steps}};
     f->o.registry = t->registries;

@@ -36,6 +36,7 @@
 #include <weft/encoder.h>
 #include <weft/family.h>
 #include <weft/models.h>
+#include <weft/optimizers.h>
 #include <weft/seq2seq.h>
 /* infer */
 #include <weft/average.h>

@@ -16,7 +16,7 @@ may()
     text) echo core io ;;
     data) echo core io text ;;
     score) echo core text ;;
-    models) echo core autograd io nn ;;
+    models) echo core autograd io nn optim ;;
     infer) echo core dist autograd io text data score nn models ;;
     train) echo core dist autograd io text data score nn optim models infer ;;
     report) echo core autograd io text data score nn optim models infer train ;;

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Programs that register a family, examples/llama.c, translator.c and moe.c, are compiled against the installed library and go through the
+# Programs that register a family, examples/llama.c, translator.c and moe.c, or an optimiser, examples/lion.c, are compiled against the installed library and go through the
 # whole command: train, kill, resume to the same bytes, generate with and without the cache, evaluate, translate with a beam, attention
-# maps, bench; and a term of the loss.
+# maps, bench; a term of the loss; and the optimiser's keys.
 . "$(dirname "$0")/common.sh"
-example llama translator moe
+example llama translator moe lion
 
 # survives PROGRAM MODEL FILES SETTING: a training that is killed and resumed ends with the bytes of one that is not.
 survives()
@@ -96,4 +96,26 @@ grep '"event":"valid"' moe.straight/metrics.jsonl | grep -q 'balance\|minimized'
 run ./moe train moe-small --train "$story" --valid "$story" --out unbalanced --steps 40 --set balance=0
 grep -q '"balance/train":0[.,]' unbalanced/metrics.jsonl || wrong 'balance=0 has a balance'
 cmp unbalanced/model.safetensors moe.straight/model.safetensors >cmp.out 2>&1 && wrong 'balance=0 trains the same weights'
+
+# An optimiser of the program's own trains a model of the zoo; its state is resumed, and its keys are those of the run.
+small='optimizer=lion --set lr=3e-4 --set lion.beta1=0.95 --set d_model=32 --set heads=2 --set d_ff=64 --set layers=1'
+survives lion char-rms "$story" "$small"
+run ./lion inspect lion.straight
+grep -q '^optimizer: lion$' out || wrong "inspect: $(cat out)"
+grep -q '^lion.beta1: 0.95$' out || wrong "inspect: $(cat out)"
+grep -q '^lion.beta2: 0.99$' out || wrong "inspect: $(cat out)"
+run ./lion inspect lion.straight/state.safetensors
+grep -q '^lion.m.embed.weight ' out || wrong "the state: $(cat out)"
+run ./lion train --help
+grep -q '^  lion.beta2  *weight of past gradients in the state' out || wrong "help: $(grep -A5 'of optimizer' out)"
+run ./lion train char-rms --train "$story" --valid "$story" --out lion.straight --resume --steps 41 --set lion.beta2=0.98
+grep -q 'lion.beta2 0.98 instead of 0.99' err || wrong "a changed key: $(cat err)"
+./lion train char-rms --train "$story" --valid "$story" --out lion.straight --resume --set optimizer=adamw 2>err && wrong 'a resume changed the optimiser'
+grep -q 'trained with optimizer = lion: a resume cannot change it to adamw' err || wrong "another optimiser: $(tail -1 err)"
+./lion train char-rms --train "$story" --out x --set optimizer=lyon 2>err && wrong 'an unknown optimiser was taken'
+grep -q '"lyon" is not one of adamw, sgd or lion: ' err || wrong "the unknown optimiser: $(tail -1 err)"
+./lion train char-rms --train "$story" --out x --set optimizer=lion --set beta2=0.9 2>err && wrong "AdamW's key was taken"
+grep -q "beta2 is AdamW's, and optimizer is lion: set lion.beta2" err || wrong "AdamW's key: $(tail -1 err)"
+"$build/cli/weft" train char-rms --train "$story" --valid "$story" --out lion.straight --resume 2>err && wrong 'weft resumed with an optimiser that it does not know'
+grep -q '"lion" is not one of adamw or sgd: .*use the program that registers it' err || wrong "the optimiser of another program: $(tail -1 err)"
 finish

@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Programs of examples/ on several processes, as they are: a family from outside and a task of wf_fit have the bytes of one process, in 1, 2, 4
+# Programs of examples/ on several processes, as they are: a family and an optimiser from outside and a task of wf_fit have the bytes of one process, in 1, 2, 4
 # and 8 processes, killed and resumed too.
 . "$(dirname "$0")/common.sh"
 failed() { wrong "$@"; }
 WEFT_BUILD_ROOT=$build
 . "$root/tests/dist/lib.sh"
 WEFT_PLUGINS=$(dirname "$(find "$tmp/dest" -name "weft-mpi-$mpi.so")") # as installed
-example llama vit gan
+example llama vit gan lion
 
 # --- a family from outside
 llama="llama-small --train $story --valid $story --set layers=1 --set d_model=64 --set d_ff=128 --set batch=40 --set context=16 --set dropout=0.1"
@@ -20,6 +20,16 @@ for how in $mpis $mpi; do # 2, 1 and 4 processes
     # shellcheck disable=SC2086
     run several $how $n ./llama train $llama --out llama-$n $settings
     alike llama.run llama-$n
+done
+
+# --- an optimiser from outside, whose state the processes share
+lion="char-rms --train $story --valid $story --set layers=1 --set batch=40 --set context=16 --set optimizer=lion --set lr=3e-4"
+# shellcheck disable=SC2086
+run ./lion train $lion --out lion.run $settings
+for n in 2 4; do
+    # shellcheck disable=SC2086
+    run several "$mpi" $n ./lion train $lion --out lion-$n $settings
+    alike lion.run lion-$n
 done
 
 # 40 parts: the tree has 8 leaves

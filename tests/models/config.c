@@ -66,6 +66,9 @@ static const struct {
     {"char-rms", "beta1", {"0.9", "0.001"}, {"0", "1", "1.1", "-0.9"}},
     {"char-rms", "beta2", {"0.99", "0.999"}, {"0", "1", "2"}},
     {"char-rms", "eps", {"1e-8", "1"}, {"0", "-1e-8", "1.01"}},
+    {"char-rms", "optimizer", {"adamw", "sgd"}, {"adam", "", "SGD", "1"}},
+    {"char-rms", "sgd.momentum", {"0", "0.9"}, {"1", "-0.1", "nan"}},
+    {"char-rms", "sgd.nesterov", {"false", "true"}, {"2", ""}},
     {"char-rms", "clip", {"0", "1.0", "100"}, {"-1", "inf"}},
     {"char-rms", "label_smoothing", {"0", "0.1", "0.99"}, {"1", "-0.1"}},
     {"char-rms", "save_every", {"0", "250"}, {"-1", "0.5"}},
@@ -92,6 +95,14 @@ static struct wf_config with_key(const char *name)
     if (name)
         return preset(name);
     ck_ok(wf_config_defaults(&c, "bert", error));
+    return c;
+}
+
+static struct wf_config with_row(int row)
+{
+    struct wf_config c = with_key(rows[row].preset);
+    if (strncmp(rows[row].key, "sgd.", 4) == 0)
+        ck_ok(wf_config_set(&c, "optimizer", "sgd", error));
     return c;
 }
 
@@ -155,7 +166,7 @@ START_TEST(every_key_takes_good_values_and_refuses_bad_ones)
 {
     for (int i = 0; i < ROWS; i++) {
         for (int j = 0; j < 4 && rows[i].good[j]; j++) {
-            struct wf_config c = with_key(rows[i].preset), again = c;
+            struct wf_config c = with_row(i), again = c;
             char text[64], twice[64];
             wf_error problem = {0};
             ck_assert_msg(wf_config_set(&c, rows[i].key, rows[i].good[j], &problem) == WF_OK, "%s", problem.message);
@@ -166,7 +177,7 @@ START_TEST(every_key_takes_good_values_and_refuses_bad_ones)
             ck_assert_int_eq(memcmp(&c, &again, sizeof c), 0);
         }
         for (int j = 0; j < 8 && rows[i].bad[j]; j++) {
-            struct wf_config c = with_key(rows[i].preset), before = c;
+            struct wf_config c = with_row(i), before = c;
             ck_refused(wf_config_set(&c, rows[i].key, rows[i].bad[j], error), WF_ERR_ARGUMENT, rows[i].key);
             ck_assert_int_eq(memcmp(&c, &before, sizeof c), 0);
         }
@@ -198,6 +209,7 @@ START_TEST(keys_reach_their_fields)
     ck_assert(c.training.save_every == 250 && c.training.valid_every == 250 && c.training.keep == 10 && c.training.patience == 5 &&
               c.generation.temperature == 1000 && c.generation.top_k == 200);
     ck_assert(c.generation.top_p == 1 && c.generation.max_tokens == 1000);
+    ck_assert(c.optimizer.kind == WF_OPTIMIZER_SGD && real_key(&c, "sgd.momentum") == 0.9 && key_is(&c, "sgd.nesterov", "true"));
     ck_assert_str_eq(c.model, "char-rms");
     ck_assert_str_eq(wf_config_family(&c), "rms");
     ck_assert(key_of(&p, "encoder_layers") == 6 && key_of(&p, "decoder_layers") == 7 && key_of(&p, "max_length") == 1048576 &&

@@ -85,8 +85,9 @@ START_TEST(what_a_step_is_given)
 {
     static const char *const slabs[] = {"one", "two", NULL};
     for (int how = 0; how < 4; how++) {
-        const struct wf_optimizer_rule rule = {WF_OPTIMIZER_RULE_ABI, .name = "seen", .slab = slabs, .scales = how & 1, .whole = how & 2,
-                                               .used = seen_used, .check = seen_check, .factors = seen_factors, .step = seen_step};
+        const struct wf_optimizer_rule rule = {WF_OPTIMIZER_RULE_ABI, .name = "seen",          .slab = slabs,
+                                               .scales = how & 1,     .whole = how & 2,        .used = seen_used,
+                                               .check = seen_check,   .factors = seen_factors, .step = seen_step};
         static struct seen s;
         memset(&s, 0, sizeof s);
         s.slabs = 1;
@@ -237,7 +238,11 @@ END_TEST
 
 START_TEST(rules_are_checked)
 {
-#define SLABS(...) .slab = (const char *const[]){__VA_ARGS__, NULL}
+#define SLABS(...)                                                                                                                         \
+    .slab = (const char *const[])                                                                                                          \
+    {                                                                                                                                      \
+        __VA_ARGS__, NULL                                                                                                                  \
+    }
 #define GOOD WF_OPTIMIZER_RULE_ABI, .name = "r", .step = lion_step
     static const char *const five[] = {"a", "b", "c", "d", "e", NULL};
     const struct {

@@ -29,8 +29,8 @@ static inline wf_status lion_check(void *ctx, const struct wf_optimizer *opt, wf
     return o->beta1 < 1 && o->beta2 < 1 ? WF_OK : wf_error_set(error, WF_ERR_ARGUMENT, "lion: a beta of 1 or more");
 }
 static const char *const lion_slabs[] = {"m", NULL};
-static const struct wf_optimizer_rule lion __attribute__((unused)) = {
-    WF_OPTIMIZER_RULE_ABI, .name = "lion", .slab = lion_slabs, .check = lion_check, .step = lion_step};
+static const struct wf_optimizer_rule lion
+    __attribute__((unused)) = {WF_OPTIMIZER_RULE_ABI, .name = "lion", .slab = lion_slabs, .check = lion_check, .step = lion_step};
 
 /* --- AMSGrad with decoupled decay: three slabs, factors, its own product with the clip's factor (Reddi et al. 2018) ---- */
 static struct lion amsgrad_settings __attribute__((unused)) = {0.9, 0.999};
@@ -68,7 +68,7 @@ static inline void unit_step(void *ctx, const struct wf_update *u)
     for (int64_t i = 0; i < u->count; i++)
         u->value[i] -= (wf_real)(u->lr / sqrt(sum)) * u->gradient[i];
 }
-static const struct wf_optimizer_rule unit __attribute__((unused)) = {
-    WF_OPTIMIZER_RULE_ABI, .name = "unit", .whole = true, .step = unit_step};
+static const struct wf_optimizer_rule unit
+    __attribute__((unused)) = {WF_OPTIMIZER_RULE_ABI, .name = "unit", .whole = true, .step = unit_step};
 
 #endif

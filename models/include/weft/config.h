@@ -48,6 +48,14 @@ struct wf_training {
     bool deduplicate;                /* pairs to train on: wf_bitext_options.deduplicate */
 };
 
+/* The optimiser of training, and its own hyperparameters: weft/optimizers.h. */
+enum { WF_OPTIMIZER_SPACE = 128 }; /* bytes of the largest struct of hyperparameters */
+enum wf_optimizer_number { WF_OPTIMIZER_ADAMW, WF_OPTIMIZER_SGD };
+struct wf_optimizer_settings {
+    int kind;                               /* wf_optimizer_number, then those that the program has registered; as text their names */
+    int64_t values[WF_OPTIMIZER_SPACE / 8]; /* its struct, read and set by the keys NAME.KEY; AdamW's are in wf_training */
+};
+
 /* The tokenizer that training creates when none is given. */
 struct wf_tokenizer_settings {
     int kind;              /* wf_tokenizer_kind; as text "char", "word", "bpe", "byte-bpe". If a tokenizer was given: its kind */
@@ -72,6 +80,7 @@ struct wf_config {
     char model[64];                 /* name of the preset, or of the family */
     const struct wf_family *family; /* NULL: none yet */
     struct wf_training training;
+    struct wf_optimizer_settings optimizer;
     struct wf_tokenizer_settings tokenizer;
     struct wf_generation generation;
     int64_t architecture[WF_CONFIG_SPACE / 8]; /* the family's struct; read and set by key */
@@ -90,9 +99,10 @@ WF_API wf_status wf_config_defaults(struct wf_config *config, const char *family
 
 /* Sets one key from text ("dropout", "0.1"). WF_ERR_ARGUMENT: an unknown key (the message suggests the nearest), a key that the model does
  * not use (the message lists those that it uses instead), a value of the wrong type or out of range. Numbers are read the same in every
- * locale. Setting steps sets epochs to 0. Setting lr below min_lr also lowers min_lr to lr, setting batch below accumulate lowers
- * accumulate to batch, setting the context below crop lowers crop to it, and leaves that no longer divide accumulate are chosen anew; so
- * set min_lr after lr, accumulate after batch, crop after context, and leaves after accumulate. */
+ * locale. Setting steps sets epochs to 0. Setting lr below min_lr also lowers min_lr to lr, setting batch below accumulate lowers accumulate to batch, setting the
+ * context below crop lowers crop to it, and leaves that no longer divide accumulate are chosen anew; so set min_lr after lr, accumulate
+ * after batch, crop after context, and leaves after accumulate. Setting another optimizer gives its keys (sgd.momentum) their defaults;
+ * those of other optimisers are refused, so set optimizer before them. */
 WF_API wf_status wf_config_set(struct wf_config *config, const char *key, const char *value, wf_error *error) WF_CHECKED;
 /* Several keys, separated by spaces: "d_model=24 heads=4 lr=1e-3". Stops at the first error. */
 WF_API wf_status wf_config_set_all(struct wf_config *config, const char *settings, wf_error *error) WF_CHECKED;
@@ -129,7 +139,7 @@ WF_API struct wf_model_shape wf_config_shape(const struct wf_config *config);
 /* --- listing keys -------------------------------------------------------------------------------------------------- */
 struct wf_config_key {
     const char *name, *meaning; /* meaning: one line, with the unit */
-    const char *section;        /* "training", "tokenizer", "generation", or the family's name */
+    const char *section;        /* "training", "optimizer", "tokenizer", "generation", or the family's name */
     const char *value;          /* the default */
     char values[80];            /* allowed values: "1 to 1024", "above 0", "post or pre", "true or false" */
     bool resumable;             /* a resumed training may use another value */

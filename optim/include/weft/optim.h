@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Optimisers, clipping, and learning-rate schedules.
+/* Optimisers, clipping, and learning-rate schedules. An optimiser of your own: weft/optimizer_rule.h.
  *
  *   struct wf_optimizer opt;
  *   wf_adamw_init(&opt, registry, &error, .lr = 1e-3, .weight_decay = 0.1);

@@ -42,9 +42,9 @@ struct wf_update {
     double weight_decay;                  /* of its groups; what it means is up to the rule */
     double factor[WF_RULE_FACTORS];       /* what .factors made of `updates` */
     int64_t at, count;
-    wf_real *value;          /* [count], to be updated in place */
-    const wf_real *gradient; /* [count] of the minimised loss, finite; clipped, but for a rule that sets .scales */
-    wf_real scale;           /* .scales: what clipping left, to be multiplied with the gradient; else 1 */
+    wf_real *value;               /* [count], to be updated in place */
+    const wf_real *gradient;      /* [count] of the minimised loss, finite; clipped, but for a rule that sets .scales */
+    wf_real scale;                /* .scales: what clipping left, to be multiplied with the gradient; else 1 */
     wf_real *slab[WF_RULE_SLABS]; /* [count] each: the state of these elements, 0 before their first update; NULL beyond those in use */
 };
 
@@ -68,8 +68,8 @@ struct wf_optimizer_rule {
     /* Whether the hyperparameters are in their ranges: called by the init, and at the beginning of each step in the caller's thread, before
      * anything is changed. lr and weight_decay are checked already. NULL: always. */
     wf_status (*check)(void *ctx, const struct wf_optimizer *opt, wf_error *error);
-    /* Numbers that depend on a parameter's count of updates alone, such as 1 - beta^t: called in the caller's thread, once for parameters in
-     * a row with the same count. NULL: zeros. */
+    /* Numbers that depend on a parameter's count of updates alone, such as 1 - beta^t: called in the caller's thread, once for parameters
+     * in a row with the same count. NULL: zeros. */
     void (*factors)(void *ctx, const struct wf_optimizer *opt, int64_t updates, double factor[WF_RULE_FACTORS]);
     /* Updates u->value and u->slab. Called in parallel by several threads for different elements (see .whole), so it only reads *ctx. A
      * parameter comes in blocks that its shape alone determines; how many threads or processes there are changes no bit of the result, as
@@ -87,7 +87,8 @@ WF_API struct wf_optimizer_options wf_optimizer_defaults(void);
 
 /* An optimiser by a rule for the parameters of a registry, which must have gradients. `ctx` (may be NULL) stays the caller's, and must live
  * as long as the optimiser. Free with wf_optimizer_free, after an error too. WF_ERR_ARGUMENT: a rule that is incomplete or of another
- * version of Weft, names of slabs that are none, too many or the same, lr or weight_decay negative or not finite, or what .check refuses. */
+ * version of Weft, names of slabs that are none, too many or the same, lr or weight_decay negative or not finite, or what .check refuses.
+ */
 WF_API wf_status wf_optimizer_init_with(struct wf_optimizer *opt, wf_registry *registry, const struct wf_optimizer_rule *rule, void *ctx,
                                         const struct wf_optimizer_options *options, wf_error *error) WF_CHECKED;
 #ifndef __cplusplus

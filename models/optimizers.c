@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/* Optimisers by name, their keys, and registration. */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weft/internal/fork.h>
+#include <weft/internal/needs.h>
+#include <weft/internal/text.h>
+#include <weft/optimizer_rule.h>
+
+#include "keys.h"
+
+enum { BUILT_IN = 2, MOST = BUILT_IN + WF_OPTIMIZERS_MOST, KEY_NAME = 64 };
+
+static wf_status check_sgd(const void *config, wf_error *error)
+{
+    const struct wf_sgd_settings *o = config;
+    return o->nesterov && o->momentum == 0 ? wf_error_set(error, WF_ERR_ARGUMENT, "sgd.nesterov needs sgd.momentum above 0") : WF_OK;
+}
+
+static const struct wf_key sgd_keys[] = {
+    {.name = "sgd.momentum",
+     .offset = offsetof(struct wf_sgd_settings, momentum),
+     .kind = WF_KEY_REAL,
+     .value = "0",
+     .low = 0,
+     .high = 1,
+     .below = true,
+     .meaning = "weight of past gradients in a step; 0: none, and no state",
+     .resumable = true},
+    {.name = "sgd.nesterov",
+     .offset = offsetof(struct wf_sgd_settings, nesterov),
+     .kind = WF_KEY_BOOL,
+     .value = "false",
+     .meaning = "Nesterov's momentum",
+     .resumable = true},
+};
+
+/* Names are written last: they make an entry visible. */
+const char *optimizer_names[MOST + 1] = {"adamw", "sgd"};
+static struct entry {
+    const struct wf_optimizer_kind *kind; /* NULL: built in */
+    struct wf_keys keys;                  /* called NAME.KEY */
+    wf_status (*check)(const void *config, wf_error *error);
+} entries[MOST] = {[WF_OPTIMIZER_SGD] = {.keys = WF_ROWS(sgd_keys), .check = check_sgd}};
+static struct wf_key rows[WF_OPTIMIZERS_MOST][WF_OPTIMIZER_KEYS];
+static char row_names[WF_OPTIMIZERS_MOST][WF_OPTIMIZER_KEYS][KEY_NAME];
+static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
+WF_FREE_AFTER_FORK(registering)
+
+const char *wf_optimizer_name_at(int index)
+{
+    int count = 0;
+    while (count < index && optimizer_names[count])
+        count++;
+    return index < 0 ? NULL : optimizer_names[count];
+}
+
+/* The entry of a configuration, whose number a program may have set. */
+static const struct entry *entry_of(const struct wf_config *config)
+{
+    static const struct entry none = {0};
+    return wf_optimizer_name_at(config->optimizer.kind) ? &entries[config->optimizer.kind] : &none;
+}
+
+const struct wf_optimizer_kind *wf_config_optimizer(const struct wf_config *config)
+{
+    return entry_of(config)->kind;
+}
+
+const struct wf_keys *optimizer_keys(const struct wf_config *config)
+{
+    return &entry_of(config)->keys;
+}
+
+const struct wf_key *optimizer_key_at(int index)
+{
+    for (int i = 0; index >= 0 && optimizer_names[i]; index -= entries[i++].keys.count)
+        if (index < entries[i].keys.count)
+            return &entries[i].keys.key[index];
+    return NULL;
+}
+
+wf_status optimizer_check(const struct wf_config *config, wf_error *error)
+{
+    const struct entry *e = entry_of(config);
+    return e->check ? e->check(config->optimizer.values, error) : WF_OK;
+}
+
+wf_status optimizer_choose(struct wf_config *config, const char *name, wf_error *error)
+{
+    char text[WF_QUOTE_SIZE], all[256] = "";
+    int found = 0;
+    while (optimizer_names[found] && strcmp(optimizer_names[found], name) != 0) {
+        const size_t used = strlen(all);
+        snprintf(all + used, sizeof all - used, "%s%s",
+                 found == 0                   ? ""
+                 : optimizer_names[found + 1] ? ", "
+                                              : " or ",
+                 optimizer_names[found]);
+        found++;
+    }
+    if (!optimizer_names[found])
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "optimizer: %s is not one of %s: choose one of them, or use the program that registers it "
+                            "(wf_optimizer_register)",
+                            wf_text_quote(name, text), all);
+    if (found == config->optimizer.kind)
+        return WF_OK;
+    struct wf_optimizer_settings chosen;
+    memset(&chosen, 0, sizeof chosen); /* with what lies between members */
+    chosen.kind = found;
+    wf_status status = WF_OK;
+    for (int i = 0; status == WF_OK && i < entries[found].keys.count; i++)
+        status = key_parse(&entries[found].keys.key[i], chosen.values, entries[found].keys.key[i].value, true, error);
+    if (status == WF_OK)
+        config->optimizer = chosen;
+    return status;
+}
+
+/* Whose key a name is, "lion" of "lion.beta1"; NULL: no optimiser's. */
+static const char *owner_of(const char *name)
+{
+    for (int i = 0; optimizer_names[i]; i++)
+        for (int k = 0; k < entries[i].keys.count; k++)
+            if (strcmp(entries[i].keys.key[k].name, name) == 0)
+                return optimizer_names[i];
+    return NULL;
+}
+
+wf_status optimizer_refuse(const struct wf_config *config, const char *name, wf_error *error)
+{
+    static const char *const of_adam[] = {"beta1", "beta2", "eps"};
+    const char *now = wf_optimizer_name_at(config->optimizer.kind), *owner = owner_of(name);
+    char own[KEY_NAME];
+    if (!now || (owner && strcmp(owner, now) == 0))
+        return WF_OK;
+    if (owner)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is a key of optimizer=%s, and optimizer is %s: set optimizer=%s first", name, owner,
+                            now, owner);
+    for (size_t i = 0; config->optimizer.kind != WF_OPTIMIZER_ADAMW && i < sizeof of_adam / sizeof *of_adam; i++)
+        if (strcmp(of_adam[i], name) == 0) {
+            snprintf(own, sizeof own, "%s.%s", now, name);
+            owner = owner_of(own);
+            return wf_error_set(error, WF_ERR_ARGUMENT, "%s is AdamW's, and optimizer is %s: %s%s", name, now,
+                                owner ? "set " : "leave it out", owner ? own : "");
+        }
+    return WF_OK;
+}
+
+/* --- registration -------------------------------------------------------------------------------------------------- */
+
+static wf_status check_key(const struct wf_optimizer_kind *kind, int index, wf_error *error)
+{
+    static const size_t sizes[] = {sizeof(int64_t), sizeof(double), sizeof(bool), sizeof(int)};
+    const char *name = kind->rule->name;
+    const struct wf_key *key = &kind->keys.key[index];
+    int64_t values[WF_OPTIMIZER_SPACE / 8] = {0};
+    if (!key->name || !key->name[0] || !key->meaning || !key->value || strlen(name) + strlen(key->name) + 2 > KEY_NAME)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "optimizer %s: key %d lacks a name, meaning or default, or its name is too long", name,
+                            index);
+    if (key->offset + sizes[key->kind] > kind->config_size || key->offset % sizes[key->kind] != 0)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "optimizer %s: the offset of key %s is outside its struct or misaligned", name,
+                            key->name);
+    for (int i = 0; i < index; i++)
+        if (strcmp(kind->keys.key[i].name, key->name) == 0)
+            return wf_error_set(error, WF_ERR_ARGUMENT, "optimizer %s: two keys are named %s", name, key->name);
+    if (key_parse(key, values, key->value, true, error) != WF_OK) {
+        wf_error_prefix(error, "optimizer %s: default of", name);
+        return WF_ERR_ARGUMENT;
+    }
+    return WF_OK;
+}
+
+static wf_status check_kind(const struct wf_optimizer_kind *kind, wf_error *error)
+{
+    static const char *const taken[] = {"adam", "model", "task", "optimizer"}; /* in the state */
+    if (kind->abi != WF_OPTIMIZER_KIND_ABI)
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "the optimizer was compiled for another version of Weft: struct wf_optimizer_kind has %zu bytes, not %zu: set "
+                            ".abi = WF_OPTIMIZER_KIND_ABI and compile it again",
+                            kind->abi, WF_OPTIMIZER_KIND_ABI);
+    if (!kind->rule)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "the optimizer has no rule");
+    if (wf_optimizer_rule_check(kind->rule, error) != WF_OK)
+        return WF_ERR_ARGUMENT;
+    const char *name = kind->rule->name;
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+        if (strcmp(taken[i], name) == 0)
+            return wf_error_set(error, WF_ERR_ARGUMENT, "optimizer %s: the state of a run has this name for other things: choose another",
+                                name);
+    if (kind->config_size > WF_OPTIMIZER_SPACE || kind->keys.count < 0 || kind->keys.count > WF_OPTIMIZER_KEYS)
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "optimizer %s: its struct has %zu bytes and %d keys, more than the maximum of %d and %d", name,
+                            kind->config_size, kind->keys.count, WF_OPTIMIZER_SPACE, WF_OPTIMIZER_KEYS);
+    for (int i = 0; i < kind->keys.count; i++)
+        if (check_key(kind, i, error) != WF_OK)
+            return WF_ERR_ARGUMENT;
+    return WF_OK;
+}
+
+static wf_status add(const struct wf_optimizer_kind *kind, wf_error *error)
+{
+    const char *name = kind->rule->name;
+    int count = 0;
+    for (; optimizer_names[count]; count++) {
+        if (entries[count].kind == kind)
+            return WF_OK;
+        if (strcmp(optimizer_names[count], name) == 0)
+            return wf_error_set(error, WF_ERR_ARGUMENT, "optimizer %s: another optimizer has this name: choose another", name);
+    }
+    if (count == MOST)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "optimizer %s: %d optimizers are registered already, the most there can be", name,
+                            WF_OPTIMIZERS_MOST);
+    struct wf_key *row = rows[count - BUILT_IN];
+    for (int i = 0; i < kind->keys.count; i++) {
+        char *full = row_names[count - BUILT_IN][i];
+        snprintf(full, KEY_NAME, "%s.%s", name, kind->keys.key[i].name);
+        row[i] = kind->keys.key[i];
+        row[i].name = full;
+    }
+    entries[count] = (struct entry){.kind = kind, .keys = {row, kind->keys.count}, .check = kind->check};
+    optimizer_names[count] = name;
+    return WF_OK;
+}
+
+wf_status wf_optimizer_register(const struct wf_optimizer_kind *kind, wf_error *error)
+{
+    if (wf_needs(error, "kind", kind))
+        return WF_ERR_ARGUMENT;
+    if (check_kind(kind, error) != WF_OK)
+        return WF_ERR_ARGUMENT;
+    pthread_mutex_lock(&registering);
+    wf_status status = add(kind, error);
+    pthread_mutex_unlock(&registering);
+    return status;
+}

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+# The setting `optimizer`: SGD and its keys, in runs and in files; what is refused; and that a run has AdamW without it.
+. "$2/tests/cli/lib.sh"
+small="--set layers=1 --set d_model=16 --set heads=2 --set d_ff=32 --set context=16 --set batch=4 --set dropout=0.1"
+# shellcheck disable=SC2086
+train() { "$weft" train char-rms --train "$story" $small "$@"; }
+setting() { "$weft" inspect "$1" | sed -n "s/^$2: //p"; }
+
+# --- SGD is another training than AdamW, with momentum another one than without; the order of --set is free
+sgd='--set sgd.momentum=0.9 --set optimizer=sgd --set lr=0.1'
+train --out adamw --steps 6 2>log || failed "adamw: $(tail -1 log)"
+train --out named --steps 6 --set optimizer=adamw 2>log || failed "adamw by name: $(tail -1 log)"
+# shellcheck disable=SC2086
+train --out sgd --steps 6 $sgd 2>log || failed "sgd: $(tail -1 log)"
+train --out plain --steps 6 --set optimizer=sgd --set lr=0.1 2>log || failed "sgd without momentum: $(tail -1 log)"
+cmp adamw/state.safetensors named/state.safetensors || failed 'optimizer=adamw is not the default'
+for other in adamw plain; do
+    cmp -s sgd/model.safetensors $other/model.safetensors && failed "sgd trains the weights of $other"
+done
+[ "$(setting sgd optimizer) $(setting sgd sgd.momentum) $(setting sgd sgd.nesterov)" = 'sgd 0.9 false' ] || failed "$("$weft" inspect sgd | head -40)"
+"$weft" inspect sgd/state.safetensors | grep -q '^sgd.momentum.embed.weight ' || failed 'the state has no momentum'
+"$weft" inspect plain/state.safetensors | grep -q '^sgd.momentum' && failed 'there is a state without momentum'
+"$weft" inspect adamw/state.safetensors | grep -q '^adam.v.embed.weight ' || failed 'the names in the state of AdamW'
+
+# --- resumed to the same bytes, by the run's own settings; from a config.json too
+# shellcheck disable=SC2086
+train --out resumed --steps 3 $sgd 2>log || failed "three steps: $(tail -1 log)"
+"$weft" train char-rms --train "$story" --out resumed --resume --steps 6 2>log || failed "resume: $(tail -1 log)"
+cmp sgd/state.safetensors resumed/state.safetensors || failed 'the state of a resumed training differs'
+"$weft" train --config sgd/config.json --train "$story" --out file 2>log || failed "config.json: $(tail -1 log)"
+cmp sgd/model.safetensors file/model.safetensors || failed 'the same config.json gave another model'
+echo '{"sgd.nesterov": true, "sgd.momentum": 0.5, "optimizer": "sgd"}' >keys.json
+train --config keys.json --out keys --steps 1 2>log || failed "a file of keys: $(tail -1 log)"
+[ "$(setting keys optimizer) $(setting keys sgd.momentum) $(setting keys sgd.nesterov)" = 'sgd 0.5 true' ] || failed 'the keys of a file'
+
+# --- what a resume may change, and what not
+cp -r sgd changed
+"$weft" train char-rms --train "$story" --out changed --resume --steps 7 --set sgd.momentum=0.8 2>log || failed "another momentum: $(tail -1 log)"
+grep -q 'sgd.momentum 0.8 instead of 0.9' log || failed "another momentum: $(cat log)"
+expect 2 'was trained with optimizer = sgd: a resume cannot change it to adamw' "$weft" train char-rms --train "$story" --out sgd --resume --set optimizer=adamw
+expect 2 'was trained with optimizer = adamw: a resume cannot change it to sgd' "$weft" train char-rms --train "$story" --out adamw --resume --set optimizer=sgd
+expect 1 'missing: sgd.momentum.' "$weft" train char-rms --train "$story" --out plain --resume --steps 7 --set sgd.momentum=0.9
+
+# --- a run that is older than the key
+train --out older --steps 3 2>log || failed "three steps of adamw: $(tail -1 log)"
+LC_ALL=C sed 's/"config.optimizer"/"config.xxxxxxxxx"/' older/state.safetensors >state && mv state older/state.safetensors
+grep -v '"optimizer"' older/config.json >less.json && mv less.json older/config.json
+"$weft" train char-rms --train "$story" --out older --resume --steps 6 2>log || failed "an older state: $(tail -1 log)"
+cmp older/state.safetensors adamw/state.safetensors || failed 'an older run resumes to another state'
+grep -v '"optimizer"' adamw/config.json >less.json && mv less.json adamw/config.json
+"$weft" generate adamw --max-tokens 5 >text 2>err || failed "an older config.json: $(cat err)"
+
+# --- wrong ones
+expect 2 '--set optimizer=lion: optimizer: "lion" is not one of adamw or sgd: ' train --out r --set optimizer=lion
+expect 2 'sgd.momentum is a key of optimizer=sgd, and optimizer is adamw: set optimizer=sgd first' train --out r --set sgd.momentum=0.9
+expect 2 "beta1 is AdamW's, and optimizer is sgd: leave it out" train --out r --set beta1=0.5 --set optimizer=sgd
+expect 2 'sgd.nesterov needs sgd.momentum above 0' train --out r --set optimizer=sgd --set sgd.nesterov=true
+expect 2 'sgd.momentum: 1 is out of range: at least 0 and below 1' train --out r --set optimizer=sgd --set sgd.momentum=1
+expect 2 'unknown key "sgd.momentun": did you mean sgd.momentum?' train --out r --set optimizer=sgd --set sgd.momentun=1
+echo '{"optimizer": "lion"}' >lion.json
+expect 1 'lion.json: optimizer: "lion" is not one of adamw or sgd' train --config lion.json --out r
+echo '{"sgd.momentum": 0.5}' >lion.json
+expect 1 'lion.json: sgd.momentum is a key of optimizer=sgd' train --config lion.json --out r
+echo '{"optimizer": 1}' >lion.json
+expect 1 'lion.json: key "optimizer"' train --config lion.json --out r
+[ ! -e r ] || failed 'a wrong call left a folder behind'
+finish

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/* Optimisers that a program registers for the setting `optimizer`, as a stranger writes them: from <weft/weft.h> alone. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <weft/weft.h>
+
+#include "models_test.h"
+
+struct rprop {
+    int64_t window;
+    double up;
+    bool careful;
+    int sign;
+};
+static const char *const signs[] = {"same", "other", NULL};
+static const struct wf_key keys[] = {
+    WF_NUMBER_KEY(struct rprop, window, "5", 1, 100, "updates that are looked back on"),
+    WF_NUMBER_KEY(struct rprop, up, "1.2", 1, 10, "factor of growth", .above = true, .resumable = true),
+    WF_BOOL_KEY(struct rprop, careful, "true", "whether it is careful"),
+    WF_WORD_KEY(struct rprop, sign, "other", signs, "a sign to go by"),
+};
+static void step(void *ctx, const struct wf_update *u)
+{
+    (void)ctx, (void)u;
+}
+static const struct wf_optimizer_rule rule = {WF_OPTIMIZER_RULE_ABI, .name = "rprop", .step = step},
+                                      second = {WF_OPTIMIZER_RULE_ABI, .name = "second", .step = step};
+static wf_status check(const void *config, wf_error *error)
+{
+    const struct rprop *o = config;
+    return o->careful && o->window > 50 ? wf_error_set(error, WF_ERR_ARGUMENT, "rprop.careful needs a short window") : WF_OK;
+}
+static const struct wf_optimizer_kind rprop = {WF_OPTIMIZER_KIND_ABI, .rule = &rule, .config_size = sizeof(struct rprop),
+                                               .keys = WF_ROWS(keys), .check = check};
+
+static int names(void)
+{
+    int count = 0;
+    while (wf_optimizer_name_at(count))
+        count++;
+    return count;
+}
+
+START_TEST(registered_optimizers_have_a_name_and_keys)
+{
+    struct wf_config c = preset("char-rms");
+    struct wf_config_key key;
+    ck_assert_int_eq(names(), 2);
+    ck_assert_str_eq(wf_optimizer_name_at(WF_OPTIMIZER_ADAMW), "adamw");
+    ck_assert_str_eq(wf_optimizer_name_at(WF_OPTIMIZER_SGD), "sgd");
+    ck_assert_ptr_null(wf_optimizer_name_at(-1));
+    ck_refused(wf_config_set(&c, "optimizer", "rprop", error), WF_ERR_ARGUMENT,
+               "optimizer: \"rprop\" is not one of adamw or sgd: choose one of them, or use the program that registers it");
+    ck_refused(wf_config_set(&c, "rprop.up", "2", error), WF_ERR_ARGUMENT, "unknown key \"rprop.up\"");
+    ck_ok(wf_optimizer_register(&rprop, error));
+    ck_ok(wf_optimizer_register(&rprop, error)); /* once */
+    ck_assert_int_eq(names(), 3);
+    ck_assert_str_eq(wf_optimizer_name_at(2), "rprop");
+    ck_refused(wf_config_set(&c, "optimizer", "rpr", error), WF_ERR_ARGUMENT, "\"rpr\" is not one of adamw, sgd or rprop");
+    ck_refused(wf_config_set(&c, "rprop.up", "2", error), WF_ERR_ARGUMENT,
+               "rprop.up is a key of optimizer=rprop, and optimizer is adamw: set optimizer=rprop first");
+
+    ck_ok(wf_config_set(&c, "optimizer", "rprop", error));
+    const struct rprop *o = (const void *)c.optimizer.values;
+    ck_assert(o->window == 5 && o->up == 1.2 && o->careful && o->sign == 1);
+    ck_ok(wf_config_set(&c, "rprop.window", "60", error));
+    ck_ok(wf_config_set(&c, "rprop.sign", "same", error));
+    ck_ok(wf_config_set(&c, "optimizer", "rprop", error)); /* as it is: its keys stay */
+    ck_assert(o->window == 60 && o->sign == 0);
+    ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "rprop.careful needs a short window");
+    ck_ok(wf_config_set(&c, "rprop.careful", "false", error));
+    ck_ok(wf_config_check(&c, error));
+    ck_refused(wf_config_set(&c, "rprop.up", "1", error), WF_ERR_ARGUMENT, "rprop.up: 1 is out of range: above 1 and at most 10");
+    ck_refused(wf_config_set(&c, "eps", "1e-6", error), WF_ERR_ARGUMENT, "eps is AdamW's, and optimizer is rprop: leave it out");
+    ck_refused(wf_config_set(&c, "sgd.momentum", "0.5", error), WF_ERR_ARGUMENT, "sgd.momentum is a key of optimizer=sgd");
+    struct wf_config bad = c;
+    bad.optimizer.kind = 3;
+    ck_refused(wf_config_check(&bad, error), WF_ERR_ARGUMENT, "optimizer: 3 is not the index of one of 3 values");
+    bad = c, ((struct rprop *)bad.optimizer.values)->up = 0;
+    ck_refused(wf_config_check(&bad, error), WF_ERR_ARGUMENT, "rprop.up: 0 is out of range");
+
+    /* The lists of keys: of the configuration, and of all optimisers. */
+    int found = 0, listed = 0;
+    for (int i = 0; wf_config_key_at(&c, i, &key); i++)
+        if (strncmp(key.name, "rprop.", 6) == 0) {
+            ck_assert_str_eq(key.section, "optimizer");
+            ck_assert_int_eq(key.resumable, strcmp(key.name, "rprop.up") == 0);
+            found++;
+        }
+    ck_assert_int_eq(found, 4);
+    while (wf_config_section_key("optimizer", listed, &key))
+        listed++;
+    ck_assert_int_eq(listed, 1 + 2 + 4);
+    ck_assert(wf_config_section_key("optimizer", 0, &key) && strcmp(key.name, "optimizer") == 0 && !key.resumable);
+    ck_assert_str_eq(key.values, "adamw, sgd or rprop");
+    ck_assert(wf_config_section_key("optimizer", listed - 1, &key) && strcmp(key.name, "rprop.sign") == 0);
+    /* A family may not take the name. */
+    struct wf_key own = {.name = "optimizer", .meaning = "its own", .value = "0"};
+    struct wf_family f = *wf_family_find("gpt", NULL);
+    f.keys = (struct wf_keys){&own, 1};
+    ck_refused(wf_family_check(&f, error), WF_ERR_ARGUMENT, "the section optimizer already has a key optimizer");
+}
+END_TEST
+
+/* Saved and loaded, also where the keys come before the name; another optimiser's are refused, and a program that lacks it says so. */
+START_TEST(files_hold_the_optimizer)
+{
+    char path[] = "/tmp/weft-optimizers-XXXXXX";
+    const int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+    struct wf_config c = preset("char-rms"), read;
+    ck_ok(wf_optimizer_register(&rprop, error));
+    ck_ok(wf_config_set_all(&c, "optimizer=rprop rprop.window=7 rprop.careful=no", error));
+    ck_ok(wf_config_save(&c, path, error));
+    ck_ok(wf_config_load(&read, path, error));
+    ck_assert_int_eq(memcmp(&read, &c, sizeof c), 0);
+    static const struct {
+        const char *text, *message;
+    } files[] = {{"{\"rprop.window\": 9, \"model\": \"char-rms\", \"optimizer\": \"rprop\"}", NULL},
+                 {"{\"model\": \"char-rms\"}", NULL},
+                 {"{\"model\": \"char-rms\", \"sgd.momentum\": 0.5}", "sgd.momentum is a key of optimizer=sgd"},
+                 {"{\"model\": \"char-rms\", \"optimizer\": \"second\"}", "\"second\" is not one of adamw, sgd or rprop"},
+                 {"{\"model\": \"char-rms\", \"optimizer\": 2}", "key \"optimizer\""},
+                 {"{\"model\": \"char-rms\", \"optimizer\": \"rprop\", \"rprop.window\": \"9\"}", "key \"rprop.window\""}};
+    for (int i = 0; i < (int)(sizeof files / sizeof *files); i++) {
+        FILE *file = fopen(path, "w");
+        ck_assert(file && fputs(files[i].text, file) >= 0 && fclose(file) == 0);
+        if (files[i].message)
+            ck_refused(wf_config_load(&read, path, error), WF_ERR_FORMAT, files[i].message);
+        else
+            ck_ok(wf_config_load(&read, path, error));
+        if (i < 2)
+            ck_assert(read.optimizer.kind == (i == 0 ? 2 : WF_OPTIMIZER_ADAMW) && read.optimizer.values[0] == (i == 0 ? 9 : 0));
+    }
+    unlink(path);
+}
+END_TEST
+
+START_TEST(kinds_are_checked)
+{
+    struct wf_key own[WF_OPTIMIZER_KEYS + 1];
+    struct wf_optimizer_kind k = rprop;
+    struct wf_optimizer_rule r = rule;
+    for (int i = 0; i <= WF_OPTIMIZER_KEYS; i++)
+        own[i] = keys[0];
+    ck_refused(wf_optimizer_register(NULL, error), WF_ERR_ARGUMENT, "wf_optimizer_register: kind is NULL");
+    k.abi = 0;
+    ck_refused(wf_optimizer_register(&k, error), WF_ERR_ARGUMENT, "compiled for another version of Weft");
+    k = rprop, k.rule = NULL;
+    ck_refused(wf_optimizer_register(&k, error), WF_ERR_ARGUMENT, "the optimizer has no rule");
+    k = rprop, k.rule = &r, r.step = NULL;
+    ck_refused(wf_optimizer_register(&k, error), WF_ERR_ARGUMENT, "the optimiser rule rprop has no function step");
+    for (int i = 0; i < 2; i++) {
+        r = rule, r.name = i == 0 ? "adam" : "sgd";
+        ck_refused(wf_optimizer_register(&k, error), WF_ERR_ARGUMENT,
+                   i == 0 ? "the state of a run has this name" : "another optimizer has");
+    }
+    k = rprop, k.config_size = WF_OPTIMIZER_SPACE + 8;
+    ck_refused(wf_optimizer_register(&k, error), WF_ERR_ARGUMENT, "more than the maximum of 128 and 16");
+    k = rprop, k.keys = (struct wf_keys){own, WF_OPTIMIZER_KEYS + 1};
+    ck_refused(wf_optimizer_register(&k, error), WF_ERR_ARGUMENT, "and 17 keys, more than");
+    k.keys.count = 2;
+    ck_refused(wf_optimizer_register(&k, error), WF_ERR_ARGUMENT, "optimizer rprop: two keys are named window");
+    own[1].name = NULL;
+    ck_refused(wf_optimizer_register(&k, error), WF_ERR_ARGUMENT, "optimizer rprop: key 1 lacks a name");
+    own[1] = keys[1], own[1].name = "a_name_that_is_too_long_for_a_setting_of_the_command_line_or_a_state";
+    ck_refused(wf_optimizer_register(&k, error), WF_ERR_ARGUMENT, "optimizer rprop: key 1 lacks a name");
+    own[1] = keys[1], own[1].value = "0";
+    ck_refused(wf_optimizer_register(&k, error), WF_ERR_ARGUMENT, "optimizer rprop: default of: up: 0 is out of range");
+    k.config_size = 8;
+    ck_refused(wf_optimizer_register(&k, error), WF_ERR_ARGUMENT, "the offset of key up is outside its struct or misaligned");
+    ck_assert_int_eq(names(), 2); /* none of them */
+
+    /* As many as there can be. */
+    static struct wf_optimizer_rule many[WF_OPTIMIZERS_MOST];
+    static struct wf_optimizer_kind kinds[WF_OPTIMIZERS_MOST];
+    static char name[WF_OPTIMIZERS_MOST][16];
+    for (int i = 0; i < WF_OPTIMIZERS_MOST; i++) {
+        snprintf(name[i], sizeof name[i], "many%d", i);
+        many[i] = rule, many[i].name = name[i];
+        kinds[i] = rprop, kinds[i].rule = &many[i];
+        ck_ok(wf_optimizer_register(&kinds[i], error));
+    }
+    k = rprop, k.rule = &second;
+    ck_refused(wf_optimizer_register(&k, error), WF_ERR_ARGUMENT, "16 optimizers are registered already");
+    struct wf_config c = preset("char-rms");
+    ck_ok(wf_config_set_all(&c, "optimizer=many15 many15.up=2", error));
+    ck_assert_double_eq(((struct rprop *)c.optimizer.values)->up, 2);
+}
+END_TEST
+
+WF_TEST_MAIN("optimizers", registered_optimizers_have_a_name_and_keys, files_hold_the_optimizer, kinds_are_checked)
