@@ -92,7 +92,7 @@ struct run_options {
     const char *run, *weights;
     int64_t threads; /* 0: the default */
 };
-#define RUN_ROWS(on) {"weights", "best|FILE", "weights to use instead of the latest", .text = &(on).weights}, THREADS_ROW(&(on).threads)
+#define RUN_ROWS(on) {"weights", "best|ema|FILE", "weights to use instead of the latest", .text = &(on).weights}, THREADS_ROW(&(on).threads)
 /* Starts the library and opens the run. */
 wf_status open_run(const struct run_options *on, struct wf_run *run, wf_error *error);
 

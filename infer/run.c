@@ -197,8 +197,10 @@ static wf_status same_tokenizer(const wf_safetensors *file, const char *path, co
 
 static wf_status open_weights(struct wf_run *run, const char *folder, const char *weights, wf_error *error)
 {
-    bool named = weights && strcmp(weights, "best") != 0, two = two_files(&run->config);
-    char *path = named ? wf_strdup(weights) : wf_run_path(folder, weights ? "best.safetensors" : "model.safetensors", error);
+    const bool best = weights && strcmp(weights, "best") == 0, mean = weights && strcmp(weights, "ema") == 0;
+    const bool named = weights && !best && !mean, two = two_files(&run->config);
+    const char *own = best ? "best.safetensors" : mean ? "ema.safetensors" : "model.safetensors";
+    char *path = named ? wf_strdup(weights) : wf_run_path(folder, own, error);
     if (!path)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
     const char *other = weights ? NULL : hf_other_weights(folder);
@@ -207,10 +209,11 @@ static wf_status open_weights(struct wf_run *run, const char *folder, const char
         wf_error_set(error, WF_ERR_IO, "%s is a folder: give a safetensors file, such as %s/model.safetensors", path, path);
     else if (!wf_file_exists(path))
         wf_error_set(error, WF_ERR_IO, "%s is missing: %s", path,
-                     named     ? "give a safetensors file"
-                     : weights ? "the run has not been validated, or not yet"
-                     : other   ? other
-                               : "the run has not been saved yet, or this is not a run folder");
+                     named   ? "give a safetensors file"
+                     : best  ? "the run has not been validated, or not yet"
+                     : mean  ? "the run was trained without ema=..., or has not been saved yet"
+                     : other ? other
+                             : "the run has not been saved yet, or this is not a run folder");
     else if ((file = wf_safetensors_open(path, error)) &&
              same_tokenizer(file, path, "tokenizer_content", run->tokenizer, two ? "target " : "", named, error) == WF_OK &&
              same_tokenizer(file, path, "source_tokenizer_content", run->source_tokenizer, two ? "source " : "", named, error) == WF_OK &&

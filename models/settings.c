@@ -45,6 +45,7 @@ static const struct wf_key training[] = {
     NUMBER(beta2, "0.999", 0, 1, "AdamW's decay rate of the mean of squared gradients", ABOVE, BELOW),
     NUMBER(eps, "1e-08", 0, 1, "AdamW's epsilon", ABOVE),
     NUMBER(clip, "1", 0, INFINITY, "maximum gradient norm; 0 disables clipping"),
+    NUMBER(ema, "0", 0, 1, "decay of a moving average of the weights, such as 0.999, saved in ema.safetensors; 0: none", BELOW, .also = "ema_decay"),
     NUMBER(label_smoothing, "0", 0, 1, "label smoothing: probability spread over the vocabulary", BELOW),
     NUMBER(save_every, "250", 0, MANY, "updates between saves; 0: only at the end"),
     NUMBER(valid_every, "250", 0, MANY, "updates between validations; 0: only at the end"),

@@ -29,6 +29,9 @@ wf_status optimizer_begin(struct wf_optimizer *opt, wf_registry *registry, wf_er
 wf_status make_moments(struct wf_optimizer *opt, wf_error *error);
 void drop_moments(struct wf_optimizer_part *part);
 
+/* Slabs of a parameter: those of the rule, and the averages at a place of their own. */
+enum { AVERAGE = WF_RULE_SLABS, SLABS };
+
 /* Address of a moment of element `at` of a parameter, where a block begins. */
 static inline wf_real *moment_at(const struct wf_optimizer_part *part, const struct wf_slice *slice, int parameter, int64_t count,
                                  int64_t at, int moment)
@@ -39,6 +42,14 @@ static inline wf_real *moment_at(const struct wf_optimizer_part *part, const str
 /* rule.c */
 /* Slabs of the rule that are in use now, the first ones. */
 int moments_used(const struct wf_optimizer *opt);
+static inline bool slab_used(const struct wf_optimizer *opt, int k)
+{
+    return k == AVERAGE ? opt->ema > 0 : k < moments_used(opt);
+}
+static inline const char *slab_name(const struct wf_optimizer *opt, int k)
+{
+    return k == AVERAGE ? "ema" : opt->rule->slab[k];
+}
 /* A rule that updates whole parameters, of which several processes would have blocks. */
 wf_status refuse_slices(const struct wf_optimizer *opt, wf_error *error);
 

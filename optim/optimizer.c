@@ -23,6 +23,8 @@ wf_status check_ranges(const struct range *range, int count, wf_error *error)
 static wf_status check_settings(const struct wf_optimizer *opt, wf_error *error)
 {
     wf_status status = check_ranges(&(struct range){"lr", opt->lr, INFINITY}, 1, error);
+    if (status == WF_OK)
+        status = check_ranges(&(struct range){"ema", opt->ema, 1}, 1, error);
     return status == WF_OK && opt->rule->check ? opt->rule->check(opt->ctx, opt, error) : status;
 }
 
@@ -30,20 +32,20 @@ static wf_status check_settings(const struct wf_optimizer *opt, wf_error *error)
 
 void drop_moments(struct wf_optimizer_part *part)
 {
-    for (int k = 0; k < WF_RULE_SLABS; k++) {
+    for (int k = 0; k < SLABS; k++) {
         wf_free(part->moment[k]);
         part->moment[k] = NULL;
     }
     part->size = 0;
     for (int i = 0; part->parameter && i < wf_registry_count(part->registry); i++) {
         part->parameter[i].place = -1;
-        part->parameter[i].wanted = false;
+        part->parameter[i].wanted = part->parameter[i].averaged = false;
     }
 }
 
 static void free_part(struct wf_optimizer_part *part)
 {
-    for (int k = 0; k < WF_RULE_SLABS; k++)
+    for (int k = 0; k < SLABS; k++)
         wf_free(part->moment[k]);
     wf_free(part->parameter);
     wf_free(part->prefix);
@@ -148,17 +150,17 @@ static int64_t room_of(const struct wf_optimizer_part *part, int i)
     return (wf_slice_elements(wf_registry_grads(part->registry)->slice, i, count, count) + 15) / 16 * 16;
 }
 
-static wf_status make_moments_of(struct wf_optimizer_part *part, int used, wf_error *error)
+static wf_status make_moments_of(const struct wf_optimizer *opt, struct wf_optimizer_part *part, wf_error *error)
 {
     int64_t size = part->size;
-    wf_real *moment[WF_RULE_SLABS] = {NULL};
+    wf_real *moment[SLABS] = {NULL};
     bool ready = true;
     for (int i = 0; i < wf_registry_count(part->registry); i++)
         size += to_make(part, i) ? room_of(part, i) : 0;
-    for (int k = 0; k < used; k++)
-        if (size > part->size || !part->moment[k])
+    for (int k = 0; k < SLABS; k++)
+        if (slab_used(opt, k) && (size > part->size || !part->moment[k]))
             ready = (moment[k] = wf_alloc_zero((size_t)size + 1, sizeof *moment[k])) && ready;
-    for (int k = 0; k < WF_RULE_SLABS; k++)
+    for (int k = 0; k < SLABS; k++)
         if (!ready) {
             wf_free(moment[k]);
         } else if (moment[k]) {
@@ -186,7 +188,7 @@ wf_status make_moments(struct wf_optimizer *opt, wf_error *error)
 {
     wf_status status = WF_OK;
     for (int64_t k = 0; status == WF_OK && k < opt->parts; k++)
-        status = make_moments_of(&opt->part[k], moments_used(opt), error);
+        status = make_moments_of(opt, &opt->part[k], error);
     return status;
 }
 
@@ -253,6 +255,14 @@ struct run {
     int moments;
 };
 
+/* Without a kernel of its own: it waits for memory. */
+static void average(int64_t count, const wf_real *value, double decay, wf_real *mean)
+{
+    const wf_real step = (wf_real)(1 - decay);
+    for (int64_t i = 0; i < count; i++)
+        mean[i] = decay > 0 ? mean[i] + step * (value[i] - mean[i]) : value[i];
+}
+
 /* Elements of a parameter that is updated; `at`: where a block begins. */
 static void update(const struct run *r, int parameter, int64_t at, int64_t count)
 {
@@ -280,6 +290,9 @@ static void update(const struct run *r, int parameter, int64_t at, int64_t count
         u.scale = 1;
     }
     opt->rule->step(opt->ctx, &u);
+    if (opt->ema > 0)
+        average(count, u.value, p->averaged ? opt->ema : 0,
+                moment_at(r->part, r->grads->slice, parameter, wf_array_count(&info->value), at, AVERAGE));
 }
 
 static bool is_updated(const struct run *r, int i)
@@ -339,6 +352,9 @@ wf_status wf_optimizer_step(struct wf_optimizer *opt, wf_error *error)
         const struct run run = {opt, &opt->part[k], grads, moments_used(opt)};
         count_updates(opt, &opt->part[k]);
         update_all(&run);
+        for (int i = 0; i < grads->parameters; i++)
+            if (is_updated(&run, i))
+                opt->part[k].parameter[i].averaged = opt->ema > 0;
         zero_gradients(&opt->part[k], grads);
         grads->updates++;
     }

@@ -32,7 +32,7 @@ static int slabs_of(const struct wf_optimizer_rule *rule)
 
 static wf_status check_slabs(const struct wf_optimizer_rule *rule, wf_error *error)
 {
-    static const char *const taken[] = {"step", "steps", "updates", "optimizer"};
+    static const char *const taken[] = {"step", "steps", "updates", "optimizer", "ema"};
     char text[WF_QUOTE_SIZE];
     const int slabs = slabs_of(rule);
     if (slabs > WF_RULE_SLABS)

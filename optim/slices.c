@@ -18,6 +18,16 @@ wf_real *wf_optimizer_moment(const struct wf_optimizer_place *p, int64_t at)
     return moment_at(part, slice, p->parameter, count_of(part, p->parameter), at, p->moment);
 }
 
+bool wf_optimizer_average(const struct wf_optimizer *opt, const wf_registry *registry, int i, struct wf_optimizer_place *out)
+{
+    for (int64_t j = 0; opt->ema > 0 && j < opt->parts; j++)
+        if (opt->part[j].registry == registry && opt->part[j].parameter[i].averaged && !opt->part[j].parameter[i].skipped) {
+            *out = (struct wf_optimizer_place){opt, j, i, AVERAGE};
+            return true;
+        }
+    return false;
+}
+
 /* What this process has of a moment both before and after, block by block. */
 static void keep(const struct wf_optimizer_part *from, const struct wf_slice *was, const struct wf_optimizer_part *to,
                  const struct wf_slice *slice, int i, int k)
@@ -44,7 +54,7 @@ static wf_status slice_part(struct wf_optimizer_part *part, const struct wf_slic
         fresh.parameter[i].place = fresh.size;
         fresh.size += (wf_slice_elements(slice, i, count_of(part, i), count_of(part, i)) + 15) / 16 * 16;
     }
-    for (int k = 0; k < WF_RULE_SLABS; k++) {
+    for (int k = 0; k < SLABS; k++) {
         fresh.moment[k] = ready && part->moment[k] ? wf_alloc_zero((size_t)fresh.size + 1, sizeof(wf_real)) : NULL;
         ready = ready && !part->moment[k] == !fresh.moment[k];
         for (int i = 0; fresh.moment[k] && i < parameters; i++)
@@ -52,7 +62,7 @@ static wf_status slice_part(struct wf_optimizer_part *part, const struct wf_slic
                 keep(part, was, &fresh, slice, i, k);
     }
     struct wf_optimizer_part *left = ready ? part : &fresh;
-    for (int k = 0; k < WF_RULE_SLABS; k++)
+    for (int k = 0; k < SLABS; k++)
         wf_free(left->moment[k]);
     wf_free(left->parameter);
     if (!ready && !slice)

@@ -58,8 +58,9 @@ void wf_optimizer_save_from(const struct wf_optimizer *opt, wf_safetensors_write
                 continue;
             wf_array updates = wf_array_contiguous(&p->updates, WF_I64, &one);
             wf_safetensors_put(writer, join(name, prefix, "updates", name_in(part, i, own)), &updates);
-            for (int k = 0; k < moments_used(opt); k++)
-                put_moment(opt, writer, join(name, prefix, opt->rule->slab[k], own), j, i, k, source);
+            for (int k = 0; k < SLABS; k++)
+                if (slab_used(opt, k) && (k != AVERAGE || p->averaged))
+                    put_moment(opt, writer, join(name, prefix, slab_name(opt, k), own), j, i, k, source);
         }
 }
 
@@ -129,8 +130,10 @@ static bool is_known(const struct reading *r, const char *name)
     int index;
     if (strcmp(name, "step") == 0 || (r->by_index && strcmp(name, "steps") == 0))
         return true;
-    for (int k = -1; k < r->moments; k++) {
-        const char *kind = k < 0 ? "updates" : r->opt->rule->slab[k];
+    for (int k = -1; k < SLABS; k++) {
+        if (k >= r->moments && k != AVERAGE) /* averages that are no longer wanted are no mistake */
+            continue;
+        const char *kind = k < 0 ? "updates" : slab_name(r->opt, k);
         size_t length = strlen(kind);
         if (strncmp(name, kind, length) == 0 && name[length] == '.' && (k >= 0 || !r->by_index))
             return find(r->opt, name + length + 1, &part, &index);
@@ -146,6 +149,13 @@ static bool is_read(const struct reading *r, int64_t j, int i)
            (!wf_parameter_info(wf_registry_at(registry, i))->frozen || r->updates[j][i] > 0);
 }
 
+/* A state that was saved without averages has none: they begin with the next update. */
+static bool average_is_there(const struct reading *r, int64_t j, int i)
+{
+    char name[FULL], own[NAME];
+    return wf_safetensors_find(r->file, join(name, r->prefix, "ema", name_in(&r->opt->part[j], i, own))) != NULL;
+}
+
 static wf_status compare(const struct reading *r, wf_error *error)
 {
     struct wf_name_list missing = {0}, unexpected = {0}, shaped = {0};
@@ -158,9 +168,11 @@ static wf_status compare(const struct reading *r, wf_error *error)
             name_in(&r->opt->part[j], i, own);
             if (r->updates[j][i] < 0)
                 wf_name_list_add(&missing, join(name, r->prefix, "updates", own), "");
-            for (int k = 0; k < r->moments; k++) {
-                wf_shape shape = wf_array_shape(&wf_parameter_info(wf_registry_at(r->opt->part[j].registry, i))->value);
-                const struct wf_safetensors_entry *e = wf_safetensors_find(r->file, join(name, r->prefix, r->opt->rule->slab[k], own));
+            const wf_shape shape = wf_array_shape(&wf_parameter_info(wf_registry_at(r->opt->part[j].registry, i))->value);
+            for (int k = 0; k < SLABS; k++) {
+                if (k >= r->moments && (k != AVERAGE || !average_is_there(r, j, i)))
+                    continue;
+                const struct wf_safetensors_entry *e = wf_safetensors_find(r->file, join(name, r->prefix, slab_name(r->opt, k), own));
                 if (!e || !wf_shape_equal(&e->shape, &shape))
                     wf_name_list_add(e ? &shaped : &missing, name, "");
             }
@@ -184,7 +196,7 @@ static wf_status read_moment(const struct reading *r, int64_t j, int i, int k, w
     const struct wf_slice *slice = wf_registry_grads(part->registry)->slice;
     const int64_t count = wf_array_count(&wf_parameter_info(wf_registry_at(part->registry, i))->value);
     wf_status status = WF_OK;
-    join(name, r->prefix, r->opt->rule->slab[k], name_in(part, i, own));
+    join(name, r->prefix, slab_name(r->opt, k), name_in(part, i, own));
     for (int64_t at = 0, end; status == WF_OK && at < count; at = end) {
         const bool owned = wf_slice_owns(slice, i, at);
         for (end = at; end < count && wf_slice_owns(slice, i, end) == owned;)
@@ -212,10 +224,14 @@ static wf_status read_moments(struct reading *r, wf_error *error)
             if (!is_read(r, j, i)) {
                 const int64_t here = wf_slice_elements(wf_registry_grads(part->registry)->slice, i, count, count);
                 p->updates = 0;
+                p->averaged = false;
                 for (int k = 0; k < r->moments && p->place >= 0; k++)
                     memset(part->moment[k] + p->place, 0, (size_t)here * sizeof(wf_real));
                 continue;
             }
+            p->averaged = r->opt->ema > 0 && average_is_there(r, j, i);
+            if (status == WF_OK && p->averaged)
+                status = read_moment(r, j, i, AVERAGE, error);
             for (int k = 0; status == WF_OK && k < r->moments; k++)
                 status = read_moment(r, j, i, k, error);
             p->updates = r->updates[j][i];

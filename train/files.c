@@ -22,6 +22,56 @@ wf_status weights_save(struct fit *f, const char *name)
     return status;
 }
 
+static bool has_averages(const struct fit *f)
+{
+    bool any = false;
+    for (int i = 0; i < f->o.optimizers; i++)
+        any |= f->o.optimizer[i].optimizer->ema > 0;
+    return any;
+}
+
+static void put_averages(struct fit *f, int k, wf_safetensors_writer *w)
+{
+    const wf_registry *registry = f->o.registry[k].registry;
+    const struct wf_optimizer_source source = slices_source(f);
+    for (int i = 0; i < wf_registry_count(registry); i++) {
+        const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(registry, i));
+        char prefix[PREFIX], name[PREFIX + 512];
+        struct wf_optimizer_place place;
+        wf_array value = info->value;
+        bool averaged = false;
+        if (wf_registry_is_buffer(registry, i))
+            continue;
+        snprintf(name, sizeof name, "%s%s", registry_prefix(f, k, "", prefix), info->name);
+        for (int j = 0; j < f->o.optimizers && !averaged; j++)
+            averaged = wf_optimizer_average(f->o.optimizer[j].optimizer, registry, i, &place);
+        if (averaged && f->processes > 1) {
+            wf_safetensors_put_from(w, name, &value, source.read, source.ctx, &place, sizeof place);
+            continue;
+        }
+        if (averaged)
+            value.data = wf_optimizer_moment(&place, 0);
+        wf_safetensors_put(w, name, &value); /* one that no step has changed yet is its own average */
+    }
+}
+
+wf_status averages_save(struct fit *f)
+{
+    static const char name[] = "ema.safetensors";
+    if (!has_averages(f))
+        return wf_run_has(f->o.out, name) ? set_aside(f, name, NULL, "the training has no moving average any more") : WF_OK;
+    char *path = wf_run_path(f->o.out, name, f->error);
+    if (!path)
+        return WF_ERR_MEMORY;
+    wf_safetensors_writer *w = wf_safetensors_writer_new();
+    f->owner->describe(f, w);
+    for (int k = 0; k < f->o.registries; k++)
+        put_averages(f, k, w);
+    wf_status status = wf_safetensors_commit(w, path, f->error);
+    wf_free(path);
+    return status;
+}
+
 static bool kept_for_good(const struct fit *f, int64_t step)
 {
     return f->o.keep_every > 0 && step % f->o.keep_every == 0;
@@ -75,7 +125,7 @@ wf_status set_aside(struct fit *f, const char *name, const char *as, const char 
 wf_status set_others_aside(struct fit *f)
 {
     /* Config and tokenizers differ only where their text does: run_files_save. */
-    static const char *const names[] = {"best.safetensors", "model.safetensors", "state.safetensors"};
+    static const char *const names[] = {"best.safetensors", "ema.safetensors", "model.safetensors", "state.safetensors"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (set_aside(f, names[i], NULL, WOULD_REPLACE) != WF_OK)
             return f->error->code;

@@ -134,7 +134,8 @@ static bool due(int64_t every, int64_t step)
 static wf_status save_files(struct fit *f)
 {
     const bool whole = f->step >= f->o.steps || f->early || due(f->o.save_every, f->step);
-    return refuse_bad_weights(f) || (!f->saved && state_save(f)) || weights_save(f, "model.safetensors") || (whole && checkpoint_save(f))
+    return refuse_bad_weights(f) || (!f->saved && state_save(f)) || weights_save(f, "model.safetensors") || averages_save(f) ||
+                   (whole && checkpoint_save(f))
                ? f->error->code
                : report(f, WF_EVENT_SAVE, NULL);
 }

@@ -223,6 +223,7 @@ wf_status settings_compare(struct fit *f, const wf_safetensors *file, const char
 
 /* files.c: the other files of the run. */
 wf_status weights_save(struct fit *f, const char *name);
+wf_status averages_save(struct fit *f);      /* ema.safetensors, where an optimiser has averages */
 wf_status checkpoint_save(struct fit *f);    /* and drops those beyond `keep` */
 bool checkpoint_exists(const struct fit *f); /* that of this step */
 /* What a new training would replace gets another name, which a warning says. */

@@ -86,6 +86,7 @@ static wf_status build(struct trainer *t, bool resuming)
         slices_make(&t->fit, 0, t->registry) || make_optimizer(t))
         return not_begun(t);
     wf_optimizer_decay_matrices_only(&t->optimizer);
+    t->optimizer.ema = c->training.ema;
     return t->from.weights ? origin_load(t) : WF_OK;
 }
 

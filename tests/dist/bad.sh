@@ -4,7 +4,7 @@
 . "$2/tests/cli/lib.sh"
 . "$source/tests/dist/lib.sh"
 another=$(cd "$OLDPWD" && realpath "$3")
-language="char-rms --train $story --set batch=6 --set accumulate=4 --set dropout=0.1 --set valid_tokens=0 --set schedule=constant"
+language="char-rms --train $story --set batch=6 --set accumulate=4 --set dropout=0.1 --set valid_tokens=0 --set schedule=constant --set ema=0.9"
 
 # on RANK VARIABLE=VALUE COMMAND...: the command, with this in the environment of one rank
 cat >on <<'END'
@@ -39,13 +39,14 @@ for how in $mpis; do
     several $how $n ./on 0 DISK_ROOM=20000 "$another" train $language --out full --steps 8 --resume >out 2>err || status=$?
     one_line 1 'No space left on device; after fixing this, --resume continues from step 4'
     grep -q 'full/.*safetensors' err || failed "no file is named: $(cat err)"
-    for file in state model; do
+    for file in state model ema; do
         cmp full/$file.safetensors begun/$file.safetensors || failed "a full disk damaged $file"
     done
     # shellcheck disable=SC2086
     several $how $((6 - n)) "$weft" train $language --out full --steps 8 --resume >out 2>err || failed "after a full disk: $(cat err)"
     cmp full/model.safetensors straight/model.safetensors || failed "$how, $n: other weights after a full disk"
     cmp full/state.safetensors straight/state.safetensors || failed "$how, $n: another state after a full disk"
+    cmp full/ema.safetensors straight/ema.safetensors || failed "$how, $n: other averages after a full disk"
 done
 for room in 0 700; do # not even the configuration; then not metrics.jsonl
     rm -rf full

@@ -27,10 +27,10 @@ struct wf_run {
     struct wf_embedder_options embed;
 };
 /* Opens a run: configuration, tokenizer and weights. A Hugging Face folder with a BERT model (tokenizer.json, or vocab.txt with
- * tokenizer_config.json) can be opened too. weights: NULL for model.safetensors, "best" for best.safetensors, else the path of a file. It
- * is an error if a file is missing, if the vocabulary sizes of tokenizer and model differ, if the tokenizer of a translation model lacks
- * BOS or EOS, or if the weights were trained with another tokenizer: they store its wf_tokenizer_hash as "tokenizer_content", and weights
- * without one are accepted. Close with wf_run_close. */
+ * tokenizer_config.json) can be opened too. weights: NULL for model.safetensors, "best" for best.safetensors, "ema" for ema.safetensors,
+ * else the path of a file. It is an error if a file is missing, if the vocabulary sizes of tokenizer and model differ, if the tokenizer of
+ * a translation model lacks BOS or EOS, or if the weights were trained with another tokenizer: they store its wf_tokenizer_hash as
+ * "tokenizer_content", and weights without one are accepted. Close with wf_run_close. */
 WF_API wf_status wf_run_open(struct wf_run *run, const char *folder, const char *weights, wf_error *error) WF_CHECKED;
 WF_API void wf_run_close(struct wf_run *run); /* leaves it empty; a zeroed struct is allowed */
 

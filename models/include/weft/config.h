@@ -32,6 +32,7 @@ struct wf_training {
     int64_t warmup;
     int schedule; /* enum wf_schedule_kind; "constant", "cosine", "inverse_sqrt" in text */
     double weight_decay, beta1, beta2, eps, clip, label_smoothing;
+    double ema;                      /* wf_optimizer.ema */
     double mask_rate;                /* encoders: fraction of the tokens that are masked */
     int64_t crop;                    /* encoders: tokens of a row, at most the context; 0: the context */
     bool frame;                      /* encoders: a row begins and ends with the tokenizer's start and end tokens ([CLS], [SEP]) */
@@ -99,10 +100,10 @@ WF_API wf_status wf_config_defaults(struct wf_config *config, const char *family
 
 /* Sets one key from text ("dropout", "0.1"). WF_ERR_ARGUMENT: an unknown key (the message suggests the nearest), a key that the model does
  * not use (the message lists those that it uses instead), a value of the wrong type or out of range. Numbers are read the same in every
- * locale. Setting steps sets epochs to 0. Setting lr below min_lr also lowers min_lr to lr, setting batch below accumulate lowers accumulate to batch, setting the
- * context below crop lowers crop to it, and leaves that no longer divide accumulate are chosen anew; so set min_lr after lr, accumulate
- * after batch, crop after context, and leaves after accumulate. Setting another optimizer gives its keys (sgd.momentum) their defaults;
- * those of other optimisers are refused, so set optimizer before them. */
+ * locale. Setting steps sets epochs to 0. Setting lr below min_lr also lowers min_lr to lr, setting batch below accumulate lowers
+ * accumulate to batch, setting the context below crop lowers crop to it, and leaves that no longer divide accumulate are chosen anew; so
+ * set min_lr after lr, accumulate after batch, crop after context, and leaves after accumulate. Setting another optimizer gives its keys
+ * (sgd.momentum) their defaults; those of other optimisers are refused, so set optimizer before them. */
 WF_API wf_status wf_config_set(struct wf_config *config, const char *key, const char *value, wf_error *error) WF_CHECKED;
 /* Several keys, separated by spaces: "d_model=24 heads=4 lr=1e-3". Stops at the first error. */
 WF_API wf_status wf_config_set_all(struct wf_config *config, const char *settings, wf_error *error) WF_CHECKED;

@@ -63,13 +63,14 @@ struct wf_optimizer_parameter {
     int64_t place; /* of its moments, elements; -1: none */
     bool wanted;   /* has moments, or shall have some */
     double factor[WF_RULE_FACTORS];
-    bool skipped; /* another optimiser updates it: wf_optimizer_only */
+    bool averaged; /* has an average: wf_optimizer.ema */
+    bool skipped;  /* another optimiser updates it: wf_optimizer_only */
 };
 struct wf_optimizer_part {
     wf_registry *registry;
     char *prefix;
     struct wf_optimizer_parameter *parameter; /* [parameters of the registry] */
-    wf_real *moment[WF_RULE_SLABS];           /* slabs [size]: Adam's m and v, momentum; NULL where there is none */
+    wf_real *moment[WF_RULE_SLABS + 1];       /* slabs [size]: Adam's m and v, momentum; last the averages; NULL where there is none */
     int64_t size;
 };
 /* Any optimiser. Updates the parameters of its registries. One that has no gradient since the last step keeps its value and its moments,
@@ -84,6 +85,9 @@ struct wf_optimizer {
         double momentum;
         bool nesterov;
     } sgd;
+    /* Decay of an exponential moving average of the values, which each step updates: e = ema e + (1 - ema) p, and e = p at first; 0 <= ema
+     * < 1, and 0, as it is at first, means none. The averages are in the optimiser's state, and wf_fit writes them into ema.safetensors. */
+    double ema;
     int64_t step; /* updates done */
     const struct wf_optimizer_rule *rule;
     void *ctx;           /* of the rule */
@@ -162,9 +166,9 @@ WF_API wf_status wf_optimizer_step(struct wf_optimizer *opt, wf_error *error) WF
 #define wf_adamw_step wf_optimizer_step
 #define wf_sgd_step wf_optimizer_step
 
-/* The state, by parameters' names: prefix + "m." and "v." (of SGD "momentum.") + name, prefix + "updates." + name I64 [1], prefix + "step"
- * I64 [1]; and metadata prefix + "optimizer". Settings and groups are the program's, not part of it. Values are read at the writer's
- * commit. */
+/* The state, by parameters' names: prefix + "ema." + name where there are averages; prefix + "m." and "v." (of SGD "momentum.") + name,
+ * prefix + "updates." + name I64 [1], prefix + "step" I64 [1]; and metadata prefix + "optimizer". Settings and groups are the program's,
+ * not part of it. Values are read at the writer's commit. */
 WF_API void wf_optimizer_save(const struct wf_optimizer *opt, wf_safetensors_writer *writer, const char *prefix);
 /* Restores what wf_optimizer_save has written, or Weft 0.1 with one registry. WF_ERR_FORMAT, with nothing changed: the state of another
  * optimiser, numbers of updates that are missing or impossible, and, by name, trained parameters that the state lacks, names under the

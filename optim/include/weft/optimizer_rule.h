@@ -55,7 +55,7 @@ struct wf_optimizer_rule {
     size_t abi;              /* WF_OPTIMIZER_RULE_ABI: the size of this struct in the program that made it */
     const char *name;        /* letters, digits, _ and -, at most 31: the state has it, and a load compares it */
     const char *const *slab; /* names of the state's slabs in files, of the same letters; ends with NULL; at most WF_RULE_SLABS, not
-                                "step", "steps", "updates" or "optimizer". NULL: no state */
+                                "step", "steps", "updates", "ema" or "optimizer". NULL: no state */
     /* The step does u->scale * u->gradient[i] in its own pass. Otherwise a clipped gradient is multiplied before the step. */
     bool scales;
     /* The step is called once for each parameter, with all of its elements (at 0), in the caller's thread and in the order of the

@@ -21,6 +21,8 @@ struct wf_optimizer_place {
     int64_t part;
     int parameter, moment;
 };
+/* The average of parameter `i` of a registry: false where the optimiser has none. */
+bool wf_optimizer_average(const struct wf_optimizer *opt, const wf_registry *registry, int i, struct wf_optimizer_place *out);
 /* Its elements from `at` on, where a block begins; NULL where this process has none. */
 wf_real *wf_optimizer_moment(const struct wf_optimizer_place *place, int64_t at);
 
