@@ -27,16 +27,16 @@ static const struct wf_key keys[] = { /* the defaults are Hugging Face's */
     NUMBER(d_model, "768", 1, 65536, "model width", .role = WF_KEY_WIDTH),
     NUMBER(heads, "12", 1, 1024, "attention heads; a divisor of d_model", .role = WF_KEY_HEADS),
     NUMBER(d_ff, "3072", 1, 262144, "inner width of the feed-forward", .role = WF_KEY_FFN_WIDTH),
-    NUMBER(layers, "12", 1, 1024, "blocks", .role = WF_KEY_LAYERS),
-    NUMBER(context, "512", 1, 1048576, "maximum sequence length in tokens", .role = WF_KEY_CONTEXT),
+    NUMBER(layers, "12", 1, 1024, "blocks", .role = WF_KEY_LAYERS, .also = "encoder_layers num_encoder_layers"),
+    NUMBER(context, "512", 1, 1048576, "maximum sequence length in tokens", .role = WF_KEY_CONTEXT, .also = "max_length positions"),
     NUMBER(vocab_size, "30522", 1, 16777216, "vocabulary size", .role = WF_KEY_VOCAB),
     NUMBER(segments, "2", 1, 1024, "number of segment types", .role = WF_KEY_SEGMENTS),
-    NUMBER(dropout, "0.1", 0, 1, "dropout probability", .below = true, .resumable = true),
-    NUMBER(attention_dropout, "0.1", 0, 1, "dropout probability of attention weights", .below = true, .resumable = true),
-    NUMBER(norm_eps, "1e-12", 0, 1, "epsilon of the norms", .above = true),
+    NUMBER(dropout, "0.1", 0, 1, "dropout probability", .below = true, .resumable = true, .also = "dropout_rate hidden_dropout hidden_dropout_prob classifier_dropout resid_pdrop embd_pdrop attn_pdrop resid_dropout residual_dropout"),
+    NUMBER(attention_dropout, "0.1", 0, 1, "dropout probability of attention weights", .below = true, .resumable = true, .also = "attn_dropout attention_probs_dropout_prob"),
+    NUMBER(norm_eps, "1e-12", 0, 1, "epsilon of the norms", .above = true, .also = "layer_norm_eps layer_norm_epsilon rms_norm_eps layernorm_epsilon norm_epsilon"),
     WF_WORD_KEY(struct bert_config, activation, "gelu", wf_activation_words, "activation of the feed-forward", .role = WF_KEY_ACTIVATION),
     WF_BOOL_KEY(struct bert_config, masked_head, "false", "an output layer for masked tokens; every training has it", .role = WF_KEY_HEAD),
-    WF_BOOL_KEY(struct bert_config, tied, "true", "the output layer shares the embedding"),
+    WF_BOOL_KEY(struct bert_config, tied, "true", "the output layer shares the embedding", .also = "tie_word_embeddings tie_embeddings tie_weights weight_tying share_decoder_input_output_embed share_input_output_embed"),
 };
 /* clang-format on */
 

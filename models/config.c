@@ -98,53 +98,6 @@ bool wf_config_section_key(const char *section, int index, struct wf_config_key 
 
 /* --- text ---------------------------------------------------------------------------------------------------------- */
 
-/* Whether a list of words separated by spaces has the word. */
-static bool has_word(const char *list, const char *word)
-{
-    size_t n = strlen(word);
-    for (const char *at = list; at && n > 0 && (at = strstr(at, word)); at += n)
-        if ((at == list || at[-1] == ' ') && (at[n] == ' ' || at[n] == 0))
-            return true;
-    return false;
-}
-
-static bool is_key_of_others(const char *name)
-{
-    const char *section;
-    struct wf_config_key key;
-    for (int s = 0; (section = wf_config_section_at(s)); s++)
-        for (int i = 0; wf_config_section_key(section, i, &key); i++)
-            if (strcmp(key.name, name) == 0)
-                return true;
-    return false;
-}
-
-/* A name that is no key of this model: with those that say the same here, or the nearest. */
-static wf_status unknown_key(const struct wf_config *config, const char *name, wf_error *error)
-{
-    static const char *const kinds[] = {"a language model", "an encoder-decoder", "an encoder"};
-    char quoted[WF_QUOTE_SIZE], same[128] = "";
-    const char *names[MOST_KEYS];
-    struct slot slot;
-    int count = 0;
-    for (; count < MOST_KEYS && slot_at(config, count, &slot); count++) {
-        names[count] = slot.key->name;
-        size_t used = strlen(same);
-        if (has_word(slot.key->also, name))
-            snprintf(same + used, sizeof same - used, "%s%s", used ? " and " : "", slot.key->name);
-    }
-    if (optimizer_refuse(config, name, error) != WF_OK)
-        return WF_ERR_ARGUMENT;
-    if (is_key_of_others(name))
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s, %s, does not use it%s%s", name, config->model, kinds[wf_config_kind(config)],
-                            same[0] ? ": set " : "", same);
-    const char *near = same[0] ? same : wf_nearest(name, names, count);
-    if (near)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "unknown key %s: did you mean %s?", wf_text_quote(name, quoted), near);
-    return wf_error_set(error, WF_ERR_ARGUMENT, "unknown key %s: `weft models %s` lists the keys", wf_text_quote(name, quoted),
-                        config->model);
-}
-
 wf_status wf_config_set_as(struct wf_config *config, const char *name, const char *value, bool in_file, wf_error *error)
 {
     struct slot slot;
@@ -153,7 +106,7 @@ wf_status wf_config_set_as(struct wf_config *config, const char *name, const cha
                             "%s: the configuration has no model family yet: call wf_config_preset or wf_config_defaults first", name);
     if (strcmp(name, "optimizer") == 0)
         return optimizer_choose(config, value, error);
-    return slot_find(config, name, &slot) ? key_parse(slot.key, slot.values, value, in_file, error) : unknown_key(config, name, error);
+    return slot_find(config, name, &slot) ? key_parse(slot.key, slot.values, value, in_file, error) : key_unknown(config, name, error);
 }
 
 void wf_config_settle(struct wf_config *config)
@@ -347,7 +300,7 @@ wf_status wf_config_check(const struct wf_config *config, wf_error *error)
         for (int k = 0; k < sections[i].keys.count; k++) {
             const struct wf_key *key = &sections[i].keys.key[k];
             if (!slot_find(config, key->name, &slot) && key_number(key, (const char *)config + sections[i].offset) != 0)
-                return unknown_key(config, key->name, error);
+                return key_unknown(config, key->name, error);
         }
     if (check_multiple(config, WF_KEY_WIDTH, WF_KEY_HEADS, error) || check_multiple(config, WF_KEY_HEADS, WF_KEY_KV_HEADS, error) ||
         (family->check && family->check(config->architecture, error)) || check_size(config, error))

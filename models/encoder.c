@@ -28,16 +28,16 @@ static const struct wf_key keys[] = {
     NUMBER(d_model, "64", 1, 65536, "model width", .role = WF_KEY_WIDTH),
     NUMBER(heads, "8", 1, 1024, "attention heads; a divisor of d_model", .role = WF_KEY_HEADS),
     NUMBER(d_ff, "256", 1, 262144, "inner width of the feed-forward", .role = WF_KEY_FFN_WIDTH),
-    NUMBER(layers, "6", 1, 1024, "blocks", .role = WF_KEY_LAYERS, .also = "encoder_layers decoder_layers"),
+    NUMBER(layers, "6", 1, 1024, "blocks", .role = WF_KEY_LAYERS, .also = "encoder_layers decoder_layers num_encoder_layers"),
     NUMBER(context, "128", 1, 1048576, "maximum sequence length in tokens", .role = WF_KEY_CONTEXT, .also = "max_length positions"),
     NUMBER(vocab_size, "1000", 0, 16777216, "maximum vocabulary size when a tokenizer is trained; 0: no limit", .role = WF_KEY_VOCAB, .also = "source_vocab_size"),
-    NUMBER(dropout, "0.1", 0, 1, "dropout probability", .below = true, .resumable = true, .also = "inner_dropout"),
+    NUMBER(dropout, "0.1", 0, 1, "dropout probability", .below = true, .resumable = true, .also = "inner_dropout dropout_rate hidden_dropout hidden_dropout_prob classifier_dropout resid_pdrop embd_pdrop attn_pdrop resid_dropout residual_dropout attention_dropout attn_dropout attention_probs_dropout_prob activation_dropout relu_dropout"),
     WORD(activation, "relu", wf_activation_words, "activation of the feed-forward", .role = WF_KEY_ACTIVATION),
-    WORD(norm, "post", wf_norm_words, "position of the norms: after the residual sum, or before the sublayer"),
+    WORD(norm, "post", wf_norm_words, "position of the norms: after the residual sum, or before the sublayer", .also = "encoder_normalize_before decoder_normalize_before normalize_before norm_first pre_norm layer_norm_first"),
     BOOL(final_norm, "true", "a norm after the last block"),
-    BOOL(tied, "false", "the output layer shares the embedding", .also = "shared"),
-    BOOL(bias, "true", "linear layers and norms have a bias"),
-    BOOL(scale_embeddings, "true", "embeddings are multiplied by sqrt(d_model)"),
+    BOOL(tied, "false", "the output layer shares the embedding", .also = "shared tie_word_embeddings tie_embeddings tie_weights weight_tying share_decoder_input_output_embed share_input_output_embed"),
+    BOOL(bias, "true", "linear layers and norms have a bias", .also = "use_bias attention_bias mlp_bias add_bias_linear"),
+    BOOL(scale_embeddings, "true", "embeddings are multiplied by sqrt(d_model)", .also = "scale_embedding no_scale_embedding"),
 };
 /* clang-format on */
 

@@ -41,6 +41,9 @@ wf_status optimizer_check(const struct wf_config *config, wf_error *error) WF_CH
 /* Refuses a key of another optimiser. */
 wf_status optimizer_refuse(const struct wf_config *config, const char *name, wf_error *error) WF_CHECKED;
 
+/* A name that is no key of this model: the keys that mean the same here, or the nearest. (names.c) */
+wf_status key_unknown(const struct wf_config *config, const char *name, wf_error *error) WF_CHECKED;
+
 bool key_used(const struct wf_key *key, enum wf_model_kind kind);
 double key_number(const struct wf_key *key, const void *values); /* true is 1, a word its index */
 /* Text to value. in_file: words that can't be set are taken too. WF_ERR_ARGUMENT, "name: ..."; *values is then as it was. */
