@@ -12,6 +12,7 @@
 
 #include <weft/internal/encode.h>
 #include <weft/internal/launcher.h>
+#include <weft/internal/setting_names.h>
 
 #include "display.h"
 
@@ -108,6 +109,13 @@ bool take_setting(const char *option, const char *value, void *settings)
     const int most = sizeof to->item / sizeof *to->item - 1;
     if (to->count == most)
         return fail_usage("--%s can be given %d times at most", option, most), false;
+    char key[SETTING_KEY_SIZE];
+    snprintf(key, sizeof key, "%.*s", (int)strcspn(value, "="), value);
+    const char *called = wf_setting_called(key);
+    const struct option_row *o = called && strcmp(called, key) == 0 ? NULL : option_meant(key);
+    if (o) /* a setting elsewhere, here an option */
+        return fail_usage("--%s %s: no setting %s; use --%s%s%s", option, value, key, o->name, o->arg ? " " : "", o->arg ? o->arg : ""),
+               false;
     to->item[to->count++] = value;
     return true;
 }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weft/internal/setting_names.h>
+
 #include "cli.h"
 
 enum { MOST_OPTIONS = 32, FIRST = 1000, WIDTH = 78 };
@@ -128,6 +130,26 @@ static bool take(const struct option_row *o, const char *value)
 
 /* --- the command line ---------------------------------------------------------------------------------------------- */
 
+static const struct option_row *being_read; /* the command's options */
+
+const struct option_row *option_meant(const char *name)
+{
+    for (const struct option_row *o = being_read; o && o->name; o++)
+        if (wf_name_in(o->name, name) || option_is_called(o->name, name))
+            return o;
+    return NULL;
+}
+
+/* What another program's option is here: an option of another name, or a setting. */
+static int refuse_foreign(const char *command, const char *name)
+{
+    const struct option_row *o = option_meant(name);
+    const char *key = option_meant("set") ? wf_setting_called(name) : NULL;
+    if (o)
+        return fail_usage("unknown option --%s of '%s'; use --%s%s%s", name, command, o->name, o->arg ? " " : "", o->arg ? o->arg : "");
+    return key ? fail_usage("unknown option --%s of '%s'; it is a setting: --set %s=...", name, command, key) : EXIT_DONE;
+}
+
 /* For an option that getopt does not know, or knows several of. */
 static int refuse_name(const char *command, const char *given, const struct option *list, int count)
 {
@@ -141,6 +163,8 @@ static int refuse_name(const char *command, const char *given, const struct opti
     }
     if (begun > 1)
         return fail_usage("--%s is ambiguous for '%s': write the option out", name, command);
+    if (refuse_foreign(command, name) != EXIT_DONE)
+        return EXIT_USAGE;
     const char *near = wf_nearest(name, names, count);
     return near ? fail_usage("unknown option --%s of '%s'; did you mean --%s?", name, command, near)
                 : fail_usage("unknown option --%s of '%s'; %s --help lists them", name, command, command);
@@ -177,6 +201,7 @@ static int parse(const struct command_line *line, int argc, char **argv)
     const struct option_row *rows[MOST_OPTIONS];
     bool given[MOST_OPTIONS] = {0};
     int count = 0, first_own = 0;
+    being_read = line->options;
     for (const struct option_row *o = line->options; o && o->name && count < MOST_OPTIONS - OWN; o++)
         rows[count++] = o;
     first_own = count;

@@ -33,6 +33,10 @@ struct command_line {
 /* Reads the options and does the work; returns the exit code. Wrong usage is one line, with the nearest name. */
 int run_command(const struct command_line *line, wf_status (*work)(void *arguments, wf_error *error), void *arguments, int argc,
                 char **argv);
+/* The option of the command which is being read that has this name, or is called so elsewhere; - and _ are the same. NULL: none. */
+const struct option_row *option_meant(const char *name);
+/* Whether other programs call an option so. (names.c) */
+bool option_is_called(const char *option, const char *name);
 /* Prints "  NAME   TEXT", broken at blanks, with the lines of the text below each other from column `indent` on. */
 void print_entry(const char *name, int indent, const char *text);
 
