@@ -12,6 +12,7 @@
 
 #include <weft/internal/encode.h>
 #include <weft/internal/launcher.h>
+#include <weft/internal/runtime.h>
 #include <weft/internal/setting_names.h>
 
 #include "display.h"
@@ -81,8 +82,10 @@ void warn_of_pieces(const wf_tokenizer *target, const char *run)
 wf_status start(int64_t threads, wf_error *error)
 {
     wf_status status = wf_init(error, .threads = (int)threads);
+    const char *blas = wf_gemm_blas();
     if (status == WF_OK)
-        fprintf(stderr, "weft %s: %d thread%s, %s, %s kernels\n", wf_version(), wf_threads(), plural(wf_threads()), wf_blas(), wf_isa());
+        fprintf(stderr, "weft %s: %d thread%s, %s%s%s kernels\n", wf_version(), wf_threads(), plural(wf_threads()), blas ? blas : "",
+                blas ? ", " : "", wf_isa());
     return status;
 }
 

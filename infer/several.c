@@ -32,7 +32,8 @@ uint64_t wf_config_hash(const struct wf_config *config)
 
 void wf_program_words(const wf_dist *dist, struct wf_string *words)
 {
-    wf_string_format(words, "version=%s instruction-set=%s blas=%s gemm=%s processes=%d ", wf_version(), wf_isa(), wf_blas(),
+    const char *blas = wf_gemm_blas();
+    wf_string_format(words, "version=%s instruction-set=%s blas=%s gemm=%s processes=%d ", wf_version(), wf_isa(), blas ? blas : "none",
                      wf_gemm_mode(), wf_dist_size(dist));
 }
 

@@ -56,7 +56,7 @@ static void put_numbers(const struct fit *f, wf_safetensors_writer *w)
 {
     const struct {
         const char *key, *value;
-    } made[] = {{"isa", wf_isa()}, {"blas", wf_blas()}, {"gemm", wf_gemm_mode()}};
+    } made[] = {{"isa", wf_isa()}, {"blas", wf_gemm_blas() ? wf_gemm_blas() : "none"}, {"gemm", wf_gemm_mode()}};
     wf_safetensors_put_metadata(w, "format", FORMAT);
     wf_safetensors_put_metadata(w, "weft", wf_version());
     if (f->owner->any)
@@ -204,16 +204,17 @@ static wf_status same_task(struct fit *f, const struct state *s)
                         f->task.name);
 }
 
-/* The bits go on as they were only with the same kernels. */
+/* The bits go on as they were only with the same kernels. BLIS is of no account where it computes nothing now: whether it did follows from
+ * the instruction set and WEFT_GEMM, and older states name it always. */
 static wf_status warn_of_change(struct fit *f, const wf_safetensors *file)
 {
     const struct {
         const char *key, *now;
-    } part[] = {{"isa", wf_isa()}, {"blas", wf_blas()}, {"gemm", wf_gemm_mode()}, {"weft", wf_version()}};
+    } part[] = {{"isa", wf_isa()}, {"blas", wf_gemm_blas()}, {"gemm", wf_gemm_mode()}, {"weft", wf_version()}};
     for (int i = 0; i < 4 && !f->error->code; i++) {
         const char *was = wf_safetensors_metadata(file, part[i].key);
         char text[256];
-        if (was && strcmp(was, part[i].now) == 0)
+        if (!part[i].now || (was && strcmp(was, part[i].now) == 0))
             continue;
         snprintf(text, sizeof text,
                  "the run was made with %s %s and resumes with %s: the results may differ slightly from an uninterrupted run", part[i].key,

@@ -5,6 +5,8 @@
 
 #include <weft/compute.h>
 #include <weft/internal/gemm.h>
+#include <weft/internal/runtime.h>
+#include <weft/runtime.h>
 
 #include "parts.h"
 
@@ -17,9 +19,19 @@ enum gemm_mode wf_gemm_chosen;
  * NN 1024x1024x1024 226 / 209, TN 2048x512x2048 220 / 203, 1024x1024x1024 218 / 212, 512x128x768 253 / 210: own everywhere.
  * AVX2 against zen3: NT 768x384x128 131 / 123, 2048x2048x512 125 / 117, NN 64x64x64 128 / 69, 1024x1024x1024 119 / 121,
  * TN 64x64x4096 124 / 96, 512x128x768 118 / 109, but TN 384x384x1024 112 / 121, 512x512x2048 105 / 118, 1024x1024x1024 112 / 120. */
+static bool blis_may_be_better(void)
+{
+    return strcmp(wf_kernel->isa, "avx2") == 0;
+}
+
 static bool blis_is_better(const struct wf_gemm *g)
 {
-    return g->m >= 384 && g->n >= 384 && g->k >= 512 && g->a_rs == 1 && g->a_cs > 1 && strcmp(wf_kernel->isa, "avx2") == 0;
+    return g->m >= 384 && g->n >= 384 && g->k >= 512 && g->a_rs == 1 && g->a_cs > 1 && blis_may_be_better();
+}
+
+const char *wf_gemm_blas(void)
+{
+    return wf_gemm_chosen == GEMM_BLIS || (wf_gemm_chosen == GEMM_AUTO && blis_may_be_better()) ? wf_blas() : NULL;
 }
 
 static bool is_nothing(const struct wf_gemm *g)

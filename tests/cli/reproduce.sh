@@ -19,6 +19,13 @@ runs auto $steps
 for isa in avx512 avx2 base; do
     if WEFT_ISA=$isa "$weft" train nanogpt-char-small --train "$story" --out probe-$isa --steps 1 2>log; then
         runs $isa $few WEFT_ISA=$isa
+        # BLIS is named, in the first line and in the state, only where it computes
+        "$weft" inspect probe-$isa/state.safetensors >state
+        if head -1 log | grep -q 'BLIS'; then
+            grep -q '^blas: BLIS ' state || failed "$isa: the first line names BLIS, the state does not"
+        else
+            grep -q '^blas: none$' state || failed "$isa: the state names BLIS, the first line does not: $(grep blas state)"
+        fi
     elif grep -q "does not support $isa" log; then
         echo "skipped: $isa is not supported here"
     else
@@ -27,6 +34,8 @@ for isa in avx512 avx2 base; do
 done
 for side in own blis; do
     runs $side $few WEFT_GEMM=$side
+    head -1 log >line
+    if [ $side = own ]; then grep -q BLIS line; else ! grep -q BLIS line; fi && failed "WEFT_GEMM=$side: $(cat line)"
 done
 cmp -s own-1/model.safetensors blis-1/model.safetensors && failed 'blis and own give the same file: is the switch at work?'
 # Accumulation: dropout's masks are those of the large batch, the loss is that of the large batch.

@@ -517,6 +517,66 @@ START_TEST(blis_settings)
 }
 END_TEST
 
+/* The one kind of product that BLIS may get unless it is asked for: with `mode`, the bits. */
+static void weight_gradient(const char *mode, wf_real *c)
+{
+    enum { SIDE = 384, DEPTH = 512, COUNT = SIDE * DEPTH };
+    wf_real *a = malloc(sizeof(wf_real[COUNT])), *b = malloc(sizeof(wf_real[COUNT]));
+    wf_error error = {0};
+    ck_assert(a && b);
+    for (int i = 0; i < COUNT; i++)
+        a[i] = (wf_real)((i * 37 % 101 - 50) / 64. + i % 7 * 1e-3);
+    for (int i = 0; i < COUNT; i++)
+        b[i] = (wf_real)((i * 53 % 97 - 48) / 64. - i % 11 * 1e-3);
+    expect(wf_gemm_use(mode, &error) == WF_OK, "%s", error.message);
+    const struct wf_gemm g = {.m = SIDE,
+                              .n = SIDE,
+                              .k = DEPTH,
+                              .alpha = 1,
+                              .a = a,
+                              .a_rs = 1,
+                              .a_cs = SIDE,
+                              .b = b,
+                              .b_rs = SIDE,
+                              .b_cs = 1,
+                              .c = c,
+                              .c_rs = SIDE,
+                              .c_cs = 1};
+    expect(wf_gemm(&g) == WF_OK, "no memory");
+    free(a);
+    free(b);
+}
+
+/* What is printed and recorded of BLIS is what computes. */
+START_TEST(blis_is_named_where_it_computes)
+{
+    enum { C = 384 * 384 };
+    wf_real *c[3];
+    for (int i = 0; i < 3; i++)
+        ck_assert_ptr_nonnull(c[i] = malloc(C * sizeof(wf_real)));
+    for (int i = 0; i < 3; i++) {
+        wf_error error = {0};
+        if (!wf_isa_supported(isas[i]))
+            continue;
+        expect(wf_isa_use(isas[i], &error) == WF_OK, "%s", error.message);
+        for (int m = 0; m < 3; m++) { /* own, blis, auto */
+            weight_gradient(modes[m], c[m]);
+            const char *blas = wf_gemm_blas();
+            if (m < 2)
+                ck_assert_msg(m == 0 ? !blas : blas && strcmp(blas, wf_blas()) == 0, "%s, %s: %s", isas[i], modes[m], blas ? blas : "-");
+        }
+        /* in double some kernels of both add in the same order */
+        const bool differ = memcmp(c[0], c[1], C * sizeof(wf_real)) != 0;
+        ck_assert_msg(differ || sizeof(wf_real) == 8, "%s: own and BLIS give the same bits", isas[i]);
+        bool named = wf_gemm_blas() != NULL, computes = memcmp(c[2], c[0], C * sizeof(wf_real)) != 0;
+        ck_assert_msg(named == computes || !differ, "%s: BLIS %s, but it computes %s", isas[i], named ? "is named" : "is not named",
+                      computes ? "something" : "nothing");
+    }
+    for (int i = 0; i < 3; i++)
+        free(c[i]);
+}
+END_TEST
+
 /* blis_settings comes first: where all tests run in one process, the library must not be up yet. */
 WF_TEST_MAIN("gemm", blis_settings, environment_stays, all_edges, strides_and_scales, not_finite, threads_do_not_matter,
-             rows_alone_and_together, batches, two_at_once)
+             rows_alone_and_together, batches, two_at_once, blis_is_named_where_it_computes)

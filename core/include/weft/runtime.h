@@ -32,7 +32,7 @@ WF_API int wf_threads(void); /* that work is divided among, the calling thread o
 WF_API wf_status wf_set_threads(int threads, wf_error *error) WF_CHECKED;
 WF_API int wf_processors(void);   /* number that affinity and cgroup allow */
 WF_API const char *wf_isa(void);  /* "avx512", "avx2" or "base": in use */
-WF_API const char *wf_blas(void); /* "BLIS 0.9.0 (skx)" */
+WF_API const char *wf_blas(void); /* "BLIS 0.9.0 (skx)": what is linked; with AVX-512 all products are Weft's own unless WEFT_GEMM=blis */
 
 WF_END_DECLS
 

@@ -12,6 +12,8 @@ wf_status wf_init_default(wf_error *error) WF_CHECKED;
 bool wf_isa_supported(const char *isa);
 /* "auto", "blis" or "own": who computes matrix products. */
 const char *wf_gemm_mode(void);
+/* wf_blas() where it computes some of the products, as mode and instruction set are now; NULL where it gets none. (gemm/dispatch.c) */
+const char *wf_gemm_blas(void);
 
 /* Processors that the affinity mask and the cgroup's quota leave to this process, at least 1. (processors.c) */
 int wf_count_processors(void);
