@@ -15,6 +15,10 @@ echo '{"d_model": 16, "heads": 2, "d_ff": 32, "context": 16, "batch": 2, "steps"
 train nanogpt-char-small --config part.json --train "$story" --out part 2>log || failed "part of a file: $(tail -1 log)"
 [ "$(setting part model) $(setting part d_model) $(setting part layers)" = 'nanogpt-char-small 16 4' ] || failed "part of a file: $(setting part model)"
 
+{ printf '\357\273\277'; cat own.json; } >marked.json # as some editors save it
+train --config marked.json --set lr=0.02 --train "$story" --out marked 2>log || failed "a byte order mark: $(tail -1 log)"
+cmp own/model.safetensors marked/model.safetensors || failed 'a byte order mark changed the model'
+
 # --- a run's config.json gives the same run again; MODEL can be left out for a resume too
 train --config own/config.json --train "$story" --out again 2>log || failed "config.json of a run: $(tail -1 log)"
 cmp own/model.safetensors again/model.safetensors || failed 'the same config.json gave another model'

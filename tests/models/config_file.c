@@ -256,6 +256,31 @@ START_TEST(files_of_the_users_own)
 }
 END_TEST
 
+START_TEST(a_byte_order_mark)
+{
+    make_folder();
+    static const char plain[] = "{\"model\": \"char-rms\", \"layers\": 3}", bad[] = "\xef\xbb\xbf{\"model\" 1}";
+    struct wf_config c, marked;
+    char text[64];
+    write_file(plain, strlen(plain));
+    ck_ok(wf_config_load(&c, path, error));
+    snprintf(text, sizeof text, "\xef\xbb\xbf%s", plain);
+    write_file(text, strlen(text));
+    ck_ok(wf_config_load(&marked, path, error));
+    ck_assert_int_eq(memcmp(&c, &marked, sizeof c), 0);
+    ck_assert(key_of(&marked, "layers") == 3);
+    ck_ok(wf_config_load_over(&c, path, error));
+    write_file(bad, strlen(bad)); /* it counts as no column */
+    ck_refused(wf_config_load(&c, path, error), WF_ERR_FORMAT, "config.json:1:10: ");
+    write_file("\xef\xbb\xbf", 3);
+    ck_refused(wf_config_load(&c, path, error), WF_ERR_FORMAT, "empty");
+    snprintf(text, sizeof text, "\xef\xbb\xbf\xef\xbb\xbf%s", plain);
+    write_file(text, strlen(text));
+    ck_refused(wf_config_load(&c, path, error), WF_ERR_FORMAT, "config.json:1:1: ");
+    remove_folder();
+}
+END_TEST
+
 START_TEST(truncated_and_foreign_files)
 {
     make_folder();
@@ -313,4 +338,4 @@ START_TEST(out_of_memory)
 END_TEST
 
 WF_TEST_MAIN("models/config_file", round_trip, changed_files_are_refused, missing_and_repeated_keys, files_of_the_users_own,
-             truncated_and_foreign_files, out_of_memory)
+             truncated_and_foreign_files, a_byte_order_mark, out_of_memory)
