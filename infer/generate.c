@@ -69,12 +69,19 @@ static wf_status next_id(const struct wf_next *model, wf_tape *tape, struct wind
     return status == WF_OK ? wf_sample(sampler, logits.data, model->vocab_size, (uint64_t)position, w->order, id, error) : status;
 }
 
+static void finish(const struct wf_generate_options *o, int64_t tokens, enum wf_generate_end end)
+{
+    if (o->result)
+        *o->result = (struct wf_generate_result){tokens, end};
+}
+
 static wf_status run(const struct wf_next *model, wf_tape *tape, struct window *w, int64_t place, const struct wf_generate_options *o,
                      int32_t *out, int64_t *count, wf_error *error)
 {
     struct wf_cache *cache = w->cache.layer ? &w->cache : NULL;
     wf_tape_reset(tape, WF_INFER);
     wf_tape_mark mark = wf_tape_here(tape);
+    enum wf_generate_end end = WF_GENERATE_MAX_TOKENS;
     while (*count < o->max_tokens) {
         int32_t id;
         wf_status status = next_id(model, tape, w, cache, &o->sampler, place + *count, &id, error);
@@ -83,15 +90,20 @@ static wf_status run(const struct wf_next *model, wf_tape *tape, struct window *
             w->cached = w->count;
         if (status != WF_OK)
             return status;
-        if (o->end && id == *o->end)
+        if (o->end && id == *o->end) {
+            end = WF_GENERATE_END_TOKEN;
             break;
+        }
         if (out)
             out[*count] = id;
         ++*count;
-        if (o->token && !o->token(o->ctx, id))
+        if (o->token && !o->token(o->ctx, id)) {
+            end = WF_GENERATE_STOPPED;
             break;
+        }
         push(w, cache != NULL, id);
     }
+    finish(o, *count, end);
     return WF_OK;
 }
 
@@ -223,6 +235,7 @@ static wf_status write_text(struct writer *w, const wf_model *model, const wf_to
     int32_t start = first_id(tokenizer), end = wf_tokenizer_special(tokenizer, WF_SPECIAL_EOS);
     const char *rest;
     int64_t count;
+    finish(options, 0, WF_GENERATE_STOPPED);
     for (int64_t i = 0; i < length; i++)
         if (!write_token(w, prompt[i]))
             return w->status;

@@ -74,7 +74,7 @@ static const struct wf_key optimizer[] = {
 };
 
 static const struct wf_key generation[] = {
-    NUMBER(temperature, "1", 0, 1000, "softmax temperature; below 1 less random", ABOVE, KINDS(LANGUAGE), .also = "temp sampling_temperature"),
+    NUMBER(temperature, "1", 0, 1000, "softmax temperature; below 1 less random; 0: always the most likely token", KINDS(LANGUAGE), .also = "temp sampling_temperature"),
     NUMBER(top_k, "0", 0, 16777216, "sample from the k most likely tokens; 0: all", KINDS(LANGUAGE), .also = "beam topk sampling_topk"),
     NUMBER(top_p, "1", 0, 1, "sample from the most likely tokens with a total probability of p", ABOVE, KINDS(LANGUAGE), .also = "topp sampling_topp nucleus"),
     NUMBER(max_tokens, "500", 1, MANY, "maximum length of a text in tokens", KINDS(LANGUAGE), .also = "extra_tokens max_new_tokens n_predict"),

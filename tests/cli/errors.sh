@@ -23,7 +23,9 @@ expect 2 'lr' train char-rms --train "$story" --out r --set lr=abc
 expect 2 'activation' train char-rms --train "$story" --out r --set activation=rleu
 expect 2 '--steps' train char-rms --train "$story" --out r --steps 0
 expect 2 '--threads' train char-rms --train "$story" --out r --threads 100000
-expect 2 '--greedy' "$weft" generate r --temperature 0
+expect 2 '--temperature' "$weft" generate r --temperature -1
+expect 2 '--prompt and --prompt-file both give the prompt' "$weft" generate r --prompt a --prompt-file b
+expect 2 '--seed 9223372036854775807 leaves no seeds for 2 samples' "$weft" generate r --seed 9223372036854775807 --samples 2
 expect 2 '--top-p' "$weft" generate r --top-p 1.5
 expect 2 'needs --data' "$weft" evaluate r
 expect 2 'nanogpt-char-small' "$weft" bench nanogpt-char-smal

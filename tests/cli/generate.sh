@@ -31,6 +31,81 @@ best=$(gen --prompt 'The ' --max-tokens 5 --weights best --greedy)
 [ -n "$best" ] && [ "$(gen --prompt 'The ' --max-tokens 5 --weights run/best.safetensors --greedy)" = "$best" ] ||
     failed 'best by name and by file differ'
 
+# --- a temperature of 0 is greedy, of the run's config.json too
+[ "$(gen --prompt 'The ' --max-tokens 50 --temperature 0 --seed 8)" = "$greedy" ] || failed '--temperature 0 is not greedy'
+cp -r run cold && sed 's/"temperature": [0-9.]*/"temperature": 0/' run/config.json >cold/config.json
+cmp -s run/config.json cold/config.json && failed 'the temperature is not in config.json'
+[ "$("$weft" generate cold --prompt 'The ' --max-tokens 50 --seed 8 2>/dev/null)" = "$greedy" ] || failed 'temperature 0 of config.json is not greedy'
+[ "$("$weft" generate cold --prompt 'The ' --max-tokens 50 --temperature 1 --seed 3 2>/dev/null)" != "$greedy" ] || failed 'the option does not count over config.json'
+
+# --- a prompt from standard input and from a file: all of it, without one line end at its end
+gen --prompt 'The ' --max-tokens 50 --seed 3 >as-option
+printf 'The ' | gen --prompt - --max-tokens 50 --seed 3 | cmp - as-option || failed 'a prompt through a pipe gives another text'
+printf 'The \n' >prompt.txt
+for how in '--prompt -' '--prompt-file prompt.txt' '--prompt-file -'; do
+    # shellcheck disable=SC2086
+    gen $how --max-tokens 50 --seed 3 <prompt.txt | cmp - as-option || failed "$how: another text"
+done
+printf '\357\273\277The \r\n' >marked.txt
+gen --prompt-file marked.txt --max-tokens 50 --seed 3 | cmp - as-option || failed 'a byte order mark or a carriage return is in the prompt'
+printf 'The \n\n' | gen --prompt - --max-tokens 0 >out
+printf 'The \n\n' | cmp - out || failed 'more than one line end was taken away'
+printf 'The\nThe \n' | gen --prompt - --max-tokens 0 >out
+printf 'The\nThe \n' | cmp - out || failed 'a prompt of two lines'
+printf 'The\n\377' >bad.txt
+expect 1 'bad.txt:2:1: not UTF-8' "$weft" generate run --prompt-file bad.txt
+expect 1 'standard input:2:1: not UTF-8' sh -c '"$1" generate run --prompt - <bad.txt' sh "$weft"
+printf 'a\000b' >nul.txt
+expect 1 'nul.txt:1:2' "$weft" generate run --prompt-file nul.txt
+expect 1 'no-such.txt' "$weft" generate run --prompt-file no-such.txt
+# what is not asked for is not ignored in silence; what holds nothing is nothing
+expect 0 'standard input is not read: give --prompt -' sh -c 'printf The | (sleep 0.2; "$1" generate run --max-tokens 1)' sh "$weft"
+expect 0 'standard input is not read: give --prompt -' sh -c '"$1" generate run --max-tokens 1 <prompt.txt' sh "$weft"
+quiet() { grep -q 'standard input' err && failed "$1: $(cat err)"; }
+"$weft" generate run --max-tokens 1 </dev/null >out 2>err || failed '/dev/null'
+quiet /dev/null
+: | "$weft" generate run --max-tokens 1 >out 2>err || failed 'an empty pipe'
+quiet 'an empty pipe'
+: >empty && "$weft" generate run --max-tokens 1 <empty >out 2>err || failed 'an empty file'
+quiet 'an empty file'
+"$weft" generate run --max-tokens 1 <&- >out 2>err || failed 'no standard input'
+quiet 'no standard input'
+"$weft" generate run --prompt 'The ' --max-tokens 1 <prompt.txt >out 2>err || failed 'a prompt, and input'
+quiet 'a prompt, and input'
+mkfifo never
+sleep 60 >never & # keeps it open, writes nothing
+writer=$!
+timeout 20 "$weft" generate run --max-tokens 1 <never >out 2>err || failed "a pipe into which nothing is written: $?"
+quiet 'a pipe into which nothing is written'
+kill $writer
+
+# --- samples: each is that of its seed; one is printed as ever
+gen --prompt 'The ' --max-tokens 50 --seed 3 --samples 1 | cmp - as-option || failed '--samples 1 is not the text alone'
+gen --prompt 'The ' --max-tokens 50 --seed 3 --samples 3 >three
+for i in 1 2 3; do
+    echo "=== sample $i of 3, seed $((i + 2)) ==="
+    gen --prompt 'The ' --max-tokens 50 --seed $((i + 2))
+done | cmp - three || failed "--samples 3: $(cat three)"
+expect 2 'would give the same text each time' "$weft" generate run --samples 2 --greedy
+expect 2 'would give the same text each time' "$weft" generate run --samples 2 --temperature 0
+expect 2 'would give the same text each time' "$weft" generate cold --samples 2
+
+# --- JSON: an object a line, from which the text comes back
+printf 'The\nThe ' | gen --prompt - --max-tokens 0 --json >out
+[ "$(cat out)" = '{"prompt": "The\nThe ", "text": "The\nThe ", "continuation": "", "seed": 1, "prompt_tokens": 8, "tokens": 0, "end": "max_tokens"}' ] ||
+    failed "--json: $(cat out)"
+gen --prompt 'The ' --max-tokens 50 --seed 3 --samples 2 --json >out
+[ "$(wc -l <out)" = 2 ] || failed "--json: $(cat out)"
+grep -q '^{"prompt": "The ", "text": "The .*", "continuation": ".*", "seed": 4, "prompt_tokens": 4, "tokens": 50, "end": "max_tokens"}$' out || failed "--json: $(cat out)"
+# with the escapes undone: the text of the other form, and its continuation
+printf '%b\n' "$(head -1 out | sed 's/.*"text": "\(.*\)", "continuation".*/\1/')" | cmp - as-option || failed "text: $(head -1 out)"
+printf 'The %b\n' "$(head -1 out | sed 's/.*"continuation": "\(.*\)", "seed".*/\1/')" | cmp - as-option || failed "continuation: $(head -1 out)"
+
+"$weft" tokenizer train --type char --specials '<unk>,<s>,</s>' --out ends.json "$story" 2>log || failed "a tokenizer: $(cat log)"
+"$weft" train char-rms --train "$story" --tokenizer ends.json --out ends --steps 1 --set context=16 2>log || failed "training: $(tail -1 log)"
+"$weft" generate ends --prompt 'The ' --max-tokens 100000 --top-k 0 --json >out 2>err || failed "generate: $(cat err)"
+grep -q '"tokens": [0-9]*, "end": "end_token"}$' out && ! grep -q '"tokens": 100000,' out || failed "an end token: $(tail -c 200 out)"
+
 # a tokenizer's file may say how to cut and pad the sentences of a batch: neither a text nor a prompt is one
 "$weft" tokenizer train --type char --out plain.json "$story" 2>log || failed "a tokenizer: $(cat log)"
 sed 's/"truncation": null/"truncation": {"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0}/' plain.json >cut.json

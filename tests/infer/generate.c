@@ -208,6 +208,25 @@ START_TEST(callbacks_and_limits)
     ck_ok(wf_generate_with(m, tape, prompt, 2, &o, out, &count, error));
     ck_assert_int_eq(count, 0);
 
+    /* why it ended */
+    struct wf_generate_result result = {-1, WF_GENERATE_STOPPED};
+    o.result = &result;
+    ck_ok(wf_generate_with(m, tape, prompt, 2, &o, out, &count, error));
+    ck_assert(result.tokens == 0 && result.end == WF_GENERATE_MAX_TOKENS);
+    l = (struct listener){.enough = 3};
+    o = (struct wf_generate_options){.sampler = {.seed = 1}, .max_tokens = MANY, .token = listen, .ctx = &l, .result = &result};
+    ck_ok(wf_generate_with(m, tape, prompt, 2, &o, NULL, &count, error));
+    ck_assert(result.tokens == 3 && result.end == WF_GENERATE_STOPPED);
+    int32_t last = l.heard[2];
+    int64_t before_it = l.heard[0] == last ? 0 : l.heard[1] == last ? 1 : 2;
+    o.token = NULL;
+    o.end = &last; /* where that id comes first it ends */
+    ck_ok(wf_generate_with(m, tape, prompt, 2, &o, out, &count, error));
+    ck_assert(result.tokens == before_it && count == before_it && result.end == WF_GENERATE_END_TOKEN);
+    o.end = NULL;
+    ck_ok(wf_generate_with(m, tape, prompt, 2, &o, out, &count, error));
+    ck_assert(result.tokens == MANY && result.end == WF_GENERATE_MAX_TOKENS);
+
     ck_refused(wf_generate_with(m, tape, prompt, 0, &o, out, &count, error), WF_ERR_ARGUMENT, "prompt is empty");
     o.max_tokens = -1;
     ck_refused(wf_generate_with(m, tape, prompt, 2, &o, out, &count, error), WF_ERR_ARGUMENT, "max_tokens");

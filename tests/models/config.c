@@ -80,7 +80,7 @@ static const struct {
     {"char-rms", "patience", {"0", "5"}, {"-1"}},
     {"multi30k", "best_by", {"loss", "bleu", "chrf"}, {"ppl", "", "0"}},
     {"multi30k", "valid_scores", {"true", "false"}, {"2", ""}},
-    {"char-rms", "temperature", {"0.8", "1000"}, {"0", "-1", "1001", "nan"}},
+    {"char-rms", "temperature", {"0.8", "1000", "0"}, {"-1", "1001", "nan"}},
     {"char-rms", "top_k", {"0", "200"}, {"-1", "1.5"}},
     {"char-rms", "top_p", {"0.9", "1"}, {"0", "1.1", "-1"}},
     {"char-rms", "max_tokens", {"1", "1e3"}, {"0", "-5"}},

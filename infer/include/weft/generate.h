@@ -21,6 +21,16 @@ struct wf_sampler {
 WF_API wf_status wf_sample(const struct wf_sampler *sampler, const wf_real *logits, int64_t n, uint64_t position, int32_t *order,
                            int32_t *id, wf_error *error) WF_CHECKED;
 
+/* Why a generation came to its end. */
+enum wf_generate_end {
+    WF_GENERATE_MAX_TOKENS, /* max_tokens were generated */
+    WF_GENERATE_END_TOKEN,  /* the end-of-text token was sampled */
+    WF_GENERATE_STOPPED     /* a callback returned false */
+};
+struct wf_generate_result {
+    int64_t tokens; /* new ids, without the end-of-text token */
+    enum wf_generate_end end;
+};
 struct wf_generate_options {
     struct wf_sampler sampler;
     int64_t max_tokens;
@@ -28,7 +38,8 @@ struct wf_generate_options {
     /* Called with each new id; false ends the generation (not an error). May be NULL. */
     bool (*token)(void *ctx, int32_t id);
     void *ctx;
-    const int32_t *end; /* end-of-text token: when it is sampled, generation stops without returning it. NULL: none */
+    const int32_t *end;                /* end-of-text token: when it is sampled, generation stops without returning it. NULL: none */
+    struct wf_generate_result *result; /* may be NULL: set by each call that returns WF_OK */
 };
 /* Continues prompt[length] (at least one id) by up to max_tokens ids: *count ids in out[max_tokens], which may be NULL. When the context
  * is full, its oldest quarter is dropped and the rest recomputed, so that each token sees at least three quarters of a context. The tape

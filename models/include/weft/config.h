@@ -65,7 +65,7 @@ struct wf_tokenizer_settings {
 
 /* Defaults of `weft generate` and `weft translate`. */
 struct wf_generation {
-    double temperature, top_p;
+    double temperature, top_p; /* temperature 0: greedy */
     int64_t top_k, max_tokens; /* max_tokens: new tokens, or maximum length of a translation in tokens (0: max_length) */
     int64_t beam;              /* beam width; 1: greedy */
     double length_penalty;     /* A in ((5 + length) / 6)^A */
