@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/config_json.h>
+#include <weft/internal/json.h>
 #include <weft/internal/run_folder.h>
 #include <weft/internal/utf8.h>
 
@@ -30,11 +32,10 @@ static const char *shown(const char *text, char out[SHOWN])
     return out;
 }
 
-static wf_status inspect_file(const char *path, wf_error *error)
+/* --- for people ---------------------------------------------------------------------------------------------------- */
+
+static void print_file(const wf_safetensors *file)
 {
-    wf_safetensors *file = wf_safetensors_open(path, error);
-    if (!file)
-        return error->code;
     const char *key, *value;
     char name[SHOWN], text[SHOWN];
     for (int64_t i = 0; wf_safetensors_metadata_at(file, i, &key, &value); i++)
@@ -48,28 +49,125 @@ static wf_status inspect_file(const char *path, wf_error *error)
         bytes += e->bytes;
     }
     printf("%lld tensors, %lld elements, %lld bytes\n", (long long)wf_safetensors_count(file), (long long)elements, (long long)bytes);
-    wf_safetensors_close(file);
-    return WF_OK;
 }
 
-static wf_status inspect_run(const char *folder, wf_error *error)
+static void print_config(const struct wf_config *config)
+{
+    char text[SHOWN], value[96];
+    struct wf_config_key key;
+    printf("model: %s\n", shown(config->model, text));
+    printf("family: %s\n", shown(wf_config_family(config), text));
+    for (int i = 0; wf_config_key_at(config, i, &key); i++) {
+        wf_config_get(config, key.name, value, sizeof value);
+        printf("%s: %s\n", key.name, shown(value, text));
+    }
+}
+
+/* --- for programs -------------------------------------------------------------------------------------------------- */
+
+static wf_status put_tensor(json_t *tensors, const struct wf_safetensors_entry *e, wf_error *error)
+{
+    json_t *tensor = json_object(), *shape = json_array();
+    if (json_array_append_new(tensors, tensor) != 0) {
+        json_decref(shape);
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for a list of tensors");
+    }
+    for (int d = 0; d < e->shape.ndim; d++)
+        json_array_append_new(shape, json_integer(e->shape.dim[d]));
+    wf_status status = wf_json_set_string(tensor, "name", e->name, error);
+    if (status == WF_OK)
+        status = wf_json_set_string(tensor, "dtype", wf_dtype_name(e->dtype), error);
+    if (status != WF_OK || json_array_size(shape) != (size_t)e->shape.ndim) {
+        json_decref(shape);
+        return status != WF_OK ? status : wf_error_set(error, WF_ERR_MEMORY, "no memory for a shape");
+    }
+    status = wf_json_set_new(tensor, "shape", shape, error);
+    if (status == WF_OK)
+        status = wf_json_set_int(tensor, "elements", e->count, error);
+    return status == WF_OK ? wf_json_set_int(tensor, "bytes", e->bytes, error) : status;
+}
+
+static wf_status put_file(json_t *object, const wf_safetensors *file, wf_error *error)
+{
+    json_t *metadata = json_object(), *tensors = json_array();
+    const char *key, *value;
+    int64_t elements = 0, bytes = 0;
+    wf_status status = wf_json_set_new(object, "metadata", metadata, error), listed = wf_json_set_new(object, "tensors", tensors, error);
+    status = status == WF_OK ? listed : status;
+    for (int64_t i = 0; status == WF_OK && wf_safetensors_metadata_at(file, i, &key, &value); i++)
+        status = wf_json_set_string(metadata, key, value, error);
+    for (int64_t i = 0; status == WF_OK && i < wf_safetensors_count(file); i++) {
+        const struct wf_safetensors_entry *e = wf_safetensors_at(file, i);
+        status = put_tensor(tensors, e, error);
+        elements += e->count;
+        bytes += e->bytes;
+    }
+    if (status == WF_OK)
+        status = wf_json_set_int(object, "elements", elements, error);
+    return status == WF_OK ? wf_json_set_int(object, "bytes", bytes, error) : status;
+}
+
+static wf_status put_config(json_t *object, const struct wf_config *config, wf_error *error)
+{
+    wf_status status = wf_json_set_string(object, "model", config->model, error);
+    if (status == WF_OK)
+        status = wf_json_set_string(object, "family", wf_config_family(config), error);
+    json_t *settings = status == WF_OK ? json_object() : NULL;
+    if (status == WF_OK)
+        status = wf_json_set_new(object, "settings", settings, error);
+    return status == WF_OK ? wf_config_put(config, settings, error) : status;
+}
+
+/* One object, on one line. config: NULL for a file. */
+static wf_status print_json(const struct wf_config *config, const wf_safetensors *file, wf_error *error)
+{
+    wf_json_init();
+    json_t *object = json_object();
+    wf_status status = object ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "no memory for JSON");
+    if (status == WF_OK && config)
+        status = put_config(object, config, error);
+    if (status == WF_OK)
+        status = put_file(object, file, error);
+    char *text = status == WF_OK ? wf_json_text(object, 0, NULL, error) : NULL;
+    if (text)
+        puts(text);
+    wf_free(text);
+    json_decref(object);
+    return text ? WF_OK : error->code;
+}
+
+/* --- the command --------------------------------------------------------------------------------------------------- */
+
+struct arguments {
+    const char *what;
+    bool json;
+};
+
+/* config: NULL for a file. */
+static wf_status inspect_file(const char *path, const struct wf_config *config, bool json, wf_error *error)
+{
+    wf_safetensors *file = wf_safetensors_open(path, error);
+    wf_status status = file ? WF_OK : error->code;
+    if (status == WF_OK && json)
+        status = print_json(config, file, error);
+    else if (status == WF_OK) {
+        if (config)
+            print_config(config);
+        print_file(file);
+    }
+    wf_safetensors_close(file);
+    return status;
+}
+
+static wf_status inspect_run(const char *folder, bool json, wf_error *error)
 {
     char *config_path = wf_run_path(folder, "config.json", error), *model = wf_run_path(folder, "model.safetensors", error);
     struct wf_config config;
     wf_status status = config_path && model ? wf_run_check(folder, error) : error->code;
     if (status == WF_OK)
         status = wf_config_load(&config, config_path, error);
-    if (status == WF_OK) {
-        char text[SHOWN], value[96];
-        struct wf_config_key key;
-        printf("model: %s\n", shown(config.model, text));
-        printf("family: %s\n", shown(wf_config_family(&config), text));
-        for (int i = 0; wf_config_key_at(&config, i, &key); i++) {
-            wf_config_get(&config, key.name, value, sizeof value);
-            printf("%s: %s\n", key.name, shown(value, text));
-        }
-        status = inspect_file(model, error);
-    }
+    if (status == WF_OK)
+        status = inspect_file(model, &config, json, error);
     wf_free(config_path);
     wf_free(model);
     return status;
@@ -77,17 +175,23 @@ static wf_status inspect_run(const char *folder, wf_error *error)
 
 static wf_status inspect(void *arguments, wf_error *error)
 {
-    const char *what = *(const char **)arguments;
-    return wf_folder_exists(what) ? inspect_run(what, error) : inspect_file(what, error);
+    const struct arguments *a = arguments;
+    return wf_folder_exists(a->what) ? inspect_run(a->what, a->json, error) : inspect_file(a->what, NULL, a->json, error);
 }
 
 int run_inspect(int argc, char **argv)
 {
-    const char *what = NULL;
+    struct arguments a = {0};
+    const struct option_row options[] = {
+        {"json", NULL,
+         "print one JSON object on a line, with all values in full: model, family, settings, metadata, tensors, elements, bytes",
+         .flag = &a.json},
+        {0},
+    };
     return run_command(&(struct command_line){"RUN|FILE.safetensors",
                                               "Lists the settings and tensors of a run, or the metadata and tensors of a safetensors file.",
-                                              NULL, &what,
+                                              options, &a.what,
                                               .too_few = "the argument is missing: weft inspect RUN or weft inspect FILE.safetensors",
                                               .too_many = "weft inspect takes one run or file"},
-                       inspect, &what, argc, argv);
+                       inspect, &a, argc, argv);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <weft/internal/grow.h>
+#include <weft/internal/sentence.h>
 #include <weft/internal/string.h>
 
 #include "display.h"
@@ -16,7 +17,7 @@ struct arguments {
     int64_t beam, n_best, max_tokens, batch; /* 0: as the run says */
     const char *penalty_given;
     int too_long; /* 1: an error */
-    bool keep_tokens;
+    bool keep_tokens, json;
     double penalty;
 };
 
@@ -46,6 +47,39 @@ static void print_lines(const struct wf_line_translations *t, int64_t first, boo
                 printf(" ||| %.6f", l->score);
             putchar('\n');
         }
+}
+
+/* An object a line of the source, of which `text` holds all that were translated. */
+static wf_status print_json(const struct wf_line_translations *t, int64_t first, const char *text, int64_t bytes, wf_error *error)
+{
+    struct wf_string out = {0};
+    int64_t at = first == 0 ? wf_line_first(text, bytes) : 0, from, to;
+    for (int64_t i = 0; i < t->count; i++) {
+        at = wf_line_at(text, bytes, at, &from, &to);
+        wf_string_cut(&out, 0);
+        wf_string_format(&out, "{\"index\": %lld, \"source\": ", (long long)(first + i));
+        wf_string_json(&out, text + from, to - from);
+        wf_string_text(&out, ", \"translations\": [");
+        for (int64_t k = 0; k < t->n_best; k++) {
+            const struct wf_line_translation *l = &t->translation[i * t->n_best + k];
+            if (!l->text)
+                continue;
+            wf_string_text(&out, k == 0 ? "{\"text\": " : ", {\"text\": ");
+            wf_string_json(&out, l->text, l->length);
+            wf_string_text(&out, ", \"score\": ");
+            wf_string_double(&out, l->score);
+            wf_string_text(&out, ", \"log_probability\": ");
+            wf_string_double(&out, l->log_probability);
+            wf_string_format(&out, ", \"finished\": %s}", l->finished ? "true" : "false");
+        }
+        wf_string_text(&out, "]}\n");
+        if (out.failed)
+            break;
+        fwrite(out.data, 1, (size_t)out.length, stdout);
+    }
+    const bool failed = out.failed;
+    wf_string_free(&out);
+    return failed ? wf_error_set(error, WF_ERR_MEMORY, "no memory for the JSON of a line") : WF_OK;
 }
 
 /* What was lost, once. */
@@ -127,15 +161,19 @@ static wf_status next_block(struct streaming *s, struct block *b, wf_error *erro
 }
 
 /* Translated by all, printed by rank 0. What can be translated is printed, also before an error. */
-static wf_status translate_block(struct streaming *s, const struct block *b, bool list, wf_error *error)
+static wf_status translate_block(struct streaming *s, const struct block *b, const struct arguments *a, wf_error *error)
 {
     struct wf_line_translations lines;
+    wf_error failure = {0}; /* an error of the lines counts first */
     const int64_t first = wf_translator_counts(s->translator).lines;
     wf_status status = wf_translator_lines(s->translator, b->text, b->bytes, &lines, error);
     if (wf_dist_rank(s->dist) > 0)
         return status;
     display_make_way(&s->display);
-    print_lines(&lines, first, list);
+    if (!a->json)
+        print_lines(&lines, first, a->n_best > 0);
+    else if (print_json(&lines, first, b->text, b->bytes, &failure) != WF_OK && status == WF_OK)
+        status = wf_error_set(error, failure.code, "%s", failure.message);
     if ((fflush(stdout) != 0 || ferror(stdout)) && status == WF_OK)
         status = wf_error_set(error, WF_ERR_IO, "the translations can't be written");
     return status;
@@ -147,7 +185,7 @@ static wf_status stream(struct streaming *s, const struct arguments *a, wf_error
     wf_status status = wf_dist_rank(s->dist) == 0 ? line_input_open(&s->in, NULL, error) : WF_OK;
     status = wf_dist_agree(s->dist, status, error);
     while (status == WF_OK && (status = next_block(s, &b, error)) == WF_OK && b.lines > 0)
-        status = wf_dist_agree(s->dist, translate_block(s, &b, a->n_best > 0, error), error);
+        status = wf_dist_agree(s->dist, translate_block(s, &b, a, error), error);
     return count_interrupted(status, wf_translator_counts(s->translator).lines, error);
 }
 
@@ -256,6 +294,11 @@ int run_translate(int argc, char **argv)
          "language of the translations, by which the words of a word-level model are joined: en joins contractions such as 's and n't; "
          "any other, such as de, uses the common rules (default)",
          .take = take_language, .to = &a.language},
+        {"json", NULL,
+         "print one JSON object per line of the source: index (from 0), source, translations (text, score, log_probability, finished), as "
+         "many "
+         "as --n-best asks for",
+         .flag = &a.json},
         {"keep-tokens", NULL, "print the tokens of a word-level model separated by spaces", .flag = &a.keep_tokens},
         RUN_ROWS(a.on),
         {0},

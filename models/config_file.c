@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include <weft/file.h>
-#include <weft/internal/config_file.h>
+#include <weft/internal/config_json.h>
 #include <weft/internal/json.h>
 #include <weft/internal/lines.h>
 #include <weft/internal/needs.h>
@@ -25,6 +25,15 @@ static const char *model_type(const struct wf_config *config, char text[64])
     return text;
 }
 
+wf_status wf_config_put(const struct wf_config *config, json_t *object, wf_error *error)
+{
+    struct slot slot;
+    wf_status status = WF_OK;
+    for (int i = 0; status == WF_OK && slot_at(config, i, &slot); i++)
+        status = key_to_json(slot.key, slot.values, object, error);
+    return status;
+}
+
 wf_status wf_config_save(const struct wf_config *config, const char *path, wf_error *error)
 {
     return wf_config_save_with(config, NULL, path, error);
@@ -35,7 +44,6 @@ wf_status wf_config_save_with(const struct wf_config *config, json_t *trained_on
     if (wf_needs(error, "config, path", config, path))
         return WF_ERR_ARGUMENT;
     char text[64];
-    struct slot slot;
     if (!config->family || config->family->read_only)
         return wf_error_set(error, WF_ERR_ARGUMENT,
                             "%s: a configuration of the family %s can be read but not written: copy its config.json", path,
@@ -46,8 +54,8 @@ wf_status wf_config_save_with(const struct wf_config *config, json_t *trained_on
     wf_status status = object ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for a configuration", path);
     for (int i = 0; status == WF_OK && i < NAMES; i++)
         status = wf_json_set_string(object, head[i], values[i], error);
-    for (int i = 0; status == WF_OK && slot_at(config, i, &slot); i++)
-        status = key_to_json(slot.key, slot.values, object, error);
+    if (status == WF_OK)
+        status = wf_config_put(config, object, error);
     if (status == WF_OK && trained_on)
         status = wf_json_set_new(object, head[NAMES], json_incref(trained_on), error);
     if (status == WF_OK)
@@ -125,7 +133,6 @@ static void read_keys(struct wf_json_reader *r, struct wf_config *c)
     const char *key, *type = read_name(r, "model_type", 64), *family = read_name(r, "family", 64);
     char expected[64];
     json_t *value;
-    struct slot slot;
     wf_error why = {0};
     if (r->status == WF_OK && type && strcmp(type, model_type(c, expected)) != 0)
         wf_error_set(&why, WF_ERR_FORMAT, "key \"model_type\": \"%s\" must be \"%s\" for this family", type, expected);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include <weft/internal/config_file.h>
+#include <weft/internal/config_json.h>
 #include <weft/internal/reason.h>
 #include <weft/memory.h>
 

@@ -122,6 +122,22 @@ grep -q '^{"loss": [0-9.]*, "perplexity": [0-9.]*, "bits_per_character": [0-9.]*
 "$weft" inspect run >out 2>err || failed 'inspect'
 grep -q 'blocks.0.attn.qkv.weight *F32 *\[96,32\]' out || failed "inspect: $(head -30 out)"
 [ ! -s err ] || failed "inspect said: $(cat err)"
+# for programs: one object with all of it, uncut and by its type
+"$weft" inspect run --json >json.out 2>err || failed "inspect --json: $(cat err)"
+[ "$(wc -l <json.out)" = 1 ] || failed "inspect --json: $(wc -l <json.out) lines"
+for part in '{"model":"nanogpt-char-small","family":"gpt","settings":{"d_model":32,' '"dropout":0.0,' '"activation":"gelu"' '"tied":true' '"metadata":{' \
+    '"tensors":[{"name":"' '"name":"blocks.0.attn.qkv.weight","dtype":"F32","shape":[96,32],"elements":3072,"bytes":12288}'; do
+    grep -qF -- "$part" json.out || failed "inspect --json lacks $part: $(head -c 1500 json.out)"
+done
+total=$("$weft" inspect run | sed -n 's/^[0-9]* tensors, \([0-9]*\) elements, \([0-9]*\) bytes$/],"elements":\1,"bytes":\2}/p')
+[ "$(tail -c $((${#total} + 1)) json.out)" = "$total" ] || failed "inspect --json: $(tail -c 100 json.out), not $total"
+"$weft" inspect run | sed -n 's/^\([a-z_]*\): \([0-9.e-]*\)$/"\1":\2/p' >numbers
+[ "$(wc -l <numbers)" -gt 20 ] || failed "inspect: $(wc -l <numbers) numbers"
+while read -r number; do
+    grep -qF -- "$number" json.out || failed "inspect --json lacks $number"
+done <numbers
+"$weft" inspect run/state.safetensors --json >out 2>err || failed "inspect --json of a state: $(cat err)"
+grep -q '^{"metadata":{.*"tensors":\[' out && ! grep -q '\.\.\."* ([0-9]* bytes)' out || failed 'inspect --json of a state'
 "$weft" models >out 2>err || failed 'models'
 for m in char-rms nanogpt-char nanogpt-char-small; do grep -q "^$m " out || failed "models lacks $m"; done
 # what a file says is no command to the terminal, and a long text is not printed whole

@@ -49,6 +49,31 @@ grep -q '^0 ||| Die Katze schläft auf dem warmen Dach\. ||| -0\.[0-9]*$' out ||
 printf '\nWe never drink coffee in the evening.\n' | translate --beam 2 --n-best 1 >out
 [ "$(head -1 out)" = '0 |||  ||| 0.000000' ] || failed "n-best of an empty line: $(head -1 out)"
 expect 2 'exceeds the beam width, 1: add --beam 3' "$weft" translate run --n-best 3 <train.en
+# JSON: an object a line of the source, empty ones too, with every hypothesis and what it scores
+printf '\357\273\277The cat is sleeping on the warm roof.\r\n\n  Where does this old road lead? \n' >three.en
+translate --json <three.en >out || failed "json: $(cat err)"
+[ "$(wc -l <out)" = 3 ] || failed "json: $(cat out)"
+number='-\{0,1\}[0-9][0-9.e-]*'
+hypothesis="{\"text\": \"[^\"]*\", \"score\": $number, \"log_probability\": $number, \"finished\": [a-z]*}"
+grep -q "^{\"index\": 0, \"source\": \"The cat is sleeping on the warm roof.\", \"translations\": \[{\"text\": \"Die Katze schläft auf dem warmen Dach.\", \"score\": -0\.[0-9e-]*, \"log_probability\": -[0-9][0-9.e-]*, \"finished\": true}\]}$" out ||
+    failed "json: $(sed -n 1p out)"
+[ "$(sed -n 2p out)" = '{"index": 1, "source": "", "translations": [{"text": "", "score": 0.0, "log_probability": 0.0, "finished": true}]}' ] ||
+    failed "json of an empty line: $(sed -n 2p out)"
+grep -q '^{"index": 2, "source": "Where does this old road lead?", "translations": \[{"text": "Wohin führt diese alte Straße?", ' out || failed "json: $(sed -n 3p out)"
+translate --json --beam 4 --n-best 3 <three.en >out
+grep -q "^{\"index\": 2, \"source\": \"[^\"]*\", \"translations\": \[$hypothesis, $hypothesis, $hypothesis\]}$" out || failed "json, n-best: $(sed -n 3p out)"
+# the texts and the scores, rounded, are those of the list
+translate --beam 4 --n-best 3 <three.en >list
+sed 's/^{"index": \([0-9]*\), .*"translations": \[\(.*\)\]}$/\1 \2/' out | while read -r index all; do
+    printf '%s\n' "$all" | sed 's/}, {/}\n{/g' | sed "s/^{\"text\": \"\(.*\)\", \"score\": \($number\), .*/\1|\2/" | while IFS='|' read -r text score; do
+        printf '%s ||| %s ||| %.6f\n' "$index" "$text" "$score"
+    done
+done | cmp - list || failed 'json: other hypotheses than those of the list'
+cat train.en train.en train.en | translate --json --beam 2 --batch 2 >out
+[ "$(sed 's/^{"index": \([0-9]*\),.*/\1/' out | tr '\n' ' ')" = '0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 ' ] || failed "json: another order"
+printf 'The cat is sleeping on the warm roof.\n\377\n' | translate --json >out && failed 'json of a bad line'
+[ "$(wc -l <out)" = 1 ] && grep -q '^{"index": 0' out || failed "json: the line before the bad one: $(cat out)"
+
 # a limit that cuts is said
 head -1 train.en | translate --max-tokens 3 >out
 [ "$(cat out)" = 'Die Katze schläft' ] || failed "max-tokens: $(cat out)"

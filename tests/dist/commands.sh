@@ -46,6 +46,7 @@ input=lines
 as_alone "$weft" translate translation
 counts=4
 as_alone "$weft" translate translation --beam 3 --n-best 2
+as_alone "$weft" translate translation --beam 3 --n-best 2 --json
 for n in 0 1 3; do # fewer lines than processes
     head -n $n a.en >few
     input=few
