@@ -14,7 +14,9 @@
 
 #include <weft/internal/text.h>
 
-#define ERASE "\r\033[K" /* to the first column, and nothing from there to the end of the line */
+/* To the first column, and nothing from there on. The bar leaves the cursor in its first column: a terminal that shrinks breaks the bar
+ * into rows below it, which this takes away, too. */
+#define ERASE "\r\033[J"
 
 enum { MOST_BAR = 40, LEAST_BAR = 4 };
 /* Nine a second: with the last one, which waits for nothing, they are never more than ten. */
@@ -36,19 +38,49 @@ static bool in_background(void)
     return group >= 0 && group != getpgrp();
 }
 
-/* A bar where there is room for one, and the text. Wrapping at the margin is off meanwhile: the terminal cuts what is too long. */
+static int window_columns(void)
+{
+    struct winsize w;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
+}
+
+/* Characters of a UTF-8 text, each in a column. */
+static int columns_of(const char *text)
+{
+    int count = 0;
+    for (; *text; text++)
+        count += (*text & 0xc0) != 0x80;
+    return count;
+}
+
+/* Bytes of the text that fit into so many columns: whole fields, which are separated by two blanks; of the first field what fits. */
+static int fitting(const char *text, int columns)
+{
+    int at = 0, fields = 0;
+    for (int used = 0; text[at]; at++) {
+        used += (text[at] & 0xc0) != 0x80;
+        if (used > columns)
+            return fields > 0 ? fields : at;
+        if (text[at] == ' ' && text[at + 1] == ' ')
+            fields = at;
+    }
+    return at;
+}
+
+/* A bar where there is room for one, and the text, in all but the last column: a terminal may break the row behind that. Wrapping at the
+ * margin is off meanwhile, as the window may just have become narrower. */
 static void draw(struct display *d, double t)
 {
     static const char full[] = "########################################", rest[] = "........................................";
-    struct winsize w;
-    int columns = ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
-    int bar = columns - 4 - (int)strlen(d->text), filled;
+    const int columns = window_columns();
+    int bar = columns - 4 - columns_of(d->text), filled;
     if (in_background())
         return;
     bar = d->share < 0 || bar < LEAST_BAR ? 0 : bar > MOST_BAR ? MOST_BAR : bar;
     filled = (int)(bar * (d->share < 1 ? d->share : 1));
     on_screen = 1;
-    fprintf(stderr, ERASE "\033[?7l%s%.*s%.*s%s%s\033[?7h", bar ? "[" : "", filled, full, bar - filled, rest, bar ? "] " : "", d->text);
+    fprintf(stderr, ERASE "\033[?7l%s%.*s%.*s%s%.*s\r\033[?7h", bar ? "[" : "", filled, full, bar - filled, rest, bar ? "] " : "",
+            fitting(d->text, columns - 1), d->text);
     d->drawn_at = t;
 }
 
@@ -119,6 +151,25 @@ void display_show_lines(struct display *d, double share, int64_t lines)
         display_show(d, share, false, "%s lines  %.1f lines/s", count, speed);
 }
 
+/* Breaks a line at blanks where the window ends, in place. */
+static void break_line(char *line, int columns)
+{
+    char *blank = NULL;
+    int used = 0;
+    for (char *at = line; *at; at++) {
+        used += (*at & 0xc0) != 0x80;
+        if (used > columns && blank) {
+            *blank = '\n';
+            used = 0;
+            for (const char *c = blank + 1; c <= at; c++)
+                used += (*c & 0xc0) != 0x80;
+            blank = NULL;
+        }
+        if (*at == ' ')
+            blank = at;
+    }
+}
+
 void display_line(struct display *d, const char *format, ...)
 {
     char line[4096];
@@ -128,6 +179,8 @@ void display_line(struct display *d, const char *format, ...)
     va_start(list, format);
     vsnprintf(line, sizeof line, format, list);
     va_end(list);
+    if (d->terminal)
+        break_line(line, window_columns());
     fprintf(stderr, "%s%s\n", eraser(d), line); /* in one write, for nothing to come between */
     on_screen = 0;
     d->said_at = t;

@@ -26,13 +26,13 @@ void display_open_beside_output(struct display *d);
 void display_make_way(struct display *d);
 double display_seconds(const struct display *d); /* since it was opened */
 
-/* How far it is: on a terminal a bar of `share`, from 0 to 1 (below 0: none), and the text, cut to the window; at most ten times a
- * second. What comes in between is kept and drawn later or never, unless it is the `last`. Elsewhere
- * the text as a line every ten seconds. */
+/* How far it is: on a terminal a bar of `share`, from 0 to 1 (below 0: none), and those fields of the text, separated by two blanks, that
+ * fit into the window; at most ten times a second. What comes in between is kept and drawn later or never, unless it is the `last`.
+ * Elsewhere the text as a line every ten seconds. */
 void display_show(struct display *d, double share, bool last, const char *format, ...) WF_PRINTF(4, 5);
 /* The same of a command that goes through lines: how many, a second, and the time left where the share is known. */
 void display_show_lines(struct display *d, double share, int64_t lines);
-/* A separate message above the bar: a line of up to 4,000 bytes. */
+/* A separate message above the bar: a line of up to 4,000 bytes, on a terminal broken at blanks. */
 void display_line(struct display *d, const char *format, ...) WF_PRINTF(2, 3);
 /* Takes the bar away, before something else is printed and at the end. */
 void display_clear(struct display *d);
