@@ -39,6 +39,8 @@ for run in demo demo-2; do
     sed -n 's/.*"event":"valid".*"loss\/valid":\([0-9.]*\).*/\1/p' "demo/runs/$run/metrics.jsonl" >losses
     awk 'NR == 1 { first = $1 } { last = $1 } END { exit !(NR == 3 && last < first - 0.3) }' losses || failed "validation: $(cat losses)"
     grep -q '^The fox and the ' out || failed "what it prints: $(cat out)"
+    tail -n 7 err | awk 'length > 80 { print; bad = 1 } END { exit bad }' && grep -q "^  build/cli/weft plot runs/$run$" err ||
+        failed 'what it says at the end is wider than 80 columns'
     [ "$(wc -c <out)" -gt 500 ] || failed "it prints only $(wc -c <out) bytes"
 done
 finish
