@@ -164,4 +164,17 @@ exec 3>&-
 [ "$status" = 130 ] || failed "interrupted: exit code $status"
 grep -q 'interrupted after 1 line' err || failed "interrupted: $(cat err)"
 "$weft" embed --help 2>&1 | grep -q -- '--similarity' || failed 'help'
+
+# --- the page shows what the command prints, to the last digits, which the instruction set may change
+sed -n '/^    \$ printf .* weft embed tests.golden.bert --similarity$/,/^$/p' "$source/docs/encoders.md" | sed 's/^    //' >page
+command=$(sed -n '1s/^\$ //p' page)
+[ -n "$command" ] || failed 'docs/encoders.md shows no cosines'
+mkdir -p tests/golden && ln -s "$source/tests/golden/bert" tests/golden/bert
+weft() { "$weft" "$@"; }
+eval "$command" >out 2>err || failed "$command: $(cat err)"
+sed '1d;/^$/d' page | paste -d ' ' - out | awk '{
+        if (NF != 6) bad = 1
+        for (i = 1; i <= 3; i++) { d = $i - $(i + 3); if (d < 0) d = -d; if (d > 1e-6) bad = 1; longest = length($i) > longest ? length($i) : longest }
+    }
+    END { exit NR != 3 || bad || longest < 11 }' || failed "docs/encoders.md shows other cosines than: $(cat out)"
 finish
