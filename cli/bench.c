@@ -22,7 +22,7 @@ struct arguments {
 
 static void print_cases(void)
 {
-    fputs("\nA case is one of these, or a model (`weft models`), or generate- and a language model:\n", stdout);
+    fputs("\nA case is one of these, or a model (`weft models`), or generate- and a language\nmodel:\n", stdout);
     for (int i = 0; i < wf_bench_count(); i++)
         print_entry(wf_bench_at(i)->name, 31, wf_bench_at(i)->purpose);
 }

@@ -24,8 +24,8 @@ static const struct command all[] = {
     {"train", "train a model", run_train},
     {"generate", "continue a text", run_generate},
     {"translate", "translate standard input line by line", run_translate},
-    {"embed", "sentence vectors of the lines of standard input, or their cosines", run_embed},
-    {"evaluate", "loss and perplexity on a text; for translation BLEU and chrF too", run_evaluate},
+    {"embed", "sentence vectors of lines on standard input, or their cosines", run_embed},
+    {"evaluate", "loss and perplexity on a text; of translations BLEU and chrF", run_evaluate},
     {"average", "average the last checkpoints of a run", run_average},
     {"bleu", "BLEU and chrF of translations", run_bleu},
     {"tokenizer", "train, apply and inspect tokenizers", NULL},
@@ -40,7 +40,7 @@ static const struct command of_tokenizers[] = {
     {"encode", "convert text on standard input to ids", run_tokenizer_encode},
     {"decode", "convert ids on standard input to text", run_tokenizer_decode},
     {"info", "show what is in a tokenizer.json", run_tokenizer_info},
-    {"survey", "line lengths in tokens, of one text or of two aligned by line", run_tokenizer_survey},
+    {"survey", "lengths of lines in tokens, of one text or two", run_tokenizer_survey},
     {0},
 };
 

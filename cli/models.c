@@ -28,7 +28,7 @@ static void print_key(const char *name, int indent, const struct wf_config_key *
 void print_settings(void)
 {
     const char *section;
-    fputs("\nKeys for --set KEY=VALUE, with their ranges; `weft models MODEL` prints the values of a model.\n", stdout);
+    fputs("\nKeys for --set KEY=VALUE, with their ranges; `weft models MODEL` prints the\nvalues of a model.\n", stdout);
     for (int s = 0; (section = wf_config_section_at(s)); s++) {
         struct wf_config family;
         struct wf_config_key key;

@@ -56,7 +56,10 @@ static char *name_of(const struct option_row *o, char text[64])
 static void print_help(const struct command_line *line, const char *command, const struct option_row *const *rows, int count)
 {
     char name[64];
-    printf("Usage: %s [OPTION...] %s\n", command, line->usage);
+    char usage[256];
+    snprintf(usage, sizeof usage, "%s [OPTION...] %s", command, line->usage);
+    fputs("Usage: ", stdout);
+    print_text(7, usage);
     print_text(0, line->help);
     putchar('\n');
     for (int i = 0; i < count; i++)

@@ -21,6 +21,14 @@ said()
     "$weft" "$@" >out 2>err </dev/null || failed "weft $*: $(tail -2 err)"
 }
 
+# --- no line of a help is wider than a terminal
+for c in '' models train generate translate embed evaluate average bleu tokenizer 'tokenizer train' 'tokenizer encode' 'tokenizer decode' \
+    'tokenizer info' 'tokenizer survey' attention plot inspect bench; do
+    # shellcheck disable=SC2086
+    "$weft" $c --help >out 2>err || failed "weft $c --help: $(cat err)"
+    awk 'length > 80 { print; bad = 1 } END { exit bad }' out || failed "weft $c --help has lines of more than 80 columns"
+done
+
 # --- README's lines
 sed -n '/^## The command/,/^## Build/p' "$source/README.md" | sed -n 's/^    weft /weft /p' | sed 's/   *[^ ].*$//' >readme
 [ "$(wc -l <readme)" -ge 18 ] || failed "README has few commands: $(cat readme)"
