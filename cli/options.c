@@ -95,9 +95,7 @@ static bool take_real(const struct option_row *o, const char *text)
 {
     double value;
     if (!wf_text_to_double(text, &value) || value < o->least || value > o->most)
-        return fail_usage("--%s: '%s' is not a number from %g to %g%s%s", o->name, text, o->least, o->most, o->hint ? "; " : "",
-                          o->hint ? o->hint : ""),
-               false;
+        return fail_usage("--%s: '%s' is not a number from %g to %g", o->name, text, o->least, o->most), false;
     *o->real = value;
     return true;
 }

@@ -17,7 +17,6 @@ struct option_row {
     void *to;
     const char **given; /* may be NULL: set to the option's name where it is given */
     const char *needed; /* of an option that must be given: what it is for */
-    const char *hint;   /* may be NULL: what else to do, where a number is out of its range */
     bool repeatable;    /* `take` adds to what was given before */
 };
 

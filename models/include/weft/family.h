@@ -66,7 +66,8 @@ struct wf_key {
     const char *const *words; /* of WF_KEY_WORD, in the enum's order; ends with NULL */
     int settable;             /* only the first `settable` words can be set, the others are found in files; 0: all */
     int kinds;                /* kinds of model that use it, as bits 1 << enum wf_model_kind; 0: all */
-    const char *also;         /* what users of other models call it, separated by spaces: named when one of these is set */
+    const char *also;         /* what users of other models and programs call it, separated by spaces: named when one of these is set; names
+                                 that follow from the role, such as n_embd of a width, are known */
     enum wf_key_role role;
     bool resumable; /* of a family: no parameter depends on it, so that the resume of a training may change it */
 };
