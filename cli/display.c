@@ -59,10 +59,10 @@ static int fitting(const char *text, int columns)
     int at = 0, fields = 0;
     for (int used = 0; text[at]; at++) {
         used += (text[at] & 0xc0) != 0x80;
-        if (used > columns)
-            return fields > 0 ? fields : at;
         if (text[at] == ' ' && text[at + 1] == ' ')
             fields = at;
+        if (used > columns)
+            return fields > 0 ? fields : at;
     }
     return at;
 }
@@ -158,6 +158,8 @@ static void break_line(char *line, int columns)
     int used = 0;
     for (char *at = line; *at; at++) {
         used += (*at & 0xc0) != 0x80;
+        if (*at == ' ')
+            blank = at;
         if (used > columns && blank) {
             *blank = '\n';
             used = 0;
@@ -165,8 +167,6 @@ static void break_line(char *line, int columns)
                 used += (*c & 0xc0) != 0x80;
             blank = NULL;
         }
-        if (*at == ' ')
-            blank = at;
     }
 }
 
