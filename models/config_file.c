@@ -133,6 +133,7 @@ static void read_keys(struct wf_json_reader *r, struct wf_config *c)
     const char *key, *type = read_name(r, "model_type", 64), *family = read_name(r, "family", 64);
     char expected[64];
     json_t *value;
+    struct slot slot;
     wf_error why = {0};
     if (r->status == WF_OK && type && strcmp(type, model_type(c, expected)) != 0)
         wf_error_set(&why, WF_ERR_FORMAT, "key \"model_type\": \"%s\" must be \"%s\" for this family", type, expected);
