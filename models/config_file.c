@@ -36,13 +36,13 @@ wf_status wf_config_put(const struct wf_config *config, json_t *object, wf_error
 
 wf_status wf_config_save(const struct wf_config *config, const char *path, wf_error *error)
 {
+    if (wf_needs(error, "config, path", config, path))
+        return WF_ERR_ARGUMENT;
     return wf_config_save_with(config, NULL, path, error);
 }
 
 wf_status wf_config_save_with(const struct wf_config *config, json_t *trained_on, const char *path, wf_error *error)
 {
-    if (wf_needs(error, "config, path", config, path))
-        return WF_ERR_ARGUMENT;
     char text[64];
     if (!config->family || config->family->read_only)
         return wf_error_set(error, WF_ERR_ARGUMENT,
