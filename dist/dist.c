@@ -3,6 +3,7 @@
 #include <weft/dist.h>
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -14,6 +15,7 @@
 
 #include "plugin.h"
 
+enum { PATIENCE = 60 }; /* seconds of a wait that is told */
 struct outcome {
     int32_t status, weight;
 };
@@ -22,6 +24,8 @@ struct wf_dist {
     struct wf_transport *transport; /* NULL: one process */
     struct wf_message *message;     /* [2 size] */
     struct outcome *outcome;        /* [size] */
+    bool *late;                     /* [size] */
+    struct wf_dist_watch watch;
     pid_t owner;
     int together; /* depth of what must not be left by one process alone */
     bool agreed;  /* that something has failed: each may end with an error then */
@@ -44,6 +48,7 @@ static void at_exit(int code, void *unused)
     world.transport = NULL;
     wf_free(world.message);
     wf_free(world.outcome);
+    wf_free(world.late);
 }
 
 static wf_status open_world(wf_error *error)
@@ -59,7 +64,8 @@ static wf_status open_world(wf_error *error)
     }
     d.message = wf_alloc_zero(2 * (size_t)d.size, sizeof *d.message);
     d.outcome = wf_alloc_zero((size_t)d.size, sizeof *d.outcome);
-    if (!d.message || !d.outcome)
+    d.late = wf_alloc_zero((size_t)d.size, sizeof *d.late);
+    if (!d.message || !d.outcome || !d.late)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for a communicator");
     world = d;
     opened = true;
@@ -125,32 +131,95 @@ wf_status wf_dist_begin(wf_dist *dist, int label, const struct wf_message *out, 
     return after(dist, dist->transport->begin(dist->transport, label % WF_TRANSPORT_LABELS, out, outs, in, ins, transfer, error));
 }
 
-wf_status wf_dist_finish(wf_dist *dist, int transfer, bool wait, bool *done, wf_error *error)
+struct wf_dist_watch wf_dist_watch(wf_dist *dist, const struct wf_dist_watch *watch)
 {
-    *done = true;
-    return dist->transport ? after(dist, dist->transport->finish(dist->transport, transfer, wait, done, error)) : WF_OK;
+    const struct wf_dist_watch former = dist ? dist->watch : (struct wf_dist_watch){0};
+    if (dist)
+        dist->watch = watch ? *watch : (struct wf_dist_watch){0};
+    return former;
 }
 
-/* A dissemination barrier (Hensgen, Finkel, Manber 1988). */
-wf_status wf_dist_rest(wf_dist *dist, wf_error *error)
+static void tell(wf_dist *dist, int transfer, double seconds)
+{
+    enum { NAMED = 8 };
+    char ranks[NAMED * 16] = "", text[NAMED * 16 + 96];
+    int count = 0, length = 0;
+    memset(dist->late, 0, (size_t)dist->size * sizeof *dist->late);
+    dist->transport->late(dist->transport, transfer, dist->late);
+    for (int r = 0; r < dist->size; r++)
+        if (dist->late[r] && count++ < NAMED)
+            length += snprintf(ranks + length, sizeof ranks - (size_t)length, "%s%d", count > 1 ? ", " : "", r);
+    if (count == 0) /* it has come meanwhile */
+        return;
+    snprintf(text, sizeof text, "waiting for rank%s %s%s since %.0f s: %s", count > 1 ? "s" : "", ranks, count > NAMED ? ", ..." : "",
+             seconds, count > 1 ? "are their processes stopped?" : "is its process stopped?");
+    dist->watch.waits(dist->watch.ctx, text);
+}
+
+/* A wait that goes on. The clock is read here only, after many looks. */
+struct waiting {
+    double since; /* 0: not begun */
+    bool told;
+};
+static void wait_on(wf_dist *dist, int transfer, struct waiting *w)
+{
+    struct timespec now;
+    if (!dist->watch.waits || w->told)
+        return;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    const double seconds = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec, most = dist->watch.seconds > 0 ? dist->watch.seconds : PATIENCE;
+    w->since = w->since > 0 ? w->since : seconds;
+    if (seconds - w->since < most)
+        return;
+    w->told = true;
+    tell(dist, transfer, seconds - w->since);
+}
+
+wf_status wf_dist_finish(wf_dist *dist, int transfer, bool wait, bool *done, wf_error *error)
+{
+    struct waiting w = {0};
+    wf_status status = WF_OK;
+    *done = true;
+    if (!dist->transport)
+        return WF_OK;
+    while ((status = after(dist, dist->transport->finish(dist->transport, transfer, wait, done, error))) == WF_OK && wait && !*done)
+        wait_on(dist, transfer, &w);
+    return status;
+}
+
+static wf_status exchange_asleep(wf_dist *dist, const struct wf_message *out, int outs, const struct wf_message *in, int ins,
+                                 wf_error *error)
 {
     enum { LONGEST = 4000000 }; /* nanoseconds of a sleep */
-    char sent = 0, received = 0;
-    wf_status status = WF_OK;
-    const int size = wf_dist_size(dist);
-    for (int64_t away = 1; away < size && status == WF_OK; away *= 2) {
-        const struct wf_message out = {(int)((dist->rank + away) % size), &sent, 1};
-        const struct wf_message in = {(int)((dist->rank - away + size) % size), &received, 1};
-        struct timespec pause = {.tv_nsec = LONGEST / 64};
-        int transfer;
-        bool done = false;
-        status = wf_dist_begin(dist, 0, &out, 1, &in, 1, &transfer, error);
-        while (status == WF_OK && (status = wf_dist_finish(dist, transfer, false, &done, error)) == WF_OK && !done) {
-            nanosleep(&pause, NULL); /* a signal wakes it: no harm */
-            pause.tv_nsec = pause.tv_nsec < LONGEST ? 2 * pause.tv_nsec : LONGEST;
-        }
+    struct timespec pause = {.tv_nsec = LONGEST / 64};
+    struct waiting w = {0};
+    int transfer;
+    bool done = false;
+    wf_status status = wf_dist_begin(dist, 0, out, outs, in, ins, &transfer, error);
+    while (status == WF_OK && (status = wf_dist_finish(dist, transfer, false, &done, error)) == WF_OK && !done) {
+        wait_on(dist, transfer, &w);
+        nanosleep(&pause, NULL); /* a signal wakes it: no harm */
+        pause.tv_nsec = pause.tv_nsec < LONGEST ? 2 * pause.tv_nsec : LONGEST;
     }
     return status;
+}
+
+/* All report to rank 0, so that it knows for whom it waits; then it wakes them. */
+wf_status wf_dist_rest(wf_dist *dist, wf_error *error)
+{
+    const int size = wf_dist_size(dist);
+    if (size == 1)
+        return WF_OK;
+    struct wf_message *there = dist->message, *back = there + size;
+    char sent = 0, received = 0;
+    if (dist->rank > 0)
+        return exchange_asleep(dist, &(struct wf_message){0, &sent, 1}, 1, &(struct wf_message){0, &received, 1}, 1, error);
+    for (int r = 1; r < size; r++) {
+        there[r - 1] = (struct wf_message){r, &dist->outcome[r], 1};
+        back[r - 1] = (struct wf_message){r, &sent, 1};
+    }
+    const wf_status status = exchange_asleep(dist, NULL, 0, there, size - 1, error);
+    return status == WF_OK ? exchange_asleep(dist, back, size - 1, NULL, 0, error) : status;
 }
 
 static wf_status refuse(const char *call, const char *what, wf_error *error)

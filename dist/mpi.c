@@ -9,10 +9,11 @@
 
 #include <weft/internal/transport.h>
 
-enum { CHUNK = 1 << 30, TAG = 77 };
+enum { CHUNK = 1 << 30, TAG = 77, LOOKS = 20000 };
 
 struct transfer {
     MPI_Request *request;
+    int *peer; /* of each request: a rank, or ~rank of one that sends */
     int count, room;
     bool used;
 };
@@ -60,6 +61,7 @@ static void post(struct state *s, struct transfer *x, int tag, bool send, const 
         char *data = (char *)m->data + at;
         *code = send ? MPI_Isend(data, n, MPI_BYTE, m->peer, tag, s->world, &x->request[x->count])
                      : MPI_Irecv(data, n, MPI_BYTE, m->peer, tag, s->world, &x->request[x->count]);
+        x->peer[x->count] = send ? ~m->peer : m->peer;
         x->count += *code == MPI_SUCCESS;
     }
 }
@@ -79,10 +81,12 @@ static struct transfer *new_transfer(struct state *s, int64_t requests)
     }
     struct transfer *x = &s->transfer[i];
     if (requests > x->room) {
-        MPI_Request *grown = realloc(x->request, (size_t)requests * sizeof *grown);
-        if (!grown)
+        MPI_Request *request = realloc(x->request, (size_t)requests * sizeof *request);
+        x->request = request ? request : x->request;
+        int *peer = request ? realloc(x->peer, (size_t)requests * sizeof *peer) : NULL;
+        if (!peer)
             return NULL;
-        x->request = grown;
+        x->peer = peer;
         x->room = (int)requests;
     }
     x->count = 0;
@@ -114,8 +118,8 @@ static wf_status finish(struct wf_transport *t, int transfer, bool wait, bool *d
     struct state *s = t->state;
     struct transfer *x = &s->transfer[transfer];
     int flag = 0, code = MPI_SUCCESS;
-    for (bool asked = false; code == MPI_SUCCESS && !flag && (wait || !asked); asked = true) {
-        if (asked)
+    for (int looks = 0; code == MPI_SUCCESS && !flag && looks < (wait ? LOOKS : 1); looks++) {
+        if (looks > 0)
             sched_yield(); /* MPI_Waitall of MPICH keeps the processor from the process that it waits for, where these share one */
         code = MPI_Testall(x->count, x->request, &flag, MPI_STATUSES_IGNORE);
     }
@@ -124,11 +128,28 @@ static wf_status finish(struct wf_transport *t, int transfer, bool wait, bool *d
     return code == MPI_SUCCESS ? WF_OK : fail(error, "a message between processes", code);
 }
 
+static void late(struct wf_transport *t, int transfer, bool *late)
+{
+    const struct state *s = t->state;
+    const struct transfer *x = &s->transfer[transfer];
+    bool found = false;
+    for (int send = 0; send < 2 && !found; send++)
+        for (int i = 0; i < x->count; i++) {
+            int flag = 1;
+            if ((x->peer[i] < 0) != send || MPI_Request_get_status(x->request[i], &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS || flag)
+                continue;
+            late[send ? ~x->peer[i] : x->peer[i]] = true;
+            found = true;
+        }
+}
+
 static void destroy(struct wf_transport *t)
 {
     struct state *s = t->state;
-    for (int i = 0; i < s->transfers; i++)
+    for (int i = 0; i < s->transfers; i++) {
         free(s->transfer[i].request);
+        free(s->transfer[i].peer);
+    }
     free(s->transfer);
     free(s);
     free(t);
@@ -172,6 +193,7 @@ struct wf_transport *wf_transport_open(wf_error *error)
                                .state = s,
                                .begin = begin,
                                .finish = finish,
+                               .late = late,
                                .close = close_world,
                                .abort = abort_all};
     s->world = MPI_COMM_WORLD;

@@ -100,13 +100,14 @@ struct fit {
     /* the processes that train together */
     wf_dist *dist;
     int rank, processes;
-    bool in_company; /* with others, until together_close */
-    bool echo;       /* the error is only that another process has one */
-    bool told;       /* the error is that of all processes */
-    bool lost;       /* this process cannot tell the others of its error */
-    bool ahead;      /* all have agreed to the next update already */
-    wf_status stop;  /* all have agreed to end before the next update; WF_OK: they have not */
-    bool resumes;    /* the folder holds a state, as rank 0 has seen it */
+    bool in_company;            /* with others, until together_close */
+    bool echo;                  /* the error is only that another process has one */
+    bool told;                  /* the error is that of all processes */
+    bool lost;                  /* this process cannot tell the others of its error */
+    bool ahead;                 /* all have agreed to the next update already */
+    wf_status stop;             /* all have agreed to end before the next update; WF_OK: they have not */
+    bool resumes;               /* the folder holds a state, as rank 0 has seen it */
+    struct wf_dist_watch watch; /* the caller's */
     struct slicing slicing[WF_FIT_REGISTRIES];
     struct spread *spread;
     struct exchange exchange;

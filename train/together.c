@@ -56,6 +56,15 @@ wf_status together_from_first(struct fit *f, void *data, int64_t bytes)
 {
     if (f->processes > 1 && wf_dist_broadcast(f->dist, data, bytes, 0, f->error))
         return together_lost(f);
+/* In the midst of an update, say, which a log that cannot be written does not end: the next line of it will. */
+static void waits(void *fit, const char *text)
+{
+    struct fit *f = fit;
+    const wf_error before = *f->error;
+    report(f, WF_EVENT_WARNING, text);
+    *f->error = before;
+}
+
     return WF_OK;
 }
 
@@ -64,6 +73,11 @@ wf_status together_open(struct fit *f)
     f->dist = wf_dist_world(f->error);
     f->rank = wf_dist_rank(f->dist);
     f->processes = wf_dist_size(f->dist);
+    if (f->in_company) {
+        f->watch = wf_dist_watch(f->dist, NULL);
+        const struct wf_dist_watch mine = {f->watch.seconds, f->rank == 0 ? waits : NULL, f};
+        wf_dist_watch(f->dist, &mine);
+    }
     if (f->dist && f->processes > 1)
         wf_dist_together(f->dist, true);
     f->in_company = f->dist && f->processes > 1;
@@ -71,6 +85,8 @@ wf_status together_open(struct fit *f)
 }
 
 void together_close(struct fit *f)
+    if (f->in_company)
+        wf_dist_watch(f->dist, &f->watch);
 {
     if (f->in_company && !f->lost)
         wf_dist_together(f->dist, false);

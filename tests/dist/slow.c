@@ -172,6 +172,13 @@ static wf_status finish(struct wf_transport *t, int transfer, bool wait, bool *d
     return status;
 }
 
+static void late(struct wf_transport *t, int transfer, bool *late)
+{
+    struct slow *s = t->state;
+    if (!s->transfer[transfer].here)
+        s->inner->late(s->inner, s->transfer[transfer].inner, late);
+}
+
 static void release(struct wf_transport *t)
 {
     struct slow *s = t->state;
@@ -243,6 +250,7 @@ struct wf_transport *wf_transport_open(wf_error *error)
     t->state = s;
     t->begin = begin;
     t->finish = finish;
+    t->late = late;
     t->close = close_all;
     t->abort = abort_all;
     return t;

@@ -31,6 +31,18 @@ WF_API int wf_dist_rank(const wf_dist *dist);       /* 0 .. size - 1; NULL: 0 */
 WF_API int wf_dist_size(const wf_dist *dist);       /* NULL: 1 */
 WF_API int wf_dist_local_rank(const wf_dist *dist); /* among those of this node */
 
+/* Long waits: a process that was stopped (SIGSTOP), or whose machine is lost, leaves the others waiting without a word. `waits` is called
+ * in each wait for other processes that takes longer than `seconds` (0: 60), once, by the thread that waits and in the midst of it, with a
+ * line that names the ranks whose messages have not come: "waiting for rank 2 since 60 s: is its process stopped?". The wait goes on. It
+ * calls none of these functions. Without `waits` (the default) nothing is told. wf_fit and wf_train put another in its place while they
+ * run, which gives rank 0's as WF_EVENT_WARNING after the same `seconds`. Returns the former one; watch NULL: none. */
+struct wf_dist_watch {
+    double seconds;
+    void (*waits)(void *ctx, const char *text);
+    void *ctx;
+};
+WF_API struct wf_dist_watch wf_dist_watch(wf_dist *dist, const struct wf_dist_watch *watch);
+
 /* Returns when all processes have called it. */
 WF_API wf_status wf_dist_barrier(wf_dist *dist, wf_error *error) WF_CHECKED;
 /* data[bytes] of process `root` to all. */

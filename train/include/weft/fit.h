@@ -41,7 +41,8 @@ enum wf_event_kind {
     WF_EVENT_STEP,    /* after each update */
     WF_EVENT_VALID,   /* after a validation */
     WF_EVENT_SAVE,    /* after a save */
-    WF_EVENT_WARNING, /* text: a warning, for example a resume on another instruction set */
+    WF_EVENT_WARNING, /* text: a warning, for example a resume on another instruction set; within an update too, where another process is
+                         waited for longer than wf_dist_watch says (weft/dist.h) */
     WF_EVENT_END,     /* training is complete, stopped early or was cancelled: text says which */
     WF_EVENT_SAMPLE,  /* after a validation, where the task has samples: text is one. wf_train: of a language model, the beginning of the
                          validation text continued by the model */

@@ -13,7 +13,7 @@ struct wf_message {
     void *data; /* read or written; not NULL where bytes > 0 */
     int64_t bytes;
 };
-enum { WF_TRANSPORT_ABI = 2, WF_TRANSPORT_LABELS = 16384 };
+enum { WF_TRANSPORT_ABI = 3, WF_TRANSPORT_LABELS = 16384 };
 struct wf_transport {
     int abi; /* WF_TRANSPORT_ABI */
     int rank, size;
@@ -24,8 +24,12 @@ struct wf_transport {
      * size on the other side. */
     wf_status (*begin)(struct wf_transport *t, int label, const struct wf_message *out, int outs, const struct wf_message *in, int ins,
                        int *transfer, wf_error *error);
-    /* Whether a transfer is done, whose number is free then; with `wait` returns when it is. Also moves on what else is under way. */
+    /* Whether a transfer is done, whose number is free then. Also moves on what else is under way. With `wait` it looks many times, for
+     * some hundredths of a second, before it says that it is not. */
     wf_status (*finish)(struct wf_transport *t, int transfer, bool wait, bool *done, wf_error *error);
+    /* Of a transfer that is not done: sets late[peer], of [size], for each process whose message has not come; where all have, for each
+     * that has not taken one. */
+    void (*late)(struct wf_transport *t, int transfer, bool *late);
     void (*close)(struct wf_transport *t);           /* all processes do; frees t */
     void (*abort)(struct wf_transport *t, int code); /* ends all processes */
 };
