@@ -138,16 +138,17 @@ static wf_status compare(struct evaluation *e, wf_error *error)
     e->unknown = survey ? survey->source_unknown + survey->target_unknown : e->text.unknown;
     wf_program_words(e->dist, &words);
     wf_run_words(&e->run, &words);
-    wf_string_format(&words, "beam=%lld no-bleu=%d text=%016llx", (long long)e->a->beam, e->a->no_bleu,
+    wf_string_format(&words, "beam=%lld no-bleu=%d #text=%016llx", (long long)e->a->beam, e->a->no_bleu,
                      (unsigned long long)(survey ? survey->hash : e->text.hash));
-    return compare_words(e->dist, &words, error);
+    return wf_dist_compare(e->dist, &words, error);
 }
 
 static wf_status compute(struct evaluation *e, wf_error *error)
 {
-    e->dist = open_world(error);
-    wf_status status = error->code ? error->code : open_model(e, error);
-    status = wf_dist_agree(e->dist, status, error);
+    e->dist = open_world("evaluate", error);
+    if (error->code)
+        return error->code;
+    wf_status status = wf_dist_agree(e->dist, open_model(e, error), error);
     if (status == WF_OK)
         status = open_in_turn(e->dist, open_text, e, error);
     if (status == WF_OK)

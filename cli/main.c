@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "several.h"
 
 #include <weft/internal/launcher.h>
 #include <weft/main.h>
@@ -106,10 +107,18 @@ static int check_launcher(int argc, char **argv)
     bool fine = argc < 2 || launcher.size == 1;
     for (size_t i = 0; !fine && i < sizeof on_several / sizeof *on_several; i++)
         fine = strcmp(argv[1], on_several[i]) == 0;
-    return fine ? EXIT_DONE
-                : fail_usage(
-                      "%s %s runs as one process, and mpirun started %d: leave mpirun out; %s train, evaluate and translate run on several",
-                      program(), argv[1], launcher.size, program());
+    if (fine)
+        return EXIT_DONE;
+    wf_error error = {0}, usage = {0};
+    wf_error_set(&usage, WF_ERR_ARGUMENT,
+                 "%s %s runs as one process, and mpirun started %d: leave mpirun out; %s train, evaluate and translate run on several",
+                 program(), argv[1], launcher.size, program());
+    wf_dist *dist = open_world(argv[1], &error); /* others may run another command, and would wait */
+    if (dist && error.code == WF_OK) {
+        error = usage;
+        (void)!wf_dist_agree(dist, error.code, &error);
+    }
+    return fail(dist ? &error : &usage);
 }
 
 int wf_main(int argc, char **argv)
@@ -117,9 +126,10 @@ int wf_main(int argc, char **argv)
     if (argc < 1)
         return EXIT_USAGE;
     set_program(argv[0]);
-    if (check_launcher(argc, argv) != EXIT_DONE)
-        return EXIT_USAGE;
     catch_signals();
+    const int code = check_launcher(argc, argv);
+    if (code != EXIT_DONE)
+        return code;
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of the write, with a message */
     return checked(dispatch(program(), all, argc, argv));
 }

@@ -4,11 +4,33 @@
 
 #include <stdio.h>
 
-wf_dist *open_world(wf_error *error)
+#include <weft/internal/string.h>
+
+#include "cli.h"
+#include "display.h"
+
+static void waits(void *unused, const char *text)
 {
+    (void)unused;
+    display_wipe();
+    fprintf(stderr, "%s: warning: %s\n", program(), text);
+}
+
+wf_dist *open_world(const char *command, wf_error *error)
+{
+    static const struct wf_dist_watch watch = {.waits = waits};
     wf_dist *dist = wf_dist_world(error);
-    if (wf_dist_rank(dist) > 0 && (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr)))
+    struct wf_string words = {0};
+    if (wf_dist_size(dist) == 1)
+        return dist;
+    if (wf_dist_rank(dist) == 0)
+        wf_dist_watch(dist, &watch);
+    else if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr))
         wf_error_set(error, WF_ERR_IO, "/dev/null cannot be opened");
+    wf_string_format(&words, "command=%s", command);
+    if (wf_dist_agree(dist, error->code, error) == WF_OK)
+        (void)!wf_dist_compare(dist, &words, error);
+    wf_string_free(&words);
     return dist;
 }
 
@@ -19,14 +41,4 @@ wf_status open_in_turn(wf_dist *dist, wf_status (*open)(void *ctx, wf_error *err
     (void)!wf_dist_rest(dist, NULL); /* a failure is that of agreeing, too */
     status = wf_dist_agree(dist, status, error);
     return status != WF_OK ? status : wf_dist_agree(dist, first ? WF_OK : open(ctx, error), error);
-}
-
-wf_status compare_words(wf_dist *dist, struct wf_string *words, wf_error *error)
-{
-    wf_status status = words->failed ? wf_error_set(error, WF_ERR_MEMORY, "no memory to compare the processes") : WF_OK;
-    status = wf_dist_agree(dist, status, error);
-    if (status == WF_OK)
-        status = wf_dist_compare(dist, words->data, error);
-    wf_string_free(words);
-    return status;
 }

@@ -7,11 +7,10 @@
 #include <weft/internal/several.h>
 
 /* The processes that mpirun started; one without it. From here on rank 0 says what any of them has to say. The code of *error is the
- * status. */
-wf_dist *open_world(wf_error *error);
+ * status, the same on all: WF_ERR_ARGUMENT if they run different commands ("train"). After an error they end, and call nothing more
+ * together. */
+wf_dist *open_world(const char *command, wf_error *error);
 /* `open` on the first process of each node, which writes the caches, and then on the others, which find them there. */
 wf_status open_in_turn(wf_dist *dist, wf_status (*open)(void *ctx, wf_error *error), void *ctx, wf_error *error);
-/* That the words, KEY=VALUE, are the same on all; frees them. */
-wf_status compare_words(wf_dist *dist, struct wf_string *words, wf_error *error);
 
 #endif

@@ -329,10 +329,12 @@ static wf_status train(void *arguments, wf_error *error)
     char *cache;
     wf_status status = wf_cache_folder(&cache, error);
     struct progress progress = {.loss = NAN};
-    wf_dist *dist = status == WF_OK ? open_world(error) : NULL;
-    status = error->code;
-    if (status == WF_OK)
-        status = check_arguments(a, error);
+    wf_dist *dist = status == WF_OK ? open_world("train", error) : NULL;
+    if (error->code) {
+        wf_free(cache);
+        return error->code;
+    }
+    status = check_arguments(a, error);
     struct wf_train_options o = {.out = a->out,
                                  .from = a->from,
                                  .cache = cache,

@@ -217,7 +217,7 @@ static wf_status compare(const struct streaming *s, const struct arguments *a, c
     wf_string_format(&words, "beam=%lld length-penalty=%.17g n-best=%lld max-tokens=%lld too-long=%d keep-tokens=%d language=%s",
                      (long long)a->beam, a->penalty_given ? a->penalty : -1, (long long)a->n_best, (long long)a->max_tokens, a->too_long,
                      a->keep_tokens, a->language ? a->language : "");
-    return compare_words(s->dist, &words, error);
+    return wf_dist_compare(s->dist, &words, error);
 }
 
 static wf_status open_translator(struct streaming *s, const struct arguments *a, struct wf_run *run, wf_error *error)
@@ -253,9 +253,10 @@ static wf_status translate(void *arguments, wf_error *error)
     struct wf_run run = {0};
     struct streaming s = {.in.fd = -1};
     watch_interrupts(WATCH_BRIEF);
-    s.dist = open_world(error);
-    wf_status status = error->code ? error->code : open_translator(&s, a, &run, error);
-    status = wf_dist_agree(s.dist, status, error);
+    s.dist = open_world("translate", error);
+    if (error->code)
+        return error->code;
+    wf_status status = wf_dist_agree(s.dist, open_translator(&s, a, &run, error), error);
     if (status == WF_OK)
         status = compare(&s, a, &run, error);
     if (status == WF_OK) {

@@ -5,6 +5,7 @@
 
 #include <weft/internal/dist.h>
 #include <weft/internal/grow.h>
+#include <weft/internal/string.h>
 #include <weft/memory.h>
 
 /* The rank that does an item. */
@@ -98,35 +99,86 @@ void wf_share_free(struct wf_share *s)
 
 /* --- the same on all ------------------------------------------------------------------------------------------------ */
 
-static wf_status first_difference(const char *all, int rank, wf_error *error)
+/* KEY=VALUE, KEY, or #KEY=HASH; without `key` at the end of a text. */
+struct word {
+    const char *at;
+    int length, key;
+};
+
+static struct word word_at(const char *text)
 {
-    const char *a = all, *b = all + (size_t)rank * WF_DIST_WORDS;
-    while (*a || *b) {
-        const int n = (int)strcspn(a, " "), m = (int)strcspn(b, " ");
-        if (n != m || memcmp(a, b, (size_t)n) != 0)
-            return wf_error_set(error, WF_ERR_ARGUMENT,
-                                "the processes differ: rank 0 has %.*s, rank %d has %.*s; all must do the same with the same program", n, a,
-                                rank, m, b);
-        a += n + (a[n] == ' ');
-        b += m + (b[m] == ' ');
-    }
-    return WF_OK;
+    const char *at = text + strspn(text, " ");
+    const int length = (int)strcspn(at, " ");
+    const char *equals = memchr(at, '=', (size_t)length);
+    return (struct word){at, length, equals ? (int)(equals - at) : length};
 }
 
-wf_status wf_dist_compare(wf_dist *dist, const char *mine, wf_error *error)
+static bool is_same(const struct word *a, const struct word *b)
 {
+    return a->length == b->length && memcmp(a->at, b->at, (size_t)a->length) == 0;
+}
+
+static bool has_key(const char *text, const struct word *like)
+{
+    for (struct word w = word_at(text); w.length > 0; w = word_at(w.at + w.length))
+        if (w.key == like->key && memcmp(w.at, like->at, (size_t)w.key) == 0)
+            return true;
+    return false;
+}
+
+/* Bytes that a message takes, whole characters. */
+static int shown(const char *at, int length)
+{
+    enum { MOST = 300 };
+    int n = length < MOST ? length : MOST;
+    while (n < length && n > 0 && ((unsigned char)at[n] & 0xC0) == 0x80)
+        n--;
+    return n;
+}
+
+/* The first words that differ, a of rank 0's text and b of another's. */
+static void describe(const char *zero, const char *other, const struct word *a, const struct word *b, int rank, char *text, size_t size)
+{
+    const int n = shown(a->at, a->length), m = shown(b->at, b->length);
+    if (a->key == b->key && memcmp(a->at, b->at, (size_t)a->key) == 0 && a->at[0] == '#') {
+        snprintf(text, size, "rank 0 and rank %d do not have the same %.*s", rank, shown(a->at, a->key) - 1, a->at + 1);
+        for (char *c = strchr(text, '-'); c; c = strchr(c, '-'))
+            *c = ' ';
+    } else if (a->length > 0 && !has_key(other, a))
+        snprintf(text, size, "rank 0 has %.*s, rank %d has no %.*s", n, a->at, rank, shown(a->at, a->key), a->at);
+    else if (b->length > 0 && !has_key(zero, b))
+        snprintf(text, size, "rank 0 has no %.*s, rank %d has %.*s", shown(b->at, b->key), b->at, rank, m, b->at);
+    else
+        snprintf(text, size, "rank 0 has %.*s, rank %d has %.*s", n, a->at, rank, m, b->at);
+}
+
+static wf_status first_difference(const char *zero, const char *other, int rank, wf_error *error)
+{
+    char text[800];
+    struct word a = word_at(zero), b = word_at(other);
+    for (; is_same(&a, &b); a = word_at(a.at + a.length), b = word_at(b.at + b.length))
+        if (a.length == 0)
+            return WF_OK;
+    describe(zero, other, &a, &b, rank, text, sizeof text);
+    return wf_error_set(error, WF_ERR_ARGUMENT, "the processes differ: %s; all must do the same with the same program, settings and files",
+                        text);
+}
+
+wf_status wf_dist_compare(wf_dist *dist, struct wf_string *words, wf_error *error)
+{
+    struct wf_share share = {.dist = dist};
     const int size = wf_dist_size(dist);
-    char words[WF_DIST_WORDS] = "", *all = size > 1 ? wf_alloc_zero((size_t)size, WF_DIST_WORDS) : NULL;
-    if (size == 1)
-        return WF_OK;
-    wf_status status = all ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "no memory to compare %d processes", size);
-    snprintf(words, sizeof words, "%s", mine);
-    if ((status = wf_dist_agree(dist, status, error)) == WF_OK)
-        status = wf_dist_all_gather(dist, words, WF_DIST_WORDS, all, error);
-    const bool passed = status == WF_OK;
-    for (int r = 1; status == WF_OK && r < size; r++)
-        status = first_difference(all, r, error);
-    wf_free(all);
-    /* All have seen the difference, and each may end with it. */
-    return passed && status != WF_OK ? wf_dist_agree(dist, status, error) : status;
+    wf_status status = words->failed ? wf_error_set(error, WF_ERR_MEMORY, "no memory to compare the processes") : WF_OK;
+    if (size > 1) {
+        wf_share_add(&share, words->data ? words->data : "", words->length + 1);
+        status = wf_share_gather(&share, status, error);
+        const bool passed = status == WF_OK;
+        for (int r = 1; status == WF_OK && r < size; r++)
+            status = first_difference(share.all + share.at[0], share.all + share.at[r], r, error);
+        if (passed && status != WF_OK) /* all have seen the difference, and each may end with it */
+            status = wf_dist_agree(dist, status, error);
+        wf_share_free(&share);
+    }
+    wf_string_free(words);
+    return status;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the bits of a result depend on, for processes that share the work. */
 #include <inttypes.h>
-#include <string.h>
 
 #include <weft/internal/hash.h>
 #include <weft/internal/runtime.h>
@@ -18,16 +17,15 @@ uint64_t wf_registry_hash(const wf_registry *registry, uint64_t seed)
     return seed;
 }
 
-uint64_t wf_config_hash(const struct wf_config *config)
+void wf_config_words(const struct wf_config *config, struct wf_string *words)
 {
     struct wf_config_key setting;
-    uint64_t hash = 0;
+    wf_string_format(words, "model=%s ", config->model);
     for (int i = 0; wf_config_key_at(config, i, &setting); i++) {
         char value[96];
         if (wf_config_get(config, setting.name, value, sizeof value))
-            hash = wf_hash(value, (int64_t)strlen(value), hash);
+            wf_string_format(words, "%s=%s ", setting.name, value);
     }
-    return hash;
 }
 
 void wf_program_words(const wf_dist *dist, struct wf_string *words)
@@ -40,7 +38,8 @@ void wf_program_words(const wf_dist *dist, struct wf_string *words)
 void wf_run_words(const struct wf_run *run, struct wf_string *words)
 {
     const uint64_t tokenizer = wf_tokenizer_hash(run->tokenizer);
-    wf_string_format(words, "model=%s settings=%016" PRIx64 " tokenizer=%016" PRIx64 " weights=%016" PRIx64 " ", run->config.model,
-                     wf_config_hash(&run->config), tokenizer ^ (run->source_tokenizer ? 3 * wf_tokenizer_hash(run->source_tokenizer) : 0),
+    wf_config_words(&run->config, words);
+    wf_string_format(words, "#tokenizer=%016" PRIx64 " #weights=%016" PRIx64 " ",
+                     tokenizer ^ (run->source_tokenizer ? 3 * wf_tokenizer_hash(run->source_tokenizer) : 0),
                      wf_registry_hash(wf_model_registry(run->model), 0));
 }

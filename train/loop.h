@@ -221,6 +221,7 @@ void state_close(struct state *s);
 
 /* settings.c: differences of .settings and .fixed from those of the state. */
 wf_status settings_compare(struct fit *f, const wf_safetensors *file, const char *path);
+void settings_words(const char *settings, struct wf_string *words); /* each with a blank behind; NULL: none */
 
 /* files.c: the other files of the run. */
 wf_status weights_save(struct fit *f, const char *name);

@@ -72,3 +72,10 @@ wf_status settings_compare(struct fit *f, const wf_safetensors *file, const char
         return f->error->code;
     return f->change.failed ? wf_error_set(f->error, WF_ERR_MEMORY, "no memory for a message") : WF_OK;
 }
+
+void settings_words(const char *settings, struct wf_string *words)
+{
+    struct setting one;
+    for (const char *text = settings ? settings : ""; next_setting(&text, &one);)
+        wf_string_format(words, "%.*s=%.*s ", one.key_length, one.key, one.value_length, one.value ? one.value : "");
+}

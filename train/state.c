@@ -43,8 +43,16 @@ void zoo_put(struct fit *f, wf_safetensors_writer *w)
 void zoo_identify(const struct fit *f, struct wf_string *text)
 {
     const struct trainer *t = f->o.ctx;
-    wf_string_format(text, "model=%s text=%016" PRIx64 " validation=%016" PRIx64 " ", t->config.model, t->train_hash, t->valid_hash);
-    wf_string_format(text, "settings=%016" PRIx64 " ", wf_config_hash(&t->config));
+    const uint64_t tokenizer = t->tokenizer ? wf_tokenizer_hash(t->tokenizer) : 0,
+                   source = t->source_tokenizer ? wf_tokenizer_hash(t->source_tokenizer) : 0;
+    /* The cause before what comes of it: tokenizers that are made here depend on the texts, ids on the tokenizers, sizes of vocabularies on
+     * all. */
+    wf_config_words(&t->options->config, text);
+    if (t->options->tokenizer)
+        wf_string_format(text, "#tokenizer=%016" PRIx64 " ", tokenizer ^ 3 * source);
+    wf_string_format(text, "#training-text=%016" PRIx64 " #validation-text=%016" PRIx64 " #tokenizer=%016" PRIx64 " ", t->train_hash,
+                     t->valid_hash, tokenizer ^ 3 * source);
+    wf_config_words(&t->config, text);
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------- */

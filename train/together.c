@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Processes that train together: one outcome for all, the same training, enough parts for all. Gradients: exchange.c. */
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include <weft/internal/dist.h>
-#include <weft/internal/hash.h>
 #include <weft/internal/several.h>
 #include <weft/memory.h>
 #include <weft/runtime.h>
@@ -56,6 +53,9 @@ wf_status together_from_first(struct fit *f, void *data, int64_t bytes)
 {
     if (f->processes > 1 && wf_dist_broadcast(f->dist, data, bytes, 0, f->error))
         return together_lost(f);
+    return WF_OK;
+}
+
 /* In the midst of an update, say, which a log that cannot be written does not end: the next line of it will. */
 static void waits(void *fit, const char *text)
 {
@@ -65,31 +65,28 @@ static void waits(void *fit, const char *text)
     *f->error = before;
 }
 
-    return WF_OK;
-}
-
 wf_status together_open(struct fit *f)
 {
     f->dist = wf_dist_world(f->error);
     f->rank = wf_dist_rank(f->dist);
     f->processes = wf_dist_size(f->dist);
+    if (f->dist && f->processes > 1)
+        wf_dist_together(f->dist, true);
+    f->in_company = f->dist && f->processes > 1;
     if (f->in_company) {
         f->watch = wf_dist_watch(f->dist, NULL);
         const struct wf_dist_watch mine = {f->watch.seconds, f->rank == 0 ? waits : NULL, f};
         wf_dist_watch(f->dist, &mine);
     }
-    if (f->dist && f->processes > 1)
-        wf_dist_together(f->dist, true);
-    f->in_company = f->dist && f->processes > 1;
     return f->error->code;
 }
 
 void together_close(struct fit *f)
-    if (f->in_company)
-        wf_dist_watch(f->dist, &f->watch);
 {
     if (f->in_company && !f->lost)
         wf_dist_together(f->dist, false);
+    if (f->in_company)
+        wf_dist_watch(f->dist, &f->watch);
     f->in_company = false;
     exchange_free(&f->exchange);
 }
@@ -138,35 +135,30 @@ wf_status together_resume(struct fit *f, const char *path)
 }
 
 /* What the bits depend on, as words; the weights, too, which a program may have filled in another way on each process. */
-static void identify(const struct fit *f, char text[WF_DIST_WORDS])
+static void identify(const struct fit *f, struct wf_string *s)
 {
-    struct wf_string s = {0};
-    uint64_t weights = 0, program = 0;
-    const char *const set[] = {f->o.settings, f->o.fixed};
-    for (int i = 0; i < 2; i++)
-        program = set[i] ? wf_hash(set[i], (int64_t)strlen(set[i]), program) : program;
+    uint64_t weights = 0;
     for (int k = 0; k < f->o.registries; k++)
         weights = wf_registry_hash(f->o.registry[k].registry, weights);
-    wf_program_words(f->dist, &s);
-    wf_string_format(&s,
+    wf_program_words(f->dist, s);
+    if (f->owner->identify) /* first: by the names that the user knows */
+        f->owner->identify(f, s);
+    wf_string_format(s,
                      "task=%s steps=%" PRId64 " accumulate=%" PRId64 " leaves=%" PRId64 " seed=%" PRIu64 " first-step=%" PRId64
-                     " clip=%.17g patience=%" PRId64 " valid_every=%" PRId64 " save_every=%" PRId64 " max-time=%.17g program=%016" PRIx64
-                     " ",
+                     " clip=%.17g patience=%" PRId64 " valid_every=%" PRId64 " save_every=%" PRId64 " max-time=%.17g ",
                      f->task.name, f->o.steps, f->o.accumulate, f->o.leaves, f->o.seed, f->step, f->o.clip, f->o.patience, f->o.valid_every,
-                     f->o.save_every, f->o.max_time, program);
-    if (f->owner->identify)
-        f->owner->identify(f, &s);
-    wf_string_format(&s, "weights=%016" PRIx64, weights);
-    snprintf(text, WF_DIST_WORDS, "%s", s.failed ? "" : s.data);
-    wf_string_free(&s);
+                     f->o.save_every, f->o.max_time);
+    settings_words(f->o.settings, s);
+    settings_words(f->o.fixed, s);
+    wf_string_format(s, "#weights=%016" PRIx64, weights);
 }
 
 wf_status together_compare(struct fit *f)
 {
-    char mine[WF_DIST_WORDS] = "";
+    struct wf_string words = {0};
     if (f->processes == 1)
         return WF_OK;
-    identify(f, mine);
-    f->told = wf_dist_compare(f->dist, mine, f->error) != WF_OK;
+    identify(f, &words);
+    f->told = wf_dist_compare(f->dist, &words, f->error) != WF_OK;
     return f->error->code;
 }

@@ -5,9 +5,11 @@
  *   together fails RANK      RANK fails, and all get its message
  *   together share           checks work in items, results of any length, a rank that fails among them
  *   together rest            checks that processes sleep while they wait for one
- *   together fit OUT STEPS [bad | seed | turns | unequal | lost]   a task of two registries and two optimisers; bad: a NaN in one process's
- *                            part; seed: weights that differ from process to process; turns: the optimisers have a turn each; unequal:
- *                            validations that differ, and decide; lost: a process without a folder */
+ *   together watch           checks that a long wait is told
+ *   together fit OUT STEPS [bad | seed | turns | unequal | lost | settings | fixed | flag]   a task of two registries and two optimisers;
+ * bad: a NaN in one process's part; seed: weights that differ from process to process; turns: the optimisers have a turn each; unequal:
+ *                            validations that differ, and decide; lost: a process without a folder;
+ *                            settings, fixed, flag: rank 1 has others */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +17,7 @@
 #include <time.h>
 
 #include <weft/internal/dist.h>
+#include <weft/internal/string.h>
 #include <weft/weft.h>
 
 static wf_error error;
@@ -92,11 +95,27 @@ static void fails(int rank)
         printf("%s\n", error.message);
 }
 
+/* `text`, where it must fail: of the message, in which a % is the last rank. */
+static void compare(const char *mine, bool fits, const char *text)
+{
+    struct wf_string words = {0}, want = {0};
+    wf_error why = {0};
+    const int size = wf_dist_size(dist);
+    wf_string_text(&words, mine);
+    for (const char *c = text; *c; c++)
+        *c == '%' ? wf_string_format(&want, "%d", size - 1) : wf_string_char(&want, *c);
+    CHECK(wf_dist_compare(dist, &words, &why) == (fits || size == 1 ? WF_OK : WF_ERR_ARGUMENT));
+    error = why;
+    CHECK(fits || size == 1 || strstr(why.message, want.data));
+    error = (wf_error){0};
+    wf_string_free(&want);
+}
+
 static void share(void)
 {
     enum { ITEMS = 23 };
     const int rank = wf_dist_rank(dist), size = wf_dist_size(dist);
-    char text[ITEMS + 1], done[64] = "";
+    char text[ITEMS + 1];
     for (int failing = -1; failing < size; failing++) { /* -1: none */
         struct wf_share s = {.dist = dist};
         wf_status status = failing == rank ? wf_error_set(&error, WF_ERR_IO, "no file here") : WF_OK;
@@ -126,12 +145,16 @@ static void share(void)
         }
         CHECK(all == ITEMS);
     }
-    snprintf(done, sizeof done, "same=%d other=1", 7);
-    CHECK(wf_dist_compare(dist, done, &error) == WF_OK);
-    snprintf(done, sizeof done, "same=%d other=%d", 7, rank == size - 1);
-    CHECK(wf_dist_compare(dist, done, &error) == (size > 1 ? WF_ERR_ARGUMENT : WF_OK));
-    CHECK(size == 1 || strstr(error.message, "rank 0 has other=0, rank"));
-    error = (wf_error){0};
+    const bool last = rank == size - 1;
+    compare("same=7 other=1 ", true, "");
+    compare(last ? "same=7 other=1" : "same=7 other=0", false, "rank 0 has other=0, rank % has other=1;");
+    compare(last ? "same=7 other=2 more" : "same=7 #other=1 more", false, "rank 0 has #other=1, rank % has no #other;");
+    compare(last ? "same=7 #the-other=2" : "same=7 #the-other=1", false, "rank 0 and rank % do not have the same the other;");
+    compare(last ? "a=1 c=2" : "a=1 b=1 c=2", false, "rank 0 has b=1, rank % has no b;");
+    compare(last ? "a=1 new b=1" : "a=1 b=1", false, "rank 0 has no new, rank % has new;");
+    compare(last ? "a=1" : "a=1 b", false, "rank 0 has b, rank % has no b;");
+    compare(last ? "" : "a=1", false, "rank 0 has a=1, rank % has no a;");
+    compare(last ? "b=1 a=1" : "a=1 b=1", false, "rank 0 has a=1, rank % has b=1;");
     if (rank == 0)
         printf("%d processes share\n", size);
 }
@@ -236,6 +259,10 @@ static int fit(int argc, char **argv)
                                            .log_every = 1,
                                            .seed = 3,
                                            .resume = true,
+                                           .settings = strcmp(how, "settings") == 0 && wf_dist_rank(dist) == 1 ? "name=a  rate=2"
+                                                       : strcmp(how, "flag") == 0 && wf_dist_rank(dist) == 1   ? "name=a rate=1 fast=1"
+                                                                                                               : "name=a rate=1",
+                                           .fixed = strcmp(how, "fixed") == 0 && wf_dist_rank(dist) == 1 ? NULL : "width=5",
                                            .event = warn,
                                            .ctx = &p};
     wf_status status = wf_fit(&task, &options, NULL, &error);
@@ -253,6 +280,43 @@ static double seconds(clockid_t clock)
     struct timespec t;
     clock_gettime(clock, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+struct told {
+    int count;
+    char text[160];
+};
+static void waits(void *ctx, const char *text)
+{
+    struct told *told = ctx;
+    told->count++;
+    snprintf(told->text, sizeof told->text, "%s", text);
+}
+
+/* A wait for the last, who is late: told once, in one that keeps the processor busy, and in one that does not. */
+static void watch(void)
+{
+    const int rank = wf_dist_rank(dist), last = wf_dist_size(dist) - 1;
+    struct told told = {0};
+    char want[96];
+    const struct wf_dist_watch mine = {.seconds = 0.2, .waits = waits, .ctx = &told};
+    wf_dist_watch(dist, &mine);
+    for (int way = 0; way < 2; way++) {
+        const struct timespec pause = {.tv_nsec = 900000000};
+        told.count = 0;
+        CHECK(wf_dist_barrier(dist, &error) == WF_OK); /* all soon: not told */
+        CHECK(told.count == 0);
+        if (rank == last)
+            nanosleep(&pause, NULL);
+        CHECK((way ? wf_dist_rest(dist, &error) : wf_dist_barrier(dist, &error)) == WF_OK);
+        snprintf(want, sizeof want, "waiting for rank %d since 0 s: is its process stopped?", last);
+        CHECK(rank > 0 || last == 0 || (told.count == 1 && strcmp(told.text, want) == 0));
+        CHECK(rank < last || told.count == 0);
+    }
+    const struct wf_dist_watch former = wf_dist_watch(dist, NULL);
+    CHECK(former.waits == waits && former.ctx == &told && former.seconds == 0.2 && wf_dist_watch(dist, NULL).waits == NULL);
+    if (rank == 0)
+        printf("%d processes watch\n", last + 1);
 }
 
 /* Nobody leaves before the last has come, in any turn; who waits uses a small part of a processor. */
@@ -294,6 +358,8 @@ int main(int argc, char **argv)
         share();
     else if (strcmp(what, "rest") == 0)
         rest();
+    else if (strcmp(what, "watch") == 0)
+        watch();
     else if (strcmp(what, "fit") == 0 && argc > 3)
         return fit(argc, argv);
     else

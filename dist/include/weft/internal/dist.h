@@ -5,6 +5,7 @@
 
 #include <weft/dist.h>
 #include <weft/internal/transport.h>
+#include <weft/strings.h>
 
 WF_BEGIN_DECLS
 
@@ -28,10 +29,9 @@ void wf_dist_together(wf_dist *dist, bool begin);
 /* wf_dist_agree, where the failure of the greatest weight is told, of the lowest rank among equals: one that only echoes another's weighs
  * less. *sent: false where the processes could not tell each other. */
 wf_status wf_dist_agree_as(wf_dist *dist, wf_status status, int weight, bool *sent, wf_error *error);
-/* Words of `mine`, KEY=VALUE with blanks between, on which the result depends: WF_ERR_ARGUMENT, on all, where they differ, with the first
- * that does. Cut after WF_DIST_WORDS - 1 bytes. */
-enum { WF_DIST_WORDS = 1024 };
-wf_status wf_dist_compare(wf_dist *dist, const char *mine, wf_error *error);
+/* On what the result depends, words with blanks between: KEY=VALUE, or #KEY=HASH, of which a message says the key only ("#training-text=",
+ * for what is large). WF_ERR_ARGUMENT, on all, where they differ, with the first that does. Frees the words. */
+wf_status wf_dist_compare(wf_dist *dist, struct wf_string *words, wf_error *error);
 
 /* --- share.c: work in items, of which each process does some ---------------------------------------------------------
  * All walk over all items; who does one adds its results, as bytes; when they are gathered, all read those of all items in order, so that

@@ -32,7 +32,7 @@ void wf_translator_share(wf_translator *translator, wf_dist *dist);
 /* Words for wf_dist_compare, a blank behind each: of program and machine; of a model with its tokenizers. */
 void wf_program_words(const wf_dist *dist, struct wf_string *words);
 void wf_run_words(const struct wf_run *run, struct wf_string *words);
-uint64_t wf_config_hash(const struct wf_config *config); /* of all settings */
+void wf_config_words(const struct wf_config *config, struct wf_string *words); /* of all settings */
 uint64_t wf_registry_hash(const wf_registry *registry, uint64_t seed);
 
 #endif
