@@ -9,8 +9,7 @@
 
 #include "engine.h"
 
-/* "matmul(linear [2,3], wte.weight [65,128])" */
-static void describe(const wf_call *c, char *text, size_t size)
+void call_describe(const wf_call *c, char *text, size_t size)
 {
     const struct call_state *state = c->internal;
     size_t used = (size_t)snprintf(text, size, "%s(", op_name(c->op, c->attr));
@@ -30,7 +29,7 @@ static void describe(const wf_call *c, char *text, size_t size)
 wf_status wf_call_fail(wf_call *c, wf_status code, const char *format, ...)
 {
     char what[512], text[512];
-    describe(c, what, sizeof what);
+    call_describe(c, what, sizeof what);
     va_list list;
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
@@ -123,23 +122,6 @@ void call_finish(wf_call *c)
         pool_release(c->tape, b);
     }
     c->tape->doing = NULL;
-}
-
-/* Looks for NaN and infinities in the results; the first becomes the tape's error. */
-static wf_status check_finite(wf_call *c)
-{
-    for (int j = 0; j < c->outputs; j++) {
-        if (c->out[j].dtype != WF_REAL)
-            continue;
-        int64_t at = wf_kernel->find_nonfinite(wf_array_count(&c->out[j]), c->out[j].data);
-        if (at < 0)
-            continue;
-        char shape[96];
-        wf_shape s = array_shape(&c->out[j]);
-        return wf_call_fail(c, WF_ERR_NUMERIC, "result %s has the value %g at element %lld", wf_shape_text(&s, shape, sizeof shape),
-                            (double)((const wf_real *)c->out[j].data)[at], (long long)at);
-    }
-    return WF_OK;
 }
 
 bool node_record(wf_tape *tape, const struct node *n)
@@ -366,7 +348,7 @@ void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *co
     wf_status status = op->view || computes_nothing(&c) ? WF_OK : op->forward(&c);
     call_finish(&c);
     if (status == WF_OK && tape->error.code == WF_OK && tape->check_finite && !op->view)
-        status = check_finite(&c);
+        status = call_check_finite(&c);
     if (status != WF_OK || tape->error.code != WF_OK) {
         if (tape->error.code == WF_OK)
             wf_call_fail(&c, status, "the op failed");
@@ -434,8 +416,8 @@ wf_tensor *wf_apply_view(const char *name, wf_tensor *x, const wf_array *view)
     const bool needs_grad = x->needs_grad && !tape->no_grad;
     if (needs_grad && may_repeat(view))
         return wf_tape_fail(tape, WF_ERR_STATE,
-                            "%s: the view repeats elements of '%s', which needs a gradient: use wf_expand or an op with .view, or "
-                            "wf_detach first",
+                            "%s: the view repeats elements of '%s', which needs a gradient: use wf_expand or an op with .view, or, where "
+                            "no gradient is wanted, wf_detach first",
                             name, wf_name_of(x));
     wf_tensor *y = tape_new_tensor(tape);
     if (!y)

@@ -24,15 +24,16 @@ static void fail_cut(wf_tape *tape, const char *call, const wf_tensor *x, const 
 {
     const char *name = wf_name_of(cut);
     if (cut->made_by == made_by_gradients)
-        wf_tape_fail(tape, WF_ERR_STATE,
-                     "%s: '%s' depends on the gradient '%s', and there are no gradients of gradients: take wf_detach of it to use it as a "
-                     "constant",
-                     call, wf_name_of(x), name);
+        wf_tape_fail(
+            tape, WF_ERR_STATE,
+            "%s: '%s' depends on the gradient '%s', and there are no gradients of gradients: make a penalty of differences, (f(x + h "
+            "v) - f(x - h v)) / 2h; only a gradient that is meant as a constant takes wf_detach",
+            call, wf_name_of(x), name);
     else if (cut->inside)
         wf_tape_fail(
             tape, WF_ERR_STATE,
             "%s: '%s' depends on '%s', which was made inside wf_checkpoint and is not its result, so that no gradient flows through "
-            "it: return it from the function, or take wf_detach of it",
+            "it: return it from the function, or take wf_detach of it where no gradient is wanted",
             call, wf_name_of(x), name);
     else if (cut == x)
         wf_tape_fail(tape, WF_ERR_STATE,

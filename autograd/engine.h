@@ -135,6 +135,7 @@ struct wf_tape {
     bool no_grad;    /* ops are not recorded */
     uint32_t dropout_calls;
     bool check_finite;
+    bool bad_input;      /* what it found is in an input */
     bool differentiated; /* wf_backward ran in this pass */
     bool walking;        /* it is running */
     bool changed;        /* an update changed a parameter that records are still to read */
@@ -307,7 +308,11 @@ extern const char made_by_gradients[]; /* wf_tensor.made_by of the results of wf
 /* apply.c */
 void call_begin(wf_call *c, wf_tape *tape, struct node *node, struct call_state *state);
 void call_finish(wf_call *c);
-bool node_record(wf_tape *tape, const struct node *node); /* a copy of it; false: the tape has the error */
+void call_describe(const wf_call *c, char *text, size_t size); /* "matmul(linear [2,3], wte.weight [65,128])" */
+bool node_record(wf_tape *tape, const struct node *node);      /* a copy of it; false: the tape has the error */
+
+/* finite.c: after a forward; the tape has the error. */
+wf_status call_check_finite(wf_call *c);
 
 /* strided.c: dst += src for the same shape */
 void strided_add(const wf_array *dst, const wf_array *src);

@@ -109,7 +109,7 @@ void wf_tape_reset_with(wf_tape *tape, wf_mode mode, const struct wf_tape_option
     tape->last = NULL;
     tape->nodes = 0;
     tape->events = 0;
-    tape->no_grad = false;
+    tape->no_grad = tape->bad_input = false;
     tape->dropout_calls = 0;
     tape->differentiated = false;
     if ((unsigned)mode > WF_GRADIENTS)

@@ -307,20 +307,58 @@ wf_status wf_grad(const wf_tensor *x, wf_array *view)
     if (!x || !view)
         return WF_ERR_ARGUMENT;
     wf_tape *tape = x->tape;
-    if (x->kind == TENSOR_PARAMETER) {
-        const wf_tape *mine = tape_latest();
-        const wf_tensor *leaf = mine ? tape_find_leaf(mine, x) : NULL;
-        const wf_tensor *of = leaf && leaf->info->grads ? leaf : x;
-        return of->info->grads && !of->info->grads->broken && slab_view(of, view) ? WF_OK : WF_ERR_STATE;
-    }
+    if (x->kind == TENSOR_PARAMETER)
+        return grad_of_parameter(x, view);
     if (!tape)
         return WF_ERR_STATE;
     if (tape->error.code != WF_OK)
         return tape->error.code;
     if (x->kind == TENSOR_LEAF && slab_view(x, view))
+/* The message of a question that fails no pass: wf_tape_status gives it, the code of the tape's error stays WF_OK. */
+static wf_status no_gradient(wf_tape *tape, const wf_tensor *x, const char *why)
+{
+    if (!tape)
+        wf_tape_fail(NULL, WF_ERR_STATE, "wf_grad: '%s' %s", wf_name_of(x), why);
+    else if (tape->error.code == WF_OK) {
+        wf_tape_fail(tape, WF_ERR_STATE, "wf_grad: '%s' %s", wf_name_of(x), why);
+        tape->error.code = WF_OK;
+    }
+    return WF_ERR_STATE;
+}
+
+static wf_status grad_of_parameter(const wf_tensor *x, wf_array *view)
+{
+    wf_tape *mine = tape_latest();
+    const wf_tensor *leaf = mine ? tape_find_leaf(mine, x) : NULL;
+    const wf_tensor *of = leaf && leaf->info->grads ? leaf : x;
+    if (!of->info->grads)
+        return no_gradient(mine, x, "has no gradient: it is frozen, or its registry was loaded, and not built, for training");
+    if (of->info->grads->broken)
+        return no_gradient(mine, x, "has no valid gradient: a wf_backward failed; call wf_grads_zero before the next");
+    return slab_view(of, view)
+               ? WF_OK
+               : no_gradient(mine, x, "has no gradient: no wf_backward since wf_grads_zero was called on what depends on it");
+}
+
+/* Why a tensor of the pass has none. */
+static const char *reason(const wf_tensor *x)
+{
+    const wf_tape *tape = x->tape;
+    if (x->generation != tape->generation)
+        return "is of an earlier pass: ask before wf_tape_reset";
+    if (!x->needs_grad)
+        return x->kind == TENSOR_INPUT ? "needs no gradient: give needs_grad where wf_input makes it"
+                                       : "needs no gradient: it depends on no parameter that is trained, and on no input with needs_grad";
+    if (!tape->differentiated)
+        return "has no gradient yet: call wf_backward first";
+    if (x->kind == TENSOR_INNER && !x->retain)
+        return "is an inner tensor, whose gradient is not kept: call wf_retain_grad on it before other ops use it, or take wf_gradients";
+    return "has no gradient: no wf_backward was called on what depends on it";
+}
+
         return WF_OK;
     if (x->generation != tape->generation || !tape->differentiated || !x->has_grad)
-        return WF_ERR_STATE; /* a question, which fails no pass */
+        return no_gradient(tape, x, reason(x));
     *view = gradient_of(x);
     return WF_OK;
 }

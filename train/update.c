@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include <weft/internal/finite.h>
 #include <weft/internal/kernels.h>
 #include <weft/runtime.h>
 
@@ -70,14 +71,19 @@ static wf_status explain(struct fit *f, int turn, const char *what, const char *
     gradient = gradient ? gradient : first_bad(f, true, gradient_name, sizeof gradient_name);
     wf_tape_check_finite(f->tape, true);
     for (int64_t part = 0; part < f->o.accumulate; part++) {
-        double value;
+        double value = 0;
         struct wf_fit_part p;
         wf_tensor *loss = forward(f, &p, turn, part);
         if (loss)
             (void)!wf_item(loss, &value);
         if (wf_tape_error(f->tape)->code == WF_ERR_NUMERIC) /* also where the task returned NULL */
             wf_error_set(f->error, WF_ERR_NUMERIC, "step %" PRId64 ": %s is not finite; the first bad tensor: %s: %s", f->step + 1, what,
-                         wf_tape_error(f->tape)->message, advice);
+                         wf_tape_error(f->tape)->message,
+                         wf_tape_bad_input(f->tape) ? "this step was not saved; look at the data of its batch" : advice);
+        else if (isinf(value)) /* that a mask made, as far as the check knows */
+            wf_error_set(f->error, WF_ERR_NUMERIC,
+                         "step %" PRId64 ": %s is not finite; it is %g, from -inf in an input or where a mask fills it in: %s", f->step + 1,
+                         what, value, advice);
     }
     wf_tape_check_finite(f->tape, false);
     return wf_error_set(f->error, WF_ERR_NUMERIC,

@@ -315,6 +315,26 @@ START_TEST(a_nan_is_named)
 }
 END_TEST
 
+START_TEST(bad_data_are_named)
+{
+    for (int mask = 0; mask < 2; mask++) {
+        struct study *s = study_open(0.1);
+        struct wf_fit_options o = study_options(s, in_folder(mask ? "mask" : "data"));
+        wf_error e = {0};
+        s->bad_at = 9;
+        s->bad_data = !mask;
+        s->bad_mask = mask;
+        ck_assert_int_eq(wf_fit(&vit_task, &o, NULL, &e), WF_ERR_NUMERIC);
+        ck_says(e.message,
+                mask ? "step 9: the loss is not finite; it is -inf, from -inf in an input or where a mask fills it in: this step was"
+                     : "step 9: the loss is not finite; the first bad tensor: the input noise [2] has nan at [1], and add(");
+        if (!mask)
+            ck_says(e.message, " reads it: this step was not saved; look at the data of its batch");
+        study_close(s);
+    }
+}
+END_TEST
+
 START_TEST(bad_weights_replace_nothing)
 {
     struct study *s = study_open(0);
@@ -462,5 +482,5 @@ START_TEST(callbacks_that_fail)
 END_TEST
 
 WF_TEST_MAIN("fit_refused", tasks_are_checked, options_are_checked, a_resume_changes_what_it_may, other_parameters_are_refused,
-             another_program_in_the_folder, runs_of_the_zoo_are_others, the_folder_is_the_programs, a_nan_is_named,
+             another_program_in_the_folder, runs_of_the_zoo_are_others, the_folder_is_the_programs, a_nan_is_named, bad_data_are_named,
              bad_weights_replace_nothing, a_careless_validation_is_cancelled, callbacks_that_fail)

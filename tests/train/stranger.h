@@ -34,7 +34,7 @@ struct study {
 
     /* what a test asks for */
     int64_t cancel_at, asked, kill_at, bad_at;
-    bool bad_gradient;
+    bool bad_gradient, bad_data, bad_mask; /* an input with a NaN; -inf that leaves no loss */
     /* what it saw */
     int openmp; /* threads in `loss` */
     int count[WF_EVENT_PROGRESS + 1];
@@ -124,8 +124,13 @@ static inline wf_tensor *loss_of(void *ctx, struct wf_fit_part *p)
         raise(SIGKILL);
     wf_tape_first_row(p->tape, (uint64_t)first);
     wf_tensor *images = images_of(s, p->tape, s->row + first, rows, &labels), *logits = vit_forward(s, images);
-    if (s->bad_at > 0 && p->step + 1 == s->bad_at)
+    if (s->bad_at > 0 && p->step + 1 == s->bad_at && !s->bad_data && !s->bad_mask)
         logits = s->bad_gradient ? wf_sqrt(wf_name(wf_scale(logits, 0), "flattened")) : wf_name(wf_log(wf_scale(logits, 0)), "logarithm");
+    if (s->bad_at == p->step + 1 && (s->bad_data || s->bad_mask)) {
+        const wf_real number[2] = {1, s->bad_data ? NAN : -INFINITY};
+        logits = wf_add(logits, wf_slice(wf_name(wf_input(p->tape, number, WF_SHAPE(2), false), "noise"), 0, 1, 1));
+        return s->bad_mask ? wf_sum(logits) : wf_cross_entropy(logits, labels, .normalizer = p->weight);
+    }
     return s->bad_gradient && s->bad_at == p->step + 1 ? wf_scale(wf_sum(logits), 1 / p->weight)
                                                        : wf_cross_entropy(logits, labels, .normalizer = p->weight);
 }

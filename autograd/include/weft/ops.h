@@ -2,7 +2,11 @@
 /* The ops. Each takes tensors of one tape (parameters may stand anywhere) and returns a tensor of that tape.
  *
  * Shapes broadcast by NumPy's rule where stated. Real operands are of dtype WF_REAL, ids WF_I32. Every failure
- * (shapes, dtypes, ids out of range, two tapes) is the tape's error and gives poison. There are no in-place ops. */
+ * (shapes, dtypes, ids out of range, two tapes) is the tape's error and gives poison. There are no in-place ops.
+ *
+ * There is no convolution: its windows are views, and its weights those of a linear map. Of x [B,T,C] and a kernel of K steps, weight
+ * [out, K C]: wf_linear(wf_concat(parts, K, 2), weight, bias) with parts[i] = wf_slice(x, 1, i, T - K + 1). Patches that do not overlap are
+ * a wf_reshape and a wf_permute. Nor are there gradients of gradients: wf_gradients in weft/tape.h has the way around. */
 #ifndef WEFT_OPS_H
 #define WEFT_OPS_H
 

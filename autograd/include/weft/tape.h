@@ -169,8 +169,9 @@ struct wf_backward_options {
  *
  * Several losses, one after the other: all calls but the last with .retain, which keeps records and values. Ops may follow a backward, and
  * a backward those: over what was recorded since, or was retained. A backward that leads to a record which is used up is refused, and so is
- * one in WF_INFER, and one that would read parameters which an optimiser changed since they were recorded. There are no gradients of
- * gradients.
+ * one in WF_INFER, and one that would read parameters which an optimiser changed since they were recorded.
+ *
+ * There are no gradients of gradients, so that a penalty on a gradient has none: see wf_gradients for the way around.
  *
  * On an error the gradients are marked invalid and optimisers refuse them. */
 WF_API wf_status wf_backward_with(wf_tensor *x, const struct wf_backward_options *options) WF_CHECKED;
@@ -186,7 +187,9 @@ WF_API wf_status wf_backward_with(wf_tensor *x, const struct wf_backward_options
  * Only records on a path from x to y are differentiated. Nothing else changes: no wf_grads, and no gradient that wf_grad gives.
  *
  * The results are tensors of the tape and keep their memory until the reset. Ops may read them. A result depends on x, but there are no
- * gradients of gradients: wf_backward refuses a path through it. To use a result as a constant, pass it through wf_detach.
+ * gradients of gradients: wf_backward refuses a path through it. A penalty on a gradient (WGAN-GP, R1) can be made of differences, which
+ * have gradients: the derivative of f along v at x is about (f(x + h v) - f(x - h v)) / 2h, and with v = g / |g|, g the gradient, that is
+ * |g|. Where a result is meant as a constant, such as v, pass it through wf_detach; a loss of wf_detach of a gradient trains nothing.
  *
  * WF_ERR_STATE if y does not depend on x[i]. Options, and which records are used up: as in wf_backward. On an error every gradient[i] is
  * poison. */
@@ -225,7 +228,8 @@ WF_API wf_tensor *wf_keep(wf_tensor *x);
 WF_API wf_tensor *wf_retain_grad(wf_tensor *x);
 /* The gradient of an input, a retained tensor or a parameter, as a view that is valid until the next backward. A parameter's is that of the
  * wf_grads which the pass on this thread's tape writes to, and the registry's where the pass did not use the parameter. WF_ERR_STATE where
- * there is none (no wf_backward yet, or an inner tensor without wf_retain_grad); the tape goes on. */
+ * there is none (no wf_backward yet, or an inner tensor without wf_retain_grad): wf_tape_status and the message of wf_tape_error then say
+ * why and what to do, while the tape goes on, with the code WF_OK. */
 WF_API wf_status wf_grad(const wf_tensor *x, wf_array *view) WF_CHECKED;
 
 /* The same value as a leaf without a gradient: a copy; of a parameter its memory, which an optimiser changes. */
@@ -233,8 +237,10 @@ WF_API wf_tensor *wf_detach(wf_tensor *x);
 
 /* --- finding NaNs -------------------------------------------------------------------------------------------------- */
 
-/* Checks the result of each op: the first NaN or infinity is the tape's error (WF_ERR_NUMERIC) with op, operands and index. The setting
- * persists over resets. */
+/* Checks the result of each op: the first NaN or infinity is the tape's error (WF_ERR_NUMERIC) with op, operands and index. Where an
+ * operand that no op made, an input or a parameter, holds a NaN or +inf already, the error names that: "the input x [8,4] has nan at [3,0],
+ * and linear(x [8,4], w [2,4]) reads it". -inf of a mask is no error: in the result of an op that reads -inf, or bools. What no result
+ * shows, such as a NaN that wf_where leaves out, is none either. The setting persists over resets. */
 WF_API void wf_tape_check_finite(wf_tape *tape, bool on);
 
 WF_END_DECLS

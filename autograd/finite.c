@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* wf_tape_check_finite: results that are not finite, and the operand that was not before. */
+#include <math.h>
+#include <stdio.h>
+
+#include <weft/internal/finite.h>
+#include <weft/internal/kernels.h>
+#include <weft/internal/shape.h>
+
+#include "engine.h"
+
+static const char *text_of(double value)
+{
+    return isnan(value) ? "nan" : value < 0 ? "-inf" : "inf";
+}
+
+/* Element number i, row-major, and its index. */
+static const wf_real *element(const wf_array *a, int64_t i, wf_shape *index)
+{
+    int64_t at = 0;
+    index->ndim = a->ndim;
+    for (int d = a->ndim - 1; d >= 0; i /= a->dim[d--]) {
+        index->dim[d] = i % a->dim[d];
+        at += index->dim[d] * a->stride[d];
+    }
+    return (const wf_real *)a->data + at;
+}
+
+/* The first NaN or +inf; with `minus` the first -inf. NULL: none. */
+static const wf_real *find(const wf_array *a, bool minus, wf_shape *index)
+{
+    const int64_t count = a->dtype == WF_REAL && a->data ? wf_array_count(a) : 0;
+    for (int64_t i = 0; i < count; i++) {
+        const wf_real *x = element(a, i, index);
+        if (minus ? *x == -INFINITY : isnan(*x) || *x == INFINITY)
+            return x;
+    }
+    return NULL;
+}
+
+/* -inf of a mask is meant: of an operand that is added, or filled in where one of bools says so. */
+static bool is_masked(const wf_call *c)
+{
+    wf_shape index;
+    for (int i = 0; i < c->inputs; i++) {
+        const wf_array *x = wf_call_in(c, i);
+        if (x && (x->dtype == WF_BOOL || find(x, true, &index)))
+            return true;
+    }
+    return false;
+}
+
+/* The first bad element of a result; -1: none. */
+static int64_t first_bad(const wf_call *c, const wf_array *out)
+{
+    const wf_real *y = out->data;
+    const int64_t count = wf_array_count(out);
+    int64_t at = wf_kernel->find_nonfinite(count, y);
+    if (at < 0 || y[at] != -INFINITY || !is_masked(c))
+        return at;
+    while (at < count && (isfinite(y[at]) || y[at] == -INFINITY))
+        at++;
+    return at < count ? at : -1;
+}
+
+/* "the input x [2,3]", with the index of one of its elements. Operands may be views: the element is named as that of the tensor behind. */
+static void name_input(const wf_tensor *x, const wf_real *bad, wf_shape *index, char *text, size_t size)
+{
+    const wf_tensor *root = value_root((wf_tensor *)x);
+    const int64_t count = wf_array_count(&root->a);
+    char shape_text[96];
+    wf_shape shape = array_shape(&root->a);
+    for (int64_t i = 0; i < count && element(&root->a, i, index) != bad; i++)
+        ;
+    wf_shape_text(&shape, shape_text, sizeof shape_text);
+    if (root->kind == TENSOR_INPUT)
+        snprintf(text, size, "%s input %s%s%s", root->name ? "the" : "an", root->name ? root->name : "", root->name ? " " : "", shape_text);
+    else
+        snprintf(text, size, "the parameter %s %s", wf_name_of(root), shape_text);
+}
+
+static bool is_leaf(const wf_tensor *x)
+{
+    const wf_tensor *root = x ? value_root((wf_tensor *)x) : NULL;
+    return root && (root->kind == TENSOR_INPUT || root->kind == TENSOR_LEAF || root->kind == TENSOR_PARAMETER);
+}
+
+/* An operand that no op made, with a NaN or an infinity, is the cause. -inf may be a mask's: it is only mentioned. */
+static wf_status blame(wf_call *c, const wf_array *out, int64_t at)
+{
+    const struct call_state *state = c->internal;
+    const double value = (double)((const wf_real *)out->data)[at];
+    char what[512], input[256], place[96], shape_text[96];
+    wf_shape index, shape = array_shape(out);
+    for (int minus = 0; minus < 2; minus++)
+        for (int i = 0; i < c->inputs; i++) {
+            const wf_tensor *x = state->node->in[i];
+            const wf_real *bad = is_leaf(x) ? find(&x->a, minus, &index) : NULL;
+            if (!bad)
+                continue;
+            name_input(x, bad, &index, input, sizeof input);
+            wf_shape_text(&index, place, sizeof place);
+            call_describe(c, what, sizeof what);
+            if (!minus) {
+                c->tape->bad_input = value_root((wf_tensor *)x)->kind == TENSOR_INPUT;
+                wf_tape_fail(c->tape, WF_ERR_NUMERIC, "%s has %s at %s, and %s reads it", input, text_of(*bad), place, what);
+                return WF_ERR_NUMERIC;
+            }
+            return wf_call_fail(c, WF_ERR_NUMERIC, "result %s has the value %s at element %lld; %s has -inf at %s",
+                                wf_shape_text(&shape, shape_text, sizeof shape_text), text_of(value), (long long)at, input, place);
+        }
+    return wf_call_fail(c, WF_ERR_NUMERIC, "result %s has the value %s at element %lld",
+                        wf_shape_text(&shape, shape_text, sizeof shape_text), text_of(value), (long long)at);
+}
+
+wf_status call_check_finite(wf_call *c)
+{
+    for (int j = 0; j < c->outputs; j++) {
+        const int64_t at = c->out[j].dtype == WF_REAL ? first_bad(c, &c->out[j]) : -1;
+        if (at >= 0)
+            return blame(c, &c->out[j], at);
+    }
+    return WF_OK;
+}
+
+bool wf_tape_bad_input(const wf_tape *tape)
+{
+    return tape->error.code == WF_ERR_NUMERIC && tape->bad_input;
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEFT_INTERNAL_FINITE_H
+#define WEFT_INTERNAL_FINITE_H
+
+#include <weft/tape.h>
+
+/* Whether the tape's error (wf_tape_check_finite) is of a NaN or an infinity in an input: the caller's data. */
+bool wf_tape_bad_input(const wf_tape *tape);
+
+#endif
