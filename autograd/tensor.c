@@ -206,6 +206,22 @@ wf_status wf_view(const wf_tensor *x, wf_array *view)
     return status;
 }
 
+wf_status wf_print_text(struct wf_string *text, const wf_tensor *x)
+{
+    const wf_status status = readable(x, "wf_print_text");
+    return status == WF_OK ? wf_array_print_text(text, wf_name_of(x), &x->a) : status;
+}
+
+wf_status wf_print(FILE *to, const wf_tensor *x)
+{
+    const wf_status status = readable(x, "wf_print");
+    if (status == WF_OK)
+        return wf_array_print(to, wf_name_of(x), &x->a);
+    if (to)
+        fprintf(to, "%s: %s\n", wf_name_of(x), wf_tape_error(x == &lost_poison ? NULL : wf_tape_of(x))->message);
+    return status;
+}
+
 wf_status wf_item(const wf_tensor *x, double *value)
 {
     if (!value) {
@@ -302,18 +318,6 @@ static bool slab_view(const wf_tensor *x, wf_array *view)
     return true;
 }
 
-wf_status wf_grad(const wf_tensor *x, wf_array *view)
-{
-    if (!x || !view)
-        return WF_ERR_ARGUMENT;
-    wf_tape *tape = x->tape;
-    if (x->kind == TENSOR_PARAMETER)
-        return grad_of_parameter(x, view);
-    if (!tape)
-        return WF_ERR_STATE;
-    if (tape->error.code != WF_OK)
-        return tape->error.code;
-    if (x->kind == TENSOR_LEAF && slab_view(x, view))
 /* The message of a question that fails no pass: wf_tape_status gives it, the code of the tape's error stays WF_OK. */
 static wf_status no_gradient(wf_tape *tape, const wf_tensor *x, const char *why)
 {
@@ -356,6 +360,18 @@ static const char *reason(const wf_tensor *x)
     return "has no gradient: no wf_backward was called on what depends on it";
 }
 
+wf_status wf_grad(const wf_tensor *x, wf_array *view)
+{
+    if (!x || !view)
+        return WF_ERR_ARGUMENT;
+    wf_tape *tape = x->tape;
+    if (x->kind == TENSOR_PARAMETER)
+        return grad_of_parameter(x, view);
+    if (!tape)
+        return WF_ERR_STATE;
+    if (tape->error.code != WF_OK)
+        return tape->error.code;
+    if (x->kind == TENSOR_LEAF && slab_view(x, view))
         return WF_OK;
     if (x->generation != tape->generation || !tape->differentiated || !x->has_grad)
         return no_gradient(tape, x, reason(x));

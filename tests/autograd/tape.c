@@ -304,6 +304,42 @@ START_TEST(detached_values_stop_gradients)
 }
 END_TEST
 
+START_TEST(tensors_are_printed)
+{
+    char page[512] = "";
+    struct wf_string text = {0};
+    wf_real v[6] = {1, -2.5, 3, 0.25, NAN, 6};
+    begin(WF_TRAIN);
+    FILE *to = fmemopen(page, sizeof page, "w");
+    wf_tensor *x = wf_name(wf_input(tape, v, &(wf_shape){2, {2, 3}}, true), "x");
+    ck_assert_int_eq(wf_print(to, x), WF_OK);
+    ck_assert_int_eq(wf_print(to, wf_transpose(x, 0, 1)), WF_OK);
+    ck_assert_int_eq(wf_print(to, wf_ids(tape, (int32_t[]){7, -10}, 1, 2)), WF_OK);
+    ck_assert_int_eq(wf_print(to, wf_eq(x, x)), WF_OK);
+    wf_tensor *bad = wf_matmul(x, x);
+    ck_assert_int_eq(wf_print(to, bad), WF_ERR_SHAPE);
+    ck_assert_int_eq(wf_print_text(&text, bad), WF_ERR_SHAPE);
+    ck_assert_ptr_null(text.data);
+    fclose(to);
+    char want[512];
+    snprintf(want, sizeof want,
+             "x [2,3] %s\n[[ 1.0000, -2.5000,  3.0000],\n [ 0.2500,     nan,  6.0000]]\n"
+             "transpose [3,2] %s\n[[ 1.0000,  0.2500],\n [-2.5000,     nan],\n [ 3.0000,  6.0000]]\n"
+             "ids [1,2] I32\n[[  7, -10]]\n"
+             "eq [2,3] BOOL\n[[ true,  true,  true],\n [ true, false,  true]]\n",
+             wf_dtype_name(WF_REAL), wf_dtype_name(WF_REAL));
+    ck_assert_msg(strncmp(page, want, strlen(want)) == 0, "%s", page);
+    ck_assert_msg(strstr(page + strlen(want), ": matmul(x [2,3], x [2,3]): "), "%s", page + strlen(want));
+    begin(WF_TRAIN);
+    ck_assert_int_eq(wf_print_text(&text, wf_full(tape, &(wf_shape){0}, 2)), WF_OK);
+    snprintf(want, sizeof want, "full [] %s\n2.\n", wf_dtype_name(WF_REAL));
+    ck_assert_str_eq(text.data, want);
+    ck_assert_int_eq(wf_print_text(&text, x), WF_ERR_STATE); /* of an earlier pass */
+    wf_string_free(&text);
+    finish();
+}
+END_TEST
+
 /* All blocks but the caller's ask for scratch: it comes late to them. */
 static void ask_unless_caller(void *ctx, int64_t block)
 {
@@ -336,4 +372,4 @@ END_TEST
 WF_TEST_MAIN("tape", a_tensor_used_twice, diamonds_share_gradients, views_of_views, retained_gradients, values_given_up,
              errors_poison_and_first_wins, stale_and_foreign_tensors, backward_twice_and_without_record, steady_state_allocates_nothing,
              every_allocation_may_fail, rewind_keeps_memory_flat, the_first_bad_tensor_is_named, wrong_precision_is_refused,
-             detached_values_stop_gradients, a_caller_that_comes_late_has_its_scratch)
+             detached_values_stop_gradients, tensors_are_printed, a_caller_that_comes_late_has_its_scratch)

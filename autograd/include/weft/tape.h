@@ -151,6 +151,10 @@ WF_API wf_status wf_item(const wf_tensor *x, double *value) WF_CHECKED;         
 WF_API wf_status wf_read(const wf_tensor *x, wf_real *out, int64_t count) WF_CHECKED; /* count must be its size */
 /* The same for WF_I32, and for WF_BOOL as 0 and 1. */
 WF_API wf_status wf_read_ids(const wf_tensor *x, int32_t *out, int64_t count) WF_CHECKED;
+/* The value for people, as wf_array_print (weft/array.h) does, with x's name: wf_print(stderr, h). Of what cannot be read wf_print writes a
+ * line with the reason, and the status is the tape's. */
+WF_API wf_status wf_print(FILE *to, const wf_tensor *x);
+WF_API wf_status wf_print_text(struct wf_string *text, const wf_tensor *x);
 /* A strided view of the value, valid until the next reset, rewind or backward, or until x is released. */
 WF_API wf_status wf_view(const wf_tensor *x, wf_array *view) WF_CHECKED;
 

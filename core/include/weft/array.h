@@ -3,7 +3,10 @@
 #ifndef WEFT_ARRAY_H
 #define WEFT_ARRAY_H
 
-#include <weft/base.h>
+#include <stdio.h>
+
+#include <weft/error.h>
+#include <weft/strings.h>
 
 WF_BEGIN_DECLS
 
@@ -79,6 +82,18 @@ WF_API void wf_array_copy(const wf_array *dst, const wf_array *src);
 /* Converts n contiguous elements between dtypes (floating among F16, BF16, F32, F64; integers among each other).
  * False when the pair is not convertible. */
 WF_API bool wf_convert(wf_dtype to, void *dst, wf_dtype from, const void *src, int64_t n);
+
+/* To look at values: appends lines for people to a text, or writes them. name: may be NULL. Any dtype and strides.
+ *
+ *   dw [2,3] F32
+ *   [[ 1.0000, -2.5000,  3.0000],
+ *    [ 0.1000,     nan,    -inf]]
+ *
+ * The layout of the values is PyTorch's, with nan and inf aligned: four decimals, an exponent for all where they differ a thousandfold,
+ * none where all are whole; of more than 1,000 elements three at each end of a dimension, and "..." between. WF_ERR_ARGUMENT: a NULL, or an
+ * invalid array. WF_ERR_MEMORY, WF_ERR_IO. */
+WF_API wf_status wf_array_print_text(struct wf_string *text, const char *name, const wf_array *a);
+WF_API wf_status wf_array_print(FILE *to, const char *name, const wf_array *a);
 
 WF_END_DECLS
 
