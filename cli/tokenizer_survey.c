@@ -93,7 +93,8 @@ static wf_status survey_one(const struct arguments *a, const char *path, const w
     struct wf_tokens ids = {0};
     char count[2][WF_NUMBER_SIZE];
     int64_t empty = 0, unknown = 0, over = 0;
-    struct wf_encode_options o = {.unknown = &unknown, .cache = wf_token_cache_new(t, CACHED_WORDS, error), .whole = true};
+    struct wf_encode_options o = {
+        .unknown = &unknown, .cache = wf_token_cache_new(t, CACHED_WORDS, error), .whole = true, .cancelled = interrupted};
     wf_status status = line_input_open(&in, path, error);
     if (status == WF_OK && !o.cache)
         status = error->code;

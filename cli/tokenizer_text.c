@@ -33,7 +33,7 @@ static void add_id(struct wf_string *out, int32_t id)
 
 static wf_status encode_line(struct state *s, wf_error *error)
 {
-    const struct wf_encode_options o = {.specials = s->specials, .cache = s->cache};
+    const struct wf_encode_options o = {.specials = s->specials, .cache = s->cache, .cancelled = interrupted};
     s->ids.count = 0;
     wf_status status = line_input_encode(&s->in, s->tokenizer, &o, &s->ids, error);
     wf_string_cut(&s->text, 0);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <weft/internal/files.h>
+#include <weft/internal/text.h>
 
 #include "cli.h"
 #include "display.h"
@@ -14,7 +15,7 @@ struct arguments {
     int type, pre_tokenizer; /* enum wf_tokenizer_kind, enum wf_pre_tokenizer */
     const char *split_given, *out, *specials;
     const char **file;
-    int64_t files, threads;
+    int64_t files, threads, long_words;
 };
 
 /* What one kind has no use for would be ignored in silence, and a text that is also --out would be lost. */
@@ -64,6 +65,10 @@ static wf_status report(const wf_tokenizer *t, const struct arguments *a, double
     fprintf(stderr, "%s: %s, vocabulary size %lld%s, %.1f s\n", a->out, wf_tokenizer_kind_name(a->o.kind), (long long)size, text, seconds);
     if (a->o.vocab_size && size < a->o.vocab_size)
         fprintf(stderr, "the text yields only %lld of the %lld vocabulary entries\n", (long long)size, (long long)a->o.vocab_size);
+    char count[WF_NUMBER_SIZE];
+    if (a->long_words > 0)
+        fprintf(stderr, "%s place%s without a space for 2 MiB or more: %s\n", wf_text_count(a->long_words, count), plural(a->long_words),
+                a->o.kind == WF_TOKENIZER_WORD ? "left out of the vocabulary" : "cut into pieces of that size, whose pairs were counted");
     return WF_OK;
 }
 
@@ -99,6 +104,7 @@ static wf_status train(void *arguments, wf_error *error)
     a->o.pre_tokenizer = (enum wf_pre_tokenizer)a->pre_tokenizer;
     a->o.progress = progress;
     a->o.ctx = &d;
+    a->o.long_words = &a->long_words;
     watch_interrupts(WATCH_BRIEF);
     wf_status status = check(a, error);
     if (status == WF_OK)

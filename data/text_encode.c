@@ -2,6 +2,8 @@
 /* A text is encoded in blocks. Where one may end depends on the tokenizer: a cut is right when the ids of what lies around it are those of
  * the two sides, each encoded by itself. That is asked of the tokenizer, whatever its parts are, for a window around each place that a
  * cut is wanted at. One that finds no place to be cut gets the text as a whole. */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include <weft/internal/encode.h>
@@ -18,6 +20,7 @@ enum {
     TRIES = 12,       /* places that are asked about */
     WINDOW = 512,     /* bytes on each side that are encoded to ask; more where a token is long */
     SLOTS = 4,        /* blocks a worker in a region */
+    ALONE = 1 << 22,  /* bytes of a block that the caller's thread encodes, so that it can be asked meanwhile whether to go on */
     WORDS = 1 << 15   /* that a worker remembers */
 };
 
@@ -41,13 +44,34 @@ struct encoding {
     int workers;
     struct worker *worker;
     struct slot *slot;
+    struct text_progress *progress;
+    pthread_t caller;
+    atomic_bool stopped;
 };
+
+/* The caller's function is called from the caller's thread alone. */
+static bool stopped(void *ctx)
+{
+    struct encoding *e = ctx;
+    struct text_progress *p = e->progress;
+    if (p && p->call && pthread_equal(pthread_self(), e->caller) && !p->call(p->ctx, p->done, p->total))
+        atomic_store(&e->stopped, true);
+    return atomic_load(&e->stopped);
+}
 
 static wf_status read_text(struct encoding *e, struct worker *w, int64_t begin, int64_t end, wf_error *error)
 {
     if (!wf_grow(&w->text, &w->capacity, end - begin, 1))
         return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to encode %lld bytes", e->part->file->path, (long long)(end - begin));
-    return text_file_read(e->part->file, begin, end - begin, w->text, error);
+    for (int64_t at = begin, bytes; at < end; at += bytes) {
+        bytes = end - at < ALONE ? end - at : ALONE;
+        wf_status status = text_file_read(e->part->file, at, bytes, w->text + at - begin, error);
+        if (status == WF_OK && at + bytes < end && stopped(e))
+            status = wf_error_set(error, WF_ERR_CANCELLED, "%s was cancelled", e->progress->what);
+        if (status != WF_OK)
+            return status;
+    }
+    return WF_OK;
 }
 
 /* --- where a text may be cut --- */
@@ -130,12 +154,14 @@ static wf_status encode_block(void *ctx, int64_t worker, int64_t slot, wf_error 
     int64_t bad = wf_text_fault(w->text, length);
     if (bad >= 0)
         return text_file_refuse(file, s->begin + bad, error);
-    const struct wf_encode_options options = {.cache = w->cache, .whole = true, .unknown = &s->unknown};
+    const struct wf_encode_options options = {.cache = w->cache, .whole = true, .unknown = &s->unknown, .cancelled = stopped, .ctx = e};
     struct wf_encode_fault fault = {0};
     char place[1024];
     status = wf_tokenizer_encode_placed(e->tokenizer, w->text, length, &options, &s->ids, &fault);
     if (status == WF_OK)
         return WF_OK;
+    if (status == WF_ERR_CANCELLED)
+        return wf_error_set(error, status, "%s was cancelled", e->progress->what);
     if (status == WF_ERR_MEMORY)
         return wf_error_set(error, status, "%s: no memory for the ids of %lld bytes", file->path, (long long)length);
     if (text_file_place(file, s->begin + fault.offset, place, sizeof place, error) == WF_OK)
@@ -164,6 +190,19 @@ static wf_status next_blocks(struct encoding *e, int64_t *begin, int64_t *from, 
     return status;
 }
 
+static wf_status encode_blocks(struct encoding *e, int64_t blocks, double cost, wf_error *error)
+{
+    bool alone = false;
+    wf_status status = WF_OK;
+    for (int64_t i = 0; i < blocks; i++)
+        alone = alone || e->slot[i].end - e->slot[i].begin > ALONE;
+    if (!alone)
+        return share_out(e->workers, 0, blocks, cost, encode_block, e, error);
+    for (int64_t i = 0; i < blocks && status == WF_OK; i++)
+        status = encode_block(e, 0, i, error);
+    return status;
+}
+
 static wf_status encode_part(struct encoding *e, struct text_progress *progress, struct ids_writer *writer, int64_t *unknown,
                              wf_error *error)
 {
@@ -172,7 +211,7 @@ static wf_status encode_part(struct encoding *e, struct text_progress *progress,
         int64_t blocks, first = begin;
         status = next_blocks(e, &begin, &from, &blocks, error);
         if (status == WF_OK)
-            status = share_out(e->workers, 0, blocks, (double)(begin - first) * 20, encode_block, e, error);
+            status = encode_blocks(e, blocks, (double)(begin - first) * 20, error);
         for (int64_t i = 0; i < blocks && status == WF_OK; i++) {
             status = ids_writer_add(writer, e->slot[i].ids.id, e->slot[i].ids.count, error);
             *unknown += e->slot[i].unknown;
@@ -223,6 +262,8 @@ wf_status text_encode(const wf_tokenizer *tokenizer, const struct text_part *par
 {
     struct encoding e;
     wf_status status = encoding_new(&e, tokenizer, error);
+    e.progress = progress;
+    e.caller = pthread_self();
     for (int64_t i = 0; i < parts && status == WF_OK; i++) {
         e.part = part + i;
         if (i > 0 && separator >= 0)

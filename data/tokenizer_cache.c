@@ -69,7 +69,7 @@ static wf_tokenizer *find(const char *path, uint64_t key)
     if (data && bytes > (int64_t)sizeof head) {
         memcpy(&head, data, sizeof head);
         const char *json = data + sizeof head;
-        if (!memcmp(head.magic, "wefttok\1", 8) && head.key == key && head.bytes == bytes - (int64_t)sizeof head &&
+        if (!memcmp(head.magic, "wefttok\2", 8) && head.key == key && head.bytes == bytes - (int64_t)sizeof head &&
             head.check == check_of(&head, json) && wf_tokenizer_parse(json, head.bytes, path, &found, NULL) == WF_OK)
             cache_touch(path);
     }
@@ -81,7 +81,7 @@ static wf_tokenizer *find(const char *path, uint64_t key)
 static void keep(const char *folder, const char *path, uint64_t key, const wf_tokenizer *tokenizer)
 {
     struct wf_string json = {0};
-    struct head head = {.magic = "wefttok\1", .key = key};
+    struct head head = {.magic = "wefttok\2", .key = key};
     if (wf_tokenizer_json(tokenizer, &json, NULL) == WF_OK) {
         head.bytes = json.length;
         head.check = check_of(&head, json.data);

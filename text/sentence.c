@@ -24,6 +24,8 @@ wf_status wf_line_encode(const wf_tokenizer *tokenizer, const char *path, const 
     wf_status status = wf_tokenizer_encode_placed(tokenizer, text + from, to - from, options, out, &fault);
     if (status == WF_ERR_MEMORY)
         return wf_error_set(error, status, "%s:%" PRId64 ": no memory for the tokens of %" PRId64 " bytes", path, line + 1, to - from);
+    if (status == WF_ERR_CANCELLED)
+        return wf_error_set(error, status, "interrupted");
     if (status == WF_OK)
         return WF_OK;
     char place[1024];

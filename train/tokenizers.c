@@ -41,7 +41,8 @@ static wf_status make(struct trainer *t, const char *const *paths, int64_t count
                                      .vocab_size = c->tokenizer.kind == WF_TOKENIZER_CHAR ? 0 : vocab_size,
                                      .min_frequency = c->tokenizer.min_frequency,
                                      .progress = training_progress,
-                                     .ctx = t};
+                                     .ctx = t,
+                                     .long_words = &t->long_words};
     /* Language models and encoders read running text; there line ends count. */
     static const char *const of_encoders[] = {"<pad>", "<unk>", "<mask>", "<s>", "</s>"}, *const of_language[] = {"<|endoftext|>", "<unk>"},
                              *const of_pairs[] = {"<pad>", "<bos>", "<eos>", "<unk>"};
@@ -144,6 +145,12 @@ wf_status tokenizers_tell(struct trainer *t)
 {
     struct wf_model_shape asked = wf_config_shape(&t->options->config);
     bool two = t->source_tokenizer && t->source_tokenizer != t->tokenizer;
+    char text[256], count[WF_NUMBER_SIZE];
+    snprintf(text, sizeof text, "the tokenizer was trained on text with %s place%s without a space for 2 MiB or more, which were %s",
+             wf_text_count(t->long_words, count), t->long_words == 1 ? "" : "s",
+             t->config.tokenizer.kind == WF_TOKENIZER_WORD ? "left out" : "cut into pieces of that size");
+    if (t->long_words > 0 && report(&t->fit, WF_EVENT_WARNING, text))
+        return t->error->code;
     if (!t->made || tell(t, two ? "target's tokenizer" : "tokenizer", asked.vocab_size, t->tokenizer))
         return t->error->code;
     return two ? tell(t, "source's tokenizer", asked.source_vocab_size, t->source_tokenizer) : WF_OK;

@@ -46,6 +46,7 @@ struct trainer {
     wf_scans *scans;                            /* of the texts, which tokenizers are trained on and then encode; may be NULL */
     wf_tokenizer *tokenizer, *source_tokenizer; /* may be the same */
     bool made;                                  /* the tokenizers, from the texts */
+    int64_t long_words;                         /* that these cut (struct wf_tokenizer_options) */
     uint64_t train_hash, valid_hash;            /* a resume must see the same texts */
     int64_t train_tokens, valid_tokens, train_pairs, valid_pairs;
     bool validates, scores; /* scores: by BLEU and chrF too */

@@ -131,7 +131,9 @@ wf_status wf_lines_read(struct wf_lines *l, wf_error *error)
 static void pass(struct wf_lines *l)
 {
     l->line += l->ends;
+    l->column = l->ends > 0 || !l->text ? 0 : l->column + l->mark + l->length;
     l->ends = l->length = l->mark = 0;
+    l->cut = false;
     l->text = NULL;
 }
 
@@ -156,6 +158,10 @@ static wf_status find_end(struct wf_lines *l, int64_t bytes, const char **end, w
         int64_t held = l->end - l->begin, most = held < bytes ? held : bytes;
         if (most > 0 && (held >= bytes || l->ended) && (*end = memrchr(l->data + l->begin, '\n', (size_t)most)))
             return WF_OK;
+        if (l->cuts && held > bytes) {
+            *end = l->data[l->begin + bytes] == '\n' ? l->data + l->begin + bytes : NULL;
+            return WF_OK;
+        }
         if (held > seen) {
             *end = memchr(l->data + l->begin + seen, '\n', (size_t)(held - seen));
             seen = held;
@@ -183,22 +189,39 @@ wf_status wf_lines_next(struct wf_lines *l, wf_error *error)
     return WF_OK;
 }
 
+/* Where a block of `bytes`, with more behind it, may end inside its only line. */
+static int64_t cut_line(struct wf_lines *l, int64_t bytes)
+{
+    const char *text = l->data + l->begin;
+    for (int64_t at = bytes; at > bytes / 2; at--)
+        if (text[at] == ' ' && text[at - 1] != ' ')
+            return at;
+    l->cut = true;
+    int64_t at = bytes;
+    while (at > bytes - 3 && (text[at] & 0xC0) == 0x80)
+        at--;
+    return at;
+}
+
 wf_status wf_lines_block(struct wf_lines *l, int64_t bytes, wf_error *error)
 {
     const char *end;
     wf_status status = find_end(l, bytes, &end, error);
     if (status != WF_OK || l->begin == l->end)
         return status;
-    int64_t length = end && !(l->ended && l->end - l->begin <= bytes) ? end + 1 - l->data - l->begin : l->end - l->begin;
+    int64_t held = l->end - l->begin, length = end && !(l->ended && held <= bytes) ? end + 1 - l->data - l->begin : held;
+    bool inside = l->cuts && !end && held > bytes;
+    if (inside)
+        length = cut_line(l, bytes);
     int64_t ends = wf_line_ends(l->data + l->begin, length);
-    give(l, length, length, ends + (l->data[l->begin + length - 1] != '\n'));
+    give(l, length, length, ends + (!inside && l->data[l->begin + length - 1] != '\n'));
     return WF_OK;
 }
 
 /* The line and, returned, the byte of it at which `offset` of the piece lies, both from 1. */
 static int64_t place_of(const struct wf_lines *l, int64_t offset, int64_t *line)
 {
-    int64_t begin = -l->mark;
+    int64_t begin = -l->mark - l->column;
     *line = l->line;
     for (const char *p = l->text, *end = l->text + offset; (p = memchr(p, '\n', (size_t)(end - p))); ++*line)
         begin = ++p - l->text;

@@ -3,8 +3,11 @@
 usage: python3 make_tokenizers.py               writes tests/golden/tokenizers/
        python3 make_tokenizers.py FILE.json     checks a file that Weft wrote: it loads there, and comes out as the same bytes
        python3 make_tokenizers.py FILE.json TEXT...     prints how many ids the lines of each file have and their FNV-1a hash
-texts.json holds the texts; NAME.json a tokenizer; NAME.cases, for each text, its ids with special tokens and what they decode to without."""
-import json, pathlib, sys
+       python3 make_tokenizers.py long          writes only shuffled.json, runs.json and long.hashes
+texts.json holds the texts; NAME.json a tokenizer; NAME.cases, for each text, its ids with special tokens and what they decode to without.
+long.hashes: words of 200,000 characters, in how many ids and of which hash; shuffled.json: a BPE whose merges are in an order that no trainer
+gives; runs.json: a BPE whose merges are of one letter."""
+import json, pathlib, random, sys
 from tokenizers import AddedToken, Regex, Tokenizer
 from tokenizers import decoders as D, models as M, normalizers as N, pre_tokenizers as P, processors as PP, trainers as T
 
@@ -153,6 +156,7 @@ def make():
             cases.append([ids, t.decode(ids)])
         (OUT / f'{name}.json').write_text(t.to_str(pretty=name in PRETTY), encoding='utf8')
         (OUT / f'{name}.cases').write_text(json.dumps(cases, ensure_ascii=False, separators=(',', ':')), encoding='utf8')
+    long_words()
     print(len(MAKERS), 'tokenizers,', len(TEXTS), 'texts,', sum(f.stat().st_size for f in OUT.iterdir()), 'bytes')
 
 
@@ -161,6 +165,35 @@ def check(path):
     t = Tokenizer.from_file(path)
     assert t.to_str(pretty=True).encode() == data, 'other bytes'
     print(f'{path}: loads, {t.get_vocab_size()} tokens, the same bytes')
+
+
+def fnv(ids):
+    h = 0xCBF29CE484222325
+    for id in ids:
+        for byte in id.to_bytes(4, 'little'):
+            h = (h ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+    return h
+
+
+def long_words():
+    data = json.loads((OUT / 'bpe_whitespace.json').read_text(encoding='utf8'))
+    random.Random(1).shuffle(data['model']['merges'])
+    Tokenizer.from_str(json.dumps(data)).save(str(OUT / 'shuffled.json'), pretty=False)
+    runs = Tokenizer(M.BPE(unk_token='<unk>'))
+    runs.train_from_iterator(['a' * 1000, 'banana' * 100], T.BpeTrainer(vocab_size=30, special_tokens=SPECIALS, show_progress=False))
+    runs.save(str(OUT / 'runs.json'), pretty=False)
+    x, mixed, alphabet = 1, [], 'eeeeaaatnnirsdhlouwgQ7'
+    for _ in range(200000):
+        x = (x * 1103515245 + 12345) % 2**31
+        mixed.append(alphabet[(x >> 16) % len(alphabet)])
+    words = {'run': 'a' * 200000, 'pattern': 'standing' * 25000, 'mixed': ''.join(mixed)}
+    with open(OUT / 'long.hashes', 'w') as out:
+        for name in ('bpe_whitespace', 'bpe_fallback', 'bpe_suffix', 'bpe_prefix', 'byte_gpt2', 'byte_gpt4', 'never', 'wordpiece', 'shuffled',
+                     'runs'):
+            t = Tokenizer.from_file(str(OUT / f'{name}.json'))
+            for word, text in words.items():
+                ids = t.encode(text, add_special_tokens=False).ids
+                print(name, word, len(ids), f'0x{fnv(ids):016X}', file=out)
 
 
 def hashes(path, texts):
@@ -175,4 +208,4 @@ def hashes(path, texts):
         print(name, count, f'0x{h:016X}')
 
 
-make() if len(sys.argv) == 1 else check(sys.argv[1]) if len(sys.argv) == 2 else hashes(sys.argv[1], sys.argv[2:])
+make() if len(sys.argv) == 1 else long_words() if sys.argv[1] == 'long' else check(sys.argv[1]) if len(sys.argv) == 2 else hashes(sys.argv[1], sys.argv[2:])

@@ -324,18 +324,25 @@ START_TEST(windows_are_no_ends)
 }
 END_TEST
 
-/* Places in a word are 32 bits. */
+/* Merges in an order that no trainer gives can make a word depend on text far behind. */
 START_TEST(words_that_are_too_long)
 {
+    enum { LENGTH = 5 << 20 };
     wf_tokenizer *t;
     struct wf_string json = {0};
     struct wf_tokens ids = {0};
-    int64_t length = INT32_MAX / 8 + 1;
-    wf_string_text(&json, "{\"version\": \"1.0\", \"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0}, \"merges\": []}}");
+    /* In the order of a trainer the merge of a and b comes first. */
+    wf_string_text(&json, "{\"version\": \"1.0\", \"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2, \"aab\": 3}, "
+                          "\"merges\": [[\"a\", \"ab\"], [\"a\", \"b\"]]}}");
     ck_ok(parse(json.data, json.length, &t, error));
-    char *text = wf_alloc_zero((size_t)length, 1); /* pages that are only read take no memory */
-    if (text)
-        ck_fails(encode(t, text, length, &ids, error), WF_ERR_FORMAT, "a word here is longer than 268435455 bytes");
+    char *text = wf_alloc(LENGTH);
+    memset(text, 'a', LENGTH);
+    ck_fails(encode(t, text, LENGTH, &ids, error), WF_ERR_FORMAT, "make a word here depend on more than 4194304 characters");
+    text[100000] = text[200000] = 'b';
+    ck_ok(encode(t, text, 300000, &ids, error));
+    ck_assert_int_eq(ids.count, 300000 - 4);
+    ck_assert_int_eq(ids.id[100000 - 2], 3);
+    wf_tokens_free(&ids);
     wf_free(text);
     wf_string_free(&json);
     wf_tokenizer_free(t);

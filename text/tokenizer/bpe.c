@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Byte-pair encoding: of all neighbours in a word that the list of merges holds, the pair that stands first in it (of equal ones the
- * leftmost) becomes one piece, until there is none. */
+/* Byte-pair encoding: the characters of a word as pieces, which bpe_merge.c joins, and the merges in the file. */
 #include <inttypes.h>
 #include <string.h>
 
+#include "bpe_merge.h"
 #include "internal.h"
 #include "scratch.h"
 #include <weft/internal/grow.h>
@@ -11,135 +11,6 @@
 #include <weft/internal/json.h>
 #include <weft/internal/text.h>
 #include <weft/internal/utf8.h>
-
-struct symbol {
-    int32_t id, previous, next; /* the neighbours' places, -1 at the ends; id -1: it was merged away */
-    int32_t rank;               /* of the pair with the next one, in the short way */
-};
-
-enum {
-    NO_MERGE = INT32_MAX,
-    SHORT = 40 /* pieces: up to here going over all of them beats a heap */
-};
-
-/* Where a pair's slot is looked for. With a random factor nobody can make pairs that collide. */
-static inline uint64_t slot_of(const struct model *m, int32_t left, int32_t right)
-{
-    return (((uint64_t)(uint32_t)left << 32 | (uint32_t)right) * m->slot_key) >> m->slot_shift;
-}
-
-static int32_t rank_of(const struct model *m, int32_t left, int32_t right)
-{
-    for (uint64_t at = slot_of(m, left, right);; at++) {
-        const struct merge_slot *slot = m->slot + (at & m->slot_mask);
-        if (slot->rank < 0)
-            return NO_MERGE;
-        if (slot->left == left && slot->right == right)
-            return slot->rank;
-    }
-}
-
-/* Goes over all pairs for each merge. Returns the number of pieces left. */
-static int64_t merge_short(const struct model *m, struct symbol *symbol, int64_t count)
-{
-    for (int64_t i = 0; i + 1 < count; i++)
-        symbol[i].rank = rank_of(m, symbol[i].id, symbol[i + 1].id);
-    while (count > 1) {
-        int64_t best = 0;
-        for (int64_t i = 1; i + 1 < count; i++)
-            if (symbol[i].rank < symbol[best].rank)
-                best = i;
-        if (symbol[best].rank == NO_MERGE)
-            break;
-        symbol[best].id = m->merge[symbol[best].rank].id;
-        count--;
-        memmove(symbol + best + 1, symbol + best + 2, (size_t)(count - best - 1) * sizeof *symbol);
-        if (best + 1 < count)
-            symbol[best].rank = rank_of(m, symbol[best].id, symbol[best + 1].id);
-        if (best > 0)
-            symbol[best - 1].rank = rank_of(m, symbol[best - 1].id, symbol[best].id);
-    }
-    return count;
-}
-
-/* The heap holds rank << 32 | place. */
-static void heap_push(struct scratch *s, int64_t *count, uint64_t entry)
-{
-    int64_t at = (*count)++;
-    for (; at > 0 && entry < s->heap[(at - 1) / 2]; at = (at - 1) / 2)
-        s->heap[at] = s->heap[(at - 1) / 2];
-    s->heap[at] = entry;
-}
-
-static void heap_sift(uint64_t *heap, int64_t at, int64_t count)
-{
-    uint64_t entry = heap[at];
-    for (int64_t child; (child = 2 * at + 1) < count; at = child) {
-        child += child + 1 < count && heap[child + 1] < heap[child];
-        if (entry <= heap[child])
-            break;
-        heap[at] = heap[child];
-    }
-    heap[at] = entry;
-}
-
-static uint64_t heap_pop(struct scratch *s, int64_t *count)
-{
-    uint64_t first = s->heap[0];
-    s->heap[0] = s->heap[--*count];
-    if (*count > 0)
-        heap_sift(s->heap, 0, *count);
-    return first;
-}
-
-static void heap_pair(const struct model *m, struct scratch *s, int64_t *count, int32_t place)
-{
-    const struct symbol *left = s->symbol + place;
-    int32_t rank = left->next < 0 ? NO_MERGE : rank_of(m, left->id, s->symbol[left->next].id);
-    if (rank != NO_MERGE)
-        heap_push(s, count, (uint64_t)rank << 32 | (uint32_t)place);
-}
-
-static bool merge_long(const struct model *m, struct scratch *s, int64_t *count)
-{
-    int64_t waiting = 0, kept = 0;
-    struct symbol *symbol = s->symbol;
-    /* Each merge takes an entry out and puts at most two in, and there are fewer merges than pieces. */
-    if (!wf_grow(&s->heap, &s->heap_room, 2 * *count, sizeof *s->heap))
-        return false;
-    for (int32_t i = 0; i < *count; i++) {
-        symbol[i].previous = i - 1;
-        symbol[i].next = i + 1 < *count ? i + 1 : -1;
-    }
-    for (int32_t i = 0; i + 1 < *count; i++) {
-        int32_t rank = rank_of(m, symbol[i].id, symbol[i + 1].id);
-        if (rank != NO_MERGE)
-            s->heap[waiting++] = (uint64_t)rank << 32 | (uint32_t)i;
-    }
-    for (int64_t i = waiting / 2 - 1; i >= 0; i--)
-        heap_sift(s->heap, i, waiting);
-    while (waiting > 0) {
-        uint64_t entry = heap_pop(s, &waiting);
-        int32_t place = (int32_t)(entry & UINT32_MAX), rank = (int32_t)(entry >> 32);
-        struct symbol *left = symbol + place;
-        /* An entry is stale when one of the two has changed since. */
-        if (left->id < 0 || left->next < 0 || rank_of(m, left->id, symbol[left->next].id) != rank)
-            continue;
-        struct symbol *right = symbol + left->next;
-        left->id = m->merge[rank].id;
-        left->next = right->next;
-        right->id = -1;
-        if (left->next >= 0)
-            symbol[left->next].previous = place;
-        heap_pair(m, s, &waiting, place);
-        if (left->previous >= 0)
-            heap_pair(m, s, &waiting, left->previous);
-    }
-    for (int32_t i = 0; i >= 0; i = symbol[i].next)
-        symbol[kept++].id = symbol[i].id;
-    *count = kept;
-    return true;
-}
 
 /* Makes s->piece of a character: with the prefix of continued words and the suffix of ended ones. */
 static bool decorate(const struct model *m, struct scratch *s, const char *character, int size, bool first, bool last)
@@ -161,21 +32,28 @@ static bool put_bytes(const struct model *m, struct symbol *symbol, int64_t *cou
     return true;
 }
 
-/* The word's characters as pieces: what the vocabulary lacks becomes bytes or the unknown token. */
-static wf_status first_pieces(const struct encoding *e, const char *word, int64_t length, int64_t *count)
+/* A word on its way to pieces. */
+struct first {
+    const char *word;
+    int64_t length, at;
+    bool unknown; /* one waits: fused with the next, or put before the next known piece */
+};
+
+/* Appends the next characters of the word as pieces until there are `most`: what the vocabulary lacks becomes bytes or the unknown token.
+ */
+static wf_status first_pieces(const struct encoding *e, struct first *f, int64_t most, int64_t *count)
 {
     const struct model *m = &e->t->model;
     struct scratch *s = e->s;
-    bool unknown = false; /* one waits: fused with the next, or put before the next known piece */
-    for (int64_t at = 0, next; at < length; at = next) {
+    for (int64_t next; f->at < f->length && *count < most; f->at = next) {
         int size;
-        uint32_t point = wf_utf8_at(word, at, &size);
-        const char *bytes = word + at;
+        uint32_t point = wf_utf8_at(f->word, f->at, &size);
+        const char *bytes = f->word + f->at;
         int64_t bytes_length = size;
         int32_t id;
-        next = at + size;
+        next = f->at + size;
         if (m->prefix.data || m->suffix.data) {
-            if (!decorate(m, s, word + at, size, at == 0, next == length))
+            if (!decorate(m, s, bytes, size, f->at == 0, next == f->length))
                 return WF_ERR_MEMORY;
             bytes = s->piece.data;
             bytes_length = s->piece.length;
@@ -186,54 +64,86 @@ static wf_status first_pieces(const struct encoding *e, const char *word, int64_
         if (!wf_grow(&s->symbol, &s->symbols_room, *count + bytes_length + 2, sizeof *s->symbol))
             return WF_ERR_MEMORY;
         if (id >= 0) {
-            if (unknown)
+            if (f->unknown)
                 s->symbol[(*count)++].id = m->unknown_id;
-            unknown = false;
+            f->unknown = false;
             s->symbol[(*count)++].id = id;
             continue;
         }
         if (m->byte_fallback && put_bytes(m, s->symbol, count, bytes, bytes_length))
             continue;
         if (m->unknown_id < 0) {
-            *e->fault = (struct wf_encode_fault){.kind = FAULT_CHARACTER, .offset = at, .point = point};
+            *e->fault = (struct wf_encode_fault){.kind = FAULT_CHARACTER, .offset = f->at, .point = point};
             return WF_ERR_FORMAT;
         }
-        if (unknown && !m->fuse_unknown)
+        if (f->unknown && !m->fuse_unknown)
             s->symbol[(*count)++].id = m->unknown_id;
-        unknown = true;
+        f->unknown = true;
     }
-    if (unknown)
+    if (f->unknown && f->at == f->length)
         s->symbol[(*count)++].id = m->unknown_id;
     return WF_OK;
+}
+
+static wf_status put_pieces(const struct encoding *e, int64_t count)
+{
+    struct wf_tokens *out = e->out;
+    if (!tokens_reserve(out, count))
+        return WF_ERR_MEMORY;
+    for (int64_t i = 0; i < count; i++)
+        out->id[out->count++] = e->s->symbol[i].id;
+    return WF_OK;
+}
+
+/* In windows, each from the first piece on that the one before it has not settled. */
+static wf_status long_word(const struct encoding *e, struct first *f)
+{
+    struct scratch *s = e->s;
+    int64_t window = WORD_WINDOW, count = 0, settled;
+    for (;;) {
+        wf_status status = first_pieces(e, f, window, &count);
+        if (status != WF_OK)
+            return status;
+        if (f->at == f->length)
+            return merge_word(&e->t->model, s, &count) ? put_pieces(e, count) : WF_ERR_MEMORY;
+        if (scratch_cancelled(s))
+            return WF_ERR_CANCELLED;
+        int64_t given = count, left;
+        if (!wf_grow(&s->first, &s->first_room, given, sizeof *s->first))
+            return WF_ERR_MEMORY;
+        for (int64_t i = 0; i < given; i++)
+            s->first[i] = s->symbol[i].id;
+        if (!merge_front(&e->t->model, s, &count, &settled))
+            return WF_ERR_MEMORY;
+        if ((status = put_pieces(e, count)) != WF_OK)
+            return status;
+        left = given - settled;
+        if (left > given / 2 && (window *= 2) > WORD_WINDOW_MOST) {
+            *e->fault = (struct wf_encode_fault){.kind = FAULT_LENGTH};
+            return WF_ERR_FORMAT;
+        }
+        for (count = 0; count < left; count++)
+            s->symbol[count].id = s->first[settled + count];
+    }
 }
 
 static wf_status bpe(const struct encoding *e, const char *word, int64_t length)
 {
     const struct model *m = &e->t->model;
     struct scratch *s = e->s;
-    struct wf_tokens *out = e->out;
     int64_t count = 0;
+    struct first f = {.word = word, .length = length};
     int32_t id = m->ignore_merges ? model_id(m, word, length) : -1;
     if (id >= 0)
-        return tokens_add(out, id);
-    if (length > WORD_MOST) { /* places are 32 bits */
-        *e->fault = (struct wf_encode_fault){.kind = FAULT_LENGTH};
-        return WF_ERR_FORMAT;
-    }
+        return tokens_add(e->out, id);
+    if (length > WORD_WINDOW)
+        return long_word(e, &f);
     if (!wf_grow(&s->symbol, &s->symbols_room, length + 2, sizeof *s->symbol))
         return WF_ERR_MEMORY;
-    wf_status status = first_pieces(e, word, length, &count);
+    wf_status status = first_pieces(e, &f, INT64_MAX, &count);
     if (status != WF_OK)
         return status;
-    if (m->merges > 0 && count <= SHORT)
-        count = merge_short(m, s->symbol, count);
-    else if (m->merges > 0 && !merge_long(m, s, &count))
-        return WF_ERR_MEMORY;
-    if (!tokens_reserve(out, count))
-        return WF_ERR_MEMORY;
-    for (int64_t i = 0; i < count; i++)
-        out->id[out->count++] = s->symbol[i].id;
-    return WF_OK;
+    return merge_word(m, s, &count) ? put_pieces(e, count) : WF_ERR_MEMORY;
 }
 
 /* --- in the file --------------------------------------------------------------------------------------------------- */
@@ -352,7 +262,7 @@ static void ready(struct reader *r, void *part)
     memset(m->slot, -1, (size_t)(m->slot_mask + 1) * sizeof *m->slot);
     for (int32_t rank = 0; rank < m->merges; rank++) {
         const struct merge *merge = m->merge + rank;
-        uint64_t at = slot_of(m, merge->left, merge->right);
+        uint64_t at = merge_slot_of(m, merge->left, merge->right);
         while (m->slot[at & m->slot_mask].rank >= 0 &&
                (m->slot[at & m->slot_mask].left != merge->left || m->slot[at & m->slot_mask].right != merge->right))
             at++;

@@ -17,7 +17,7 @@
 #include <weft/internal/utf8.h>
 #include <weft/memory.h>
 
-enum { STEP = 16 }; /* symbols that are looked at together */
+enum { STEP = 16, ASK = 1 << 20 }; /* symbols that are looked at together, and after which the caller is asked whether to go on */
 
 /* The distinct words as pieces of the vocabulary; words of one character are left out. */
 struct words {
@@ -35,6 +35,11 @@ struct event {
 
 struct trainer {
     const struct wf_tokenizer_options *options;
+    struct train_clock clock;
+    int64_t first, vocab_size; /* pieces before the first merge; wanted */
+    int64_t passed;            /* symbols since the caller was asked */
+    wf_status status;          /* not WF_OK: the caller wants to stop, and *error says so */
+    wf_error *error;
     struct tokenizer_table table;
     struct words words;
     struct pairs pairs;
@@ -48,6 +53,17 @@ struct trainer {
     struct wf_string joined;
     int32_t round;
 };
+
+/* After work on so many symbols: false, with t->status, where the caller wants to stop. */
+static bool go_on(struct trainer *t, int64_t symbols)
+{
+    t->passed += symbols;
+    if (t->passed < ASK)
+        return true;
+    t->passed = 0;
+    t->status = train_tick(&t->clock, "merging", t->table.pieces.count - t->first, t->vocab_size - t->first, false, t->error);
+    return t->status == WF_OK;
+}
 
 /* --- words -------------------------------------------------------------------------------------------------------- */
 
@@ -71,7 +87,20 @@ static bool add_alphabet(const struct vocab *words, bool bytes, struct vocab *pi
     return true;
 }
 
-static wf_status set_words(struct trainer *t, const struct word_counts *counts, wf_error *error)
+static wf_status check_size(struct trainer *t)
+{
+    const int64_t specials = t->table.specials;
+    t->first = t->table.pieces.count;
+    if (t->vocab_size >= t->first)
+        return WF_OK;
+    return wf_error_set(t->error, WF_ERR_ARGUMENT,
+                        "a vocabulary of %" PRId64 " entries is too small: %" PRId64 " special token%s and %" PRId64
+                        " %s need at least %" PRId64,
+                        t->vocab_size, specials, specials == 1 ? "" : "s", t->first - specials,
+                        t->options->kind == WF_TOKENIZER_BYTE_BPE ? "bytes" : "characters", t->first);
+}
+
+static wf_status set_words(struct trainer *t, const struct word_counts *counts)
 {
     const struct vocab *words = &counts->words;
     struct words *w = &t->words;
@@ -85,7 +114,9 @@ static wf_status set_words(struct trainer *t, const struct word_counts *counts, 
     w->times = wf_alloc(count * sizeof *w->times);
     if (!id || !w->symbol || !w->start || !w->length || !w->times ||
         !add_alphabet(words, t->options->kind == WF_TOKENIZER_BYTE_BPE, &t->table.pieces, id))
-        status = wf_error_set(error, WF_ERR_MEMORY, "no memory for the characters of %" PRId64 " words", words->count);
+        status = wf_error_set(t->error, WF_ERR_MEMORY, "no memory for the characters of %" PRId64 " words", words->count);
+    else
+        status = check_size(t);
     for (int64_t i = 0, begin; status == WF_OK && i < words->count; i++) {
         uint32_t point;
         begin = to;
@@ -93,9 +124,8 @@ static wf_status set_words(struct trainer *t, const struct word_counts *counts, 
             at += wf_utf8_decode(words->bytes + at, end - at, &point);
             w->symbol[to++] = id[point];
         }
-        if (to - begin > INT32_MAX / 2)
-            status =
-                wf_error_set(error, WF_ERR_FORMAT, "a word has %" PRId64 " characters; at most %d are possible", to - begin, INT32_MAX / 2);
+        if (!go_on(t, to - begin))
+            status = t->status;
         if (to - begin < 2) {
             to = begin;
             continue;
@@ -167,6 +197,8 @@ static bool count_pairs(struct trainer *t)
                 return false;
             came_up(t, pair_key(s[k], s[k + 1]), (int32_t)i, w->times[i]);
         }
+        if (!go_on(t, w->length[i]))
+            return false;
     }
     return end_round(t);
 }
@@ -227,7 +259,7 @@ static int32_t join(struct trainer *t, int32_t left, int32_t right)
     return wf_string_add(&t->joined, b, second) ? vocab_add(&t->table.pieces, t->joined.data, t->joined.length) : -1;
 }
 
-/* Merges a candidate's pair in its words. */
+/* Merges a candidate's pair in its words. False without memory, or with t->status. */
 static bool merge(struct trainer *t, struct candidate *c)
 {
     int32_t left = (int32_t)(c->key >> 32), right = (int32_t)(c->key & 0xFFFFFFFFu), joined = join(t, left, right);
@@ -236,19 +268,18 @@ static bool merge(struct trainer *t, struct candidate *c)
     t->table.merge[t->table.merges++] = (struct tokenizer_merge){left, right};
     const int32_t *item = word_list_items(&c->words);
     for (int32_t i = 0; i < c->words.count; i++)
-        if (!merge_word(t, item[i], left, right, joined))
+        if (!merge_word(t, item[i], left, right, joined) || !go_on(t, t->words.length[item[i]]))
             return false;
     word_list_free(&t->lists, &c->words);
     return end_round(t);
 }
 
-static wf_status train(struct trainer *t, int64_t vocab_size, wf_error *error)
+static wf_status train(struct trainer *t)
 {
-    struct train_clock clock = {t->options, -1};
-    int64_t first = t->table.pieces.count, least = t->options->min_frequency > 1 ? t->options->min_frequency : 1;
+    int64_t least = t->options->min_frequency > 1 ? t->options->min_frequency : 1;
     wf_status status = WF_OK;
-    bool memory = count_pairs(t);
-    while (memory && status == WF_OK && t->table.pieces.count < vocab_size && t->heap.count > 0) {
+    bool done = count_pairs(t);
+    while (done && status == WF_OK && t->table.pieces.count < t->vocab_size && t->heap.count > 0) {
         int64_t count = pairs_get(&t->pairs, t->heap.item[0].key)->count;
         if (t->heap.item[0].count != count) {
             candidates_recount(&t->heap, count);
@@ -257,36 +288,32 @@ static wf_status train(struct trainer *t, int64_t vocab_size, wf_error *error)
         if (count < least)
             break;
         struct candidate best = candidates_pop(&t->heap);
-        memory = merge(t, &best);
-        status = train_tick(&clock, "merging", t->table.pieces.count - first, vocab_size - first, false, error);
+        done = merge(t, &best);
+        if (done)
+            status = train_tick(&t->clock, "merging", t->table.pieces.count - t->first, t->vocab_size - t->first, false, t->error);
     }
-    if (!memory)
-        return wf_error_set(error, WF_ERR_MEMORY, "no memory to merge pairs of %" PRId64 " words", t->words.count);
-    return status != WF_OK ? status : train_tick(&clock, "merging", t->table.pieces.count - first, vocab_size - first, true, error);
+    if (!done)
+        return t->status != WF_OK ? t->status
+                                  : wf_error_set(t->error, WF_ERR_MEMORY, "no memory to merge pairs of %" PRId64 " words", t->words.count);
+    return status != WF_OK ? status
+                           : train_tick(&t->clock, "merging", t->table.pieces.count - t->first, t->vocab_size - t->first, true, t->error);
 }
 
 wf_status tokenizer_train_bpe(const struct tokenizer_source *source, const struct wf_tokenizer_options *options,
                               struct tokenizer_table *out, wf_error *error)
 {
-    struct trainer t = {.options = options};
+    struct trainer t = {
+        .options = options, .clock = {options, -1}, .vocab_size = options->vocab_size ? options->vocab_size : 10000, .error = error};
     struct word_counts words = {0};
-    int64_t vocab_size = options->vocab_size ? options->vocab_size : 10000;
     *out = (struct tokenizer_table){0};
     wf_status status = train_specials(options, &t.table, error);
     if (status == WF_OK)
         status = word_counts_read(source, options, &words, error);
     if (status == WF_OK)
-        status = set_words(&t, &words, error);
+        status = set_words(&t, &words);
     word_counts_free(&words);
-    const int64_t specials = t.table.specials, pieces = t.table.pieces.count;
-    if (status == WF_OK && vocab_size < pieces)
-        status = wf_error_set(error, WF_ERR_ARGUMENT,
-                              "a vocabulary of %" PRId64 " entries is too small: %" PRId64 " special token%s and %" PRId64
-                              " %s need at least %" PRId64,
-                              vocab_size, specials, specials == 1 ? "" : "s", pieces - specials,
-                              options->kind == WF_TOKENIZER_BYTE_BPE ? "bytes" : "characters", pieces);
     if (status == WF_OK)
-        status = train(&t, vocab_size, error);
+        status = train(&t);
     if (status == WF_OK) {
         *out = t.table;
         t.table = (struct tokenizer_table){0};

@@ -29,9 +29,9 @@ static wf_status normalize(const void *part, struct scratch *s, struct view *tex
 }
 const struct part_type normalizer_byte_level = {"ByteLevel", PART_NORMALIZER, .normalize = normalize};
 
-/* The end of the match of GPT-2's pattern at data[at]:
+/* The end of the match of GPT-2's pattern at data[at], -1 where the caller wants to stop:
  * 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ */
-static int64_t gpt2_match(const char *data, int64_t at, int64_t end)
+static int64_t gpt2_match(const struct scratch *s, const char *data, int64_t at, int64_t end)
 {
     enum { KINDS = CHAR_LETTER | CHAR_NUMBER | CHAR_SPACE };
     if (data[at] == '\'' && at + 1 < end) {
@@ -42,27 +42,36 @@ static int64_t gpt2_match(const char *data, int64_t at, int64_t end)
             return at + 3;
     }
     int size;
-    int64_t next = at + (data[at] == ' ' && at + 1 < end);
+    int64_t asked = at, next = at + (data[at] == ' ' && at + 1 < end);
     unsigned kind = unicode_class(wf_utf8_at(data, next, &size)) & KINDS;
     if (kind == CHAR_SPACE) {
         int64_t last = next = at;
         while (next < end && unicode_class(wf_utf8_at(data, next, &size)) & CHAR_SPACE) {
             last = next;
             next += size;
+            if (scratch_cancelled_at(s, next, &asked))
+                return -1;
         }
         /* Before a word the last space stays for it, unless it is the only one. */
         return next < end && last > at ? last : next;
     }
-    while (next < end && (unicode_class(wf_utf8_at(data, next, &size)) & KINDS) == kind)
+    while (next < end && (unicode_class(wf_utf8_at(data, next, &size)) & KINDS) == kind) {
         next += size;
+        if (scratch_cancelled_at(s, next, &asked))
+            return -1;
+    }
     return next;
 }
 
 static wf_status cut(const void *part, struct scratch *s, struct splitter *sp, int64_t begin, int64_t end)
 {
     (void)part;
-    for (int64_t at = begin; at < end; at = sp->at)
-        split_match(sp, at, gpt2_match(s->words.text.data, at, end));
+    for (int64_t at = begin, asked = begin; at < end; at = sp->at) {
+        int64_t next = gpt2_match(s, s->words.text.data, at, end);
+        if (next < 0 || scratch_cancelled_at(s, at, &asked))
+            return WF_ERR_CANCELLED;
+        split_match(sp, at, next);
+    }
     return WF_OK;
 }
 
@@ -84,6 +93,8 @@ static bool print_bytes(const void *part, struct flow *out, const struct view *t
     for (int64_t at = word.begin; at < word.end; at++) {
         unsigned char byte = (unsigned char)text->data[at];
         int size = 1;
+        if ((at - word.begin) % ASK_BYTES == ASK_BYTES - 1 && !flow_go_on(out))
+            return false;
         if (byte > ' ' && byte < 0x7F)
             out->data[out->length] = (char)byte;
         else

@@ -15,6 +15,7 @@
 
 /* Words of up to so many bytes and tokens, which is nearly all: a cache line each. */
 enum { CACHE_WORD = 30, CACHE_IDS = 8, MOST_CACHED = 1 << 24 };
+enum { ASK = 1 << 14 }; /* words, after which the caller is asked whether to go on */
 struct cached {
     uint8_t length, count; /* length 0: empty */
     char word[CACHE_WORD];
@@ -98,6 +99,8 @@ static wf_status encode_plain(const struct encoding *e, const struct view *text,
         *e->fault = (struct wf_encode_fault){.kind = FAULT_PATTERN,
                                              .offset = e->s->fault < words->text.length ? view_origin(&words->text, e->s->fault) : 0};
     for (int64_t i = 0; status == WF_OK && i < words->spans.count; i++) {
+        if (i % ASK == ASK - 1 && scratch_cancelled(e->s))
+            return WF_ERR_CANCELLED;
         int64_t at = words->spans.span[i].begin, length = words->spans.span[i].end - at, most = (int64_t)sizeof e->fault->word - 1;
         const char *word = words->text.data + at;
         status = encode_word(e, word, length);
@@ -189,6 +192,8 @@ static wf_status run(const wf_tokenizer *t, struct scratch *s, const struct wf_e
         return WF_ERR_FORMAT;
     }
     struct encoding e = {t, s, options->cache, out, fault};
+    s->cancelled = options->cancelled;
+    s->ctx = options->ctx;
     scratch_start(s, length, t->tracks);
     wf_status status = encode_text(&e, text, length);
     if (status == WF_ERR_FORMAT && !t->tracks) { /* once more, to find the place in the caller's text */
@@ -196,6 +201,8 @@ static wf_status run(const wf_tokenizer *t, struct scratch *s, const struct wf_e
         scratch_start(s, length, true);
         status = encode_text(&e, text, length);
     }
+    if (status == WF_ERR_MEMORY && scratch_stopped(s))
+        return WF_ERR_CANCELLED;
     if (status == WF_ERR_MEMORY && scratch_over(s)) {
         *fault = (struct wf_encode_fault){.kind = FAULT_GROWTH};
         return WF_ERR_FORMAT;
@@ -251,8 +258,8 @@ wf_status wf_tokenizer_fault(const wf_tokenizer *t, const char *text, int64_t le
             place, FLOW_GROWTH);
     case FAULT_LENGTH:
         return wf_error_set(error, WF_ERR_FORMAT,
-                            "%s: a word here is longer than %d bytes; cut the text, or use a tokenizer with a pre_tokenizer", place,
-                            WORD_MOST);
+                            "%s: the merges of this tokenizer make a word here depend on more than %d characters; put spaces into the text",
+                            place, WORD_WINDOW_MOST);
     case FAULT_WORD:
         return wf_error_set(error, WF_ERR_FORMAT,
                             "%s: the word %s is not in the vocabulary of %" PRId64
@@ -280,6 +287,8 @@ wf_status wf_tokenizer_encode_with(const wf_tokenizer *t, const char *text, int6
     wf_status status = wf_tokenizer_encode_placed(t, text, length, options, out, &fault);
     if (status == WF_ERR_MEMORY)
         return wf_error_set(error, status, "no memory for the ids of %" PRId64 " bytes of text", length);
+    if (status == WF_ERR_CANCELLED)
+        return wf_error_set(error, status, "encoding was cancelled");
     if (status != WF_ERR_FORMAT)
         return status;
     int64_t line = 1, begin = 0;

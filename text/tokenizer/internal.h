@@ -16,8 +16,9 @@
 #include "prefixes.h"
 #include "vocab.h"
 
-/* The longest word that BPE merges, in bytes: places in a word are 32 bits. */
-enum { WORD_MOST = INT32_MAX / 8 };
+/* A longer word is merged in windows of so many pieces, or of more, up to the second, where the merges of a window depend on text far
+ * behind it. No tokenizer that was trained needs more. */
+enum { WORD_WINDOW = 1 << 16, WORD_WINDOW_MOST = 1 << 22 };
 
 /* The fields of all models. */
 struct model {

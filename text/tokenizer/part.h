@@ -105,7 +105,7 @@ struct part_type {
     union {
         /* Replaces *text, which may then lie in the scratch until the next run. */
         wf_status (*normalize)(const void *part, struct scratch *s, struct view *text);
-        /* Splits s->words further; NULL: by cut(). */
+        /* Splits s->words further; NULL: by cut(). Also WF_ERR_CANCELLED. */
         wf_status (*split)(const void *part, struct scratch *s);
         /* Appends the ids of a word. WF_ERR_FORMAT: *e->fault is set, its offset counted from the word's first byte. */
         wf_status (*word)(const struct encoding *e, const char *word, int64_t length);

@@ -17,6 +17,8 @@ enum { MOST_BYTES = 65536, HEAP_KIB = 256 * 1024 };
  * not enough, positions are tried one by one with a larger window or more steps, up to a limit of time for the text: steps alone do not
  * tell the cost, for one may go over all of the window. Real patterns take no part of it. No JIT: its count of steps leaves out most. */
 enum { WINDOW = 256, STEPS = 64, MOST_STEPS = 1000000, MOST_STEPS_A_BYTE = 16 };
+/* The caller is asked whether to go on after so many matches, or attempts in a window of so many bytes. */
+enum { ASK = 1 << 14, ASK_WINDOW = 1 << 20, CANCELLED = INT32_MIN };
 static const double most_seconds = 1, most_seconds_a_byte = 5e-6;
 
 static void *allocate(size_t bytes, void *ctx)
@@ -167,6 +169,8 @@ static int next_match(struct search *q, int64_t *at)
     q->window = WINDOW;
     q->steps = STEPS;
     for (;;) {
+        if (q->window > ASK_WINDOW && scratch_cancelled(q->s))
+            return CANCELLED;
         bool here = *at < q->one_by_one;
         int code = attempt(q, *at, here), size = 1;
         if (code == PCRE2_ERROR_NOMATCH) {
@@ -200,7 +204,9 @@ static wf_status find_regex(struct search *q, int64_t begin)
     int64_t last = -1;
     PCRE2_SIZE *found = pcre2_get_ovector_pointer(q->s->match_data);
     for (int64_t at = 0; at <= q->length;) {
-        int code = next_match(q, &at);
+        int code = q->s->matches.count % ASK == ASK - 1 && scratch_cancelled(q->s) ? CANCELLED : next_match(q, &at);
+        if (code == CANCELLED)
+            return WF_ERR_CANCELLED;
         if (code == PCRE2_ERROR_NOMATCH)
             return WF_OK;
         if (code == PCRE2_ERROR_NOMEMORY)

@@ -10,8 +10,10 @@ static inline wf_status cut_runs(struct scratch *s, struct splitter *sp, int64_t
 {
     unsigned last = CHAR_SPACE;
     int64_t run = begin;
-    for (int64_t at = begin; at < end;) {
+    for (int64_t at = begin, asked = begin; at < end;) {
         int size;
+        if (scratch_cancelled_at(s, at, &asked))
+            return WF_ERR_CANCELLED;
         unsigned now = unicode_class(wf_utf8_at(s->words.text.data, at, &size)) & classes;
         if (now != last || now & alone) {
             if (last != CHAR_SPACE)
@@ -68,8 +70,10 @@ struct punctuation {
 static wf_status punctuation(const void *part, struct scratch *s, struct splitter *sp, int64_t begin, int64_t end)
 {
     sp->behavior = ((const struct punctuation *)part)->behavior;
-    for (int64_t at = begin, next; at < end; at = next) {
+    for (int64_t at = begin, asked = begin, next; at < end; at = next) {
         int size;
+        if (scratch_cancelled_at(s, at, &asked))
+            return WF_ERR_CANCELLED;
         bool match = unicode_class(wf_utf8_at(s->words.text.data, at, &size)) & CHAR_PUNCTUATION;
         next = at + size;
         if (match)

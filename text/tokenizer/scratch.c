@@ -33,8 +33,17 @@ int64_t flow_most(int64_t length)
     return (1 << 16) + (length > INT64_MAX / 2 / FLOW_GROWTH ? INT64_MAX / 2 : FLOW_GROWTH * length);
 }
 
+bool flow_go_on(struct flow *flow)
+{
+    flow->asked = flow->length;
+    flow->stopped = flow->stopped || (flow->cancelled && flow->cancelled(flow->ctx));
+    return !flow->stopped;
+}
+
 bool flow_reserve(struct flow *flow, int64_t more)
 {
+    if (flow->length - flow->asked >= ASK_BYTES && !flow_go_on(flow))
+        return false;
     flow->over = flow->over || more > flow->most - flow->length;
     if (flow->over)
         return false;
@@ -64,11 +73,15 @@ bool flow_copy(struct flow *flow, const struct view *from, int64_t at, int64_t l
 {
     if (!flow_reserve(flow, length))
         return false;
-    if (length > 0)
-        memcpy(flow->data + flow->length, from->data + at, (size_t)length);
-    for (int64_t i = 0; flow->tracked && i < length; i++)
-        flow->origin[flow->length + i] = view_origin(from, at + i);
-    flow->length += length;
+    for (int64_t end = at + length, bytes; at < end; at += bytes) {
+        bytes = end - at < ASK_BYTES ? end - at : ASK_BYTES;
+        memcpy(flow->data + flow->length, from->data + at, (size_t)bytes);
+        for (int64_t i = 0; flow->tracked && i < bytes; i++)
+            flow->origin[flow->length + i] = view_origin(from, at + i);
+        flow->length += bytes;
+        if (at + bytes < end && !flow_go_on(flow))
+            return false;
+    }
     return true;
 }
 
@@ -89,7 +102,7 @@ struct flow *scratch_flow(struct scratch *s, enum flow_use use)
 {
     struct flow *flow = s->flow + 2 * use + s->odd[use];
     s->odd[use] = !s->odd[use];
-    flow->length = 0;
+    flow->length = flow->asked = 0;
     return flow;
 }
 
@@ -98,8 +111,15 @@ void scratch_start(struct scratch *s, int64_t length, bool tracked)
     for (int i = 0; i < 4; i++) {
         s->flow[i].tracked = tracked;
         s->flow[i].most = flow_most(length);
-        s->flow[i].over = false;
+        s->flow[i].over = s->flow[i].stopped = false;
+        s->flow[i].cancelled = s->cancelled;
+        s->flow[i].ctx = s->ctx;
     }
+}
+
+bool scratch_stopped(const struct scratch *s)
+{
+    return s->flow[0].stopped || s->flow[1].stopped || s->flow[2].stopped || s->flow[3].stopped;
 }
 
 bool scratch_over(const struct scratch *s)
@@ -119,6 +139,10 @@ void scratch_free(struct scratch *s)
     wf_free(s->point);
     wf_free(s->symbol);
     wf_free(s->heap);
+    wf_free(s->first);
+    wf_free(s->reach.first);
+    wf_free(s->reach.rank);
+    wf_free(s->reach.end);
     wf_string_free(&s->piece);
     pattern_free_match(s);
     *s = (struct scratch){0};

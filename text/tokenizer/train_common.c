@@ -42,7 +42,7 @@ static wf_status total_of(const struct tokenizer_source *source, int64_t *total,
     return WF_OK;
 }
 
-/* A block is large enough for the threads to share, small enough for progress to move. */
+/* A block is large enough for the threads to share, small enough for progress to move. A line that is longer comes in several. */
 enum { BLOCK = 4 << 20 };
 
 struct reading {
@@ -79,12 +79,14 @@ wf_status train_read(const struct tokenizer_source *source, const struct wf_toke
     struct wf_lines in;
     for (int64_t i = 0; i < source->count && status == WF_OK; i++) {
         status = wf_lines_open(&in, source->path[i], error);
+        in.cuts = true;
         if (status == WF_OK)
             status = read_file(&r, &in, error);
         wf_lines_close(&in);
     }
     if (status == WF_OK && source->count == 0) {
         wf_lines_of(&in, "the text", source->text, source->length);
+        in.cuts = true;
         status = read_file(&r, &in, error);
     }
     return status == WF_OK ? train_tick(&r.clock, "reading", r.done, r.total, true, error) : status;

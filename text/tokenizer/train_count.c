@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Counting the words of a text: every block is cut into as many shares as there are threads, each with its own table. */
+/* Counting the words of a text: every block is cut into as many shares as there are threads, each with its own table. A word of more than
+ * LONGEST bytes, as in DNA or base64, is counted in pieces of so many: of the pairs in it all but one in LONGEST count, and the time and
+ * memory of training stay those of ordinary text. As a vocabulary's word it is left out. */
 #include <string.h>
 
 #include "build.h"
@@ -8,17 +10,20 @@
 #include <weft/internal/grow.h>
 #include <weft/internal/lines.h>
 #include <weft/internal/runtime.h>
+#include <weft/internal/utf8.h>
 #include <weft/memory.h>
 
-enum { MOST_SHARES = 16, SMALLEST_SHARE = 65536 };
+enum { MOST_SHARES = 16, SMALLEST_SHARE = 65536, LONGEST = 1 << 21, ASK = 1 << 16 };
 
 struct share {
     const struct part *pre_tokenizer;
     struct scratch scratch;
     bool running; /* line ends are words */
+    bool whole;   /* long words are left out */
     const char *data;
     int64_t length;
     struct word_counts counts;
+    int64_t cut;   /* words that were too long */
     bool full;     /* no memory */
     int64_t fault; /* offset of the first byte that no text may hold, or -1 */
 };
@@ -40,6 +45,20 @@ void word_counts_free(struct word_counts *c)
     *c = (struct word_counts){0};
 }
 
+/* Counts a word that is too long. */
+static bool add_pieces(struct share *s, const char *word, int64_t length)
+{
+    s->cut++;
+    for (int64_t at = 0, end; at < length && !s->whole; at = end) {
+        end = length - at > LONGEST ? at + LONGEST : length;
+        while (end < length && (word[end] & 0xC0) == 0x80)
+            end--;
+        if (!add(&s->counts, word + at, end - at, 1))
+            return false;
+    }
+    return true;
+}
+
 /* Counts the words as the part would hand them to the model. False without memory: no pattern of a trained tokenizer gives up. */
 static bool count_line(struct share *s, const char *line, int64_t length)
 {
@@ -50,7 +69,9 @@ static bool count_line(struct share *s, const char *line, int64_t length)
     bool ok = spans_add(&words->spans, 0, length) && part_split(s->pre_tokenizer, &s->scratch) == WF_OK;
     for (int64_t i = 0; ok && i < words->spans.count; i++) {
         struct span span = words->spans.span[i];
-        ok = add(&s->counts, words->text.data + span.begin, span.end - span.begin, 1);
+        const char *word = words->text.data + span.begin;
+        int64_t bytes = span.end - span.begin;
+        ok = bytes > LONGEST ? add_pieces(s, word, bytes) : add(&s->counts, word, bytes, 1);
     }
     return ok;
 }
@@ -72,6 +93,7 @@ static void count_share(void *ctx, int64_t block)
 struct counting {
     struct share share[MOST_SHARES];
     int shares;
+    int64_t bytes, lines_cut;
 };
 
 /* Cuts a block at ends of lines and counts it; what is wrong first in the text is what is said. */
@@ -91,6 +113,8 @@ static wf_status count_block(void *ctx, const struct wf_lines *blocks, wf_error 
         share[i].length = end - begin;
         begin = end;
     }
+    ((struct counting *)ctx)->lines_cut += blocks->cut;
+    ((struct counting *)ctx)->bytes += blocks->length;
     wf_parallel(shares, (double)blocks->length * 20, count_share, share);
     for (int i = 0; i < shares; i++) {
         if (share[i].fault >= 0)
@@ -102,14 +126,18 @@ static wf_status count_block(void *ctx, const struct wf_lines *blocks, wf_error 
 }
 
 /* Puts all tables into the first one. */
-static wf_status join(struct share *share, int shares, wf_error *error)
+static wf_status join(struct share *share, int shares, const struct wf_tokenizer_options *options, int64_t bytes, wf_error *error)
 {
+    struct train_clock clock = {options, 0};
     struct word_counts *all = &share[0].counts;
     for (int i = 1; i < shares; i++) {
         const struct word_counts *c = &share[i].counts;
         for (int32_t k = 0; k < c->words.count; k++) {
             int64_t length;
             const char *word = vocab_piece(&c->words, k, &length);
+            wf_status status = k % ASK == ASK - 1 ? train_tick(&clock, "reading", bytes, bytes, false, error) : WF_OK;
+            if (status != WF_OK)
+                return status;
             if (!add(all, word, length, c->times[k]))
                 return wf_error_set(error, WF_ERR_MEMORY, "no memory for %lld words", (long long)(all->words.count + c->words.count));
         }
@@ -127,14 +155,20 @@ wf_status word_counts_read(const struct tokenizer_source *source, const struct w
     *out = (struct word_counts){0};
     wf_tokenizer *holder = build_cutter(options, &pre_tokenizer, error);
     for (int i = 0; i < c.shares; i++)
-        share[i] = (struct share){.pre_tokenizer = pre_tokenizer, .running = build_running_text(options)};
+        share[i] = (struct share){
+            .pre_tokenizer = pre_tokenizer, .running = build_running_text(options), .whole = options->kind == WF_TOKENIZER_WORD};
     wf_status status = holder ? train_read(source, options, count_block, &c, error) : WF_ERR_MEMORY;
     wf_tokenizer_free(holder);
     if (status == WF_OK)
-        status = join(share, c.shares, error);
+        status = join(share, c.shares, options, c.bytes, error);
+    int64_t long_words = 0;
+    for (int i = 0; i < c.shares; i++)
+        long_words += share[i].cut;
     if (status == WF_OK && share[0].counts.words.count == 0)
-        status = wf_error_set(error, WF_ERR_FORMAT, "%s%s: no words in it", source->count ? source->path[0] : "the text",
-                              source->count > 1 ? " and the files after it" : "");
+        status = wf_error_set(error, WF_ERR_FORMAT, "%s%s: no words in it%s", source->count ? source->path[0] : "the text",
+                              source->count > 1 ? " and the files after it" : "", long_words ? " of at most 2 MiB" : "");
+    if (status == WF_OK && options->long_words)
+        *options->long_words += long_words ? long_words : c.lines_cut;
     if (status == WF_OK) {
         *out = share[0].counts;
         share[0].counts = (struct word_counts){0};

@@ -61,6 +61,8 @@ struct wf_tokenizer_options {
     enum wf_pre_tokenizer pre_tokenizer;
     bool (*progress)(void *ctx, const struct wf_tokenizer_progress *progress); /* a few times a second; false: WF_ERR_CANCELLED */
     void *ctx;
+    int64_t *long_words; /* if not NULL: the number of words of more than 2 MiB is added to it. They are no words of a language; bpe
+                            counts the pairs in pieces of 2 MiB, word leaves them out */
 };
 
 /* Trains a tokenizer on `length` bytes of text. The same text and options give the same tokenizer; for bpe it is that of the trainer of
@@ -69,8 +71,9 @@ struct wf_tokenizer_options {
  * wf_tokenizer_free. */
 WF_API wf_status wf_tokenizer_train_with(const char *text, int64_t length, const struct wf_tokenizer_options *options, wf_tokenizer **out,
                                          wf_error *error) WF_CHECKED;
-/* The same from files of any size, read line by line; only the distinct words (char: the characters) are kept in memory. Line ends ("\n"
- * and "\r\n") are not part of words (WF_RUNNING_TEXT: "\n" is a token). Errors in the text give file:line:byte. */
+/* The same from files of any size, read in blocks of lines, or of parts of a long line; only the distinct words (char: the characters) are
+ * kept in memory. Line ends ("\n" and "\r\n") are not part of words (WF_RUNNING_TEXT: "\n" is a token). Errors in the text give
+ * file:line:byte. */
 WF_API wf_status wf_tokenizer_train_files_with(const char *const *paths, int64_t count, const struct wf_tokenizer_options *options,
                                                wf_tokenizer **out, wf_error *error) WF_CHECKED;
 #ifndef __cplusplus
@@ -143,13 +146,18 @@ struct wf_encode_options {
     int64_t most;          /* above 0: maximum number of ids, special tokens included, instead of the file's maximum; longer texts are
                               truncated at the side given in the file (default: the end) */
     int64_t *cut;          /* if not NULL: the number of ids removed because of `most` is added to it */
+    bool (*cancelled)(
+        void *ctx); /* called now and then in a long text, from the same thread: true ends with WF_ERR_CANCELLED. May be NULL. */
+    void *ctx;
 };
 /* Appends the ids of `length` bytes of text to *out; for an empty text only the template's special tokens. Added tokens in the text
  * ("</s>") are recognised, as in `tokenizers`. A word or character outside the vocabulary becomes the unknown token; without an unknown
  * token it is an error that names the first one (as U+00E9, and itself if it is printable) with line and column (in characters, from 1) and
  * offset (in bytes, from 0). Bytes that are not UTF-8 are reported in the same way. Both are WF_ERR_FORMAT. So are, against malicious
  * files: a pattern that exceeds the limit of steps for one match, or for a text the limit of one second plus 5 microseconds per byte; and
- * normalisation that makes a text more than 32 times as long. On an error *out is unchanged. */
+ * normalisation that makes a text more than 32 times as long; and a word of more than 65,536 characters that can only be merged as a whole
+ * and has more than four million (only merges that no trainer makes ask for that; other words of any length take little memory). On an
+ * error *out is unchanged. */
 WF_API wf_status wf_tokenizer_encode_with(const wf_tokenizer *tokenizer, const char *text, int64_t length,
                                           const struct wf_encode_options *options, struct wf_tokens *out, wf_error *error) WF_CHECKED;
 WF_API wf_status wf_tokenizer_encode(const wf_tokenizer *tokenizer, const char *text, int64_t length, struct wf_tokens *out,

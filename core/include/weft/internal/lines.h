@@ -23,13 +23,17 @@ struct wf_lines {
     int64_t done, size; /* bytes that were given out; of a regular file those that there were when it was opened, else 0 */
     /* To be set after opening, if wanted. */
     int64_t longest;                 /* a line of more bytes is WF_ERR_FORMAT; 0: the memory is the limit */
+    bool cuts;                       /* a block may end inside a line that it cannot hold: before a space, or where there is none between
+                                        two characters */
     bool (*wait)(void *ctx, int fd); /* called before each read; false: WF_ERR_CANCELLED */
     void *ctx;
     /* What was read and not yet given out is data[begin .. end-1]. */
     char *data;
     int64_t begin, end, capacity;
-    int64_t ends; /* line ends in the piece */
-    bool ended;   /* nothing is left to be read */
+    int64_t ends;   /* line ends in the piece */
+    int64_t column; /* bytes of the piece's first line that were given out before it */
+    bool cut;       /* the piece ends inside a line where there was no space */
+    bool ended;     /* nothing is left to be read */
     int fd;
 };
 
@@ -41,7 +45,7 @@ void wf_lines_close(struct wf_lines *lines); /* also after a failure, and of {.f
 
 /* The next line, without "\n" or "\r\n". */
 wf_status wf_lines_next(struct wf_lines *lines, wf_error *error) WF_CHECKED;
-/* The next whole lines as they stand, about `bytes` of them: fewer at the end, more where one line is longer. */
+/* The next whole lines as they stand, about `bytes` of them: fewer at the end, more where one line is longer (not if `cuts`). */
 wf_status wf_lines_block(struct wf_lines *lines, int64_t bytes, wf_error *error) WF_CHECKED;
 /* Reads once, behind what is held; the piece that was given out is gone. For callers that wait for input themselves. */
 wf_status wf_lines_read(struct wf_lines *lines, wf_error *error) WF_CHECKED;

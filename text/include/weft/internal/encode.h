@@ -13,8 +13,8 @@ struct wf_encode_fault {
     char word[72];  /* the word, or its beginning */
 };
 
-/* Encodes with the place of a fault instead of a message. WF_ERR_FORMAT means that *fault is set; WF_ERR_MEMORY leaves the message to the
- * caller. On an error *out keeps what it had. */
+/* Encodes with the place of a fault instead of a message. WF_ERR_FORMAT means that *fault is set; WF_ERR_MEMORY and WF_ERR_CANCELLED leave
+ * the message to the caller. On an error *out keeps what it had. */
 wf_status wf_tokenizer_encode_placed(const wf_tokenizer *tokenizer, const char *text, int64_t length,
                                      const struct wf_encode_options *options, struct wf_tokens *out, struct wf_encode_fault *fault);
 /* The message for a fault at `place`. */
