@@ -204,6 +204,34 @@ static wf_status same_task(struct fit *f, const struct state *s)
                         f->task.name);
 }
 
+/* What the task's put wrote into the state: the first name, or NULL. */
+static const char *place_in(const struct fit *f, const struct state *s)
+{
+    const char *prefix = f->owner->state_prefix, *key, *value;
+    size_t length = strlen(prefix);
+    for (int64_t i = 0; wf_safetensors_metadata_at(s->file, i, &key, &value); i++)
+        if (strncmp(key, prefix, length) == 0)
+            return key;
+    for (int i = 0; i < f->o.optimizers; i++) /* whose tensors may begin like the task's */
+        if (f->o.optimizer[i].name && strncmp(f->o.optimizer[i].name, prefix, length - 1) == 0)
+            return NULL;
+    for (int64_t i = 0; i < wf_safetensors_count(s->file); i++)
+        if (strncmp(wf_safetensors_at(s->file, i)->name, prefix, length) == 0)
+            return wf_safetensors_at(s->file, i)->name;
+    return NULL;
+}
+
+/* A training that starts again at its first batch is no resume. */
+static wf_status same_place(struct fit *f, const struct state *s)
+{
+    const char *name = f->owner->any && !f->task.get ? place_in(f, s) : NULL;
+    char quoted[WF_QUOTE_SIZE];
+    if (!name)
+        return WF_OK;
+    return wf_error_set(f->error, WF_ERR_ARGUMENT, "%s holds the place of the training '%s' (%s), which has no get now to go on from it",
+                        s->path, f->task.name, wf_text_quote(name, quoted));
+}
+
 /* The bits go on as they were only with the same kernels. BLIS is of no account where it computes nothing now: whether it did follows from
  * the instruction set and WEFT_GEMM, and older states name it always. */
 static wf_status warn_of_change(struct fit *f, const wf_safetensors *file)
@@ -250,6 +278,9 @@ static wf_status get_tensors(struct fit *f, const struct state *s)
     wf_error why = {0};
     const wf_fit_state state = {.prefix = f->owner->state_prefix, .path = s->path, .file = s->file};
     wf_status status = f->task.get ? f->task.get(f->o.ctx, f->step, &state, &why) : WF_OK;
+    if (status != WF_OK && f->owner->any && !place_in(f, s))
+        return wf_error_set(f->error, status, "%s holds no place of the training '%s', which has a get: it was saved without put", s->path,
+                            f->task.name);
     if (status != WF_OK)
         return wf_error_set(f->error, status, "%s", why.message[0] ? why.message : "the task's get failed without a message");
     for (int i = 0; i < f->o.optimizers; i++)
@@ -281,7 +312,8 @@ static wf_status get_leaves(struct fit *f, const struct state *s)
 
 static wf_status load(struct fit *f, const struct state *s)
 {
-    if (same_task(f, s) || f->owner->get(f, s->file, s->path) || state_get_number(s->file, s->path, "step", &f->step, f->error) ||
+    if (same_task(f, s) || same_place(f, s) || f->owner->get(f, s->file, s->path) ||
+        state_get_number(s->file, s->path, "step", &f->step, f->error) ||
         state_get_number(s->file, s->path, "stale", &f->stale, f->error) || get_losses(f, s) || get_leaves(f, s))
         return f->error->code;
     const char *by = wf_safetensors_metadata(s->file, "best_by");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Starting from trained weights: where they lie, what they were trained with, and what of the model they lack. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -45,11 +46,10 @@ static char *folder_of(const char *file)
     char *own = parent_of(file);
     if (own && wf_run_has(own, "config.json"))
         return own;
-    char *last = own ? strrchr(own, '/') : NULL, *above = NULL;
+    char *whole = own ? realpath(own, NULL) : NULL, *last = whole ? strrchr(whole, '/') : NULL, *above = NULL; /* own may be "." */
     if (last && strcmp(last + 1, "checkpoints") == 0)
-        above = wf_format("%.*s", last > own ? (int)(last - own) : 1, own);
-    else if (own && strcmp(own, "checkpoints") == 0)
-        above = wf_strdup(".");
+        above = strcmp(own, ".") == 0 ? wf_strdup("..") : strcmp(own, "checkpoints") == 0 ? wf_strdup(".") : parent_of(own);
+    free(whole);
     wf_free(own);
     if (above && wf_run_has(above, "config.json"))
         return above;

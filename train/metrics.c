@@ -122,7 +122,8 @@ static wf_status write_line(struct fit *f, const struct wf_fit_event *e, const c
     bool failed = wf_json_set_string(line, "event", name, f->error) || wf_json_set_int(line, "step", e->step, f->error) ||
                   put_numbers(line, e, count, counts, f->error) || put_total(line, f, e) ||
                   (e->text && wf_json_set_string(line, "text", e->text, f->error)) ||
-                  wf_json_set_double(line, "seconds", e->seconds, f->error) || wf_jsonl_append(f->metrics, line, f->error);
+                  wf_json_set_double(line, "seconds", round(e->seconds * 1000) / 1000, f->error) ||
+                  wf_jsonl_append(f->metrics, line, f->error);
     json_decref(line);
     return failed ? f->error->code : WF_OK;
 }

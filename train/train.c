@@ -3,11 +3,13 @@
 #include <weft/internal/needs.h>
 #include <weft/train.h>
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <sys/stat.h>
 
 #include <weft/internal/family.h>
+#include <weft/internal/lines.h>
 #include <weft/internal/optimizers.h>
 #include <weft/internal/runtime.h>
 #include <weft/memory.h>
@@ -238,10 +240,15 @@ static wf_status run(struct trainer *t)
 static wf_status check_files(const char *const *path, int64_t count, wf_error *error)
 {
     struct stat info;
-    for (int64_t i = 0; i < count; i++)
-        if (stat(path[i], &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
+    for (int64_t i = 0; i < count; i++) {
+        if (stat(path[i], &info) != 0)
+            continue;
+        if (S_ISDIR(info.st_mode))
+            return wf_file_refused(path[i], "read", EISDIR, error);
+        if (!S_ISREG(info.st_mode))
             return wf_error_set(error, WF_ERR_IO, "%s is a pipe or a device, and training reads its text more than once: give a file",
                                 path[i]);
+    }
     return WF_OK;
 }
 

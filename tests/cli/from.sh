@@ -41,6 +41,14 @@ done
 "$weft" train $further --out killed --resume 2>log || failed "the end: $(tail -1 log)"
 for f in model state; do cmp -s straight/$f.safetensors killed/$f.safetensors || failed "$f differs"; done
 
+# from within the folder of checkpoints, whose run lies above
+(cd RUN/checkpoints && "$weft" train --from "$(find . -name 'step-*' | head -n 1 | cut -c 3-)" --train "$work/second.txt" --valid "$work/both.txt" \
+    --set batch=8 --threads 2 --steps 2 --out "$work/above" 2>"$work/log") || failed "in checkpoints: $(tail -1 log)"
+cmp -s RUN/tokenizer.json above/tokenizer.json || failed 'another tokenizer'
+# seconds are of milliseconds
+grep -q '"seconds":[0-9.]*' above/metrics.jsonl || failed 'no seconds'
+! grep -q '"seconds":[0-9]*\.[0-9]\{4,\}' above/metrics.jsonl || failed "seconds: $(head -n 1 above/metrics.jsonl)"
+
 expect 1 'wrong is missing: --from takes the folder of a run or a safetensors file' \
     "$weft" train nanogpt-char-small --from wrong --train second.txt --out no
 expect 2 'holds a model of the family gpt, and char-rms is of the family rms: name a model of gpt' \

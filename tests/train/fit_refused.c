@@ -174,6 +174,10 @@ START_TEST(a_resume_changes_what_it_may)
     RESUME(o.fixed = "data=letters width=16", WF_ERR_ARGUMENT, "was trained with data = digits: a resume cannot change it to letters");
     RESUME(o.fixed = "data=digits width=16 depth=2", WF_ERR_ARGUMENT, "depth = nothing: a resume cannot change it to 2");
     RESUME(o.fixed = NULL, WF_ERR_ARGUMENT, "a resume cannot change it to nothing");
+    task.get = NULL;
+    RESUME((void)0, WF_ERR_ARGUMENT, "which has no get now to go on from it");
+    ck_says(refusal.message, "holds the place of the training 'vit' (\"task.");
+    task = vit_task;
     task.name = "cnn";
     RESUME((void)0, WF_ERR_ARGUMENT, "is of the training 'vit', not of 'cnn'");
     task.name = "vit";
@@ -233,6 +237,24 @@ START_TEST(another_program_in_the_folder)
     ck_assert_int_eq(s->count[WF_EVENT_WARNING], 2); /* nothing to resume; what was set aside */
     ck_says(s->warning, "model.previous-1.safetensors");
     assert_file_is(in_folder("run/model.previous-1.safetensors"), "mine", 4);
+    study_close(s);
+}
+END_TEST
+
+/* A state that was saved without put has no place to go on from. */
+START_TEST(a_state_without_a_place)
+{
+    struct study *s = study_open(0);
+    struct wf_fit_options o = study_options(s, in_folder("run"));
+    struct wf_task task = vit_task;
+    task.put = NULL;
+    task.get = NULL;
+    o.steps = 2;
+    ck_ok(wf_fit(&task, &o, NULL, error));
+    o.steps = 4;
+    o.resume = true;
+    ck_says(refused(&vit_task, &o, WF_ERR_FORMAT), "holds no place of the training 'vit', which has a get: it was saved without put");
+    ck_ok(wf_fit(&task, &o, NULL, error));
     study_close(s);
 }
 END_TEST
@@ -482,5 +504,5 @@ START_TEST(callbacks_that_fail)
 END_TEST
 
 WF_TEST_MAIN("fit_refused", tasks_are_checked, options_are_checked, a_resume_changes_what_it_may, other_parameters_are_refused,
-             another_program_in_the_folder, runs_of_the_zoo_are_others, the_folder_is_the_programs, a_nan_is_named, bad_data_are_named,
-             bad_weights_replace_nothing, a_careless_validation_is_cancelled, callbacks_that_fail)
+             another_program_in_the_folder, a_state_without_a_place, runs_of_the_zoo_are_others, the_folder_is_the_programs, a_nan_is_named,
+             bad_data_are_named, bad_weights_replace_nothing, a_careless_validation_is_cancelled, callbacks_that_fail)
