@@ -83,9 +83,20 @@ void cache_touch(const char *path)
         errno = 0; /* on a read-only disk nothing is dropped either */
 }
 
+bool cache_there(const char *path)
+{
+    struct stat info;
+    if (stat(path, &info) == 0 && S_ISREG(info.st_mode))
+        return true;
+    if (unlink(path) != 0)
+        (void)!rmdir(path);
+    errno = 0;
+    return false;
+}
+
 bool cache_map(const char *path, struct wf_map *map)
 {
-    if (wf_map_open(path, true, map, NULL) != WF_OK)
+    if (!cache_there(path) || wf_map_open(path, true, map, NULL) != WF_OK)
         return false;
     /* Without a lock the file may be deleted, which does no harm to a process that has mapped it. */
     if (flock(map->fd, LOCK_SH | LOCK_NB) != 0)
@@ -157,9 +168,19 @@ static void drop_oldest(const char *folder, int64_t limit)
     wf_names_free(&names);
 }
 
+/* What a user trains on is nobody else's business; the folders above it are made as usual. */
+static bool make_folder(const char *folder)
+{
+    const char *slash = strrchr(folder, '/');
+    char *above = slash > folder ? wf_format("%.*s", (int)(slash - folder), folder) : NULL;
+    bool made = (!above || wf_folder_make(above, NULL) == WF_OK) && (mkdir(folder, 0700) == 0 || wf_folder_exists(folder));
+    wf_free(above);
+    return made || wf_folder_make(folder, NULL) == WF_OK;
+}
+
 bool cache_make_room(const char *folder, int64_t bytes)
 {
-    if (wf_folder_make(folder, NULL) != WF_OK)
+    if (!make_folder(folder))
         return false;
     if (wf_file_sweep(folder, NULL, NULL) != WF_OK)
         errno = 0; /* what others left behind does not matter */

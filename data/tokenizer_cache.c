@@ -64,7 +64,7 @@ static wf_tokenizer *find(const char *path, uint64_t key)
 {
     int64_t bytes = 0;
     wf_tokenizer *found = NULL;
-    char *data = wf_file_load(path, LIMIT, &bytes, NULL);
+    char *data = cache_there(path) ? wf_file_load(path, LIMIT, &bytes, NULL) : NULL;
     struct head head;
     if (data && bytes > (int64_t)sizeof head) {
         memcpy(&head, data, sizeof head);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Trained tokenizers in the cache: found again for the same texts and options, trained again where anything differs or is damaged. */
+#include <sys/stat.h>
+
 #include "data_test.h"
 
 static const char text[] = "One fish, two fish,\nred fish, blue fish.\nBlack fish, blue fish, old fish, new fish.\n";
@@ -201,4 +203,36 @@ START_TEST(no_memory)
 }
 END_TEST
 
-WF_TEST_MAIN("tokenizer_cache", found_again, whatever_differs, damaged_files, without_a_folder_and_with_faults, no_memory)
+/* What is no regular file but has the name of one is replaced, and waited for by nobody. */
+START_TEST(no_regular_file)
+{
+    begin_cache();
+    mode_t mask = umask(022);
+    struct wf_tokenizer_options o = options(WF_TOKENIZER_BPE);
+    struct wf_names names;
+    struct stat info;
+    char *path = wf_strdup(test_file("one", text, sizeof text - 1));
+    bool again;
+    wf_free(trained((const char *[]){path}, 1, &o, &again));
+    umask(mask);
+    ck_assert_int_eq(stat(test_cache, &info), 0);
+    ck_assert_int_eq(info.st_mode & 0777, 0700);
+    ck_assert_int_eq(files(&names), 1);
+    char *entry = wf_format("%s/%s", test_cache, names.name[0]);
+    for (int kind = 0; kind < 3; kind++) {
+        ck_assert_int_eq(unlink(entry), 0);
+        ck_assert_int_eq(kind == 0 ? mkfifo(entry, 0600) : kind == 1 ? mkdir(entry, 0700) : symlink(test_folder, entry), 0);
+        for (int k = 0; k < 2; k++) {
+            wf_free(trained((const char *[]){path}, 1, &o, &again));
+            ck_assert_msg(again == (k == 0), "kind %d, time %d", kind, k);
+        }
+        ck_assert(lstat(entry, &info) == 0 && S_ISREG(info.st_mode));
+    }
+    wf_free(entry);
+    wf_names_free(&names);
+    wf_free(path);
+    end_cache();
+}
+END_TEST
+
+WF_TEST_MAIN("tokenizer_cache", no_regular_file, found_again, whatever_differs, damaged_files, without_a_folder_and_with_faults, no_memory)
