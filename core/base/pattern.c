@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Not fnmatch(3): there '[', '?' and '\\' have a meaning, and names of parameters, metrics and modules may hold them. */
 #include <weft/internal/pattern.h>
 
 /* After a mismatch the last '*' takes one more character. */
