@@ -12,6 +12,7 @@
 #include <weft/compute.h>
 #include <weft/file.h>
 #include <weft/internal/files.h>
+#include <weft/internal/foreign.h>
 #include <weft/internal/hash.h>
 #include <weft/internal/lines.h>
 #include <weft/internal/map.h>
@@ -45,8 +46,12 @@ static wf_status open_it(struct text_file *file, bool pipes, wf_error *error)
     } else if (!(file->memory = wf_file_load_open(file->fd, file->path, INT64_C(1) << 46, &file->bytes, error))) {
         return error ? error->code : WF_ERR_IO;
     }
-    char head[3];
-    wf_status status = file->bytes > 3 ? WF_OK : text_file_read(file, 0, file->bytes, head, error);
+    char head[WF_FOREIGN_HEAD];
+    int64_t known = file->bytes < WF_FOREIGN_HEAD ? file->bytes : WF_FOREIGN_HEAD;
+    wf_status status = text_file_read(file, 0, known, head, error);
+    const char *foreign = status == WF_OK ? wf_foreign_text(head, known) : NULL;
+    if (foreign)
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: %s", file->path, foreign);
     if (status == WF_OK && file->bytes <= 3 && file->bytes == wf_line_first(head, file->bytes))
         status = wf_text_empty(file->path, error);
     return status;

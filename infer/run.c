@@ -232,6 +232,9 @@ wf_status wf_run_open(struct wf_run *run, const char *folder, const char *weight
     if (wf_needs(error, "folder", folder))
         return WF_ERR_ARGUMENT;
     wf_error failure = {0};
+    const char *foreign = wf_file_foreign(folder);
+    if (foreign)
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: %s", folder, foreign);
     if (!wf_folder_exists(folder))
         return wf_error_set(error, WF_ERR_IO, "%s is not a run folder: give the --out of weft train", folder);
     char *config = wf_run_path(folder, "config.json", &failure);

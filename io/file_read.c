@@ -7,6 +7,7 @@
 
 #include <weft/file.h>
 #include <weft/internal/files.h>
+#include <weft/internal/foreign.h>
 #include <weft/internal/lines.h>
 #include <weft/internal/needs.h>
 #include <weft/internal/string.h>
@@ -52,7 +53,12 @@ char *wf_file_load_open(int fd, const char *path, int64_t limit, int64_t *bytes,
             status = wf_file_refused(path, "read", errno, error);
         too_long = in.length > limit;
     }
-    if (too_long)
+    char head[WF_FOREIGN_HEAD];
+    ssize_t known = too_long ? pread(fd, head, sizeof head, 0) : 0;
+    const char *foreign = known > 0 ? wf_foreign(head, known) : NULL;
+    if (foreign)
+        status = wf_error_set(error, WF_ERR_FORMAT, "%s: %s", path, foreign);
+    else if (too_long)
         status = wf_error_set(error, WF_ERR_FORMAT, "%s: larger than the limit of %" PRId64 " bytes", path, limit);
     if (status != WF_OK) {
         wf_string_free(&in);
@@ -62,4 +68,15 @@ char *wf_file_load_open(int fd, const char *path, int64_t limit, int64_t *bytes,
     if (bytes)
         *bytes = in.length;
     return in.data;
+}
+
+const char *wf_file_foreign(const char *path)
+{
+    char head[WF_FOREIGN_HEAD];
+    struct stat info;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t known = fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) ? pread(fd, head, sizeof head, 0) : 0;
+    if (fd >= 0)
+        close(fd);
+    return known > 0 ? wf_foreign(head, known) : NULL;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <weft/file.h>
+#include <weft/internal/foreign.h>
 #include <weft/internal/json.h>
 #include <weft/internal/locale_c.h>
 #include <weft/memory.h>
@@ -180,7 +181,13 @@ json_t *wf_json_load(const char *path, int64_t limit, wf_error *error)
     char *text = wf_file_load(path, limit, &bytes, error);
     if (!text)
         return NULL;
-    json_t *value = wf_json_parse(text, bytes, path, error);
+    wf_error failure = {0}; /* the caller's may be NULL */
+    json_t *value = wf_json_parse(text, bytes, path, &failure);
+    const char *foreign = !value && failure.code == WF_ERR_FORMAT ? wf_foreign(text, bytes) : NULL;
+    if (foreign)
+        wf_error_set(error, WF_ERR_FORMAT, "%s: %s", path, foreign);
+    else if (!value)
+        wf_error_set(error, failure.code, "%s", failure.message);
     wf_free(text);
     return value;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <weft/internal/files.h>
+#include <weft/internal/foreign.h>
 #include <weft/internal/needs.h>
 #include <weft/internal/reason.h>
 #include <weft/internal/text.h>
@@ -57,6 +58,11 @@ static wf_status open_header(wf_safetensors *file, wf_error *error)
             wf_safetensors_header(file, text, &failure);
     }
     wf_free(text);
+    char head[WF_FOREIGN_HEAD];
+    int64_t known = file->bytes < WF_FOREIGN_HEAD ? file->bytes : WF_FOREIGN_HEAD;
+    const char *foreign = failure.code == WF_ERR_FORMAT && read_bytes(file, 0, head, known, NULL) == WF_OK ? wf_foreign(head, known) : NULL;
+    if (foreign)
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: %s", file->path, foreign);
     return failure.code ? wf_error_set(error, failure.code, "%s: %s", file->path, failure.message) : status;
 }
 

@@ -7,6 +7,7 @@
 #include <weft/internal/config_json.h>
 #include <weft/internal/json.h>
 #include <weft/internal/lines.h>
+#include <weft/internal/name_list.h>
 #include <weft/internal/needs.h>
 #include <weft/internal/text.h>
 #include <weft/memory.h>
@@ -185,8 +186,13 @@ static bool read_other(struct wf_json_reader *r, struct wf_config *c)
         }
     if (!type || strncmp(type, "weft-", 5) == 0 || json_object_get(r->object, "family") || json_object_get(r->object, "model"))
         return false;
-    wf_json_read_status(r, wf_error_set(r->error, WF_ERR_FORMAT, "%s: key \"model_type\": models of the type %s are not supported",
-                                        r->where, wf_text_quote(type, quoted)));
+    struct wf_name_list known = {0};
+    for (int i = 0; (family = wf_family_at(i)); i++)
+        if (family->model_type)
+            wf_name_list_add(&known, family->model_type, "");
+    wf_json_read_status(r, wf_error_set(r->error, WF_ERR_FORMAT,
+                                        "%s: key \"model_type\": models of the type %s are not supported; these types are: %s", r->where,
+                                        wf_text_quote(type, quoted), known.text));
     return true;
 }
 

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <weft/internal/foreign.h>
 #include <weft/internal/grow.h>
 #include <weft/internal/lines.h>
 #include <weft/internal/reason.h>
@@ -237,7 +238,11 @@ char *wf_lines_place(const struct wf_lines *l, int64_t offset, char *place, size
 
 wf_status wf_lines_refuse(const struct wf_lines *l, int64_t offset, wf_error *error)
 {
-    int64_t line, column = place_of(l, offset, &line);
+    int64_t line, column = place_of(l, offset, &line), known = l->length + l->mark;
+    /* The piece that the file begins with. */
+    const char *foreign = l->line == 1 && l->column == 0 ? wf_foreign_text(l->text - l->mark, known) : NULL;
+    if (foreign)
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: %s", l->name, foreign);
     return wf_text_refuse(l->name, line, column, l->text + offset, l->length - offset, error);
 }
 

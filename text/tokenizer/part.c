@@ -8,6 +8,7 @@
 #include "split.h"
 #include <weft/internal/hash.h>
 #include <weft/internal/json.h>
+#include <weft/internal/name_list.h>
 #include <weft/internal/text.h>
 #include <weft/memory.h>
 
@@ -108,8 +109,13 @@ const struct part_type *part_type_of(struct reader *r, enum part_stage stage, js
     for (size_t i = 0; name && i < sizeof types / sizeof *types; i++)
         if (types[i]->stage == stage && !strcmp(types[i]->name, name))
             return types[i];
+    struct wf_name_list known = {0};
+    for (size_t i = 0; name && i < sizeof types / sizeof *types; i++)
+        if (types[i]->stage == stage)
+            wf_name_list_add(&known, types[i]->name, "");
     if (name)
-        reader_refuse(r, "the %s %s is not supported by this version", stages[stage], wf_text_quote(name, quoted));
+        reader_refuse(r, "the %s %s is not supported by this version; these are: %s", stages[stage], wf_text_quote(name, quoted),
+                      known.text);
     return NULL;
 }
 

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "build.h"
+#include <weft/internal/foreign.h>
 #include <weft/internal/lines.h>
 #include <weft/internal/text.h>
 
@@ -59,6 +60,9 @@ static wf_status read_file(struct reading *r, struct wf_lines *file, wf_error *e
     while ((status = wf_lines_block(file, BLOCK, error)) == WF_OK && file->text) {
         if (file->length == 0) /* a byte order mark alone */
             return wf_text_empty(file->name, error);
+        const char *foreign = r->done == before ? wf_foreign_text(file->text, file->length) : NULL;
+        if (foreign)
+            return wf_error_set(error, WF_ERR_FORMAT, "%s: %s", file->name, foreign);
         status = r->block(r->ctx, file, error);
         r->done = before + file->done;
         if (status == WF_OK)
