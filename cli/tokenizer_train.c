@@ -152,11 +152,11 @@ int run_tokenizer_train(int argc, char **argv)
         {0},
     };
     return run_command(
-        &(struct command_line){
-            "--type TYPE --out FILE TEXT...",
-            "Trains a tokenizer on text files of any size: only their distinct words are held in memory (char: the text). The same "
-            "files and options give the same tokenizer.",
-            options, a.file, .most = argc, .count = &a.files,
-            .too_few = "weft tokenizer train needs files of text to make the tokenizer from"},
+        &(struct command_line){"--type TYPE --out FILE TEXT...",
+                               "Trains a tokenizer on text files of any size: only their distinct words are held in memory (char: the "
+                               "characters). Words of more than 2 MiB, as in base64 or DNA, are cut into pieces (word: left out), and a "
+                               "line says so. The same files and options give the same tokenizer.",
+                               options, a.file, .most = argc, .count = &a.files,
+                               .too_few = "weft tokenizer train needs files of text to make the tokenizer from"},
         train, &a, argc, argv);
 }
