@@ -86,8 +86,8 @@ static wf_tensor *rotary_encode(const void *model, wf_tensor *ids, const struct 
     wf_tensor *x = wf_embedding_forward(&m->embed, ids); /* [M] -> [M,d] */
     for (int64_t i = 0; i < m->encoder_layers; i++) {
         const struct block *b = &m->block[i];
-        x = wf_mha_forward(&b->self, wf_rms_norm_forward(&b->norm1, x), .q_offsets = source->offsets, .sequences = source->count,
-                           .weights = weights ? &weights[i] : NULL, .residual = x);
+        x = wf_mha_forward(&b->self, wf_rms_norm_forward(&b->norm1, x), .packed = *source, .weights = weights ? &weights[i] : NULL,
+                           .residual = x);
         x = wf_ffn_forward(&b->ffn, wf_rms_norm_forward(&b->norm3, x), .residual = x);
     }
     return wf_rms_norm_forward(&m->encoder_norm, x);
@@ -104,19 +104,18 @@ static wf_tensor *rotary_memory(const void *model, int64_t layer, wf_tensor *mem
 static wf_tensor *rotary_decode(const void *model, wf_tensor *ids, const struct wf_decoding *d)
 {
     const struct rotary *m = model;
-    const int32_t *rows = d->cache ? NULL : d->target.offsets;
-    wf_tensor *x = wf_embedding_forward(&m->embed, ids); /* [N,d], or [R,T,d] */
+    const struct wf_packed target = d->cache ? (struct wf_packed){0} : d->target; /* a cache's rows are [R,T,d] */
+    wf_tensor *x = wf_embedding_forward(&m->embed, ids);                          /* [N,d], or [R,T,d] */
     wf_shape shape = wf_shape_of(x);
     for (int64_t i = 0; i < m->decoder_layers; i++) {
         const struct block *b = &m->block[m->encoder_layers + i];
-        x = wf_mha_forward(&b->self, wf_rms_norm_forward(&b->norm1, x), .causal = true, .q_offsets = rows,
-                           .sequences = rows ? d->target.count : 0, .cache = d->cache ? &d->cache->layer[i] : NULL,
-                           .weights = d->weights ? &d->weights[i] : NULL, .residual = x);
+        x = wf_mha_forward(&b->self, wf_rms_norm_forward(&b->norm1, x), .causal = true, .packed = target,
+                           .cache = d->cache ? &d->cache->layer[i] : NULL, .weights = d->weights ? &d->weights[i] : NULL, .residual = x);
         if (d->cache)
             x = wf_reshape(x, -1, shape.dim[2]); /* [R T,d] */
         x = wf_mha_forward(&b->cross, wf_rms_norm_forward(&b->norm2, x), .memory = d->kv ? NULL : d->memory,
-                           .memory_kv = d->kv ? d->kv[i] : NULL, .q_offsets = d->target.offsets, .k_offsets = d->source.offsets,
-                           .sequences = d->target.count, .weights = d->cross_weights ? &d->cross_weights[i] : NULL, .residual = x);
+                           .memory_kv = d->kv ? d->kv[i] : NULL, .packed = d->target, .k_packed = d->source,
+                           .weights = d->cross_weights ? &d->cross_weights[i] : NULL, .residual = x);
         x = wf_ffn_forward(&b->ffn, wf_rms_norm_forward(&b->norm3, x), .residual = x);
         if (d->cache && i + 1 < m->decoder_layers)
             x = wf_reshape(x, shape.dim[0], shape.dim[1], shape.dim[2]);

@@ -189,7 +189,8 @@ static wf_status next_logits(struct search *s, int64_t rows, int32_t step, int64
 {
     wf_tensor *ids = s->next && step == 1 ? wf_ids(s->tape, s->prompt, 1, s->prompt_length) : wf_ids(s->tape, s->id, rows, 1);
     wf_tensor *logits = s->next ? s->next->next(s->next->ctx, ids, &s->cache)
-                                : wf_model_decode(s->model, ids, &s->cache, s->kv, s->row_offsets, s->source_offsets, count);
+                                : wf_model_decode(s->model, ids, &s->cache, s->kv, (struct wf_packed){s->row_offsets, (int)count},
+                                                  (struct wf_packed){s->source_offsets, (int)count});
     return take_logits(s->next ? "next" : wf_model_config(s->model)->model, s->tape, logits, rows, s->types, s->next ? &s->cache : NULL,
                        s->prompt_length + step - 1, out, error);
 }
@@ -202,7 +203,7 @@ wf_status search_batch(struct search *s, int64_t count, wf_error *error)
         return status;
     wf_tape_reset(tape, WF_INFER);
     if (s->model) {
-        wf_tensor *memory = wf_model_encode(s->model, tape, s->source, s->source_offsets, count); /* [M,d] */
+        wf_tensor *memory = wf_model_encode(s->model, tape, s->source, (struct wf_packed){s->source_offsets, (int)count}); /* [M,d] */
         wf_model_memory(s->model, memory, s->kv);
     }
     wf_tape_mark mark = wf_tape_here(tape);

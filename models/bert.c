@@ -57,8 +57,8 @@ static void block_init(wf_scope s, struct block *b, const struct bert_config *c)
 static wf_tensor *block_forward(const struct block *b, wf_tensor *x, wf_tape_mark mark, const struct wf_encoder_call *call,
                                 wf_tensor **weights)
 {
-    x = wf_mha_forward(&b->attn, x, .causal = call->causal, .key_lengths = call->lengths, .mask = call->mask, .q_offsets = call->offsets,
-                       .sequences = call->sentences, .weights = weights, .residual = x); /* [B,T,d] */
+    x = wf_mha_forward(&b->attn, x, .causal = call->causal, .key_lengths = call->lengths, .mask = call->mask, .packed = call->packed,
+                       .weights = weights, .residual = x); /* [B,T,d] */
     x = wf_tape_compact(mark, wf_layer_norm_forward(&b->norm1, x));
     x = wf_ffn_forward(&b->ffn, x, .residual = x); /* [B,T,d] */
     return wf_tape_compact(mark, wf_layer_norm_forward(&b->norm2, x));
@@ -116,8 +116,8 @@ static wf_tensor *bert_hidden(const void *model, wf_tensor *ids, const struct wf
     wf_tensor *tokens = wf_embedding_forward(&m->embed, ids);                                    /* [B,T] -> [B,T,d], or [N] -> [N,d] */
     wf_tensor *sum = wf_add(tokens, segment_vectors(m, ids, call->segments));
     wf_release(tokens);
-    wf_tensor *x = call->offsets ? wf_positions_packed(&m->positions, sum, call->offsets, call->sentences)
-                                 : wf_positions_forward(&m->positions, sum, NULL);
+    wf_tensor *x =
+        call->packed.offsets ? wf_positions_packed(&m->positions, sum, call->packed) : wf_positions_forward(&m->positions, sum, NULL);
     wf_release(sum);
     x = wf_dropout_forward(&m->drop, wf_layer_norm_forward(&m->norm, x));
     for (int64_t i = 0; i < m->layers; i++)

@@ -63,7 +63,7 @@ static wf_tensor *block_forward(const struct block *b, wf_tensor *x, wf_tape_mar
 {
     /* x + drop(f(norm(x))), or norm(x + drop(f(x))); [B,T,d] each */
     x = wf_mha_forward(&b->attn, b->pre ? wf_layer_norm_forward(&b->norm1, x) : x, .causal = call->causal, .key_lengths = call->lengths,
-                       .mask = call->mask, .q_offsets = call->offsets, .sequences = call->sentences, .weights = weights, .residual = x);
+                       .mask = call->mask, .packed = call->packed, .weights = weights, .residual = x);
     x = wf_tape_compact(mark, b->pre ? x : wf_layer_norm_forward(&b->norm1, x));
     x = wf_ffn_forward(&b->ffn, b->pre ? wf_layer_norm_forward(&b->norm2, x) : x, .residual = x);
     return wf_tape_compact(mark, b->pre ? x : wf_layer_norm_forward(&b->norm2, x));
@@ -102,8 +102,8 @@ static wf_tensor *encoder_hidden(const void *model, wf_tensor *ids, const struct
     const struct encoder *m = model;
     const wf_tape_mark mark = call->weights ? (wf_tape_mark){0} : wf_tape_here(wf_tape_of(ids)); /* weights outlive their block */
     wf_tensor *tokens = wf_embedding_forward(&m->embed, ids);                                    /* [B,T] -> [B,T,d], or [N] -> [N,d] */
-    wf_tensor *x = call->offsets ? wf_positions_packed(&m->positions, tokens, call->offsets, call->sentences)
-                                 : wf_positions_forward(&m->positions, tokens, NULL);
+    wf_tensor *x =
+        call->packed.offsets ? wf_positions_packed(&m->positions, tokens, call->packed) : wf_positions_forward(&m->positions, tokens, NULL);
     wf_release(tokens);
     for (int64_t i = 0; i < m->layers; i++)
         x = block_forward(&m->block[i], x, mark, call, call->weights ? &call->weights[i] : NULL);

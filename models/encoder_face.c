@@ -7,29 +7,25 @@
 
 /* The checks below return NULL, or poison with an error that says what to change. */
 
-static wf_tensor *check_offsets(const wf_model *model, wf_tape *tape, const wf_tensor *ids, const struct wf_encoder_call *call)
+static wf_tensor *check_packed(const wf_model *model, wf_tape *tape, const wf_tensor *ids, const struct wf_encoder_call *call)
 {
     const char *name = model->config.model;
-    const int32_t *offsets = call->offsets;
+    const struct wf_packed packed = call->packed;
+    wf_error error = {0};
     if (call->lengths || call->mask)
-        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: packed sentences (offsets) cannot be combined with lengths or a mask", name);
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: packed sentences cannot be combined with lengths or a mask", name);
     if (call->weights)
         return wf_tape_fail(tape, WF_ERR_ARGUMENT,
-                            "%s: attention weights are not available for packed sentences: give ids [B,T] and lengths instead of offsets",
+                            "%s: attention weights are not available for packed sentences: give ids [B,T] and lengths instead of packed",
                             name);
     if (wf_ndim(ids) != 1)
-        return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the ids '%s' are not [N], which offsets require", name, wf_name_of(ids));
-    if (call->sentences < 0 || offsets[0] != 0 || offsets[call->sentences] != wf_dim(ids, 0))
-        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: the offsets of %d sentences must begin with 0 and end with the number of ids, %lld",
-                            name, call->sentences, (long long)wf_dim(ids, 0));
-    for (int i = 0; i < call->sentences; i++) {
-        if (offsets[i + 1] < offsets[i])
-            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: offsets must not decrease, but %d follows %d at sentence %d", name,
-                                offsets[i + 1], offsets[i], i);
-        if ((int64_t)offsets[i + 1] - offsets[i] > model->shape.context)
+        return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the ids '%s' are not [N], as packed sentences are", name, wf_name_of(ids));
+    if (wf_packed_check(packed, wf_dim(ids, 0), "packed", &error) != WF_OK)
+        return wf_tape_fail(tape, error.code, "%s: %s", name, error.message);
+    for (int i = 0; i < packed.count; i++)
+        if (packed.offsets[i + 1] - packed.offsets[i] > model->shape.context)
             return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: sentence %d has %d ids, but the context is %lld: shorten it", name, i,
-                                offsets[i + 1] - offsets[i], (long long)model->shape.context);
-    }
+                                packed.offsets[i + 1] - packed.offsets[i], (long long)model->shape.context);
     return NULL;
 }
 
@@ -80,7 +76,7 @@ wf_tensor *wf_encoder_forward_with(const wf_model *model, wf_tensor *ids, const 
         return wf_tape_fail(tape, WF_ERR_STATE, "%s is not an encoder: use the functions of weft/%s.h", model->config.model,
                             model->family->kind == WF_MODEL_PAIRS ? "seq2seq" : "models");
     call = call ? call : &whole_rows;
-    wf_tensor *wrong = call->offsets ? check_offsets(model, tape, ids, call) : check_rows(model, tape, ids, call);
+    wf_tensor *wrong = wf_is_packed(call->packed) ? check_packed(model, tape, ids, call) : check_rows(model, tape, ids, call);
     if (!wrong)
         wrong = check_segments(model, tape, count_of(ids), call->segments);
     return wrong ? wrong : model->family->hidden(model->body, ids, call);

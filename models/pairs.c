@@ -15,22 +15,14 @@ static wf_tensor *refuse(const wf_model *model, wf_tape *tape)
 }
 
 /* Ids end to end, or of one sentence as [1,T]; poison when the offsets can't be. */
-static wf_tensor *packed_ids(const wf_model *model, wf_tape *tape, const char *side, const int32_t *ids, const int32_t *offsets,
-                             int64_t count, bool alone, struct wf_packed *out)
+static wf_tensor *packed_ids(const wf_model *model, wf_tape *tape, const char *side, const int32_t *ids, struct wf_packed packed,
+                             bool alone, struct wf_packed *out)
 {
-    const char *name = model->config.model;
-    if (count < 0 || count >= INT32_MAX)
-        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: count = %lld sentences is out of range", name, (long long)count);
-    if (alone && count != 1)
-        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: attention weights require exactly one pair, not %lld", name, (long long)count);
-    if (offsets[0] != 0)
-        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: the offsets of the %s must begin with 0, not %d", name, side, offsets[0]);
-    for (int64_t i = 0; i < count; i++)
-        if (offsets[i + 1] < offsets[i])
-            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: the offsets of the %s must not decrease, but %d follows %d at sentence %lld",
-                                name, side, offsets[i + 1], offsets[i], (long long)i);
-    *out = alone ? (struct wf_packed){0} : (struct wf_packed){offsets, (int)count};
-    return alone ? wf_ids(tape, ids, 1, offsets[1]) : wf_ids_of(tape, ids, WF_SHAPE(offsets[count]));
+    wf_error error = {0};
+    if (wf_packed_check(packed, packed.count >= 0 && packed.offsets ? packed.offsets[packed.count] : 0, side, &error) != WF_OK)
+        return wf_tape_fail(tape, error.code, "%s: %s", model->config.model, error.message);
+    *out = alone ? (struct wf_packed){0} : packed;
+    return alone ? wf_ids(tape, ids, 1, packed.offsets[1]) : wf_ids_of(tape, ids, WF_SHAPE(packed.offsets[packed.count]));
 }
 
 /* What the head sees of all targets: [N,d], or [1,T,d] when weights are wanted. Source rows and target rows are counted apart. */
@@ -43,8 +35,14 @@ static wf_tensor *hidden(const wf_model *model, wf_tape *tape, const struct wf_p
     wf_tensor *refused = refuse(model, tape);
     if (refused)
         return refused;
-    wf_tensor *source = packed_ids(model, tape, "source", p->source, p->source_offsets, p->count, alone, &d.source);
-    wf_tensor *input = packed_ids(model, tape, "target", p->input, p->target_offsets, p->count, alone, &d.target);
+    if (p->count < 0 || p->count >= INT32_MAX)
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: count = %lld sentences is out of range", model->config.model, (long long)p->count);
+    if (alone && p->count != 1)
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: attention weights require exactly one pair, not %lld", model->config.model,
+                            (long long)p->count);
+    const int count = (int)p->count;
+    wf_tensor *source = packed_ids(model, tape, "source", p->source, (struct wf_packed){p->source_offsets, count}, alone, &d.source);
+    wf_tensor *input = packed_ids(model, tape, "target", p->input, (struct wf_packed){p->target_offsets, count}, alone, &d.target);
     if (wf_is_poison(source) || wf_is_poison(input))
         return wf_is_poison(source) ? source : input;
     wf_tape_first_row(tape, (uint64_t)p->first_source);
@@ -80,16 +78,15 @@ wf_tensor *wf_pairs_loss_with(const wf_model *model, wf_tape *tape, const struct
 
 /* --- decoding ------------------------------------------------------------------------------------------------------ */
 
-wf_tensor *wf_model_encode(const wf_model *model, wf_tape *tape, const int32_t *ids, const int32_t *offsets, int64_t count)
+wf_tensor *wf_model_encode(const wf_model *model, wf_tape *tape, const int32_t *ids, struct wf_packed source)
 {
-    wf_tensor *refused = wf_tape_needs(tape, "model, ids, offsets", model, ids, offsets);
+    wf_tensor *refused = wf_tape_needs(tape, "model, ids, source.offsets", model, ids, source.offsets);
     if (refused)
         return refused;
     refused = refuse(model, tape);
-    struct wf_packed source;
     if (refused)
         return refused;
-    wf_tensor *from = packed_ids(model, tape, "source", ids, offsets, count, false, &source);
+    wf_tensor *from = packed_ids(model, tape, "source", ids, source, false, &source);
     return wf_is_poison(from) ? from : model->family->encode(model->body, from, &source, NULL);
 }
 
@@ -101,11 +98,11 @@ void wf_model_memory(const wf_model *model, wf_tensor *memory, wf_tensor *kv[])
         kv[i] = model->family->memory(model->body, i, memory);
 }
 
-wf_tensor *wf_model_decode(const wf_model *model, wf_tensor *ids, struct wf_cache *cache, wf_tensor *const kv[], const int32_t *row_offsets,
-                           const int32_t *source_offsets, int64_t count)
+wf_tensor *wf_model_decode(const wf_model *model, wf_tensor *ids, struct wf_cache *cache, wf_tensor *const kv[],
+                           struct wf_packed translations, struct wf_packed source)
 {
-    wf_tensor *refused = wf_tape_needs(wf_tape_of(ids), "model, ids, cache, kv, row_offsets, source_offsets", model, ids, cache, kv,
-                                       row_offsets, source_offsets);
+    wf_tensor *refused = wf_tape_needs(wf_tape_of(ids), "model, ids, cache, kv, translations.offsets, source.offsets", model, ids, cache,
+                                       kv, translations.offsets, source.offsets);
     if (refused)
         return refused;
     wf_tape *tape = wf_tape_of(ids);
@@ -122,19 +119,17 @@ wf_tensor *wf_model_decode(const wf_model *model, wf_tensor *ids, struct wf_cach
         return wf_tape_fail(tape, WF_ERR_SHAPE,
                             "%s: the cache has %d layers and %lld rows, but the model has %lld layers and the ids have %lld rows", name,
                             cache->layers, (long long)cache->rows, (long long)model->shape.layers, (long long)rows);
-    if (count < 0 || count > INT32_MAX - 1 || rows * length > INT32_MAX)
-        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: out of range: %lld sentences, %lld rows of %lld ids", name, (long long)count,
-                            (long long)rows, (long long)length);
-    int32_t *offsets = wf_tape_memory(tape, (size_t)(count + 1) * sizeof *offsets);
+    if (rows * length > INT32_MAX)
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: out of range: %lld rows of %lld ids", name, (long long)rows, (long long)length);
+    wf_error error = {0};
+    if (wf_packed_check(translations, rows, "translations", &error) != WF_OK)
+        return wf_tape_fail(tape, error.code, "%s: %s", name, error.message);
+    int32_t *offsets = wf_tape_memory(tape, (size_t)(translations.count + 1) * sizeof *offsets);
     if (!offsets)
         return wf_tape_fail(tape, WF_ERR_MEMORY, "%s: no memory for offsets", name);
-    for (int64_t i = 0; i <= count; i++) {
-        if (row_offsets[i] < 0 || row_offsets[i] > rows)
-            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: row_offsets[%lld] = %d is not in 0 .. %lld", name, (long long)i, row_offsets[i],
-                                (long long)rows);
-        offsets[i] = row_offsets[i] * (int32_t)length;
-    }
-    struct wf_decoding d = {.target = {offsets, (int)count}, .source = {source_offsets, (int)count}, .kv = kv, .cache = cache};
+    for (int i = 0; i <= translations.count; i++)
+        offsets[i] = translations.offsets[i] * (int32_t)length;
+    struct wf_decoding d = {.target = {offsets, translations.count}, .source = source, .kv = kv, .cache = cache};
     wf_tensor *x = model->family->decode(model->body, ids, &d); /* [R T,d] */
     if (wf_is_poison(x))
         return x;

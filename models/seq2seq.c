@@ -101,8 +101,7 @@ static wf_tensor *feed_forward(const struct block *b, const struct wf_layer_norm
 
 static wf_tensor *encoder_block(const struct block *b, wf_tensor *x, const struct wf_packed *source, wf_tape_mark mark, wf_tensor **weights)
 {
-    x = wf_mha_forward(&b->self, enter(b, &b->norm1, x), .q_offsets = source->offsets, .sequences = source->count, .weights = weights,
-                       .residual = x); /* [M,d] */
+    x = wf_mha_forward(&b->self, enter(b, &b->norm1, x), .packed = *source, .weights = weights, .residual = x); /* [M,d] */
     return feed_forward(b, &b->norm2, leave(b, &b->norm1, x, mark), mark);
 }
 
@@ -112,8 +111,7 @@ static wf_tensor *decoder_self(const struct block *b, wf_tensor *x, const struct
 {
     wf_tensor *y = enter(b, &b->norm1, x);
     if (!cache)
-        return wf_mha_forward(&b->self, y, .causal = true, .q_offsets = target->offsets, .sequences = target->count, .weights = weights,
-                              .residual = x);
+        return wf_mha_forward(&b->self, y, .causal = true, .packed = *target, .weights = weights, .residual = x);
     const int64_t rows = cache->cache->rows, d = wf_dim(x, -1);
     y = wf_mha_forward(&b->self, wf_reshape(y, rows, -1, d), .causal = true, .cache = cache, .residual = wf_reshape(x, rows, -1, d));
     return wf_reshape(y, wf_dim(x, 0), d);
@@ -124,8 +122,8 @@ static wf_tensor *decoder_block(const struct block *b, wf_tensor *x, const struc
     x = decoder_self(b, x, &d->target, d->cache ? &d->cache->layer[i] : NULL, d->weights ? &d->weights[i] : NULL); /* [N,d] */
     x = leave(b, &b->norm1, x, mark);
     x = wf_mha_forward(&b->cross, enter(b, &b->norm2, x), .memory = d->kv ? NULL : d->memory, .memory_kv = d->kv ? d->kv[i] : NULL,
-                       .q_offsets = d->target.offsets, .k_offsets = d->source.offsets, .sequences = d->target.count,
-                       .weights = d->cross_weights ? &d->cross_weights[i] : NULL, .residual = x);
+                       .packed = d->target, .k_packed = d->source, .weights = d->cross_weights ? &d->cross_weights[i] : NULL,
+                       .residual = x);
     x = leave(b, &b->norm2, x, mark);
     return feed_forward(b, &b->norm3, x, mark); /* [N,d] */
 }
@@ -175,8 +173,8 @@ static wf_tensor *embed(const struct seq2seq *m, const struct wf_embedding *embe
                         const struct wf_cache *cache)
 {
     wf_tensor *tokens = wf_embedding_forward(embedding, ids); /* [N] -> [N,d] */
-    wf_tensor *x = at->offsets && !cache ? wf_positions_packed(&m->positions, tokens, at->offsets, at->count)
-                                         : wf_positions_forward(&m->positions, tokens, cache);
+    wf_tensor *x =
+        at->offsets && !cache ? wf_positions_packed(&m->positions, tokens, *at) : wf_positions_forward(&m->positions, tokens, cache);
     wf_release(tokens);
     return wf_dropout_forward(&m->drop, x);
 }

@@ -135,11 +135,10 @@ static void turn(const struct wf_mha *m, const struct wf_mha_call *call, wf_tens
     struct wf_rope_options o = {.rotary = m->rotary, .positions = call->positions};
     o.start = start >= 0 ? start : 0;
     o.starts = start >= 0 ? NULL : cache->length;
-    if (!call->positions && call->q_offsets) {
-        o.offsets = call->q_offsets;
-        o.sequences = call->sequences;
-    }
-    if (qk && (!o.offsets || !call->k_offsets || call->k_offsets == call->q_offsets)) {
+    if (!call->positions)
+        o.packed = call->packed;
+    const bool alike = !wf_is_packed(call->k_packed) || call->k_packed.offsets == call->packed.offsets;
+    if (qk && (!wf_is_packed(o.packed) || alike)) {
         o.heads = m->heads + m->kv_heads;
         qk = made(x, wf_rope_with(qk, &o));
         x->part.q = wf_slice(qk, -1, 0, q);
@@ -149,7 +148,8 @@ static void turn(const struct wf_mha *m, const struct wf_mha_call *call, wf_tens
     o.heads = m->heads;
     x->part.q = made(x, wf_rope_with(x->part.q, &o));
     o.heads = m->kv_heads;
-    o.offsets = o.offsets && call->k_offsets ? call->k_offsets : o.offsets;
+    if (wf_is_packed(o.packed) && wf_is_packed(call->k_packed))
+        o.packed = call->k_packed;
     x->part.k = made(x, wf_rope_with(x->part.k, &o));
 }
 
@@ -260,9 +260,8 @@ static wf_tensor *attend(const struct wf_mha *m, struct operands *a, const struc
         return wf_tape_fail(tape, WF_ERR_STATE, "attention: the cache cannot be used");
     wf_tensor *y = wf_attention(a->part.q, a->part.k, a->part.v, .heads = m->heads, .kv_heads = m->kv_heads, .causal = call->causal,
                                 .starts = call->causal || m->window > 0 ? a->starts : NULL, .window = m->window, .softcap = m->softcap,
-                                .key_lengths = a->key_lengths, .mask = call->mask, .bias = call->bias, .q_offsets = call->q_offsets,
-                                .k_offsets = call->k_offsets, .sequences = call->sequences, .dropout = m->dropout,
-                                .weights = call->weights); /* [B,T,HF] */
+                                .key_lengths = a->key_lengths, .mask = call->mask, .bias = call->bias, .packed = call->packed,
+                                .k_packed = call->k_packed, .dropout = m->dropout, .weights = call->weights); /* [B,T,HF] */
     for (int i = 0; i < a->count; i++)
         wf_release(a->made[i]);
     if (!m->no_output) {

@@ -65,29 +65,28 @@ wf_tensor *wf_positions_forward(const struct wf_positions *m, wf_tensor *x, cons
     return end_branch(wf_embedding(m->weight, wf_ids(tape, place, rows, length)), 0, x);
 }
 
-wf_tensor *wf_positions_packed(const struct wf_positions *m, wf_tensor *x, const int32_t *offsets, int sequences)
+wf_tensor *wf_positions_packed(const struct wf_positions *m, wf_tensor *x, struct wf_packed packed)
 {
     wf_tape *tape = wf_tape_of(x);
+    wf_error error = {0};
     if (wf_is_poison(x))
         return x;
     if (!tape)
         return wf_tape_fail(tape, WF_ERR_STATE, "positions: no tape");
-    if (wf_ndim(x) != 2 || wf_dim(x, 1) != wf_dim(m->weight, 1) || sequences < 0 || !offsets || offsets[0] != 0 ||
-        offsets[sequences] != wf_dim(x, 0))
-        return wf_tape_fail(tape, WF_ERR_SHAPE, "positions: '%s' is not [N,d] with offsets from 0 to N", wf_name_of(x));
+    if (wf_ndim(x) != 2 || wf_dim(x, 1) != wf_dim(m->weight, 1))
+        return wf_tape_fail(tape, WF_ERR_SHAPE, "positions: '%s' is not [N,%lld]", wf_name_of(x), (long long)wf_dim(m->weight, 1));
+    if (wf_packed_check(packed, wf_dim(x, 0), "positions: packed", &error) != WF_OK)
+        return wf_tape_fail(tape, error.code, "%s", error.message);
     int32_t *place = wf_tape_memory(tape, (size_t)(wf_dim(x, 0) + 1) * sizeof *place);
     if (!place)
         return wf_tape_fail(tape, WF_ERR_MEMORY, "no memory for positions");
-    for (int i = 0; i < sequences; i++) {
-        int64_t length = (int64_t)offsets[i + 1] - offsets[i];
-        if (length < 0 || offsets[i + 1] > offsets[sequences])
-            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "positions: the offsets must be non-decreasing from 0 to N, but %d follows %d",
-                                offsets[i + 1], offsets[i]);
+    for (int i = 0; i < packed.count; i++) {
+        const int64_t length = packed.offsets[i + 1] - packed.offsets[i];
         if (length > m->length)
             return wf_tape_fail(tape, WF_ERR_SHAPE, "positions: sequence %d has length %lld, but the model has %lld positions: shorten it",
                                 i, (long long)length, (long long)m->length);
         for (int32_t t = 0; t < length; t++)
-            place[offsets[i] + t] = t;
+            place[packed.offsets[i] + t] = t;
     }
     return end_branch(wf_embedding(m->weight, wf_ids_of(tape, place, WF_SHAPE(wf_dim(x, 0)))), 0, x); /* [N,d] */
 }

@@ -10,8 +10,8 @@
 static inline wf_tensor *attend_to_sources(const struct wf_mha *cross, wf_tensor *x, const struct wf_decoding *d)
 {
     x = wf_reshape(x, -1, wf_dim(x, -1));
-    return wf_mha_forward(cross, x, .memory = d->kv ? NULL : d->memory, .memory_kv = d->kv ? d->kv[0] : NULL,
-                          .q_offsets = d->target.offsets, .k_offsets = d->source.offsets, .sequences = d->target.count, .residual = x);
+    return wf_mha_forward(cross, x, .memory = d->kv ? NULL : d->memory, .memory_kv = d->kv ? d->kv[0] : NULL, .packed = d->target,
+                          .k_packed = d->source, .residual = x);
 }
 
 #endif

@@ -60,6 +60,7 @@ static wf_status attention_forward(wf_call *c)
 /* What is added to all scores of a row changes no weight: its gradient is 0 but for rounding, which differences cannot check. */
 #define ONE_FOR_ALL_KEYS .constant = {[BIAS] = true}
 #define I32(...) (const int32_t[]){__VA_ARGS__}
+#define PACKED(n, q, k) .packed = {q, n}, .k_packed = {k, n}
 const wf_op wf_op_attention = {
     .name = "attention", .operands = "q k v mask bias", .attr_size = sizeof(struct attention_attr), .random = true,
     .reads = WF_READS_INPUT(Q) | WF_READS_INPUT(K) | WF_READS_INPUT(V) | WF_READS_INPUT(MASK) | WF_READS_INPUT(BIAS) | WF_READS_OUTPUT(0),
@@ -83,7 +84,7 @@ const wf_op wf_op_attention = {
         {"window, starts, lengths, causal", {{2, 4, 6}, {2, 9, 6}, {2, 9, 6}},
          A(2, 2, .causal = true, .window = 3, .starts = I32(5, 2), .key_lengths = I32(9, 3))},
         {"window, mask, causal", BOOLS({2, 9, 6}, {2, 9, 6}, {2, 9, 6}, {2, 2, 9, 9}), A(2, 2, .causal = true, .window = 4)},
-        {"window, packed", {{9, 8}, {9, 4}, {9, 4}}, A(4, 2, .window = 2, .q_offsets = I32(0, 4, 4, 9), .k_offsets = I32(0, 4, 4, 9), .sequences = 3)},
+        {"window, packed", {{9, 8}, {9, 4}, {9, 4}}, A(4, 2, .window = 2, PACKED(3, I32(0, 4, 4, 9), I32(0, 4, 4, 9)))},
         {"window over the edges of tiles", {{1, 150, 6}, {1, 150, 6}, {1, 150, 6}}, A(1, 1, .causal = true, .window = 40)},
         {"window over the edges of tiles, dropout", {{1, 90, 6}, {1, 150, 6}, {1, 150, 6}}, A(1, 1, .window = 30, .dropout = 0.3), .train = true},
         {"softcap", {{2, 5, 6}, {2, 7, 6}, {2, 7, 4}}, A(2, 2, .scale = 1.5, .softcap = 0.7)},
@@ -92,7 +93,7 @@ const wf_op wf_op_attention = {
         {"softcap over the edges of tiles, dropout", {{1, 70, 10}, {1, 131, 10}, {1, 131, 6}},
          A(1, 1, .causal = true, .window = 90, .softcap = 3, .dropout = 0.1), .train = true},
         {"softcap, packed, lengths apart", {{9, 6}, {11, 6}, {11, 4}},
-         A(2, 2, .softcap = 1, .q_offsets = I32(0, 4, 4, 9, 9), .k_offsets = I32(0, 5, 7, 11, 11), .sequences = 4)},
+         A(2, 2, .softcap = 1, PACKED(4, I32(0, 4, 4, 9, 9), I32(0, 5, 7, 11, 11)))},
         {"bias", BIASED({2, 5, 6}, {2, 7, 6}, {2, 7, 4}, {0}, {2, 2, 5, 7}), A(2, 2)},
         {"bias of heads", BIASED({3, 5, 8}, {3, 7, 4}, {3, 7, 4}, {0}, {4, 5, 7}), A(4, 2, .causal = true)},
         {"bias of pairs", BIASED({2, 5, 6}, {2, 5, 6}, {2, 5, 6}, {0}, {1, 5, 5}), A(2, 2, .window = 3)},
@@ -109,15 +110,15 @@ const wf_op wf_op_attention = {
         {"shared keys, wide values", {{2, 5, 12}, {2, 4, 6}, {2, 4, 10}}, A(4, 2, .scale = 0.3)},
         {"wide values", {{1, 6, 3}, {1, 6, 3}, {1, 6, 21}}, A(1, 1, .causal = true)},
         {"packed, an empty sentence", {{9, 6}, {11, 6}, {11, 4}},
-         A(2, 2, .q_offsets = I32(0, 4, 4, 9, 9), .k_offsets = I32(0, 5, 7, 11, 11), .sequences = 4)},
+         A(2, 2, PACKED(4, I32(0, 4, 4, 9, 9), I32(0, 5, 7, 11, 11)))},
         {"packed, causal", {{9, 8}, {9, 4}, {9, 4}},
-         A(4, 2, .causal = true, .q_offsets = I32(0, 4, 4, 9), .k_offsets = I32(0, 4, 4, 9), .sequences = 3)},
+         A(4, 2, .causal = true, PACKED(3, I32(0, 4, 4, 9), I32(0, 4, 4, 9)))},
         {"packed, a sentence without keys", {{5, 4}, {3, 4}, {3, 4}},
-         A(2, 2, .q_offsets = I32(0, 2, 5), .k_offsets = I32(0, 0, 3), .sequences = 2)},
+         A(2, 2, PACKED(2, I32(0, 2, 5), I32(0, 0, 3)))},
         {"dropout", {{2, 6, 8}, {2, 9, 8}, {2, 9, 8}}, A(2, 2, .dropout = 0.3), .train = true},
         {"dropout, shared keys, causal", {{2, 6, 8}, {2, 6, 4}, {2, 6, 4}}, A(4, 2, .dropout = 0.5, .causal = true), .train = true},
         {"dropout, packed", {{9, 6}, {9, 6}, {9, 6}},
-         A(2, 2, .dropout = 0.2, .q_offsets = I32(0, 4, 9), .k_offsets = I32(0, 4, 9), .sequences = 2), .train = true},
+         A(2, 2, .dropout = 0.2, PACKED(2, I32(0, 4, 9), I32(0, 4, 9))), .train = true},
         {"over the edges of tiles", {{1, 70, 10}, {1, 70, 10}, {1, 70, 6}}, A(2, 2, .causal = true)},
         {"over the edges of tiles, dropout", {{1, 37, 17}, {1, 131, 17}, {1, 131, 19}}, A(1, 1, .dropout = 0.1), .train = true},
         {"no queries", {{2, -1, 4}, {2, 3, 4}, {2, 3, 4}}, A(2, 2)},
@@ -147,17 +148,13 @@ wf_tensor *wf_attention_with(wf_tensor *q, wf_tensor *k, wf_tensor *v, const str
                                .softcap = o->softcap};
     a.kv_heads = o->kv_heads ? o->kv_heads : a.heads;
     /* [B] are read where the operands have one B; others are refused in `shape`, before the list is looked at. */
-    const bool batch = !o->q_offsets && wf_ndim(q) == 3 && wf_ndim(k) == 3 && wf_dim(q, 0) == wf_dim(k, 0);
+    const bool batch = !wf_is_packed(o->packed) && wf_ndim(q) == 3 && wf_ndim(k) == 3 && wf_dim(q, 0) == wf_dim(k, 0);
     a.key_lengths = batch ? copied(tape, o->key_lengths, wf_dim(q, 0)) : o->key_lengths;
     a.starts = batch ? copied(tape, o->starts, wf_dim(q, 0)) : o->starts;
-    if (tape && (o->sequences < 0 || (o->k_offsets && !o->q_offsets)))
-        wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: sequences = %d%s", o->sequences,
-                     o->sequences < 0 ? " is negative" : ", but k_offsets are given without q_offsets");
-    if (o->q_offsets) {
-        a.sequences = o->sequences;
-        a.q_offsets = copied(tape, o->q_offsets, (int64_t)o->sequences + 1);
-        a.k_offsets = copied(tape, o->k_offsets ? o->k_offsets : o->q_offsets, (int64_t)o->sequences + 1);
-    }
+    if (tape && wf_is_packed(o->k_packed) && !wf_is_packed(o->packed))
+        wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: k_packed is given without packed");
+    a.packed = wf_packed_copy(tape, o->packed);
+    a.k_packed = wf_is_packed(o->k_packed) ? wf_packed_copy(tape, o->k_packed) : a.packed;
     wf_tensor *out[2];
     wf_apply_multi(&wf_op_attention, &a,
                    o->bias   ? 5

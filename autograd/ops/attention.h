@@ -4,6 +4,7 @@
 #define WEFT_OPS_ATTENTION_H
 
 #include <weft/op.h>
+#include <weft/packed.h>
 
 enum { Q, K, V, MASK, BIAS }; /* operands */
 
@@ -11,11 +12,10 @@ struct attention_attr {
     int heads, kv_heads;
     double scale, dropout;
     bool causal;
-    int64_t window;                       /* 0: none */
-    const int32_t *key_lengths, *starts;  /* [B] */
-    const int32_t *q_offsets, *k_offsets; /* [sequences + 1]; NULL: not packed */
-    int sequences;
-    double softcap; /* 0: none */
+    int64_t window;                      /* 0: none */
+    const int32_t *key_lengths, *starts; /* [B] */
+    struct wf_packed packed, k_packed;   /* rows of q, and of k and v */
+    double softcap;                      /* 0: none */
 };
 
 /* attention_shape.c: what may be asked of attention, and the shapes of its results. */

@@ -25,8 +25,9 @@ bool wf_attention_operand(wf_call *c, const wf_array *a, struct attention_rows *
 struct part {
     int64_t first, count;
 };
-static struct part part_of(const int32_t *offsets, int64_t i, int64_t all)
+static struct part part_of(struct wf_packed packed, int64_t i, int64_t all)
 {
+    const int32_t *offsets = packed.offsets;
     return offsets ? (struct part){offsets[i], offsets[i + 1] - offsets[i]} : (struct part){0, all};
 }
 
@@ -49,8 +50,8 @@ static struct wf_attention common_of(const struct attention_plan *p)
         .keep_scale = (wf_real)(65536.0 / (65536.0 - threshold)),
         .seed = c->seed,
         .step = c->step,
-        .row_head = a->q_offsets ? 1 : (uint64_t)p->queries,
-        .row_query = a->q_offsets ? (uint64_t)p->heads : 1,
+        .row_head = a->packed.offsets ? 1 : (uint64_t)p->queries,
+        .row_query = a->packed.offsets ? (uint64_t)p->heads : 1,
         .key_scale = scale,
     };
 }
@@ -64,9 +65,9 @@ bool wf_attention_plan(wf_call *c, struct attention_plan *p)
     p->keys = c->in[K].dim[last - 1];
     p->e = c->in[Q].dim[last] / a->heads;
     p->f = c->in[V].dim[last] / a->kv_heads;
-    p->sequences = a->q_offsets ? a->sequences : c->in[Q].dim[0];
+    p->sequences = a->packed.offsets ? a->packed.count : c->in[Q].dim[0];
     for (int64_t i = 0; i < p->sequences; i++) {
-        int64_t t = part_of(a->q_offsets, i, p->queries).count, s = part_of(a->k_offsets, i, p->keys).count;
+        int64_t t = part_of(a->packed, i, p->queries).count, s = part_of(a->k_packed, i, p->keys).count;
         p->longest = t > p->longest ? t : p->longest;
         double each = (double)s * (a->causal ? 0.5 : 1), most = (double)a->window * (a->causal ? 1 : 2) + WF_ATTENTION_QUERIES;
         p->scores += (double)t * (a->window > 0 && most < each ? most : each);
@@ -100,8 +101,8 @@ struct wf_attention wf_attention_problem(const struct attention_plan *p, int64_t
 {
     const struct attention_attr *a = p->attr;
     const wf_call *c = p->c;
-    const bool packed = a->q_offsets;
-    const struct part t = part_of(a->q_offsets, i, p->queries), s = part_of(a->k_offsets, i, p->keys);
+    const bool packed = a->packed.offsets;
+    const struct part t = part_of(a->packed, i, p->queries), s = part_of(a->k_packed, i, p->keys);
     const int64_t h = g * p->share;
     struct wf_attention x = p->common;
     x.queries = t.count;

@@ -5,19 +5,6 @@
 #include "attention.h"
 #include "common.h"
 
-static wf_status check_offsets(wf_call *c, const char *what, const int32_t *offsets, int n, int64_t rows)
-{
-    for (int i = 0; i < n; i++)
-        if (offsets[i] < 0 || offsets[i] > offsets[i + 1])
-            return wf_call_fail(c, WF_ERR_ARGUMENT, "%s must not decrease or be negative, but %d follows %d at index %d", what,
-                                offsets[i + 1], offsets[i], i + 1);
-    if (offsets[0] != 0 || offsets[n] != rows)
-        return wf_call_fail(c, WF_ERR_ARGUMENT,
-                            "%s must begin with 0 and end with the number of rows, %lld; they begin with %d and end with %d", what,
-                            (long long)rows, offsets[0], offsets[n]);
-    return WF_OK;
-}
-
 /* A mask or a bias, if there is one. */
 static wf_status check_over_scores(wf_call *c, int operand, wf_dtype dtype, const char *what, const wf_shape *full)
 {
@@ -38,11 +25,11 @@ wf_status wf_attention_shape(wf_call *c)
     if (wf_want_reals(c, 3) != WF_OK)
         return WF_ERR_ARGUMENT;
     const wf_array *q = &c->in[Q], *k = &c->in[K], *v = &c->in[V];
-    const bool packed = a->q_offsets;
+    const bool packed = wf_is_packed(a->packed);
     const int n = packed ? 2 : 3, last = n - 1;
     if (q->ndim != n || k->ndim != n || v->ndim != n)
         return wf_call_fail(c, WF_ERR_SHAPE,
-                            packed ? "with offsets q, k and v must be [rows, width]" : "q must be [B,T,H*E], k [B,S,G*E] and v [B,S,G*F]");
+                            packed ? "packed q, k and v must be [rows, width]" : "q must be [B,T,H*E], k [B,S,G*E] and v [B,S,G*F]");
     if (a->heads < 1 || a->kv_heads < 1 || a->heads % a->kv_heads != 0)
         return wf_call_fail(c, WF_ERR_ARGUMENT, "heads = %d is not a multiple of kv_heads = %d", a->heads, a->kv_heads);
     if (q->dim[last] < 1 || q->dim[last] % a->heads != 0)
@@ -69,11 +56,11 @@ wf_status wf_attention_shape(wf_call *c)
             return wf_call_fail(c, WF_ERR_ARGUMENT, "packed rows cannot be combined with key_lengths, mask, bias or weights");
         if (a->starts)
             return wf_call_fail(c, WF_ERR_ARGUMENT, "packed rows cannot be combined with starts");
-        if (a->sequences < 0)
-            return wf_call_fail(c, WF_ERR_ARGUMENT, "sequences = %d is negative", a->sequences);
-        status = check_offsets(c, "q_offsets", a->q_offsets, a->sequences, q->dim[0]);
+        status = wf_want_packed(c, a->packed, "packed", q->dim[0]);
+        if (status == WF_OK && a->k_packed.count != a->packed.count)
+            status = wf_call_fail(c, WF_ERR_ARGUMENT, "k_packed has %d sequences, but packed has %d", a->k_packed.count, a->packed.count);
         if (status == WF_OK)
-            status = check_offsets(c, "k_offsets", a->k_offsets, a->sequences, k->dim[0]);
+            status = wf_want_packed(c, a->k_packed, "k_packed", k->dim[0]);
     } else {
         wf_shape full = {4, {q->dim[0], a->heads, q->dim[1], k->dim[1]}};
         status = check_over_scores(c, MASK, WF_BOOL, "mask", &full);

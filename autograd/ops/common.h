@@ -23,6 +23,8 @@ wf_status wf_want(wf_call *c, int i, wf_dtype dtype);
 wf_status wf_want_reals(wf_call *c, int n);
 /* Fails unless operand i is a real vector [d] (a gain or a bias), or absent. */
 wf_status wf_want_vector(wf_call *c, int i, const char *what, int64_t d);
+/* Fails unless the offsets divide `rows` rows (weft/packed.h). */
+wf_status wf_want_packed(wf_call *c, struct wf_packed packed, const char *what, int64_t rows);
 /* A shape rule: one real operand, and a result of its shape. */
 wf_status wf_same_shape(wf_call *c);
 /* dim of operand i, which may count from the end, as a place from the front; -1, with the error set, where it does not exist. */
@@ -110,6 +112,11 @@ void wf_take_rows(const wf_array *planes, const int32_t *id, int64_t n, wf_real 
 /* planes[p][id[i]] += from[p][i] for contiguous planes [P, limit, d] and from [P, n, d] of any strides: of one id in the order of
  * i, with any number of threads. False without memory. */
 bool wf_add_rows(wf_call *c, const wf_array *from, const int32_t *id, int64_t limit, wf_real *planes);
+
+/* --- packed.c -------------------------------------------------------------------------------------------------------- */
+
+/* The offsets copied into the tape's memory, for attributes. What wf_want_packed refuses without reading the offsets stays as it is. */
+struct wf_packed wf_packed_copy(wf_tape *tape, struct wf_packed packed);
 
 /* --- products.c ------------------------------------------------------------------------------------------------------ */
 

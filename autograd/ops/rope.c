@@ -17,8 +17,8 @@ struct rope_attr {
     int heads;
     struct wf_rotary rotary;
     int64_t start;
-    const int32_t *starts, *offsets;
-    int sequences;
+    const int32_t *starts;
+    struct wf_packed packed;
 };
 
 /* --- shape --------------------------------------------------------------------------------------------------------- */
@@ -59,24 +59,6 @@ static wf_status check_frequencies(wf_call *c, int64_t width)
     return WF_OK;
 }
 
-static wf_status check_offsets(wf_call *c)
-{
-    const struct rope_attr *a = c->attr;
-    const int64_t rows = c->in[X].dim[0];
-    if (a->sequences < 0)
-        return wf_call_fail(c, WF_ERR_ARGUMENT, "sequences = %d is negative", a->sequences);
-    for (int i = 0; i < a->sequences; i++)
-        if (a->offsets[i + 1] < a->offsets[i])
-            return wf_call_fail(c, WF_ERR_ARGUMENT, "offsets must not decrease, but %d follows %d at index %d", a->offsets[i + 1],
-                                a->offsets[i], i + 1);
-    if (a->offsets[0] != 0 || a->offsets[a->sequences] != rows)
-        return wf_call_fail(c, WF_ERR_ARGUMENT,
-                            "offsets must begin with 0 and end with the number of rows, %lld; they begin with %d and "
-                            "end with %d",
-                            (long long)rows, a->offsets[0], a->offsets[a->sequences]);
-    return WF_OK;
-}
-
 static wf_status check_positions(wf_call *c)
 {
     const struct rope_attr *a = c->attr;
@@ -85,8 +67,8 @@ static wf_status check_positions(wf_call *c)
         return WF_OK;
     if (wf_want(c, POSITIONS, WF_I32) != WF_OK)
         return WF_ERR_ARGUMENT;
-    if (a->start != 0 || a->starts || a->offsets)
-        return wf_call_fail(c, WF_ERR_ARGUMENT, "positions cannot be combined with start, starts or offsets");
+    if (a->start != 0 || a->starts || wf_is_packed(a->packed))
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "positions cannot be combined with start, starts or packed");
     const int rows = x->ndim - 1;
     const bool whole = ids->ndim == rows && ids->dim[0] == x->dim[0] && ids->dim[rows - 1] == x->dim[rows - 1];
     if (!whole && !(ids->ndim == 1 && ids->dim[0] == x->dim[rows - 1]))
@@ -99,12 +81,9 @@ static int64_t table_rows(const wf_call *c)
 {
     const struct rope_attr *a = c->attr;
     const wf_array *x = &c->in[X];
-    int64_t longest = 0;
     if (wf_has(c, POSITIONS))
         return wf_array_count(&c->in[POSITIONS]);
-    for (int i = 0; a->offsets && i < a->sequences; i++)
-        longest = a->offsets[i + 1] - a->offsets[i] > longest ? a->offsets[i + 1] - a->offsets[i] : longest;
-    return a->offsets ? longest : x->dim[x->ndim - 2] * (a->starts ? x->dim[0] : 1);
+    return a->packed.offsets ? wf_packed_longest(a->packed) : x->dim[x->ndim - 2] * (a->starts ? x->dim[0] : 1);
 }
 
 static wf_status rope_shape(wf_call *c)
@@ -123,11 +102,12 @@ static wf_status rope_shape(wf_call *c)
                             (long long)e);
     if (a->start < -((int64_t)1 << 31) || a->start > (int64_t)1 << 31)
         return wf_call_fail(c, WF_ERR_ARGUMENT, "start = %lld is not in -2^31 .. 2^31", (long long)a->start);
-    if (a->starts && (x->ndim != 3 || a->offsets || a->start != 0))
-        return wf_call_fail(c, WF_ERR_ARGUMENT, "starts need x [B,T,H*E], and cannot be combined with start or offsets");
-    if (a->offsets && x->ndim != 2)
-        return wf_call_fail(c, WF_ERR_SHAPE, "with offsets x must be [N,H*E]");
-    if (check_frequencies(c, width) != WF_OK || (a->offsets && check_offsets(c) != WF_OK) || check_positions(c) != WF_OK)
+    if (a->starts && (x->ndim != 3 || wf_is_packed(a->packed) || a->start != 0))
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "starts need x [B,T,H*E], and cannot be combined with start or packed");
+    if (wf_is_packed(a->packed) && x->ndim != 2)
+        return wf_call_fail(c, WF_ERR_SHAPE, "packed x must be [N,H*E]");
+    if (check_frequencies(c, width) != WF_OK || (wf_is_packed(a->packed) && wf_want_packed(c, a->packed, "packed", x->dim[0]) != WF_OK) ||
+        check_positions(c) != WF_OK)
         return WF_ERR_ARGUMENT;
     c->saved[0] = wf_call_shape(WF_REAL, &(wf_shape){2, {table_rows(c), width}});
     return WF_OK;
@@ -264,10 +244,10 @@ struct turning {
 /* The last sequence that begins at or before the row and has rows. */
 static int sequence_of(const struct rope_attr *a, int64_t row)
 {
-    int low = 0, high = a->sequences;
+    int low = 0, high = a->packed.count;
     while (high - low > 1) {
         int middle = low + (high - low) / 2;
-        if (a->offsets[middle] <= row)
+        if (a->packed.offsets[middle] <= row)
             low = middle;
         else
             high = middle;
@@ -279,13 +259,14 @@ static void turn_rows(void *ctx, int64_t begin, int64_t end)
 {
     const struct turning *s = ctx;
     const struct rope_attr *a = s->attr;
-    int sequence = a->offsets ? sequence_of(a, begin) : 0;
+    const int32_t *offsets = a->packed.offsets;
+    int sequence = offsets ? sequence_of(a, begin) : 0;
     for (int64_t row = begin; row < end; row++) {
         int64_t b = row / s->length, t = row - b * s->length, place = s->by_row ? row : t;
-        if (a->offsets) {
-            while (a->offsets[sequence + 1] <= row)
+        if (offsets) {
+            while (offsets[sequence + 1] <= row)
                 sequence++;
-            place = row - a->offsets[sequence];
+            place = row - offsets[sequence];
         }
         wf_kernel->internal->rope(a->heads, s->e, s->width / 2, a->rotary.interleaved, s->back, s->add,
                                   s->x + b * s->x_item + t * s->x_step, s->table + place * s->width, s->y + b * s->y_item + t * s->y_step);
@@ -381,12 +362,12 @@ const wf_op wf_op_rope = {
         {"far away", {{1, 3, 8}}, A(1, .start = 100000)},
         {"starts", {{3, 4, 8}}, A(2, .starts = I32(5, 0, 130))},
         {"one sequence of rows", {{9, 8}}, A(2, .start = 60)},
-        {"packed", {{9, 8}}, A(2, .offsets = I32(0, 0, 4, 4, 5, 9, 9), .sequences = 6)},
+        {"packed", {{9, 8}}, A(2, .packed = {I32(0, 0, 4, 4, 5, 9, 9), 6})},
         {"positions of rows", {{2, 4, 8}, {2, 4}}, IDS, A(2)},
         {"positions of places", {{2, 4, 8}, {4}}, IDS, A(2)},
         {"positions, packed", {{7, 8}, {7}}, IDS, A(2)},
         {"over a group of positions", {{2, 130, 4}}, A(1, .start = 30)},
-        {"no rows", {{2, -1, 4}}, A(1)}, {"no sequences", {{-1, 2, 4}}, A(1)}, {"nothing packed", {{-1, 4}}, A(1, .offsets = I32(0), .sequences = 0)})};
+        {"no rows", {{2, -1, 4}}, A(1)}, {"no sequences", {{-1, 2, 4}}, A(1)}, {"nothing packed", {{-1, 4}}, A(1, .packed = {I32(0), 0})})};
 /* clang-format on */
 
 /* NULL without memory (the tape has the error) or without a list. */
@@ -403,14 +384,12 @@ wf_tensor *wf_rope_with(wf_tensor *x, const struct wf_rope_options *options)
     static const struct wf_rope_options none;
     const struct wf_rope_options *o = options ? options : &none;
     wf_tape *tape = wf_tape_of_operands(1, &x);
-    struct rope_attr a = {.heads = o->heads ? o->heads : 1, .rotary = o->rotary, .start = o->start, .sequences = o->sequences};
+    struct rope_attr a = {.heads = o->heads ? o->heads : 1, .rotary = o->rotary, .start = o->start};
     /* The lists are copied where their length is known; where it is not, `shape` refuses the operands before it looks at them. */
     const int64_t e = a.heads > 0 ? wf_dim(x, -1) / a.heads : 0, width = o->rotary.width ? o->rotary.width : e;
     a.rotary.frequencies = width <= e ? copied(tape, o->rotary.frequencies, width / 2, sizeof(double)) : o->rotary.frequencies;
     a.starts = wf_ndim(x) == 3 ? copied(tape, o->starts, wf_dim(x, 0), sizeof(int32_t)) : o->starts;
-    a.offsets = o->sequences >= 0 ? copied(tape, o->offsets, (int64_t)o->sequences + 1, sizeof(int32_t)) : o->offsets;
-    if (tape && o->sequences != 0 && !o->offsets)
-        wf_tape_fail(tape, WF_ERR_ARGUMENT, "rope: sequences = %d without offsets", o->sequences);
+    a.packed = wf_packed_copy(tape, o->packed);
     return wf_apply(&wf_op_rope, &a,
                     o->rotary.frequency_tensor ? 3
                     : o->positions             ? 2

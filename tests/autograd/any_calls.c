@@ -76,9 +76,9 @@ static wf_tensor *any_attention(wf_tensor *a, wf_tensor *b, wf_tensor *c)
         a = real();
     const int32_t offsets[] = {0, half, seldom(9) ? half - 1 : half, a && wf_dim(a, 0) < 1 << 30 ? (int32_t)wf_dim(a, 0) : 3};
     if (packed) {
-        o.sequences = seldom(9) ? (int)below(4) : 3;
-        o.q_offsets = seldom(20) ? NULL : offsets;
-        o.k_offsets = below(2) ? NULL : offsets;
+        o.packed = (struct wf_packed){seldom(20) ? NULL : offsets, seldom(9) ? (int)below(5) - 1 : 3};
+        if (below(2))
+            o.k_packed = (struct wf_packed){offsets, seldom(9) ? (int)below(4) : 3};
     }
     if (a && wf_dim(a, 0) <= 6 && below(2) && (!packed || seldom(9)))
         o.key_lengths = lengths;

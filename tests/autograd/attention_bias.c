@@ -189,8 +189,8 @@ START_TEST(refused)
     expect_error(wf_attention(x, x, x, .bias = wf_bools(tape, (const bool[16]){true}, WF_SHAPE(4, 4))), WF_ERR_ARGUMENT, "attention(");
     wf_tape_reset(tape, WF_INFER);
     x = normal(tape, 1, WF_SHAPE(4, 8));
-    expect_error(wf_attention(x, x, x, .q_offsets = (const int32_t[]){0, 4}, .sequences = 1, .bias = normal(tape, 2, WF_SHAPE(4, 4))),
-                 WF_ERR_ARGUMENT, "packed rows cannot be combined with key_lengths, mask, bias or weights");
+    expect_error(wf_attention(x, x, x, .packed = {(const int32_t[]){0, 4}, 1}, .bias = normal(tape, 2, WF_SHAPE(4, 4))), WF_ERR_ARGUMENT,
+                 "packed rows cannot be combined with key_lengths, mask, bias or weights");
     wf_tape_free(tape);
 }
 END_TEST

@@ -119,8 +119,8 @@ START_TEST(packed_equals_apart)
         wf_tape_reset(tape, WF_GRADIENTS);
         wf_tensor *x[3] = {wf_input(tape, q, WF_SHAPE(N, D), true), wf_input(tape, k, WF_SHAPE(M, D), true),
                            wf_input(tape, v, WF_SHAPE(M, D), true)};
-        wf_tensor *y = wf_keep(
-            wf_attention(x[0], x[1], x[2], .heads = 3, .causal = causal, .q_offsets = q_offsets, .k_offsets = k_offsets, .sequences = 4));
+        wf_tensor *y =
+            wf_keep(wf_attention(x[0], x[1], x[2], .heads = 3, .causal = causal, .packed = {q_offsets, 4}, .k_packed = {k_offsets, 4}));
         ck_assert_int_eq(wf_backward(wf_sum(wf_mul(y, wf_input(tape, dout, WF_SHAPE(N, D), false)))), WF_OK);
         wf_array got[4], want[4];
         ck_assert_int_eq(wf_view(y, &got[3]), WF_OK);
@@ -252,8 +252,7 @@ static void check_dropout(bool packed, uint64_t first_row)
     y = wf_attention(x[0], x[1], x[2], .heads = H, .dropout = p, .weights = &weights);
     if (packed)
         y = wf_attention(wf_reshape(x[0], B * T, H * E), wf_reshape(x[1], B * S, H * E), wf_reshape(x[2], B * S, H * S), .heads = H,
-                         .dropout = p, .q_offsets = (const int32_t[]){0, T, 2 * T}, .k_offsets = (const int32_t[]){0, S, 2 * S},
-                         .sequences = 2);
+                         .dropout = p, .packed = {(const int32_t[]){0, T, 2 * T}, 2}, .k_packed = {(const int32_t[]){0, S, 2 * S}, 2});
     wf_real *out = values(y), *w = values(weights), ones[S], draw[S];
     uint32_t threshold = (uint32_t)(p * 65536 + 0.5), call = packed ? 2 : 1;
     int64_t dropped = 0;
@@ -371,17 +370,21 @@ START_TEST(refusals)
     refused(WF_ERR_ARGUMENT, "scale = nan", (O){.heads = 2, .scale = NAN}, 3, 8, 8);
     refused(WF_ERR_SHAPE, "[2,1,3,5]", (O){.heads = 1, .mask = some}, 3, 8, 8);
     refused(WF_ERR_ARGUMENT, "BOOL is required", (O){.heads = 2, .mask = some}, 3, 8, 8);
-    refused(WF_ERR_ARGUMENT, "q_offsets must begin with 0",
-            (O){.heads = 2, .q_offsets = (const int32_t[]){0, 5}, .k_offsets = (const int32_t[]){0, 10}, .sequences = 1}, 2, 8, 8);
-    refused(WF_ERR_ARGUMENT, "k_offsets must not decrease",
-            (O){.heads = 2, .q_offsets = (const int32_t[]){0, 2, 6}, .k_offsets = (const int32_t[]){0, 11, 10}, .sequences = 2}, 2, 8, 8);
-    refused(WF_ERR_ARGUMENT, "without q_offsets", (O){.heads = 2, .k_offsets = (const int32_t[]){0, 10}, .sequences = 1}, 2, 8, 8);
+    refused(WF_ERR_ARGUMENT,
+            "packed: offsets[1] = 5 after 0, but offsets of 1 sequences must begin with 0, never fall, and end with the number of rows, 6",
+            (O){.heads = 2, .packed = {(const int32_t[]){0, 5}, 1}, .k_packed = {(const int32_t[]){0, 10}, 1}}, 2, 8, 8);
+    refused(WF_ERR_ARGUMENT, "k_packed: offsets[2] = 10 after 11, but offsets of 2 sequences must begin",
+            (O){.heads = 2, .packed = {(const int32_t[]){0, 2, 6}, 2}, .k_packed = {(const int32_t[]){0, 11, 10}, 2}}, 2, 8, 8);
+    refused(WF_ERR_ARGUMENT, "without packed", (O){.heads = 2, .k_packed = {(const int32_t[]){0, 10}, 1}}, 2, 8, 8);
+    refused(WF_ERR_ARGUMENT, "k_packed has 2 sequences, but packed has 1",
+            (O){.heads = 2, .packed = {(const int32_t[]){0, 6}, 1}, .k_packed = {(const int32_t[]){0, 5, 10}, 2}}, 2, 8, 8);
+    refused(WF_ERR_ARGUMENT, "packed: count = -1 sequences is negative", (O){.heads = 2, .packed = {(const int32_t[]){0, 6}, -1}}, 2, 8, 8);
+    refused(WF_ERR_ARGUMENT, "packed: the offsets of 2 sequences are NULL", (O){.heads = 2, .packed = {.count = 2}}, 2, 8, 8);
     refused(WF_ERR_ARGUMENT, "cannot be combined with key_lengths",
             (O){.heads = 2,
                 .key_lengths = (const int32_t[]){1, 1, 1, 1, 1, 1},
-                .q_offsets = (const int32_t[]){0, 6},
-                .k_offsets = (const int32_t[]){0, 10},
-                .sequences = 1},
+                .packed = {(const int32_t[]){0, 6}, 1},
+                .k_packed = {(const int32_t[]){0, 10}, 1}},
             2, 8, 8);
 }
 END_TEST

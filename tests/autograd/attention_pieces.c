@@ -20,7 +20,7 @@ START_TEST(pieces_equal_whole)
                  {2, 4, 2, false, T, {.dropout = 0.1}},
                  {2, 1, 1, false, 1, {.causal = true, .softcap = 3}},
                  {1, 3, 1, true, 0, {.window = 40, .causal = true, .starts = lengths}},
-                 {1, 2, 1, false, 0, {.q_offsets = q_offsets, .k_offsets = k_offsets, .sequences = 2}}};
+                 {1, 2, 1, false, 0, {.packed = {q_offsets, 2}, .k_packed = {k_offsets, 2}}}};
     wf_real *data[5] = {normals(2 * T * MOST * E, 1), normals(2 * S * MOST * E, 2), normals(2 * S * MOST * F, 3),
                         normals(2 * T * MOST * F, 4), normals(MOST * T * S, 5)};
     wf_tape *tape = new_tape();
@@ -34,7 +34,7 @@ START_TEST(pieces_equal_whole)
             wf_tensor *x[5], *loss = NULL;
             for (int j = 0; j < 4; j++) {
                 const int64_t rows = j == 0 || j == 3 ? T : S;
-                x[j] = wf_input(tape, data[j], cases[n].o.q_offsets ? WF_SHAPE(rows, widths[j]) : WF_SHAPE(B, rows, widths[j]), true);
+                x[j] = wf_input(tape, data[j], cases[n].o.packed.offsets ? WF_SHAPE(rows, widths[j]) : WF_SHAPE(B, rows, widths[j]), true);
             }
             struct wf_attention_options o = cases[n].o;
             o.heads = cases[n].heads;

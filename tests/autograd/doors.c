@@ -204,7 +204,7 @@ START_TEST(key_lengths_that_do_not_fit)
     const int32_t offsets[] = {0, N / 2, N}, *lengths = at_the_edge((const int32_t[]){3, 5}, 2);
     begin(WF_INFER);
     wf_tensor *x = wf_input(tape, data, WF_SHAPE(N, D), false);
-    ck_refused(wf_attention(x, x, x, .heads = 2, .q_offsets = offsets, .sequences = 2, .key_lengths = lengths), WF_ERR_ARGUMENT,
+    ck_refused(wf_attention(x, x, x, .heads = 2, .packed = {offsets, 2}, .key_lengths = lengths), WF_ERR_ARGUMENT,
                "packed rows cannot be combined with key_lengths, mask, bias or weights");
     x = wf_input(tape, data, WF_SHAPE(N, D), false);
     ck_refused(wf_attention(x, x, x, .heads = 2, .key_lengths = lengths), WF_ERR_SHAPE, "q must be [B,T,H*E]");

@@ -43,8 +43,8 @@ wf_tensor *graph_packed_attention(struct graph *g)
     int n = 1 + (int)below(g, 4), heads = wf_dim(q, 1) % 2 == 0 && wf_dim(v, 1) % 2 == 0 && below(g, 2) ? 2 : 1;
     cut(g, qo, n, wf_dim(q, 0));
     cut(g, ko, n, wf_dim(k, 0));
-    return wf_attention(q, k, v, .heads = heads, .q_offsets = qo, .k_offsets = ko, .sequences = n, .causal = below(g, 2),
-                        .window = some_window(g), .softcap = some_softcap(g));
+    return wf_attention(q, k, v, .heads = heads, .packed = {qo, n}, .k_packed = {ko, n}, .causal = below(g, 2), .window = some_window(g),
+                        .softcap = some_softcap(g));
 }
 
 wf_tensor *graph_attention(struct graph *g)

@@ -51,7 +51,7 @@ START_TEST(rows_alone)
             wf_rope(x, .heads = H, .rotary = how, .starts = starts),
             wf_rope(x, .heads = H, .rotary = how, .positions = wf_ids(tape, ids, B, T)),
             wf_rope(x, .heads = H, .rotary = how, .positions = wf_ids_of(tape, ids, WF_SHAPE(T))),
-            wf_rope(wf_reshape(x, B * T, W), .heads = H, .rotary = how, .start = 40, .offsets = I32(0, T, B * T), .sequences = 2),
+            wf_rope(wf_reshape(x, B * T, W), .heads = H, .rotary = how, .start = 40, .packed = {I32(0, T, B * T), 2}),
             wf_rope(wf_slice(wide, 2, W, W), .heads = H, .rotary = how, .start = 40),
             wf_rope(wf_transpose(turned, 1, 2), .heads = H, .rotary = how, .start = 40),
         };
@@ -168,18 +168,20 @@ START_TEST(refused)
     REFUSED(s3, WF_ERR_ARGUMENT, "there is no gradient for frequency_tensor: freeze it", .heads = 3,
             .rotary = {.frequency_tensor = normal(tape, 2, WF_SHAPE(2))});
     REFUSED(s3, WF_ERR_ARGUMENT, "start = 4294967296 is not in -2^31 .. 2^31", .start = (int64_t)1 << 32);
-    REFUSED(s3, WF_ERR_ARGUMENT, "cannot be combined with start or offsets", .start = 1, .starts = I32(1, 2));
+    REFUSED(s3, WF_ERR_ARGUMENT, "cannot be combined with start or packed", .start = 1, .starts = I32(1, 2));
     REFUSED(s2, WF_ERR_ARGUMENT, "starts need x [B,T,H*E]", .starts = I32(1, 2));
-    REFUSED(s3, WF_ERR_SHAPE, "with offsets x must be [N,H*E]", .offsets = I32(0, 8), .sequences = 1);
-    REFUSED(s2, WF_ERR_ARGUMENT, "must begin with 0 and end with the number of rows, 8; they begin with 0 and end with 7", .sequences = 1,
-            .offsets = I32(0, 7));
-    REFUSED(s2, WF_ERR_ARGUMENT, "offsets must not decrease, but 3 follows 9 at index 2", .sequences = 3, .offsets = I32(0, 9, 3, 8));
-    REFUSED(s2, WF_ERR_ARGUMENT, "sequences = -1", .sequences = -1, .offsets = I32(0, 8));
-    REFUSED(s2, WF_ERR_ARGUMENT, "sequences = 2 without offsets", .sequences = 2);
+    REFUSED(s3, WF_ERR_SHAPE, "packed x must be [N,H*E]", .packed = {I32(0, 8), 1});
+    REFUSED(s2, WF_ERR_ARGUMENT,
+            "packed: offsets[1] = 7 after 0, but offsets of 1 sequences must begin with 0, never fall, and end with the number "
+            "of rows, 8",
+            .packed = {I32(0, 7), 1});
+    REFUSED(s2, WF_ERR_ARGUMENT, "packed: offsets[2] = 3 after 9, but offsets of 3 sequences must", .packed = {I32(0, 9, 3, 8), 3});
+    REFUSED(s2, WF_ERR_ARGUMENT, "packed: count = -1 sequences", .packed = {I32(0, 8), -1});
+    REFUSED(s2, WF_ERR_ARGUMENT, "packed: the offsets of 2 sequences are NULL", .packed = {.count = 2});
     REFUSED(s3, WF_ERR_SHAPE, "positions must be [B,T] or [T]", .positions = wf_ids(tape, I32(1, 2, 3, 4, 5, 6), 2, 3));
     REFUSED(s2, WF_ERR_SHAPE, "positions must be [N]", .positions = wf_ids(tape, I32(1, 2), 1, 2));
     REFUSED(s3, WF_ERR_ARGUMENT, "operand 2 has dtype", .positions = wf_zeros(tape, WF_SHAPE(4)));
-    REFUSED(s3, WF_ERR_ARGUMENT, "positions cannot be combined with start, starts or offsets", .start = 3,
+    REFUSED(s3, WF_ERR_ARGUMENT, "positions cannot be combined with start, starts or packed", .start = 3,
             .positions = wf_ids_of(tape, I32(1, 2, 3, 4), WF_SHAPE(4)));
     wf_tape_reset(tape, WF_GRADIENTS);
     expect_error(wf_rope(wf_ids(tape, I32(1, 2), 1, 2), .heads = 1), WF_ERR_ARGUMENT, "operand 1 has dtype I32");

@@ -323,8 +323,8 @@ static wf_tensor *narrow_decode(const void *model, wf_tensor *ids, const struct 
     const struct wf_mha *self[] = {&m->first, &m->second};
     wf_tensor *x = wf_embedding_forward(&m->target, ids); /* [N,d], or [R,T,d] */
     for (int i = 0; i < 2; i++)
-        x = wf_mha_forward(self[i], x, .causal = true, .q_offsets = d->cache ? NULL : d->target.offsets,
-                           .sequences = d->cache ? 0 : d->target.count, .cache = d->cache ? &d->cache->layer[i] : NULL, .residual = x);
+        x = wf_mha_forward(self[i], x, .causal = true, .packed = d->cache ? (struct wf_packed){0} : d->target,
+                           .cache = d->cache ? &d->cache->layer[i] : NULL, .residual = x);
     return attend_to_sources(&m->cross, x, d);
 }
 

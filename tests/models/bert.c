@@ -92,7 +92,7 @@ START_TEST(packed_rows_have_the_bits_of_rows)
         ck_assert_int_eq(wf_read(wf_encoder_forward(m, wf_ids(tape, ids, B, T), .lengths = lengths, .segments = given ? segments : NULL),
                                  rows, B * T * BERT_D),
                          WF_OK);
-        ck_assert_int_eq(wf_read(wf_encoder_forward(m, wf_ids_of(tape, packed, WF_SHAPE(offsets[B])), .offsets = offsets, .sentences = B,
+        ck_assert_int_eq(wf_read(wf_encoder_forward(m, wf_ids_of(tape, packed, WF_SHAPE(offsets[B])), .packed = {offsets, B},
                                                     .segments = given ? kinds : NULL),
                                  ends, offsets[B] * BERT_D),
                          WF_OK);

@@ -140,15 +140,15 @@ START_TEST(neighbours_do_not_matter)
         }
         wf_tensor *w[LAYERS];
         wf_tape_reset(tape, WF_INFER);
-        wf_real *packed = elements_of(
-            tape, wf_encoder_forward(m, wf_ids_of(tape, ids, WF_SHAPE(offsets[SENTENCES])), .offsets = offsets, .sentences = SENTENCES));
+        wf_real *packed =
+            elements_of(tape, wf_encoder_forward(m, wf_ids_of(tape, ids, WF_SHAPE(offsets[SENTENCES])), .packed = {offsets, SENTENCES}));
         wf_real *padded = elements_of(tape, wf_encoder_forward(m, wf_ids(tape, rows, SENTENCES, MOST), .lengths = length));
         wf_real *looked = elements_of(tape, wf_encoder_forward(m, wf_ids(tape, rows, SENTENCES, MOST), .lengths = length, .weights = w));
         for (int i = 0; i < SENTENCES; i++) {
             wf_tape_reset(tape, WF_INFER);
             wf_real *alone = elements_of(tape, wf_encoder_forward(m, wf_ids(tape, ids + offsets[i], 1, length[i])));
             wf_real *one = elements_of(tape, wf_encoder_forward(m, wf_ids_of(tape, ids + offsets[i], WF_SHAPE(length[i])),
-                                                                .offsets = (int32_t[]){0, length[i]}, .sentences = 1));
+                                                                .packed = {(int32_t[]){0, length[i]}, 1}));
             const char *place = NULL;
             for (int64_t t = 0; t < length[i] && !place; t++) {
                 const wf_real *x = alone + t * key_of(&c, "d_model");
@@ -181,8 +181,7 @@ START_TEST(packed_and_causal)
     const int32_t offsets[3] = {0, 10, 30};
     random_ids(ids, 30, key_of(&c, "vocab_size"), 1);
     wf_tape_reset(tape, WF_INFER);
-    wf_real *x =
-        elements_of(tape, wf_encoder_logits(m, wf_ids_of(tape, ids, WF_SHAPE(30)), .offsets = offsets, .sentences = 2, .causal = true));
+    wf_real *x = elements_of(tape, wf_encoder_logits(m, wf_ids_of(tape, ids, WF_SHAPE(30)), .packed = {offsets, 2}, .causal = true));
     wf_real *row = elements_of(tape, wf_encoder_logits(m, wf_ids(tape, ids + 10, 1, 20), .causal = true));
     wf_real *start = elements_of(tape, wf_encoder_logits(m, wf_ids(tape, ids + 10, 1, 7), .causal = true));
     wf_real *free = elements_of(tape, wf_encoder_logits(m, wf_ids(tape, ids + 10, 1, 20)));
@@ -293,8 +292,8 @@ static struct result run(const wf_model *m, wf_tape *tape, bool packed, const in
         wf_tape_reset(tape, WF_TRAIN, .seed = 5, .step = 3, .first_row = lost ? 0 : row, .exact = true);
         wf_tensor *in =
             packed ? wf_ids_of(tape, ids + first * WIDTH, WF_SHAPE(*parts * WIDTH)) : wf_ids(tape, ids + first * WIDTH, *parts, WIDTH);
-        wf_tensor *l = wf_encoder_loss(m, in, packed ? CALL(.offsets = row_offsets, .sentences = *parts) : NULL, places, targets, n,
-                                       .normalizer = CHOSEN);
+        wf_tensor *l =
+            wf_encoder_loss(m, in, packed ? CALL(.packed = {row_offsets, *parts}) : NULL, places, targets, n, .normalizer = CHOSEN);
         ck_assert_msg(wf_backward(l) == WF_OK && wf_item(l, &loss) == WF_OK, "%s", wf_tape_error(tape)->message);
         r.loss += loss;
     }

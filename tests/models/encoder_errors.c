@@ -19,7 +19,7 @@ START_TEST(calls_that_cannot_be)
     wf_tape_reset(tape, WF_INFER);
 #define ROWS(rows, columns) wf_ids(tape, ids, rows, columns)
 #define FLAT(n) wf_ids_of(tape, ids, WF_SHAPE(n))
-#define OFFSETS(...) .offsets = (int32_t[]){__VA_ARGS__}
+#define PACKED(n, ...) .packed = {(int32_t[]){__VA_ARGS__}, n}
 #define REFUSED(code, says, in, ...) poisoned(tape, wf_encoder_forward(m, in, __VA_ARGS__), code, says)
     REFUSED(WF_ERR_SHAPE, "encoder-attention: a row has 10 ids, but the context is 9: shorten it", ROWS(1, 10), .causal = false);
     REFUSED(WF_ERR_SHAPE, "are not [B,T]", FLAT(4), .causal = true);
@@ -27,19 +27,18 @@ START_TEST(calls_that_cannot_be)
     REFUSED(WF_ERR_ARGUMENT, "the length of row 0 is -1, not in 0 .. 4", ROWS(2, 4), .lengths = (int32_t[]){-1, 4});
     REFUSED(WF_ERR_SHAPE, "mask must broadcast to [B,H,T,S]", ROWS(1, 3), .mask = wf_bools(tape, mask, WF_SHAPE(2, 2)));
     REFUSED(WF_ERR_ARGUMENT, "the model has no segment embedding: set segments to NULL", ROWS(1, 3), .segments = (int32_t[]){0, 0, 0});
-    REFUSED(WF_ERR_SHAPE, "are not [N], which offsets require", ROWS(1, 4), OFFSETS(0, 4), .sentences = 1);
-    REFUSED(WF_ERR_ARGUMENT, "the offsets of 1 sentences must begin with 0 and end with the number of ids, 4", FLAT(4), OFFSETS(0, 3),
-            .sentences = 1);
-    REFUSED(WF_ERR_ARGUMENT, "offsets of 1 sentences must begin with 0", FLAT(4), OFFSETS(1, 4), .sentences = 1);
-    REFUSED(WF_ERR_ARGUMENT, "offsets of -1 sentences", FLAT(4), OFFSETS(0, 4), .sentences = -1);
-    REFUSED(WF_ERR_ARGUMENT, "offsets must not decrease, but 2 follows 3 at sentence 1", FLAT(4), OFFSETS(0, 3, 2, 4), .sentences = 3);
-    REFUSED(WF_ERR_SHAPE, "sentence 1 has 10 ids, but the context is 9: shorten it", FLAT(12), OFFSETS(0, 2, 12), .sentences = 2);
-    REFUSED(WF_ERR_ARGUMENT, "cannot be combined with lengths or a mask", FLAT(4), OFFSETS(0, 4), .sentences = 1,
-            .lengths = (int32_t[]){4});
-    REFUSED(WF_ERR_ARGUMENT, "cannot be combined with lengths or a mask", FLAT(4), OFFSETS(0, 4), .sentences = 1,
+    REFUSED(WF_ERR_SHAPE, "are not [N], as packed sentences are", ROWS(1, 4), PACKED(1, 0, 4));
+    REFUSED(WF_ERR_ARGUMENT,
+            "packed: offsets[1] = 3 after 0, but offsets of 1 sequences must begin with 0, never fall, and end with the number of rows, 4",
+            FLAT(4), PACKED(1, 0, 3));
+    REFUSED(WF_ERR_ARGUMENT, "packed: offsets[0] = 1, but", FLAT(4), PACKED(1, 1, 4));
+    REFUSED(WF_ERR_ARGUMENT, "packed: count = -1 sequences is negative", FLAT(4), PACKED(-1, 0, 4));
+    REFUSED(WF_ERR_ARGUMENT, "packed: offsets[2] = 2 after 3, but", FLAT(4), PACKED(3, 0, 3, 2, 4));
+    REFUSED(WF_ERR_SHAPE, "sentence 1 has 10 ids, but the context is 9: shorten it", FLAT(12), PACKED(2, 0, 2, 12));
+    REFUSED(WF_ERR_ARGUMENT, "cannot be combined with lengths or a mask", FLAT(4), PACKED(1, 0, 4), .lengths = (int32_t[]){4});
+    REFUSED(WF_ERR_ARGUMENT, "cannot be combined with lengths or a mask", FLAT(4), PACKED(1, 0, 4),
             .mask = wf_bools(tape, mask, WF_SHAPE(2, 2)));
-    REFUSED(WF_ERR_ARGUMENT, "attention weights are not available for packed sentences", FLAT(4), OFFSETS(0, 4), .sentences = 1,
-            .weights = w);
+    REFUSED(WF_ERR_ARGUMENT, "attention weights are not available for packed sentences", FLAT(4), PACKED(1, 0, 4), .weights = w);
 
     int32_t places[] = {0, 8}, targets[] = {1, 2};
     poisoned(tape, wf_encoder_loss(m, ROWS(2, 4), NULL, places, targets, 2), WF_ERR_ARGUMENT,
@@ -76,7 +75,7 @@ START_TEST(nothing_to_encode)
     wf_tape_reset(tape, WF_INFER);
     wf_tensor *y = wf_encoder_forward(m, wf_ids(tape, zeros, 0, 4), .lengths = zeros);
     ck_assert_msg(!wf_is_poison(y) && wf_dim(y, 0) == 0, "%s", wf_tape_error(tape)->message);
-    y = wf_encoder_forward(m, wf_ids_of(tape, zeros, WF_SHAPE(0)), .offsets = zeros, .sentences = 2);
+    y = wf_encoder_forward(m, wf_ids_of(tape, zeros, WF_SHAPE(0)), .packed = {zeros, 2});
     ck_assert_msg(!wf_is_poison(y) && wf_dim(y, 0) == 0, "%s", wf_tape_error(tape)->message);
     wf_tape_free(tape);
     wf_model_free(m);
@@ -108,7 +107,8 @@ START_TEST(the_wrong_kind_of_model)
                "encoder-attention is not a language model");
     wf_tape_reset(tape, WF_INFER);
     ck_assert(wf_model_kind_of(encoder) != WF_MODEL_PAIRS);
-    poisoned(tape, wf_model_encode(encoder, tape, ids, (int32_t[]){0, 4}, 1), WF_ERR_STATE, "encoder-attention is not an encoder-decoder");
+    poisoned(tape, wf_model_encode(encoder, tape, ids, (struct wf_packed){(int32_t[]){0, 4}, 1}), WF_ERR_STATE,
+             "encoder-attention is not an encoder-decoder");
     poisoned(tape, wf_encoder_forward(language, wf_ids(tape, ids, 1, 4), .weights = w), WF_ERR_STATE,
              "char-rms is not an encoder: use the functions of weft/models.h");
     poisoned(tape, wf_encoder_logits(pairs, wf_ids(tape, ids, 1, 4), .causal = true), WF_ERR_STATE,
@@ -161,7 +161,7 @@ static wf_status train_once(const wf_model *m, wf_tape *tape)
         return status;
     wf_tape_reset(tape, WF_INFER);
     wf_tensor *y = wf_encoder_forward(m, wf_ids(tape, ids, 4, T), .weights = w);
-    y = wf_is_poison(y) ? y : wf_encoder_logits(m, wf_ids_of(tape, ids, WF_SHAPE(12)), .offsets = (int32_t[]){0, 3, 12}, .sentences = 2);
+    y = wf_is_poison(y) ? y : wf_encoder_logits(m, wf_ids_of(tape, ids, WF_SHAPE(12)), .packed = {(int32_t[]){0, 3, 12}, 2});
     return wf_is_poison(y) ? wf_tape_error(tape)->code : WF_OK;
 }
 

@@ -22,6 +22,8 @@ static void refused(const char *says)
 #define NOTHING(call, says) do { begin(); call; refused(says); } while (0)
 /* clang-format on */
 
+#define PACKED(list) ((struct wf_packed){list, 1})
+
 START_TEST(refused_by_name)
 {
     tape = wf_tape_new(NULL);
@@ -80,18 +82,18 @@ START_TEST(refused_by_name)
     TENSOR(wf_pairs_logits(GIVEN, tape, NULL, GIVEN), "wf_pairs_logits: pairs is NULL");
     TENSOR(wf_pairs_loss_with(NULL, tape, GIVEN, GIVEN), "wf_pairs_loss_with: model is NULL");
     TENSOR(wf_pairs_loss_with(GIVEN, tape, NULL, GIVEN), "wf_pairs_loss_with: pairs is NULL");
-    TENSOR(wf_model_encode(NULL, tape, GIVEN, GIVEN, 1), "wf_model_encode: model is NULL");
-    TENSOR(wf_model_encode(GIVEN, tape, NULL, GIVEN, 1), "wf_model_encode: ids is NULL");
-    TENSOR(wf_model_encode(GIVEN, tape, GIVEN, NULL, 1), "wf_model_encode: offsets is NULL");
+    TENSOR(wf_model_encode(NULL, tape, GIVEN, PACKED(GIVEN)), "wf_model_encode: model is NULL");
+    TENSOR(wf_model_encode(GIVEN, tape, NULL, PACKED(GIVEN)), "wf_model_encode: ids is NULL");
+    TENSOR(wf_model_encode(GIVEN, tape, GIVEN, PACKED(NULL)), "wf_model_encode: source.offsets is NULL");
     NOTHING(wf_model_memory(NULL, ids, GIVEN), "wf_model_memory: model is NULL");
     NOTHING(wf_model_memory(GIVEN, NULL, GIVEN), "wf_model_memory: memory is NULL");
     NOTHING(wf_model_memory(GIVEN, ids, NULL), "wf_model_memory: kv is NULL");
-    TENSOR(wf_model_decode(NULL, ids, GIVEN, GIVEN, GIVEN, GIVEN, 1), "wf_model_decode: model is NULL");
-    TENSOR(wf_model_decode(GIVEN, NULL, GIVEN, GIVEN, GIVEN, GIVEN, 1), "wf_model_decode: ids is NULL");
-    TENSOR(wf_model_decode(GIVEN, ids, NULL, GIVEN, GIVEN, GIVEN, 1), "wf_model_decode: cache is NULL");
-    TENSOR(wf_model_decode(GIVEN, ids, GIVEN, NULL, GIVEN, GIVEN, 1), "wf_model_decode: kv is NULL");
-    TENSOR(wf_model_decode(GIVEN, ids, GIVEN, GIVEN, NULL, GIVEN, 1), "wf_model_decode: row_offsets is NULL");
-    TENSOR(wf_model_decode(GIVEN, ids, GIVEN, GIVEN, GIVEN, NULL, 1), "wf_model_decode: source_offsets is NULL");
+    TENSOR(wf_model_decode(NULL, ids, GIVEN, GIVEN, PACKED(GIVEN), PACKED(GIVEN)), "wf_model_decode: model is NULL");
+    TENSOR(wf_model_decode(GIVEN, NULL, GIVEN, GIVEN, PACKED(GIVEN), PACKED(GIVEN)), "wf_model_decode: ids is NULL");
+    TENSOR(wf_model_decode(GIVEN, ids, NULL, GIVEN, PACKED(GIVEN), PACKED(GIVEN)), "wf_model_decode: cache is NULL");
+    TENSOR(wf_model_decode(GIVEN, ids, GIVEN, NULL, PACKED(GIVEN), PACKED(GIVEN)), "wf_model_decode: kv is NULL");
+    TENSOR(wf_model_decode(GIVEN, ids, GIVEN, GIVEN, PACKED(NULL), PACKED(GIVEN)), "wf_model_decode: translations.offsets is NULL");
+    TENSOR(wf_model_decode(GIVEN, ids, GIVEN, GIVEN, PACKED(GIVEN), PACKED(NULL)), "wf_model_decode: source.offsets is NULL");
     wf_tape_free(tape);
 }
 END_TEST

@@ -148,7 +148,7 @@ static void step_by_step(const char *name)
     ck_ok(wf_model_cache(m, &cache, ROWS, error));
     ck_assert(cache.layers == 2 && cache.capacity == key_of(&c, "max_length"));
     wf_tape_reset(tape, WF_INFER);
-    wf_tensor *kv[2], *memory = wf_model_encode(m, tape, p.source, source_offsets, SENTENCES);
+    wf_tensor *kv[2], *memory = wf_model_encode(m, tape, p.source, (struct wf_packed){source_offsets, SENTENCES});
     wf_model_memory(m, memory, kv);
     wf_tape *other = new_tape();
     wf_tape_mark mark = wf_tape_here(tape);
@@ -158,7 +158,8 @@ static void step_by_step(const char *name)
         wf_real *have = wf_alloc((size_t)(rows * V) * sizeof *have);
         for (int64_t r = 0; r < rows; r++)
             memcpy(ids + r * length, text[r] + done, (size_t)length * sizeof *ids);
-        wf_tensor *y = wf_model_decode(m, wf_ids(tape, ids, rows, length), &cache, kv, row_offsets, source_offsets, SENTENCES);
+        wf_tensor *y = wf_model_decode(m, wf_ids(tape, ids, rows, length), &cache, kv, (struct wf_packed){row_offsets, SENTENCES},
+                                       (struct wf_packed){source_offsets, SENTENCES});
         ck_assert_msg(wf_read(y, have, rows * V) == WF_OK, "%s", wf_tape_error(tape)->message);
         wf_tape_rewind(tape, mark, NULL);
         done += length;
@@ -286,9 +287,11 @@ START_TEST(the_wrong_kind_of_model)
     const char *no_pairs = "char-rms is not an encoder-decoder: use the functions of weft/models.h or weft/encoder.h";
     poisoned(tape, wf_pairs_logits(language, tape, &p.pairs, NULL), no_pairs);
     poisoned(tape, wf_pairs_loss(language, tape, &p.pairs), no_pairs);
-    poisoned(tape, wf_model_encode(language, tape, ids, offsets, 1), no_pairs);
+    poisoned(tape, wf_model_encode(language, tape, ids, (struct wf_packed){offsets, 1}), no_pairs);
     ck_ok(wf_model_cache(language, &cache, 1, error));
-    poisoned(tape, wf_model_decode(language, wf_ids(tape, ids, 1, 1), &cache, kv, offsets, offsets, 1), no_pairs);
+    poisoned(tape,
+             wf_model_decode(language, wf_ids(tape, ids, 1, 1), &cache, kv, (struct wf_packed){offsets, 1}, (struct wf_packed){offsets, 1}),
+             no_pairs);
     wf_cache_free(&cache);
     const char *no_text = "multi30k is an encoder-decoder";
     poisoned(tape, wf_model_logits(m, wf_ids(tape, ids, 1, 4), NULL), no_text);
@@ -317,24 +320,34 @@ START_TEST(impossible_pairs)
     wf_tape_reset(tape, WF_INFER);
     struct wf_pairs bad = p.pairs;
     bad.source_offsets = falling;
-    poisoned(tape, wf_pairs_logits(m, tape, &bad, NULL), "the offsets of the source must not decrease, but 2 follows 4 at sentence 1");
+    poisoned(tape, wf_pairs_logits(m, tape, &bad, NULL),
+             "source: offsets[2] = 2 after 4, but offsets of 2 sequences must begin with 0, never fall");
     bad = p.pairs, bad.count = 1, bad.target_offsets = late;
-    poisoned(tape, wf_pairs_loss(m, tape, &bad), "the offsets of the target must begin with 0, not 1");
+    poisoned(tape, wf_pairs_loss(m, tape, &bad), "target: offsets[0] = 1, but");
     bad = p.pairs, bad.count = -1;
     poisoned(tape, wf_pairs_loss(m, tape, &bad), "-1 sentences");
-    poisoned(tape, wf_model_encode(m, tape, ids, long_offsets, 1), "sequence 0 has length 65, but the model has 64 positions");
+    poisoned(tape, wf_model_encode(m, tape, ids, (struct wf_packed){long_offsets, 1}),
+             "sequence 0 has length 65, but the model has 64 positions");
     p.source[0] = 29;
     poisoned(tape, wf_pairs_loss(m, tape, &p.pairs), "29");
     p.source[0] = 0;
     ck_ok(wf_model_cache(m, &cache, 2, error));
-    wf_tensor *memory = wf_model_encode(m, tape, p.source, p.source_offsets, 2);
+    wf_tensor *memory = wf_model_encode(m, tape, p.source, (struct wf_packed){p.source_offsets, 2});
     wf_model_memory(m, memory, kv);
-    poisoned(tape, wf_model_decode(m, wf_ids(tape, ids, 3, 1), &cache, kv, (int32_t[]){0, 1, 3}, p.source_offsets, 2), "2 rows");
-    wf_model_memory(m, wf_model_encode(m, tape, p.source, p.source_offsets, 2), kv);
-    poisoned(tape, wf_model_decode(m, wf_ids(tape, ids, 2, 1), &cache, kv, (int32_t[]){0, 1, 3}, p.source_offsets, 2),
-             "row_offsets[2] = 3");
-    wf_model_memory(m, wf_model_encode(m, tape, p.source, p.source_offsets, 2), kv);
-    poisoned(tape, wf_model_decode(m, wf_ids(tape, ids, 2, 65), &cache, kv, (int32_t[]){0, 1, 2}, p.source_offsets, 2), "65 positions");
+    poisoned(tape,
+             wf_model_decode(m, wf_ids(tape, ids, 3, 1), &cache, kv, (struct wf_packed){(int32_t[]){0, 1, 3}, 2},
+                             (struct wf_packed){p.source_offsets, 2}),
+             "2 rows");
+    wf_model_memory(m, wf_model_encode(m, tape, p.source, (struct wf_packed){p.source_offsets, 2}), kv);
+    poisoned(tape,
+             wf_model_decode(m, wf_ids(tape, ids, 2, 1), &cache, kv, (struct wf_packed){(int32_t[]){0, 1, 3}, 2},
+                             (struct wf_packed){p.source_offsets, 2}),
+             "translations: offsets[2] = 3 after 1, but");
+    wf_model_memory(m, wf_model_encode(m, tape, p.source, (struct wf_packed){p.source_offsets, 2}), kv);
+    poisoned(tape,
+             wf_model_decode(m, wf_ids(tape, ids, 2, 65), &cache, kv, (struct wf_packed){(int32_t[]){0, 1, 2}, 2},
+                             (struct wf_packed){p.source_offsets, 2}),
+             "65 positions");
     ck_assert(cache.length[0] == 0 && cache.length[1] == 0);
     wf_cache_free(&cache);
     wf_tape_free(tape);

@@ -22,10 +22,11 @@ static wf_status decode_some(const wf_model *m, wf_tape *tape, struct wf_cache *
     for (int64_t r = 0; r < ROWS; r++)
         wf_cache_rewind(cache, r, 0);
     wf_tape_reset(tape, WF_INFER);
-    wf_model_memory(m, wf_model_encode(m, tape, p.source, p.source_offsets, SENTENCES), kv);
+    wf_model_memory(m, wf_model_encode(m, tape, p.source, (struct wf_packed){p.source_offsets, SENTENCES}), kv);
     wf_tape_mark mark = wf_tape_here(tape);
     for (int s = 0; s < steps; s++) {
-        wf_tensor *y = wf_model_decode(m, wf_ids(tape, ids, ROWS, 1), cache, kv, row_offsets, p.source_offsets, SENTENCES);
+        wf_tensor *y = wf_model_decode(m, wf_ids(tape, ids, ROWS, 1), cache, kv, (struct wf_packed){row_offsets, SENTENCES},
+                                       (struct wf_packed){p.source_offsets, SENTENCES});
         wf_status status = wf_read(y, logits, ROWS * 29);
         if (status == WF_OK)
             status = wf_cache_select(cache, from, ROWS, &e);

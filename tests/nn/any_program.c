@@ -358,8 +358,7 @@ static wf_tensor *attend(struct model *m)
     }
     if (seldom(9)) {
         x = suited(2, 4);
-        c.q_offsets = offsets;
-        c.sequences = seldom(9) ? (int)below(3) : 2;
+        c.packed = (struct wf_packed){seldom(20) ? NULL : offsets, seldom(9) ? (int)below(4) - 1 : 2};
     }
     if (cache.layer && below(2) && (!cross || seldom(20)))
         c.cache = &cache.layer[below(cache.layers)];
@@ -390,7 +389,8 @@ static wf_tensor *forward(struct model *m)
     case 6:
         return wf_positions_forward(&m->positions, x, cache.layer && below(2) ? &cache : NULL);
     case 7:
-        return wf_positions_packed(&m->positions, suited(2, 4), seldom(50) ? NULL : offsets, seldom(20) ? (int)below(3) : 2);
+        return wf_positions_packed(&m->positions, suited(2, 4),
+                                   (struct wf_packed){seldom(50) ? NULL : offsets, seldom(20) ? (int)below(3) : 2});
     case 8: /* parameters alone, or with others */
         y = m->parameter[below(PARAMETERS)];
         return below(2) ? wf_mul(y, y) : wf_add(x, y);

@@ -33,7 +33,7 @@ START_TEST(rope)
                .base = 500000, .scaling = WF_ROPE_LLAMA3, .factor = 8, .low_frequency = 1, .high_frequency = 4, .original_context = 8192});
     ROTATE("rope_given", u, .heads = 2, .rotary = {.frequencies = (const double[]){1, -0.25}}, .start = 3);
     ROTATE("rope_starts", WF_SHAPE(3, 4, 8), .heads = 2, .starts = I32(7, 0, 300));
-    ROTATE("rope_packed", WF_SHAPE(9, 8), .heads = 2, .offsets = I32(0, 4, 5, 5, 9), .sequences = 4);
+    ROTATE("rope_packed", WF_SHAPE(9, 8), .heads = 2, .packed = {I32(0, 4, 5, 5, 9), 4});
 }
 END_TEST
 
@@ -101,14 +101,14 @@ START_TEST(mha_rope)
     const int32_t *offsets = I32(0, 4, 5, 9);
     for (int i = 0; i < 2; i++) { /* the offsets of keys are those of queries, or given again */
         r = ATTEND("mha_rope_packed", &m, WF_SHAPE(9, D), .kv_heads = 1, .rope = true);
-        rig_check(&r, wf_mha_forward(&m, r.input[0], .causal = true, .q_offsets = offsets, .sequences = 3,
-                                     .k_offsets = i ? I32(0, 4, 5, 9) : NULL));
+        rig_check(&r, wf_mha_forward(&m, r.input[0], .causal = true, .packed = {offsets, 3},
+                                     .k_packed = {i ? I32(0, 4, 5, 9) : NULL, i ? 3 : 0}));
     }
     for (int i = 0; i < 2; i++) { /* and as ids */
         r = ATTEND("mha_rope_packed", &m, WF_SHAPE(9, D), .kv_heads = 1, .rope = true);
         wf_tensor *places = wf_ids_of(r.tape, I32(0, 1, 2, 3, 0, 0, 1, 2, 3), WF_SHAPE(9));
-        rig_check(&r, wf_mha_forward(&m, r.input[0], .causal = true, .q_offsets = offsets, .sequences = 3, .positions = places,
-                                     .k_offsets = i ? I32(0, 4, 5, 9) : NULL));
+        rig_check(&r, wf_mha_forward(&m, r.input[0], .causal = true, .packed = {offsets, 3}, .positions = places,
+                                     .k_packed = {i ? I32(0, 4, 5, 9) : NULL, i ? 3 : 0}));
     }
 }
 END_TEST
@@ -123,8 +123,7 @@ START_TEST(mha_rope_packed_alone)
     wf_real all[N * D], one[N * D], x[N * D];
     ck_assert_int_eq(wf_read(r.input[0], x, N * D), WF_OK);
     wf_tape_reset(r.tape, WF_INFER);
-    wf_tensor *packed =
-        wf_mha_forward(&m, wf_input(r.tape, x, WF_SHAPE(N, D), false), .causal = true, .q_offsets = offsets, .sequences = 4);
+    wf_tensor *packed = wf_mha_forward(&m, wf_input(r.tape, x, WF_SHAPE(N, D), false), .causal = true, .packed = {offsets, 4});
     ck_assert_msg(wf_read(packed, all, N * D) == WF_OK, "%s", wf_tape_error(r.tape)->message);
     for (int i = 0; i < 4; i++) {
         int64_t n = offsets[i + 1] - offsets[i], at = (int64_t)offsets[i] * D;
@@ -164,7 +163,7 @@ START_TEST(mha_window)
     r = ATTEND("mha_window_long", &m, WF_SHAPE(1, 150, D), .kv_heads = 2, .d_key = 6, .d_value = 5, .window = 37);
     rig_check(&r, wf_mha_forward(&m, r.input[0], .causal = true));
     r = ATTEND("mha_window_packed", &m, WF_SHAPE(9, D), .window = 2);
-    rig_check(&r, wf_mha_forward(&m, r.input[0], .causal = true, .q_offsets = I32(0, 4, 5, 9), .sequences = 3));
+    rig_check(&r, wf_mha_forward(&m, r.input[0], .causal = true, .packed = {I32(0, 4, 5, 9), 3}));
 }
 END_TEST
 
@@ -252,7 +251,7 @@ START_TEST(mha_qk_norm)
     rig_compare(&r, "weights", weights, false);
     rig_check(&r, y);
     r = ATTEND("mha_qk_norm_packed", &m, WF_SHAPE(9, D), .rope = true, .qk_norm = true);
-    rig_check(&r, wf_mha_forward(&m, r.input[0], .causal = true, .q_offsets = I32(0, 4, 5, 9), .sequences = 3));
+    rig_check(&r, wf_mha_forward(&m, r.input[0], .causal = true, .packed = {I32(0, 4, 5, 9), 3}));
     for (int i = 0; i < 2; i++) {
         r = ATTEND("mha_qk_norm_cross", &m, WF_SHAPE(2, T, D), .cross = true, .qk_norm = true, .qk_norm_eps = 1e-3);
         wf_tensor *memory = rig_input(&r, "memory", WF_SHAPE(2, 5, D), 1);

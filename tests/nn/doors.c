@@ -329,10 +329,12 @@ START_TEST(operands_of_modules)
             y = wf_positions_forward(&positions, wf_zeros(tape, WF_SHAPE(1, 3, 1)), NULL), message = "'zeros' has width 1, but";
             break;
         case 5:
-            y = wf_positions_packed(&positions, wf_zeros(tape, WF_SHAPE(3, 1)), (int32_t[]){0, 3}, 1), message = "is not [N,d]";
+            y = wf_positions_packed(&positions, wf_zeros(tape, WF_SHAPE(3, 1)), (struct wf_packed){(int32_t[]){0, 3}, 1}),
+            message = "is not [N,8]";
             break;
         case 6:
-            y = wf_positions_packed(&positions, wf_zeros(tape, WF_SHAPE(3, D)), NULL, 1), message = "is not [N,d] with offsets";
+            y = wf_positions_packed(&positions, wf_zeros(tape, WF_SHAPE(3, D)), (struct wf_packed){NULL, 1}),
+            message = "positions: packed: the offsets of 1 sequences are NULL";
             break;
         case 7:
             wf_tape_reset(tape, WF_INFER);

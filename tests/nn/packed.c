@@ -61,7 +61,8 @@ START_TEST(positions)
     struct rig g = start();
     wf_real packed[25 * D], alone[17 * D];
     wf_tape_reset(g.tape, WF_INFER);
-    read(&g, wf_positions_packed(&g.positions, wf_input(g.tape, x, WF_SHAPE(25, D), false), q_offsets, SEQUENCES), packed, 25 * D);
+    read(&g, wf_positions_packed(&g.positions, wf_input(g.tape, x, WF_SHAPE(25, D), false), (struct wf_packed){q_offsets, SEQUENCES}),
+         packed, 25 * D);
     for (int i = 0; i < SEQUENCES; i++) {
         int64_t n = q_offsets[i + 1] - q_offsets[i];
         if (n == 0)
@@ -73,13 +74,17 @@ START_TEST(positions)
         int32_t offsets[3];
         const char *says;
     } bad[] = {{{0, 18, 25}, "positions: sequence 0 has length 18, but the model has 17 positions: shorten it"},
-               {{0, 26, 25}, "positions: the offsets must be non-decreasing from 0 to N, but 26 follows 0"},
-               {{1, 9, 25}, "is not [N,d] with offsets from 0 to N"},
-               {{0, 9, 24}, "is not [N,d] with offsets from 0 to N"},
-               {{0, -3, 25}, "positions: the offsets must be non-decreasing from 0 to N, but -3 follows 0"}};
+               {{0, 26, 25},
+                "positions: packed: offsets[2] = 25 after 26, but offsets of 2 sequences must begin with 0, never fall, and end with"},
+               {{1, 9, 25}, "positions: packed: offsets[0] = 1, but offsets of 2 sequences must begin with 0"},
+               {{0, 9, 24},
+                "positions: packed: offsets[2] = 24 after 9, but offsets of 2 sequences must begin with 0, never fall, and end with the "
+                "number of rows, 25"},
+               {{0, -3, 25}, "positions: packed: offsets[1] = -3 after 0, but offsets"}};
     for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
         wf_tape_reset(g.tape, WF_INFER);
-        ck_assert(wf_is_poison(wf_positions_packed(&g.positions, wf_input(g.tape, x, WF_SHAPE(25, D), false), bad[i].offsets, 2)));
+        ck_assert(wf_is_poison(
+            wf_positions_packed(&g.positions, wf_input(g.tape, x, WF_SHAPE(25, D), false), (struct wf_packed){bad[i].offsets, 2})));
         ck_assert_msg(strstr(wf_tape_error(g.tape)->message, bad[i].says), "%s", wf_tape_error(g.tape)->message);
     }
     stop(&g);
@@ -94,9 +99,9 @@ START_TEST(a_memory_computed_once)
     wf_tensor *query = wf_input(g.tape, x, WF_SHAPE(25, D), false), *keys = wf_input(g.tape, memory, WF_SHAPE(20, D), false);
     wf_tensor *kv = wf_mha_memory(&g.cross, keys);
     for (int twice = 0; twice < 2; twice++) {
-        read(&g, wf_mha_forward(&g.cross, query, .memory_kv = kv, .q_offsets = q_offsets, .k_offsets = k_offsets, .sequences = SEQUENCES),
+        read(&g, wf_mha_forward(&g.cross, query, .memory_kv = kv, .packed = {q_offsets, SEQUENCES}, .k_packed = {k_offsets, SEQUENCES}),
              packed, 25 * D);
-        read(&g, wf_mha_forward(&g.cross, query, .memory = keys, .q_offsets = q_offsets, .k_offsets = k_offsets, .sequences = SEQUENCES),
+        read(&g, wf_mha_forward(&g.cross, query, .memory = keys, .packed = {q_offsets, SEQUENCES}, .k_packed = {k_offsets, SEQUENCES}),
              plain, 25 * D);
         same(packed, plain, 25 * D, "the memory itself");
     }
@@ -140,8 +145,9 @@ START_TEST(gradients)
                 continue;
             wf_tape_reset(g.tape, WF_TRAIN);
             wf_tensor *q = wf_input(g.tape, x + q0 * D, WF_SHAPE(n, D), true), *k = wf_input(g.tape, memory + k0 * D, WF_SHAPE(m, D), true);
-            wf_tensor *y = wf_mha_forward(&g.cross, q, .memory_kv = wf_mha_memory(&g.cross, k), .q_offsets = apart ? both[0] : q_offsets,
-                                          .k_offsets = apart ? both[1] : k_offsets, .sequences = apart ? 1 : SEQUENCES);
+            wf_tensor *y = wf_mha_forward(&g.cross, q, .memory_kv = wf_mha_memory(&g.cross, k),
+                                          .packed = {apart ? both[0] : q_offsets, apart ? 1 : SEQUENCES},
+                                          .k_packed = {apart ? both[1] : k_offsets, apart ? 1 : SEQUENCES});
             ck_assert_msg(wf_backward(wf_sum(wf_mul(y, wf_input(g.tape, r + q0 * D, WF_SHAPE(n, D), false)))) == WF_OK, "%s",
                           wf_tape_error(g.tape)->message);
             ck_assert_int_eq(wf_grad(q, &view), WF_OK);

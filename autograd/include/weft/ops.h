@@ -10,6 +10,7 @@
 #ifndef WEFT_OPS_H
 #define WEFT_OPS_H
 
+#include <weft/packed.h>
 #include <weft/tape.h>
 
 WF_BEGIN_DECLS
@@ -220,26 +221,25 @@ WF_API wf_tensor *wf_bernoulli(wf_tape *tape, const wf_shape *shape, double p); 
  * With `window` = W > 0 a query at position p attends to the keys p-W+1 .. p if causal, else to those with |p - s| < W, where query t is at
  * position t + S - T of the keys, or at t + starts[b]: a sliding window (Beltagy et al. 2020). Time is that of T W scores and memory O(T),
  * in backward too; a window that leaves out nothing changes no bit.
- * Packed rows: q [N, H*E] and k, v [M, ...] hold sentences end to end, and offsets [n+1] (0 first, N or M last) say where
- * each begins; sentence i of q attends to sentence i of k. */
+ * Packed rows (weft/packed.h): q [N, H*E] and k, v [M, ...] hold sequences end to end; sequence i of q attends to sequence i of k. */
 struct wf_attention_options {
     int heads;    /* H; 0: 1 */
     int kv_heads; /* G, divides H; 0: H */
     double scale; /* 0: 1 / sqrt(E) */
     bool causal;
-    const int32_t *key_lengths;           /* [B]: keys s < key_lengths[b] only; copied */
-    const int32_t *starts;                /* [B], 0 .. S: causal is s <= t + starts[b] in row b, for caches of rows of different lengths;
-                                             copied; NULL: S - T in every row; with causal or window, not with packed rows */
-    wf_tensor *mask;                      /* bools that broadcast to [B, H, T, S] */
-    const int32_t *q_offsets, *k_offsets; /* [n + 1] */
-    int sequences;                        /* n of the offsets */
-    double dropout;                       /* on the weights, in WF_TRAIN */
-    wf_tensor **weights;                  /* if not NULL: receives the weights [B, H, T, S] (before dropout), without a gradient;
-                                             not with packed rows */
-    int64_t window;                       /* 0: none */
-    double softcap;                       /* c: scores become c tanh(score / c), before masks (Gemma 2, 2024); 0: none */
-    wf_tensor *bias; /* reals that broadcast to [B, H, T, S], added to the scores (capped, before masks), with a gradient
-                        if it needs one; -inf masks; not with packed rows */
+    const int32_t *key_lengths; /* [B]: keys s < key_lengths[b] only; copied */
+    const int32_t *starts;      /* [B], 0 .. S: causal is s <= t + starts[b] in row b, for caches of rows of different lengths;
+                                   copied; NULL: S - T in every row; with causal or window, not with packed rows */
+    wf_tensor *mask;            /* bools that broadcast to [B, H, T, S] */
+    struct wf_packed packed;    /* of q, and of k and v too unless k_packed is given; copied */
+    struct wf_packed k_packed;  /* of k and v; as many sequences */
+    double dropout;             /* on the weights, in WF_TRAIN */
+    wf_tensor **weights;        /* if not NULL: receives the weights [B, H, T, S] (before dropout), without a gradient;
+                                   not with packed rows */
+    int64_t window;             /* 0: none */
+    double softcap;             /* c: scores become c tanh(score / c), before masks (Gemma 2, 2024); 0: none */
+    wf_tensor *bias;            /* reals that broadcast to [B, H, T, S], added to the scores (capped, before masks), with a gradient
+                                   if it needs one; -inf masks; not with packed rows */
 };
 WF_API wf_tensor *wf_attention_with(wf_tensor *q, wf_tensor *k, wf_tensor *v, const struct wf_attention_options *options);
 #ifndef __cplusplus
@@ -273,16 +273,15 @@ struct wf_rotary {
     const double *frequencies;
     wf_tensor *frequency_tensor;
 };
-/* x [B,T,H*E] -> [B,T,H*E]; or x [N,H*E], one sequence or, with offsets, several end to end. Row t of a sequence is at position start + t,
+/* x [B,T,H*E] -> [B,T,H*E]; or x [N,H*E], one sequence or packed ones. Row t of a sequence is at position start + t,
  * or where one of the following says so. */
 struct wf_rope_options {
     int heads; /* H; 0: 1 */
     struct wf_rotary rotary;
-    int64_t start;          /* -2^31 .. 2^31 */
-    const int32_t *starts;  /* [B]: row t of sequence b is at starts[b] + t, for caches of rows of different lengths; copied */
-    const int32_t *offsets; /* [sequences + 1], 0 first, N last: sequence i of [N,H*E] is rows offsets[i] .. offsets[i+1]-1; copied */
-    int sequences;
-    wf_tensor *positions; /* WF_I32 [B,T], or [T] for all B; of x [N,H*E]: [N]. Any values; without start, starts and offsets */
+    int64_t start;           /* -2^31 .. 2^31 */
+    const int32_t *starts;   /* [B]: row t of sequence b is at starts[b] + t, for caches of rows of different lengths; copied */
+    struct wf_packed packed; /* sequences of [N,H*E]; copied */
+    wf_tensor *positions;    /* WF_I32 [B,T], or [T] for all B; of x [N,H*E]: [N]. Any values; without start, starts and packed */
 };
 WF_API wf_tensor *wf_rope_with(wf_tensor *x, const struct wf_rope_options *options);
 #ifndef __cplusplus

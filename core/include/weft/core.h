@@ -7,6 +7,7 @@
 #include <weft/compute.h>
 #include <weft/error.h>
 #include <weft/memory.h>
+#include <weft/packed.h>
 #include <weft/pairs.h>
 #include <weft/random.h>
 #include <weft/runtime.h>

@@ -15,11 +15,10 @@ struct wf_encoder_call {
     wf_tensor *mask;         /* bool, broadcasts to [B,H,T,T]; true = may attend */
     bool causal;             /* token t attends to tokens 0 .. t */
     const int32_t *segments; /* one for each id, below the configuration's `segments`; NULL: all 0. For models with segment embeddings */
-    const int32_t *offsets;  /* [sentences + 1]: packed sentences, ids [N]; excludes lengths and mask */
-    int sentences;
-    wf_tensor **weights; /* [layers], receives [B,H,T,T] each, before dropout; not with offsets */
+    struct wf_packed packed; /* packed sentences, ids [N]; excludes lengths and mask */
+    wf_tensor **weights;     /* [layers], receives [B,H,T,T] each, before dropout; not with packed */
 };
-/* ids [B,T] -> [B,T,d], or with offsets ids [N] -> [N,d]. A row longer than the context, a model that is not an
+/* ids [B,T] -> [B,T,d], or packed ids [N] -> [N,d]. A row longer than the context, a model that is not an
  * encoder and contradictory options are errors on the tape. Vectors of padding are undefined; no other token depends on them. In WF_INFER
  * a sentence has the same bits packed or padded, alone or in a batch, with or without weights. In WF_TRAIN the tape's first_row is the
  * index of the first row (of packed sentences: of the first token) in the global batch. call may be NULL. */

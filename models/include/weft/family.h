@@ -103,13 +103,7 @@ struct wf_presets {
 
 /* --- the descriptor ------------------------------------------------------------------------------------------------ */
 
-/* Sentences end to end: sentence i is rows offsets[i] .. offsets[i+1]-1. Without offsets there is one, as [1,T,..]. */
-struct wf_packed {
-    const int32_t *offsets;
-    int count;
-};
-
-/* What a decoder looks at. */
+/* What a decoder looks at. Sentences are packed, or there is one, as [1,T,..], without offsets. */
 struct wf_decoding {
     struct wf_packed target, source;
     wf_tensor *memory, *const *kv;        /* one of both: the encoder's output [M,d], or what .memory made of it for each layer */

@@ -25,15 +25,15 @@ WF_API wf_tensor *wf_pairs_loss_with(const wf_model *model, wf_tape *tape, const
 #endif
 
 /* --- decoding, in WF_INFER ----------------------------------------------------------------------------------------- */
-/* `count` source sentences, packed: sentence i is ids[offsets[i] .. offsets[i+1]-1] -> encoder output ("memory") [M,d]. */
-WF_API wf_tensor *wf_model_encode(const wf_model *model, wf_tape *tape, const int32_t *ids, const int32_t *offsets, int64_t count);
+/* The ids of packed source sentences -> encoder output ("memory") [M,d]. */
+WF_API wf_tensor *wf_model_encode(const wf_model *model, wf_tape *tape, const int32_t *ids, struct wf_packed source);
 /* Keys and values of every decoder layer's cross-attention, kv[decoder_layers]; computed once per translation. */
 WF_API void wf_model_memory(const wf_model *model, wf_tensor *memory, wf_tensor *kv[]);
-/* Ids [R,T] that continue the R rows of the cache -> logits of the last id of each row, [R,V]. Row r is a translation of sentence i with
- * row_offsets[i] <= r < row_offsets[i+1]; a sentence may have no rows. source_offsets: the offsets given to wf_model_encode. The cache is
- * made by wf_model_cache, or for fewer ids by wf_model_cache_with; it advances by T. */
+/* Ids [R,T] that continue the R rows of the cache -> logits of the last id of each row, [R,V]. The rows are those of the sentences in
+ * order, packed: translations of sentence i are rows translations.offsets[i] .. translations.offsets[i+1]-1; a sentence may have none.
+ * source: as given to wf_model_encode. The cache is made by wf_model_cache, or for fewer ids by wf_model_cache_with; it advances by T. */
 WF_API wf_tensor *wf_model_decode(const wf_model *model, wf_tensor *ids, struct wf_cache *cache, wf_tensor *const kv[],
-                                  const int32_t *row_offsets, const int32_t *source_offsets, int64_t count);
+                                  struct wf_packed translations, struct wf_packed source);
 
 WF_END_DECLS
 

@@ -121,8 +121,8 @@ WF_API void wf_positions_init_with(wf_scope scope, struct wf_positions *m, int64
                                    const struct wf_positions_options *options);
 /* With a cache, row b starts at the number of tokens it holds, otherwise at 0. A position at or above `length` is an error. */
 WF_API wf_tensor *wf_positions_forward(const struct wf_positions *m, wf_tensor *x, const struct wf_cache *cache);
-/* Packed rows: x [N,d] holds `sequences` sequences end to end; sequence i is rows offsets[i] .. offsets[i+1]-1, offsets [sequences+1]. */
-WF_API wf_tensor *wf_positions_packed(const struct wf_positions *m, wf_tensor *x, const int32_t *offsets, int sequences);
+/* The same for packed rows x [N,d]: each sequence starts at 0. */
+WF_API wf_tensor *wf_positions_packed(const struct wf_positions *m, wf_tensor *x, struct wf_packed packed);
 
 /* --- multi-head attention (Vaswani et al. 2017) ------------------------------------------------------------ */
 /* x [B,T,d] -> [B,T,d]. Self-attention holds q, k and v in one matrix `qkv` [(H + 2G) E, d]; with .cross the query comes from
@@ -163,29 +163,28 @@ struct wf_mha_options {
 WF_API void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, const struct wf_mha_options *options);
 struct wf_mha_call {
     bool causal;
-    wf_tensor *memory;                    /* with .cross: either this or memory_kv */
-    wf_tensor *value;                     /* with .apart: where memory is given; of as many rows */
-    const int32_t *key_lengths;           /* [B] */
-    wf_tensor *mask;                      /* bool; true = may attend */
-    const int32_t *q_offsets, *k_offsets; /* packed rows: see wf_attention_options */
-    int sequences;
-    struct wf_kv *cache;  /* WF_INFER only: new keys and values are appended, and queries attend to all of their row. S of a mask is the
-                             number of the longest row then */
-    wf_tensor **weights;  /* receives the attention weights [B,H,T,S] */
-    wf_tensor *memory_kv; /* result of wf_mha_memory, to use one memory in many calls */
-    wf_tensor *residual;  /* added to the result, as by wf_add(residual, result); NULL: none */
-    wf_tensor *positions; /* with .rope: WF_I32 [B,T] or [T], packed [N]; NULL: row t is at position t of its sequence, with a cache
-                             behind the tokens that its row holds */
-    wf_tensor *bias;      /* added to the scores, as in wf_attention_options; S is that of a mask */
+    wf_tensor *memory;                 /* with .cross: either this or memory_kv */
+    wf_tensor *value;                  /* with .apart: where memory is given; of as many rows */
+    const int32_t *key_lengths;        /* [B] */
+    wf_tensor *mask;                   /* bool; true = may attend */
+    struct wf_packed packed, k_packed; /* of x, and of the memory, as in wf_attention_options */
+    struct wf_kv *cache;               /* WF_INFER only: new keys and values are appended, and queries attend to all of their row. S of a
+                                          mask is the number of the longest row then */
+    wf_tensor **weights;               /* receives the attention weights [B,H,T,S] */
+    wf_tensor *memory_kv;              /* result of wf_mha_memory, to use one memory in many calls */
+    wf_tensor *residual;               /* added to the result, as by wf_add(residual, result); NULL: none */
+    wf_tensor *positions;              /* with .rope: WF_I32 [B,T] or [T], packed [N]; NULL: row t is at position t of its sequence, with a
+                                          cache behind the tokens that its row holds */
+    wf_tensor *bias;                   /* added to the scores, as in wf_attention_options; S is that of a mask */
 };
 WF_API wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_call *call);
 /* The two halves of wf_mha_forward, for what its options do not offer: wf_mha_attend(m, wf_mha_project(m, x, ...), ...) with the same call
  * has its bits. The parts may be changed between them, or come from elsewhere: values of another input, a bias of keys, other positions.
  *
  * wf_mha_project: projections, norms and positions: q [B,T,H*E], k [B,S,G*E], v [B,S,G*F], packed [N, ...]; poison on an error. It reads
- * the members cache (rows' lengths, for positions), memory, value, memory_kv, positions, q_offsets, k_offsets and sequences of the call.
+ * the members cache (rows' lengths, for positions), memory, value, memory_kv, positions, packed and k_packed of the call.
  * wf_mha_attend: appends k and v to the cache, if there is one, and attends; output projection, dropout and residual. It reads the others,
- * and cache and offsets. The parts are the caller's: it does not release them. */
+ * and cache, packed and k_packed. The parts are the caller's: it does not release them. */
 struct wf_mha_parts {
     wf_tensor *q, *k, *v;
 };
