@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Attention with several heads, its projections and its cache. */
 
+#include <math.h>
+
 #include "internal.h"
 
 static void init_rope(wf_scope scope, struct wf_mha *m, const struct wf_mha_options *o)
@@ -63,6 +65,10 @@ void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, co
         m->softcap = o->softcap;
     else
         wf_scope_fail(scope, WF_ERR_ARGUMENT, "softcap = %g is not in 1e-30 .. 1e30; 0 stands for none", o->softcap);
+    if (isfinite(o->scale))
+        m->scale = o->scale;
+    else
+        wf_scope_fail(scope, WF_ERR_ARGUMENT, "scale = %g is not finite; 0 stands for 1 / sqrt(d_key)", o->scale);
     if (o->window < 0 || (o->window > 0 && m->cross))
         wf_scope_fail(scope, WF_ERR_ARGUMENT,
                       o->window < 0 ? "window = %lld is negative; 0 stands for none"
@@ -258,10 +264,11 @@ static wf_tensor *attend(const struct wf_mha *m, struct operands *a, const struc
     a->key_lengths = call->key_lengths;
     if (cache_refused(m, tape, call, &a->part) || (call->cache && !through_cache(tape, call, a)))
         return wf_tape_fail(tape, WF_ERR_STATE, "attention: the cache cannot be used");
-    wf_tensor *y = wf_attention(a->part.q, a->part.k, a->part.v, .heads = m->heads, .kv_heads = m->kv_heads, .causal = call->causal,
-                                .starts = call->causal || m->window > 0 ? a->starts : NULL, .window = m->window, .softcap = m->softcap,
-                                .key_lengths = a->key_lengths, .mask = call->mask, .bias = call->bias, .packed = call->packed,
-                                .k_packed = call->k_packed, .dropout = m->dropout, .weights = call->weights); /* [B,T,HF] */
+    wf_tensor *y =
+        wf_attention(a->part.q, a->part.k, a->part.v, .heads = m->heads, .kv_heads = m->kv_heads, .scale = m->scale, .causal = call->causal,
+                     .starts = call->causal || m->window > 0 ? a->starts : NULL, .window = m->window, .softcap = m->softcap,
+                     .key_lengths = a->key_lengths, .mask = call->mask, .bias = call->bias, .packed = call->packed,
+                     .k_packed = call->k_packed, .dropout = m->dropout, .weights = call->weights); /* [B,T,HF] */
     for (int i = 0; i < a->count; i++)
         wf_release(a->made[i]);
     if (!m->no_output) {

@@ -131,6 +131,17 @@ def soft(case, cap, G=H, E=D // H, x=(B, T, D), allowed=None):
 soft('mha_softcap', 0.3, G=2, allowed=causal)
 soft('mha_softcap_long', 0.5, G=1, E=6, x=(1, 75, D), allowed=band(75, 70))
 
+# --- another scale of the scores, as T5's of 1 --------------------------------------------------------------------------
+
+def scaled(case, scale):
+    def fn(p, i):
+        q, k, v = (x.unflatten(-1, (H, -1)).transpose(1, 2) for x in F.linear(i['x'], p['qkv.weight'], p['qkv.bias']).chunk(3, -1))
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=causal, scale=scale)
+        return F.linear(y.transpose(1, 2).flatten(-2), p['out.weight'], p['out.bias'])
+    run(case, shapes(H, D // H, D // H), {'x': (B, T, D)}, fn)
+
+scaled('mha_scale', 1.0)
+
 # --- a bias of the scores: scaled_dot_product_attention's attn_mask of floats -------------------------------------------
 
 def biased(case, shape, T, S, G=2, E=6, Fv=5, allowed=None, hidden=()):

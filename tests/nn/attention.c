@@ -167,6 +167,14 @@ START_TEST(mha_window)
 }
 END_TEST
 
+START_TEST(mha_scale)
+{
+    struct wf_mha m;
+    struct rig r = ATTEND("mha_scale", &m, WF_SHAPE(2, T, D), .scale = 1);
+    rig_check(&r, wf_mha_forward(&m, r.input[0], .causal = true));
+}
+END_TEST
+
 START_TEST(mha_softcap)
 {
     struct wf_mha m;
@@ -360,6 +368,7 @@ START_TEST(options_refused)
         {{.qk_norm = true, .qk_norm_eps = -1}, "eps = -1 must be a number of at least 0"},
         {{.softcap = -1}, "softcap = -1 is not in 1e-30 .. 1e30; 0 stands for none"},
         {{.softcap = NAN}, "softcap = nan is not in"},
+        {{.scale = INFINITY}, "scale = inf is not finite; 0 stands for 1 / sqrt(d_key)"},
         {{.window = -3}, "window = -3 is negative; 0 stands for none"},
         {{.window = 3, .cross = true}, "window = 3 is for self-attention, not for cross-attention: use wf_attention, or a mask"},
         {{.rotary = {.base = 100}}, "rotary is given without rope: set .rope = true, too"},
@@ -402,5 +411,5 @@ START_TEST(calls_refused)
 }
 END_TEST
 
-WF_TEST_MAIN("attention", rope, rope_far, rope_positions, mha_rope, mha_rope_packed_alone, mha_rope_ids, mha_window, mha_softcap,
+WF_TEST_MAIN("attention", rope, rope_far, rope_positions, mha_rope, mha_rope_packed_alone, mha_rope_ids, mha_window, mha_scale, mha_softcap,
              mha_qk_norm, with_bias, mha_bias, mha_apart, mha_halves, options_refused, calls_refused)

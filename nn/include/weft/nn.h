@@ -139,7 +139,7 @@ struct wf_mha {
     int64_t window;
     bool qk_norm;
     struct wf_rms_norm q_norm, k_norm;
-    double softcap;
+    double softcap, scale;
 };
 struct wf_mha_options {
     int kv_heads;           /* G: heads of keys and values, a divisor of heads; 0: heads */
@@ -159,6 +159,7 @@ struct wf_mha_options {
                                 heads share (Dehghani et al. 2023; as in Qwen 3) */
     double qk_norm_eps;      /* 0: RMSNorm's default */
     double softcap;          /* of the scores, as in wf_attention_options; 0: none */
+    double scale;            /* of the scores; 0: 1 / sqrt(d_key); T5 has 1 */
 };
 WF_API void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, const struct wf_mha_options *options);
 struct wf_mha_call {
