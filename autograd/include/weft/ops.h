@@ -163,6 +163,15 @@ WF_API wf_tensor *wf_gather(wf_tensor *x, int dim, wf_tensor *ids);
 /* x with elements added: source has the shape of the ids; of dim 1: y[i][ids[i][j][k]][k] += source[i][j][k]. */
 WF_API wf_tensor *wf_scatter_add(wf_tensor *x, int dim, wf_tensor *ids, wf_tensor *source);
 
+/* --- packed rows (weft/packed.h) ------------------------------------------------------------------------------------ */
+/* Packed rows x [N, ...] -> [n, L, ...], n sequences, L rows of the longest: y[i][t] is row t of sequence i, and `fill` behind its last
+ * one. Of reals, ids or bools; the offsets are copied. */
+WF_API wf_tensor *wf_pad_rows(wf_tensor *x, struct wf_packed packed, double fill);
+/* Its inverse: x [n, L, ...], with L of at least that -> [N, ...]. What x holds behind the sequences has no part in it. */
+WF_API wf_tensor *wf_pack_rows(wf_tensor *x, struct wf_packed packed);
+/* The mean of each sequence's rows: x [N, ...] -> [n, ...]. Of an empty one it is 0. */
+WF_API wf_tensor *wf_mean_packed(wf_tensor *x, struct wf_packed packed);
+
 /* --- over a dimension; negative dims count from the end ------------------------------------------------------------ */
 /* log sum e^x over dim, which keeps size 1 if `keep`. Nothing overflows; where all x are -inf, and of nothing, -inf with zero gradient. */
 WF_API wf_tensor *wf_logsumexp(wf_tensor *x, int dim, bool keep);
