@@ -32,6 +32,7 @@ wf_tensor *end_branch(wf_tensor *y, double dropout, wf_tensor *residual);
 /* --- kv.c ---------------------------------------------------------------------------------------------------------- */
 /* Whether the cache takes new keys k [R,T,Wk] and values v [R,T,Wv]; the tape has the error otherwise. */
 bool cache_fits(wf_tape *tape, const struct wf_kv *kv, const wf_tensor *k, const wf_tensor *v);
+int64_t cache_longest(const struct wf_cache *cache);       /* tokens of the longest row */
 int64_t cache_common_length(const struct wf_cache *cache); /* tokens that all rows hold; -1: they differ */
 
 /* --- lora.c -------------------------------------------------------------------------------------------------------- */

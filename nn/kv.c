@@ -2,8 +2,7 @@
 /* What attention does with a cache: new keys and values go in, and all that the rows hold comes out. */
 #include "internal.h"
 
-/* Tokens of the longest row. */
-static int64_t longest(const struct wf_cache *cache)
+int64_t cache_longest(const struct wf_cache *cache)
 {
     int64_t most = 0;
     for (int64_t b = 0; b < cache->rows; b++)
@@ -27,7 +26,7 @@ bool cache_fits(wf_tape *tape, const struct wf_kv *kv, const wf_tensor *k, const
                      cache ? cache->error.message : "the cache was not made with wf_cache_init");
     if (wf_tape_error(tape)->code != WF_OK)
         return false;
-    const int64_t most = longest(cache), T = wf_dim(k, 1);
+    const int64_t most = cache_longest(cache), T = wf_dim(k, 1);
     if (wf_tape_mode(tape) != WF_INFER)
         wf_tape_fail(tape, WF_ERR_STATE, "attention: a cache works in WF_INFER only");
     else if (wf_ndim(k) != 3 || wf_ndim(v) != 3 || wf_dim(k, 0) != cache->rows || wf_dim(v, 0) != cache->rows || wf_dim(v, 1) != T ||
@@ -84,7 +83,7 @@ struct wf_kv_held wf_kv_append(struct wf_kv *kv, wf_tensor *keys, wf_tensor *val
         return (struct wf_kv_held){.keys = poison, .values = poison};
     }
     const struct wf_cache *cache = kv->cache;
-    const int64_t T = k.dim[1], all = longest(cache) + T;
+    const int64_t T = k.dim[1], all = cache_longest(cache) + T;
     append(kv, kv->keys, cache->key_width, &k);
     append(kv, kv->values, cache->value_width, &v);
     struct wf_kv_held held = {.keys = cached(tape, cache, kv->keys, cache->key_width, all),

@@ -46,36 +46,113 @@ int wf_relative_bucket(int64_t distance, int buckets, int64_t max_distance, bool
     return first + (growth < (float)(buckets - 1 - exact) ? exact + (int)growth : buckets - 1);
 }
 
-/* Fails unless both are sizes of a bias. */
-static bool sizes_fit(wf_tape *tape, const char *what, int64_t queries, int64_t keys)
+/* Where queries stand among keys: in each of `rows` rows T queries and S keys, query t at position start + t, or starts[row] + t. */
+struct places {
+    const char *what;
+    int64_t rows, T, S, start;
+    const int32_t *starts; /* NULL: rows is 1, and the result has no dimension for it */
+};
+
+static struct places at_end(const char *what, int64_t queries, int64_t keys)
+{
+    return (struct places){.what = what, .rows = 1, .T = queries, .S = keys, .start = keys - queries};
+}
+
+static int64_t start_of(const struct places *p, int64_t row)
+{
+    return p->starts ? p->starts[row] : p->start;
+}
+
+/* Fails unless T and S are sizes of a bias. */
+static bool sizes_fit(wf_tape *tape, const struct places *p)
 {
     const int64_t most = INT32_MAX;
-    if (queries >= 0 && keys >= 0 && queries <= most && keys <= most)
+    if (p->T >= 0 && p->S >= 0 && p->T <= most && p->S <= most && (double)p->rows * (double)p->T * (double)p->S < 0x1p62)
         return true;
-    wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: %lld queries and %lld keys: both must be in 0 .. %lld", what, (long long)queries,
-                 (long long)keys, (long long)most);
+    wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: %lld queries and %lld keys: both must be in 0 .. %lld", p->what, (long long)p->T,
+                 (long long)p->S, (long long)most);
     return false;
+}
+
+/* What self-attention over x with these options needs. */
+static wf_status places_of(wf_tensor *x, const struct wf_relative_call *call, struct places *p, wf_error *error)
+{
+    const struct wf_cache *cache = call->cache;
+    if (wf_is_packed(call->packed)) {
+        if (cache)
+            return wf_error_set(error, WF_ERR_ARGUMENT, "packed rows cannot be combined with a cache");
+        p->T = p->S = wf_packed_longest(call->packed);
+        return wf_packed_check(call->packed, wf_dim(x, 0), "packed", error);
+    }
+    if (wf_ndim(x) < 2)
+        return wf_error_set(error, WF_ERR_SHAPE, "'%s' is not [B,T,...]", wf_name_of(x));
+    p->S = p->T = wf_dim(x, 1);
+    if (!cache)
+        return WF_OK;
+    if (cache->error.code != WF_OK)
+        return wf_error_set(error, cache->error.code, "%s", cache->error.message);
+    if (cache->rows != wf_dim(x, 0))
+        return wf_error_set(error, WF_ERR_SHAPE, "'%s' has %lld rows, but the cache has %lld", wf_name_of(x), (long long)wf_dim(x, 0),
+                            (long long)cache->rows);
+    p->start = cache_longest(cache);
+    p->S += p->start;
+    if (cache_common_length(cache) < 0) {
+        p->rows = cache->rows;
+        p->starts = cache->length;
+    }
+    return WF_OK;
+}
+
+/* False: the tape has the error. */
+static bool find_places(wf_tensor *x, const struct wf_relative_call *call, struct places *p)
+{
+    static const struct wf_relative_call whole_rows;
+    wf_tape *tape = wf_tape_of(x);
+    wf_error error = {0};
+    if (!tape || wf_is_poison(x))
+        return false;
+    p->rows = 1;
+    if (places_of(x, call ? call : &whole_rows, p, &error) == WF_OK)
+        return true;
+    wf_tape_fail(tape, error.code, "%s: %s", p->what, error.message);
+    return false;
+}
+
+static wf_tensor *relative_bias(const struct wf_relative_bias *m, wf_tape *tape, const struct places *p)
+{
+    if (!sizes_fit(tape, p))
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s", p->what);
+    const int64_t T = p->T, S = p->S;
+    int32_t *ids = wf_alloc(((size_t)p->rows * (size_t)T * (size_t)S + 1) * sizeof *ids), *row = ids;
+    if (!ids)
+        return wf_tape_fail(tape, WF_ERR_MEMORY, "%s: no memory for buckets of %lld queries and %lld keys", p->what, (long long)T,
+                            (long long)S);
+    for (int64_t b = 0; b < p->rows; b++, row += T * S)
+        for (int64_t t = 0; t < T; t++)
+            for (int64_t s = 0; s < S; s++) /* the distance alone matters: the row above has it one key before */
+                row[t * S + s] = t > 0 && s > 0
+                                     ? row[(t - 1) * S + s - 1]
+                                     : wf_relative_bucket(s - (start_of(p, b) + t), m->buckets, m->max_distance, m->bidirectional);
+    wf_tensor *places = wf_ids_of(tape, ids, p->starts ? WF_SHAPE(p->rows, T, S) : WF_SHAPE(T, S));
+    wf_tensor *each = wf_embedding(m->weight, places); /* [T,S,H] or [R,T,S,H] */
+    wf_free(ids);
+    wf_tensor *bias = p->starts ? wf_permute(each, 0, 3, 1, 2) : wf_permute(each, 2, 0, 1);
+    wf_tensor *rows = wf_contiguous(bias); /* [H,T,S] or [R,H,T,S], a head's rows side by side */
+    if (rows != bias)
+        wf_release(each);
+    return rows;
 }
 
 wf_tensor *wf_relative_bias_forward(const struct wf_relative_bias *m, wf_tape *tape, int64_t queries, int64_t keys)
 {
-    if (!sizes_fit(tape, "wf_relative_bias_forward", queries, keys))
-        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "wf_relative_bias_forward");
-    int32_t *ids = wf_alloc(((size_t)queries * (size_t)keys + 1) * sizeof *ids);
-    if (!ids)
-        return wf_tape_fail(tape, WF_ERR_MEMORY, "wf_relative_bias_forward: no memory for buckets of %lld queries and %lld keys",
-                            (long long)queries, (long long)keys);
-    for (int64_t t = 0; t < queries; t++)
-        for (int64_t s = 0; s < keys; s++) /* the distance alone matters: the row above has it one key before */
-            ids[t * keys + s] = t > 0 && s > 0
-                                    ? ids[(t - 1) * keys + s - 1]
-                                    : wf_relative_bucket(s - (keys - queries + t), m->buckets, m->max_distance, m->bidirectional);
-    wf_tensor *places = wf_ids_of(tape, ids, &(wf_shape){2, {queries, keys}}), *each = wf_embedding(m->weight, places); /* [T,S,H] */
-    wf_free(ids);
-    wf_tensor *bias = wf_permute(each, 2, 0, 1), *rows = wf_contiguous(bias); /* [H,T,S], a head's rows side by side */
-    if (rows != bias)
-        wf_release(each);
-    return rows;
+    const struct places p = at_end("wf_relative_bias_forward", queries, keys);
+    return relative_bias(m, tape, &p);
+}
+
+wf_tensor *wf_relative_bias_self_with(const struct wf_relative_bias *m, wf_tensor *x, const struct wf_relative_call *call)
+{
+    struct places p = {.what = "wf_relative_bias_self"};
+    return find_places(x, call, &p) ? relative_bias(m, wf_tape_of(x), &p) : wf_tape_fail(wf_tape_of(x), WF_ERR_STATE, "%s", p.what);
 }
 
 void wf_alibi_slopes(int heads, double *slopes)
@@ -87,27 +164,40 @@ void wf_alibi_slopes(int heads, double *slopes)
         slopes[i] = i < power ? exp2(-8.0 * (i + 1) / power) : exp2(-8.0 * (2 * (i - power) + 1) / (2.0 * power));
 }
 
-wf_tensor *wf_alibi(wf_tape *tape, int heads, int64_t queries, int64_t keys)
+static wf_tensor *alibi(wf_tape *tape, int heads, const struct places *p)
 {
     if (heads < 1)
-        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "wf_alibi: heads = %d must be at least 1", heads);
-    if (!sizes_fit(tape, "wf_alibi", queries, keys))
-        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "wf_alibi");
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: heads = %d must be at least 1", p->what, heads);
+    if (!sizes_fit(tape, p))
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s", p->what);
     double *slopes = wf_alloc((size_t)heads * sizeof *slopes);
-    wf_real *bias = wf_alloc_zero((size_t)queries * (size_t)keys + 1, (size_t)heads * sizeof *bias);
+    wf_real *bias = wf_alloc_zero((size_t)p->rows * (size_t)p->T * (size_t)p->S + 1, (size_t)heads * sizeof *bias);
     wf_tensor *y = NULL;
     if (slopes && bias) {
         wf_alibi_slopes(heads, slopes);
         wf_real *to = bias;
-        for (int h = 0; h < heads; h++)
-            for (int64_t t = 0; t < queries; t++)
-                for (int64_t s = 0; s < keys; s++)
-                    *to++ = (wf_real)(-slopes[h] * (double)llabs(s - (keys - queries + t)));
-        y = wf_input(tape, bias, &(wf_shape){3, {heads, queries, keys}}, false);
+        for (int64_t b = 0; b < p->rows; b++)
+            for (int h = 0; h < heads; h++)
+                for (int64_t t = 0; t < p->T; t++)
+                    for (int64_t s = 0; s < p->S; s++)
+                        *to++ = (wf_real)(-slopes[h] * (double)llabs(s - (start_of(p, b) + t)));
+        y = wf_input(tape, bias, p->starts ? WF_SHAPE(p->rows, heads, p->T, p->S) : WF_SHAPE(heads, p->T, p->S), false);
     }
     wf_free(slopes);
     wf_free(bias);
     return y ? y
-             : wf_tape_fail(tape, WF_ERR_MEMORY, "wf_alibi: no memory for %d heads, %lld queries and %lld keys", heads, (long long)queries,
-                            (long long)keys);
+             : wf_tape_fail(tape, WF_ERR_MEMORY, "%s: no memory for %d heads, %lld queries and %lld keys", p->what, heads, (long long)p->T,
+                            (long long)p->S);
+}
+
+wf_tensor *wf_alibi(wf_tape *tape, int heads, int64_t queries, int64_t keys)
+{
+    const struct places p = at_end("wf_alibi", queries, keys);
+    return alibi(tape, heads, &p);
+}
+
+wf_tensor *wf_alibi_self_with(int heads, wf_tensor *x, const struct wf_relative_call *call)
+{
+    struct places p = {.what = "wf_alibi_self"};
+    return find_places(x, call, &p) ? alibi(wf_tape_of(x), heads, &p) : wf_tape_fail(wf_tape_of(x), WF_ERR_STATE, "%s", p.what);
 }

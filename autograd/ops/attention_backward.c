@@ -213,7 +213,7 @@ static bool in_pieces(wf_call *c, struct pieces *w, double cost)
 static bool make_dbias(wf_call *c, struct attention_plan *p)
 {
     const wf_array *bias = &c->in[BIAS];
-    wf_shape shape = {4, {p->sequences, p->heads, p->queries, p->keys}};
+    wf_shape shape = wf_attention_scores(c, BIAS);
     for (int d = 0; d < 4; d++)
         if (d != 1 && (4 - d > bias->ndim || bias->dim[bias->ndim - (4 - d)] == 1))
             shape.dim[d] = 1;

@@ -73,11 +73,11 @@ bool wf_attention_plan(wf_call *c, struct attention_plan *p)
         p->scores += (double)t * (a->window > 0 && most < each ? most : each);
     }
     p->scores *= (double)p->heads;
-    const wf_shape full = {4, {c->in[Q].dim[0], a->heads, p->queries, p->keys}}; /* packed rows have neither mask nor bias */
+    const wf_shape mask = wf_attention_scores(c, MASK), bias = wf_attention_scores(c, BIAS);
     if (wf_has(c, MASK))
-        p->mask = wf_array_expand(&c->in[MASK], &full);
+        p->mask = wf_array_expand(&c->in[MASK], &mask);
     if (wf_has(c, BIAS))
-        p->bias = wf_array_expand(&c->in[BIAS], &full);
+        p->bias = wf_array_expand(&c->in[BIAS], &bias);
     p->common = common_of(p);
     p->out = wf_attention_rows(&c->out[0]);
     return wf_attention_operand(c, &c->in[Q], &p->in[Q]) && wf_attention_operand(c, &c->in[K], &p->in[K]) &&
@@ -90,7 +90,7 @@ static wf_real *place(const struct attention_rows *r, int64_t sequence, int64_t 
     return r->data ? r->data + sequence * r->item + row * r->step + column : NULL;
 }
 
-/* Where a mask or bias [B, H, T, S] begins for a sequence and a head. */
+/* Where a mask or bias [B, H, T, S], of packed rows [n, H, L, M], begins for a sequence and a head. */
 static int64_t begin_of(const wf_array *x, int64_t sequence, int64_t head, struct wf_attention_steps *step)
 {
     *step = (struct wf_attention_steps){x->stride[1], x->stride[2], x->stride[3]};

@@ -25,7 +25,7 @@ struct attention_plan {
     double scores;                                  /* that are computed, all heads */
     struct attention_rows in[3], out, dout, din[3]; /* data NULL where there is none */
     bool add[3];
-    wf_array mask, bias;        /* as [B, H, T, S] */
+    wf_array mask, bias;        /* as [B, H, T, S], of packed rows [n, H, L, M] */
     wf_array dbias;             /* so, but of size 1 where the bias is broadcast over batch, queries or keys; data NULL where not wanted */
     bool in_turn;               /* backward: one block does all sequences, which add to one gradient of the bias */
     struct wf_attention common; /* what all sequences and heads have */

@@ -5,17 +5,37 @@
 #include "attention.h"
 #include "common.h"
 
+wf_shape wf_attention_scores(const wf_call *c, int i)
+{
+    const struct attention_attr *a = c->attr;
+    const wf_array *q = &c->in[Q], *k = &c->in[K], *over = &c->in[i];
+    if (!wf_is_packed(a->packed))
+        return (wf_shape){4, {q->dim[0], a->heads, q->dim[1], k->dim[1]}};
+    wf_shape full = {4, {a->packed.count, a->heads, wf_packed_longest(a->packed), wf_packed_longest(a->k_packed)}};
+    for (int d = 2; d < 4; d++) {
+        const int at = over->ndim - 4 + d;
+        if (at >= 0 && over->dim[at] > full.dim[d])
+            full.dim[d] = over->dim[at];
+    }
+    return full;
+}
+
 /* A mask or a bias, if there is one. */
-static wf_status check_over_scores(wf_call *c, int operand, wf_dtype dtype, const char *what, const wf_shape *full)
+static wf_status check_over_scores(wf_call *c, int operand, wf_dtype dtype, const char *what)
 {
     if (!wf_has(c, operand))
         return WF_OK;
     if (wf_want(c, operand, dtype) != WF_OK)
         return WF_ERR_ARGUMENT;
-    wf_shape shape = wf_array_shape(&c->in[operand]), both;
+    const wf_shape shape = wf_array_shape(&c->in[operand]), full = wf_attention_scores(c, operand);
+    wf_shape both;
     char text[96];
-    if (!wf_shape_broadcast(&shape, full, &both) || !wf_shape_equal(&both, full))
-        return wf_call_fail(c, WF_ERR_SHAPE, "the %s must broadcast to [B,H,T,S] = %s", what, wf_shape_text(full, text, sizeof text));
+    if (!wf_shape_broadcast(&shape, &full, &both) || !wf_shape_equal(&both, &full))
+        return wf_call_fail(c, WF_ERR_SHAPE, "the %s must broadcast to %s = %s", what,
+                            wf_is_packed(((const struct attention_attr *)c->attr)->packed)
+                                ? "[sequences,H,L,M], L and M of the longest sequences or more,"
+                                : "[B,H,T,S]",
+                            wf_shape_text(&full, text, sizeof text));
     return WF_OK;
 }
 
@@ -52,20 +72,19 @@ wf_status wf_attention_shape(wf_call *c)
         return wf_call_fail(c, WF_ERR_ARGUMENT, "window = %lld is negative; 0 stands for none", (long long)a->window);
     wf_status status = WF_OK;
     if (packed) {
-        if (a->key_lengths || wf_has(c, MASK) || wf_has(c, BIAS) || c->outputs > 1)
-            return wf_call_fail(c, WF_ERR_ARGUMENT, "packed rows cannot be combined with key_lengths, mask, bias or weights");
-        if (a->starts)
-            return wf_call_fail(c, WF_ERR_ARGUMENT, "packed rows cannot be combined with starts");
+        if (a->key_lengths || a->starts || c->outputs > 1)
+            return wf_call_fail(c, WF_ERR_ARGUMENT, "packed rows cannot be combined with key_lengths, starts or weights");
         status = wf_want_packed(c, a->packed, "packed", q->dim[0]);
         if (status == WF_OK && a->k_packed.count != a->packed.count)
             status = wf_call_fail(c, WF_ERR_ARGUMENT, "k_packed has %d sequences, but packed has %d", a->k_packed.count, a->packed.count);
         if (status == WF_OK)
             status = wf_want_packed(c, a->k_packed, "k_packed", k->dim[0]);
-    } else {
-        wf_shape full = {4, {q->dim[0], a->heads, q->dim[1], k->dim[1]}};
-        status = check_over_scores(c, MASK, WF_BOOL, "mask", &full);
-        if (status == WF_OK)
-            status = check_over_scores(c, BIAS, WF_REAL, "bias", &full);
+    }
+    if (status == WF_OK)
+        status = check_over_scores(c, MASK, WF_BOOL, "mask");
+    if (status == WF_OK)
+        status = check_over_scores(c, BIAS, WF_REAL, "bias");
+    if (!packed) {
         for (int64_t b = 0; status == WF_OK && a->key_lengths && b < q->dim[0]; b++)
             if (a->key_lengths[b] < 0 || a->key_lengths[b] > k->dim[1])
                 status = wf_call_fail(c, WF_ERR_ARGUMENT, "key_lengths[%lld] = %d is not in 0 .. %lld", (long long)b, a->key_lengths[b],
@@ -77,7 +96,7 @@ wf_status wf_attention_shape(wf_call *c)
                 status = wf_call_fail(c, WF_ERR_ARGUMENT, "starts[%lld] = %d is not in 0 .. %lld", (long long)b, a->starts[b],
                                       (long long)k->dim[1]);
         if (c->outputs > 1)
-            c->out[1] = wf_call_shape(WF_REAL, &full);
+            c->out[1] = wf_call_shape(WF_REAL, &(wf_shape){4, {q->dim[0], a->heads, q->dim[1], k->dim[1]}});
     }
     wf_shape out = wf_array_shape(q),
              each = packed ? (wf_shape){2, {a->heads, q->dim[0]}} : (wf_shape){3, {q->dim[0], a->heads, q->dim[1]}};

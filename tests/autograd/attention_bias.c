@@ -178,6 +178,63 @@ START_TEST(gradients)
 }
 END_TEST
 
+/* Packed rows: a sequence has the bits that it has alone with its corner of the bias, whose gradient is the sum over the sequences in
+ * order, with any number of threads. */
+START_TEST(packed)
+{
+    enum { N = 120, M = 161, SEQUENCES = 4, L = 90, K = 101, WIDE = L * K };
+    static const int32_t q[] = {0, 33, 33, 34, N}, k[] = {0, 70, 75, 75, M};
+    wf_tape *tape = new_tape();
+    for (int each = 0; each < 2; each++) { /* one bias of heads for all, or one for each sequence */
+        const wf_shape shape = {4, {each ? SEQUENCES : 1, H, L, K}};
+        wf_real *first[5] = {0}, *sum = calloc((size_t)wf_shape_count(&shape), sizeof *sum);
+        for (int threads = 1; threads <= 5; threads += 2) {
+            ck_ok(wf_set_threads(threads, error));
+            wf_tape_reset(tape, WF_TRAIN, .exact = true);
+            wf_tensor *in[] = {normal(tape, 1, WF_SHAPE(N, H * E)), normal(tape, 2, WF_SHAPE(M, G * E)),
+                               normal(tape, 3, WF_SHAPE(M, G * F)), normal(tape, 4, &shape)};
+            wf_tensor *y = wf_keep(wf_attention(in[0], in[1], in[2], .heads = H, .kv_heads = G, .causal = true, .packed = {q, SEQUENCES},
+                                                .k_packed = {k, SEQUENCES}, .bias = in[3]));
+            ck_assert_msg(wf_backward(y, .gradient = normal(tape, 5, WF_SHAPE(N, H * F))) == WF_OK, "%s", trouble(y));
+            for (int i = 0; i < 5; i++) {
+                wf_real *x = i < 4 ? gradient_of(in[i]) : value_of(y);
+                if (first[i]) {
+                    ck_assert_mem_eq(x, first[i], sizeof *x * (size_t)count_of(i < 4 ? in[i] : y));
+                    free(x);
+                } else {
+                    first[i] = x;
+                }
+            }
+        }
+        for (int i = 0; i < SEQUENCES; i++) {
+            const int64_t t = q[i + 1] - q[i], s = k[i + 1] - k[i], width[] = {H * E, G * E, G * F};
+            wf_tape_reset(tape, WF_TRAIN, .exact = true);
+            wf_tensor *in[4], *all[] = {normal(tape, 1, WF_SHAPE(N, H * E)), normal(tape, 2, WF_SHAPE(M, G * E)),
+                                        normal(tape, 3, WF_SHAPE(M, G * F)), normal(tape, 4, &shape), normal(tape, 5, WF_SHAPE(N, H * F))};
+            for (int j = 0; j < 3; j++)
+                in[j] = wf_reshape(wf_slice(all[j], 0, j ? k[i] : q[i], j ? s : t), 1, j ? s : t, width[j]);
+            in[3] = wf_slice(wf_slice(wf_slice(all[3], 0, each ? i : 0, 1), 2, 0, t), 3, 0, s);
+            wf_tensor *y = wf_keep(wf_attention(in[0], in[1], in[2], .heads = H, .kv_heads = G, .causal = true, .bias = in[3]));
+            wf_tensor *dy = wf_reshape(wf_slice(all[4], 0, q[i], t), 1, t, H * F);
+            ck_assert_msg(wf_backward(y, .gradient = wf_contiguous(dy)) == WF_OK, "%s", trouble(y));
+            wf_real *own = value_of(y), *d = gradient_of(all[3]), *dq = gradient_of(all[0]);
+            ck_assert_mem_eq(own, first[4] + q[i] * H * F, sizeof *own * (size_t)(t * H * F));
+            ck_assert_mem_eq(dq + q[i] * H * E, first[0] + q[i] * H * E, sizeof *dq * (size_t)(t * H * E));
+            for (int64_t j = 0; j < wf_shape_count(&shape); j++)
+                sum[j] += d[j];
+            free(own), free(d), free(dq);
+        }
+        for (int64_t j = 0; j < wf_shape_count(&shape); j++)
+            ck_assert_msg(fabs((double)(sum[j] - first[3][j])) <= 1e-5 * (1 + fabs((double)sum[j])),
+                          "element %lld of the bias' gradient is %g, not %g", (long long)j, (double)first[3][j], (double)sum[j]);
+        for (int i = 0; i < 5; i++)
+            free(first[i]);
+        free(sum);
+    }
+    wf_tape_free(tape);
+}
+END_TEST
+
 START_TEST(refused)
 {
     wf_tape *tape = tape_in(WF_INFER);
@@ -189,8 +246,12 @@ START_TEST(refused)
     expect_error(wf_attention(x, x, x, .bias = wf_bools(tape, (const bool[16]){true}, WF_SHAPE(4, 4))), WF_ERR_ARGUMENT, "attention(");
     wf_tape_reset(tape, WF_INFER);
     x = normal(tape, 1, WF_SHAPE(4, 8));
-    expect_error(wf_attention(x, x, x, .packed = {(const int32_t[]){0, 4}, 1}, .bias = normal(tape, 2, WF_SHAPE(4, 4))), WF_ERR_ARGUMENT,
-                 "packed rows cannot be combined with key_lengths, mask, bias or weights");
+    expect_error(wf_attention(x, x, x, .packed = {(const int32_t[]){0, 4}, 1}, .bias = normal(tape, 2, WF_SHAPE(3, 4))), WF_ERR_SHAPE,
+                 "the bias must broadcast to [sequences,H,L,M], L and M of the longest sequences or more, = [1,1,4,4]");
+    wf_tape_reset(tape, WF_INFER);
+    x = normal(tape, 1, WF_SHAPE(4, 8));
+    expect_error(wf_attention(x, x, x, .packed = {(const int32_t[]){0, 4}, 1}, .bias = normal(tape, 2, WF_SHAPE(3, 1, 1, 4))), WF_ERR_SHAPE,
+                 "= [1,1,4,4]");
     wf_tape_free(tape);
 }
 END_TEST
@@ -232,4 +293,4 @@ START_TEST(huge_scores)
 }
 END_TEST
 
-WF_TEST_MAIN("attention_bias", huge_scores, masks, few_queries, gradients, refused)
+WF_TEST_MAIN("attention_bias", huge_scores, masks, few_queries, gradients, packed, refused)

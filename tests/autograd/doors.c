@@ -205,7 +205,7 @@ START_TEST(key_lengths_that_do_not_fit)
     begin(WF_INFER);
     wf_tensor *x = wf_input(tape, data, WF_SHAPE(N, D), false);
     ck_refused(wf_attention(x, x, x, .heads = 2, .packed = {offsets, 2}, .key_lengths = lengths), WF_ERR_ARGUMENT,
-               "packed rows cannot be combined with key_lengths, mask, bias or weights");
+               "packed rows cannot be combined with key_lengths, starts or weights");
     x = wf_input(tape, data, WF_SHAPE(N, D), false);
     ck_refused(wf_attention(x, x, x, .heads = 2, .key_lengths = lengths), WF_ERR_SHAPE, "q must be [B,T,H*E]");
     x = wf_input(tape, data, WF_SHAPE(N, 1, D), false);

@@ -192,6 +192,28 @@ def slopes(n):
 
 out['slopes'] = torch.tensor(sum((slopes(n) for n in range(1, 18)), []), dtype=torch.float64)
 
+# --- T5's attention: no scale, no biases, a bias of relative positions; packed sequences are padded here ----------------------
+
+def t5(case, lengths, both, packed):
+    longest = max(lengths)
+    distance = torch.arange(longest) - torch.arange(longest).unsqueeze(1)
+    real = torch.arange(longest) < torch.tensor(lengths).unsqueeze(1)
+    allowed = real.view(len(lengths), 1, 1, longest) & (torch.ones(longest, longest, dtype=torch.bool) if both else R.causal_mask(longest, longest))
+    def fn(p, i):
+        x = i['x']
+        if packed:
+            x = torch.zeros(len(lengths), longest, D, dtype=torch.float64).masked_scatter(real.unsqueeze(-1), x)
+        q, k, v = (y.unflatten(-1, (H, -1)).transpose(1, 2) for y in F.linear(x, p['qkv.weight']).chunk(3, -1))
+        bias = F.embedding(bucket(distance, both, 8, 20), p['bias.weight']).permute(2, 0, 1)
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=bias.masked_fill(~allowed, -math.inf), scale=1.0)
+        y = F.linear(y.transpose(1, 2).flatten(-2), p['out.weight'])
+        return y[real] if packed else y
+    run(case, shapes(H, D // H, D // H, False) | {'bias.weight': (8, H)}, {'x': (sum(lengths), D) if packed else (len(lengths), longest, D)}, fn)
+
+t5('t5', (12, 12), False, False)
+t5('t5_packed', (4, 1, 30, 12), True, True)
+t5('t5_packed_causal', (4, 1, 30, 12), False, True)
+
 # --- norms of queries and keys, as in Qwen 3 ----------------------------------------------------------------------------
 
 attend('mha_qk_norm', keep=True, G=2, E=6, Fv=5, allowed=causal, norm=1e-6, turn=lambda x, h: rope(x, h, up(T), frequencies(6)))

@@ -108,6 +108,84 @@ START_TEST(in_attention)
 }
 END_TEST
 
+/* T5's attention, as PyTorch computes it on padded rows: packed ones need no padding here. */
+START_TEST(t5)
+{
+    static const int32_t offsets[] = {0, 4, 5, 35, 47};
+    static const struct {
+        const char *name;
+        bool both;
+        struct wf_packed packed;
+    } cases[] = {{"t5", false, {0}}, {"t5_packed", true, {offsets, 4}}, {"t5_packed_causal", false, {offsets, 4}}};
+    for (int i = 0; i < 3; i++) {
+        const struct wf_packed packed = cases[i].packed;
+        struct rig r = rig_open("attention", cases[i].name);
+        struct wf_mha m;
+        struct wf_relative_bias bias;
+        wf_mha_init(wf_root(r.registry), &m, 16, 4, .no_bias = true, .scale = 1);
+        wf_relative_bias_init(wf_sub(wf_root(r.registry), "bias"), &bias, 4, .buckets = 8, .max_distance = 20,
+                              .bidirectional = cases[i].both);
+        rig_start(&r, WF_GRADIENTS, 0.5);
+        wf_tensor *x = rig_input(&r, "x", wf_is_packed(packed) ? WF_SHAPE(47, 16) : WF_SHAPE(2, 12, 16), 1);
+        rig_check(&r, wf_mha_forward(&m, x, .causal = !cases[i].both, .packed = packed,
+                                     .bias = wf_relative_bias_self(&bias, x, .packed = packed)));
+    }
+}
+END_TEST
+
+/* Rows of a cache that hold 5, 0 and 12 tokens go on by 3: each has the bits that it has alone, with either bias. */
+START_TEST(rows_of_different_lengths)
+{
+    enum { ROWS = 3, NEW = 3, D = 16, H = 4, MOST = 12 };
+    static const int32_t held[ROWS] = {5, 0, MOST};
+    static wf_real x[ROWS][MOST + NEW][D], alone[ROWS][NEW * D], together[ROWS * NEW * D];
+    wf_error e = {0};
+    wf_registry *registry = wf_registry_new(&e);
+    struct wf_mha m;
+    struct wf_relative_bias relative;
+    wf_mha_init(wf_sub(wf_root(registry), "attn"), &m, D, H);
+    wf_relative_bias_init(wf_sub(wf_root(registry), "bias"), &relative, H, .buckets = 8, .max_distance = 10);
+    ck_assert_msg(wf_registry_build(registry, 1, &e) == WF_OK, "%s", e.message);
+    wf_tape *tape = wf_tape_new(&e);
+    wf_fill_normal(&x[0][0][0], ROWS * (MOST + NEW) * D, 0, 1, 5, 6);
+    for (int alibi = 0; alibi < 2; alibi++) {
+        struct wf_cache all = {0}, one = {0};
+#define STEP(in, shape, held_by)                                                                                                           \
+    (wf_tape_reset(tape, WF_INFER), y = wf_input(tape, in, shape, false),                                                                  \
+     y = wf_mha_forward(&m, y, .causal = true, .cache = (held_by)->layer,                                                                  \
+                        .bias = alibi ? wf_alibi_self(H, y, .cache = held_by) : wf_relative_bias_self(&relative, y, .cache = held_by)))
+        wf_tensor *y;
+        ck_assert_int_eq(wf_cache_init(&all, 1, ROWS, MOST + NEW, D, D, &e), WF_OK);
+        static wf_real first[ROWS][MOST][D], next[ROWS][NEW][D];
+        for (int b = 0; b < ROWS; b++) {
+            memcpy(first[b], x[b], sizeof first[b]);
+            memcpy(next[b], x[b][held[b]], sizeof next[b]);
+            ck_assert_int_eq(wf_cache_init(&one, 1, 1, MOST + NEW, D, D, &e), WF_OK);
+            for (int t = 0; t < held[b]; t += held[b]) {
+                STEP(&x[b][0][0], WF_SHAPE(1, held[b], D), &one);
+                ck_assert_msg(!wf_is_poison(y), "%s", wf_tape_error(tape)->message);
+                wf_cache_advance(&one, held[b]);
+            }
+            STEP(&x[b][held[b]][0], WF_SHAPE(1, NEW, D), &one);
+            ck_assert_msg(wf_read(y, alone[b], NEW * D) == WF_OK, "%s", wf_tape_error(tape)->message);
+            wf_cache_free(&one);
+        }
+        STEP(&first[0][0][0], WF_SHAPE(ROWS, MOST, D), &all);
+        wf_cache_advance(&all, MOST);
+        for (int b = 0; b < ROWS; b++)
+            wf_cache_rewind(&all, b, held[b]);
+        STEP(&next[0][0][0], WF_SHAPE(ROWS, NEW, D), &all);
+        ck_assert_msg(wf_read(y, together, ROWS * NEW * D) == WF_OK, "%s", wf_tape_error(tape)->message);
+        ck_assert_mem_eq(together, alone, sizeof together);
+        STEP(&next[0][0][0], WF_SHAPE(ROWS - 1, NEW, D), &all);
+        ck_assert_msg(strstr(wf_tape_error(tape)->message, "has 2 rows, but the cache has 3"), "%s", wf_tape_error(tape)->message);
+        wf_cache_free(&all);
+    }
+    wf_tape_free(tape);
+    wf_registry_free(registry);
+}
+END_TEST
+
 START_TEST(sizes)
 {
     wf_error e = {0};
@@ -123,6 +201,12 @@ START_TEST(sizes)
     wf_tape_reset(tape, WF_INFER);
     y = wf_alibi(tape, 1, -1, 1);
     ck_assert(wf_is_poison(y) && strstr(wf_tape_error(tape)->message, "wf_alibi: -1 queries and 1 keys"));
+    wf_tape_reset(tape, WF_INFER);
+    y = wf_alibi_self(2, wf_zeros(tape, WF_SHAPE(5, 3)), .packed = {(const int32_t[]){0, 4}, 1});
+    ck_assert(wf_is_poison(y) && strstr(wf_tape_error(tape)->message, "wf_alibi_self: packed: offsets[1] = 4 after 0, but"));
+    wf_tape_reset(tape, WF_INFER);
+    y = wf_alibi_self(2, wf_zeros(tape, WF_SHAPE(5)));
+    ck_assert(wf_is_poison(y) && strstr(wf_tape_error(tape)->message, "wf_alibi_self: 'zeros' is not [B,T,...]"));
     wf_tape_free(tape);
 }
 END_TEST
@@ -151,4 +235,4 @@ START_TEST(refused)
 }
 END_TEST
 
-WF_TEST_MAIN("relative", buckets, as_pytorch, slopes, in_attention, sizes, refused)
+WF_TEST_MAIN("relative", buckets, as_pytorch, slopes, in_attention, t5, rows_of_different_lengths, sizes, refused)

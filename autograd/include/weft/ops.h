@@ -239,7 +239,8 @@ struct wf_attention_options {
     const int32_t *key_lengths; /* [B]: keys s < key_lengths[b] only; copied */
     const int32_t *starts;      /* [B], 0 .. S: causal is s <= t + starts[b] in row b, for caches of rows of different lengths;
                                    copied; NULL: S - T in every row; with causal or window, not with packed rows */
-    wf_tensor *mask;            /* bools that broadcast to [B, H, T, S] */
+    wf_tensor *mask;            /* bools that broadcast to [B, H, T, S]; of packed rows to [n, H, L, M]: L x M of n sequences, by places of
+                                   queries and keys in their sequences, at least as many as the longest has */
     struct wf_packed packed;    /* of q, and of k and v too unless k_packed is given; copied */
     struct wf_packed k_packed;  /* of k and v; as many sequences */
     double dropout;             /* on the weights, in WF_TRAIN */
@@ -247,8 +248,8 @@ struct wf_attention_options {
                                    not with packed rows */
     int64_t window;             /* 0: none */
     double softcap;             /* c: scores become c tanh(score / c), before masks (Gemma 2, 2024); 0: none */
-    wf_tensor *bias;            /* reals that broadcast to [B, H, T, S], added to the scores (capped, before masks), with a gradient
-                                   if it needs one; -inf masks; not with packed rows */
+    wf_tensor *bias;            /* reals that broadcast as a mask does, added to the scores (capped, before masks), with a gradient if it
+                                   needs one; -inf masks */
 };
 WF_API wf_tensor *wf_attention_with(wf_tensor *q, wf_tensor *k, wf_tensor *v, const struct wf_attention_options *options);
 #ifndef __cplusplus

@@ -26,12 +26,21 @@ WF_API void wf_relative_bias_init_with(wf_scope scope, struct wf_relative_bias *
 /* -> [heads, T, S] for T queries and S keys of which the last T are those of the queries: query t is at position S - T + t, so that with a
  * cache S counts what it holds and the new tokens. */
 WF_API wf_tensor *wf_relative_bias_forward(const struct wf_relative_bias *m, wf_tape *tape, int64_t queries, int64_t keys);
+/* The same for self-attention over x (or its ids), from a call's options: [heads, T, T] for x [B,T,...]; [heads, L, L] for packed rows x
+ * [N, ...] with L of the longest sequence; with a cache, for T new tokens x [R,T,...] of its rows, [heads, T, S], or [R, heads, T, S] where
+ * rows hold different numbers of tokens, S of the longest row and T. It is what .bias takes with the same .packed and .cache. */
+struct wf_relative_call {
+    struct wf_packed packed;
+    const struct wf_cache *cache; /* NULL: none */
+};
+WF_API wf_tensor *wf_relative_bias_self_with(const struct wf_relative_bias *m, wf_tensor *x, const struct wf_relative_call *call);
 /* The bucket of a key `distance` behind its query (the key's position minus the query's), as relative_position_bucket of mesh-tensorflow:
  * half of the buckets for one distance each, the others up to max_distance growing with its logarithm. */
 WF_API int wf_relative_bucket(int64_t distance, int buckets, int64_t max_distance, bool bidirectional);
 
 /* ALiBi (Press et al. 2022): -slope |distance| -> [heads, T, S], a constant; positions as above. */
 WF_API wf_tensor *wf_alibi(wf_tape *tape, int heads, int64_t queries, int64_t keys);
+WF_API wf_tensor *wf_alibi_self_with(int heads, wf_tensor *x, const struct wf_relative_call *call); /* as wf_relative_bias_self_with */
 /* slopes[i], i < heads: 2^(-8 (i + 1) / heads) for a power of 2; else those of the power of 2 below, then every second one of twice that.
  */
 WF_API void wf_alibi_slopes(int heads, double *slopes);
@@ -39,6 +48,8 @@ WF_API void wf_alibi_slopes(int heads, double *slopes);
 #ifndef __cplusplus
 #define wf_relative_bias_init(scope, m, heads, ...)                                                                                        \
     wf_relative_bias_init_with(scope, m, heads, &(struct wf_relative_bias_options){__VA_ARGS__})
+#define wf_relative_bias_self(m, x, ...) wf_relative_bias_self_with(m, x, &(struct wf_relative_call){__VA_ARGS__})
+#define wf_alibi_self(heads, x, ...) wf_alibi_self_with(heads, x, &(struct wf_relative_call){__VA_ARGS__})
 #endif
 
 WF_END_DECLS
