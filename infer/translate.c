@@ -115,7 +115,8 @@ static wf_status choose_batch(struct search *s, const struct wf_translate_option
         wf_status status = wf_model_cache_with(s->model, &one, 1, &(struct wf_model_cache_options){.capacity = s->limit}, error);
         if (status != WF_OK)
             return status;
-        double each = (double)sizeof(wf_real) * (double)(one.key_width + one.value_width) * one.layers * (double)one.capacity;
+        double each =
+            (double)sizeof(wf_real) * (double)(one.key_width + one.value_width) * one.layers * (double)(one.states ? 1 : one.capacity);
         double fit = cache_bytes / (each * (double)s->beam);
         wf_cache_free(&one);
         s->batch = fit < 1 ? 1 : fit < BATCH ? (int64_t)fit : BATCH;

@@ -138,7 +138,8 @@ const struct wf_model_shape *wf_model_shape_of(const wf_model *model)
 }
 
 /* A family that forgets its cache would generate from each token alone. At the start of a row its first and its last new place get bits
- * that no number has, and one of them in some layer must be gone after the forward. */
+ * that no number has, and one of them in some layer must be gone after the forward. States are read before they are written: these are not
+ * marked, and wf_kv_set_state says that it wrote. */
 static const uint32_t mark = 0x7fb1a0c5; /* a NaN in float; the upper half of one in double */
 
 /* The places that are marked: false past the last. */
@@ -146,7 +147,7 @@ static bool place_at(const struct wf_cache *cache, int64_t tokens, int index, wf
 {
     const int layer = index / 4, last = index / 2 % 2, side = index % 2;
     const int64_t width = side ? cache->value_width : cache->key_width;
-    if (layer >= cache->layers || cache->length[0] != 0 || tokens < 1 || tokens > cache->capacity)
+    if (cache->states || layer >= cache->layers || cache->length[0] != 0 || tokens < 1 || tokens > cache->capacity)
         return false;
     *out = (side ? cache->layer[layer].values : cache->layer[layer].keys) + (last ? tokens - 1 : 0) * width;
     return true;
@@ -155,6 +156,8 @@ static bool place_at(const struct wf_cache *cache, int64_t tokens, int index, wf
 static void cache_mark(struct wf_cache *cache, int64_t tokens)
 {
     wf_real *place;
+    for (int i = 0; i < cache->layers; i++)
+        cache->layer[i].written = false;
     for (int i = 0; place_at(cache, tokens, i, &place); i++)
         memcpy((char *)place + sizeof *place - sizeof mark, &mark, sizeof mark);
 }
@@ -167,7 +170,9 @@ static bool is_marked(const wf_real *place)
 static bool cache_written(struct wf_cache *cache, int64_t tokens)
 {
     wf_real *place;
-    bool any = false, written = false;
+    bool any = cache->states, written = false;
+    for (int i = 0; i < cache->layers; i++)
+        written |= cache->layer[i].written;
     for (int i = 0; place_at(cache, tokens, i, &place); i++) {
         any = true;
         written |= !is_marked(place);
@@ -206,9 +211,8 @@ static wf_tensor *hidden(const wf_model *model, wf_tensor *ids, struct wf_cache 
     if (!cache || wf_is_poison(x))
         return x;
     if (!cache_written(cache, wf_dim(ids, 1)))
-        return wf_tape_fail(tape, WF_ERR_STATE,
-                            "family %s ignores its cache: pass &cache->layer[i] on to the attention of layer i, or set .no_cache",
-                            model->family->name);
+        return wf_tape_fail(tape, WF_ERR_STATE, "family %s ignores its cache: %s, or set .no_cache", model->family->name,
+                            cache->states ? "keep states with wf_kv_set_state" : "pass &cache->layer[i] on to the attention of layer i");
     wf_cache_advance(cache, wf_dim(ids, 1));
     return x;
 }

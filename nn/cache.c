@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Keys and values of earlier tokens. */
+/* Keys and values of earlier tokens, or states of recurrent models. */
 #include <weft/cache.h>
 
 #include <string.h>
@@ -7,13 +7,14 @@
 #include <weft/compute.h>
 #include <weft/memory.h>
 
-wf_status wf_cache_init(struct wf_cache *cache, int layers, int64_t rows, int64_t capacity, int64_t key_width, int64_t value_width,
-                        wf_error *error)
+/* `capacity` places for each row. */
+static wf_status make(struct wf_cache *cache, int layers, int64_t rows, int64_t capacity, int64_t key_width, int64_t value_width,
+                      wf_error *error)
 {
     *cache = (struct wf_cache){
         .layers = layers, .rows = rows, .capacity = capacity, .key_width = key_width, .value_width = value_width, .most_rows = rows};
     int64_t tokens, width, each, all, kept = rows > 1 && rows < INT32_MAX ? rows + 1 : rows; /* a row alone is never moved: no spare */
-    if (layers < 1 || rows < 1 || rows > INT32_MAX / 16 || capacity < 1 || capacity > INT32_MAX || key_width < 1 || value_width < 1 ||
+    if (layers < 1 || rows < 1 || rows > INT32_MAX / 16 || capacity < 1 || capacity > INT32_MAX || key_width < 1 || value_width < 0 ||
         __builtin_mul_overflow(kept, capacity, &tokens) || __builtin_add_overflow(key_width, value_width, &width) ||
         __builtin_mul_overflow(tokens, width, &each) || __builtin_mul_overflow(each, (int64_t)layers, &all)) {
         *cache = (struct wf_cache){0};
@@ -36,6 +37,22 @@ wf_status wf_cache_init(struct wf_cache *cache, int layers, int64_t rows, int64_
         at += each;
     }
     return WF_OK;
+}
+
+wf_status wf_cache_init(struct wf_cache *cache, int layers, int64_t rows, int64_t capacity, int64_t key_width, int64_t value_width,
+                        wf_error *error)
+{
+    return make(cache, layers, rows, capacity, key_width, value_width > 0 ? value_width : -1, error);
+}
+
+wf_status wf_cache_init_states(struct wf_cache *cache, int layers, int64_t rows, int64_t width, wf_error *error)
+{
+    wf_status status = make(cache, layers, rows, 1, width, 0, error);
+    if (status == WF_OK) {
+        cache->states = true;
+        cache->capacity = INT32_MAX;
+    }
+    return status;
 }
 
 void wf_cache_free(struct wf_cache *cache)
@@ -65,8 +82,15 @@ void wf_cache_rewind(struct wf_cache *cache, int64_t row, int32_t length)
     if (row < 0 || row >= cache->rows || length < 0)
         wf_error_set(&cache->error, WF_ERR_ARGUMENT, "wf_cache_rewind: row %lld to %d tokens is out of range: the cache has %lld rows",
                      (long long)row, length, (long long)cache->rows);
-    else if (length < cache->length[row])
+    else if (cache->states && length > 0 && length < cache->length[row])
+        wf_error_set(&cache->error, WF_ERR_ARGUMENT,
+                     "wf_cache_rewind: row %lld to %d tokens: the state of its %d tokens can only go back to 0", (long long)row, length,
+                     cache->length[row]);
+    else if (length < cache->length[row]) {
         cache->length[row] = length;
+        for (int i = 0; cache->states && i < cache->layers; i++)
+            memset(cache->layer[i].keys + row * cache->key_width, 0, (size_t)cache->key_width * sizeof *cache->layer[i].keys);
+    }
 }
 
 /* Moves that put row from[i] into every place i < rows. A place is written when nobody wants any more what it holds; what is left
@@ -117,9 +141,10 @@ static void move_rows(void *ctx, int64_t block)
     const struct moving *m = ctx;
     const struct wf_kv *kv = &m->cache->layer[block / 2];
     wf_real *data = block % 2 ? kv->values : kv->keys;
-    int64_t width = block % 2 ? m->cache->value_width : m->cache->key_width, step = m->cache->capacity * width;
+    const bool states = m->cache->states;
+    int64_t width = block % 2 ? m->cache->value_width : m->cache->key_width, step = states ? width : m->cache->capacity * width;
     for (int64_t k = 0; k < m->moves; k++)
-        memcpy(data + m->to[k] * step, data + m->of[k] * step, (size_t)(m->length[k] * width) * sizeof *data);
+        memcpy(data + m->to[k] * step, data + m->of[k] * step, (size_t)(states ? width : m->length[k] * width) * sizeof *data);
 }
 
 wf_status wf_cache_select(struct wf_cache *cache, const int32_t *from, int64_t rows, wf_error *error)
@@ -140,7 +165,7 @@ wf_status wf_cache_select(struct wf_cache *cache, const int32_t *from, int64_t r
     double tokens = 0;
     for (int64_t k = 0; k < m.moves; k++) { /* lengths move as the rows do */
         length[k] = cache->length[to[k]] = cache->length[of[k]];
-        tokens += length[k];
+        tokens += cache->states ? 1 : length[k];
     }
     wf_parallel(2 * cache->layers, tokens * (double)cache->layers * (double)(cache->key_width + cache->value_width) * 0.2, move_rows, &m);
     cache->rows = rows;

@@ -24,6 +24,8 @@ bool cache_fits(wf_tape *tape, const struct wf_kv *kv, const wf_tensor *k, const
     if (!cache || cache->error.code != WF_OK)
         wf_tape_fail(tape, cache ? cache->error.code : WF_ERR_ARGUMENT, "attention: %s",
                      cache ? cache->error.message : "the cache was not made with wf_cache_init");
+    else if (cache->states)
+        wf_tape_fail(tape, WF_ERR_STATE, "attention: the cache holds states of a recurrent model: make it with wf_cache_init");
     if (wf_tape_error(tape)->code != WF_OK)
         return false;
     const int64_t most = cache_longest(cache), T = wf_dim(k, 1);

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Programs that register a family, examples/llama.c, translator.c and moe.c, or an optimiser, examples/lion.c, are compiled against the installed library and go through the
+# Programs that register a family, examples/llama.c, translator.c, moe.c and ssm.c, or an optimiser, examples/lion.c, are compiled against the installed library and go through the
 # whole command: train, kill, resume to the same bytes, generate with and without the cache, evaluate, translate with a beam, attention
 # maps, bench; a term of the loss; and the optimiser's keys.
 . "$(dirname "$0")/common.sh"
-example llama translator moe lion
+example llama translator moe ssm lion
 
 # survives PROGRAM MODEL FILES SETTING: a training that is killed and resumed ends with the bytes of one that is not.
 survives()
@@ -87,6 +87,16 @@ grep -q '"bleu": *100' out || wrong "evaluate: $(cat out)"
 for kind in encoder decoder cross; do
     run ./translator attention learned --source 'the river is deep' --kind $kind --out $kind.json
     grep -q "\"kind\": *\"$kind\"" $kind.json || wrong "attention wrote no map of kind $kind"
+done
+
+# A recurrent model: its cache is a state, and more text than the context holds is generated with it as without.
+survives ssm ssm-small "$story" batch=4
+for seed in 3 4; do
+    run ./ssm generate ssm.straight --prompt 'The moon ' --max-tokens 150 --seed $seed
+    mv out cached
+    [ "$(wc -m <cached)" -ge 150 ] || wrong "generated only: $(cat cached)"
+    run ./ssm generate ssm.straight --prompt 'The moon ' --max-tokens 150 --seed $seed --no-cache
+    cmp cached out || wrong 'the text generated without the cache of states differs'
 done
 
 # The balance of a mixture of experts is a term of what is trained, and not of what is measured.

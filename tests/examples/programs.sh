@@ -5,7 +5,7 @@
 . "$(dirname "$0")/common.sh"
 what=$1
 programs='perceptron vae vit lora gan'
-families='lstm moe'
+families='lstm moe ssm'
 # shellcheck disable=SC2086
 example $programs $families
 
@@ -47,5 +47,6 @@ else
     done
     bits lstm.run 1.3
     bits moe.run 1.3
+    bits ssm.run 1
 fi
 finish

@@ -158,8 +158,9 @@ struct wf_family {
     /* Target ids [N] (or [1,T], or with a cache [R,T]) -> what the head sees, [N,d]; the cache is read, not advanced. */
     wf_tensor *(*decode)(const void *model, wf_tensor *ids, const struct wf_decoding *decoding);
 
-    /* An empty cache for `rows` sequences of up to `capacity` tokens, made with wf_cache_init; wf_model_cache calls it. NULL: as many
-     * layers as the shape says, with keys and values of width / heads * kv_heads each. */
+    /* An empty cache for `rows` sequences of up to `capacity` tokens, made with wf_cache_init, or of a recurrent model's states with
+     * wf_cache_init_states; wf_model_cache calls it. NULL: as many layers as the shape says, with keys and values of width / heads *
+     * kv_heads each. */
     wf_status (*cache)(const void *model, struct wf_cache *cache, int64_t rows, int64_t capacity, wf_error *error);
 
     /* The name of what the functions above add to the loss of a training by wf_loss_term_add, as "balance": metrics.jsonl and TensorBoard

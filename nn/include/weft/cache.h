@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Caches of keys and values for generation: one slot per attention, a length per row.
+/* Caches for generation: keys and values, one slot per attention, a length per row; or the states of a recurrent model.
  *
  *   struct wf_cache cache;
  *   wf_cache_init(&cache, layers, rows, capacity, kv_heads * d_key, kv_heads * d_value, &error);
@@ -16,8 +16,10 @@ WF_BEGIN_DECLS
 
 struct wf_cache;
 struct wf_kv {
-    wf_real *keys, *values; /* [most_rows, capacity, width], and a row for wf_cache_select if there are several */
+    wf_real *keys, *values; /* [most_rows, capacity, width], and a row for wf_cache_select if there are several; states: keys alone, without
+                               the dimension of capacity */
     const struct wf_cache *cache;
+    bool written; /* by wf_kv_set_state */
 };
 struct wf_cache {
     struct wf_kv *layer;
@@ -27,6 +29,7 @@ struct wf_cache {
     void *memory;
     int64_t most_rows; /* rows at wf_cache_init; `rows` never exceeds it */
     int32_t *scratch;  /* of wf_cache_select, which does not allocate */
+    bool states;       /* of wf_cache_init_states: rows hold a state each, of key_width */
     wf_error error; /* the first wrong call of wf_cache_advance or wf_cache_rewind, which changed nothing: what uses the cache later fails
                        with it, until wf_cache_free */
 };
@@ -34,11 +37,15 @@ struct wf_cache {
 /* Makes empty rows, zero-filled. Free it with wf_cache_free. *cache must not be moved before that: its layers point to it. */
 WF_API wf_status wf_cache_init(struct wf_cache *cache, int layers, int64_t rows, int64_t capacity, int64_t key_width, int64_t value_width,
                                wf_error *error) WF_CHECKED;
+/* The same for a recurrent model: each row of a layer holds a state of `width` numbers, zeros at first, whatever number of tokens made it;
+ * `length` counts them, without a limit. Layers read and write it with wf_kv_state and wf_kv_set_state (below). */
+WF_API wf_status wf_cache_init_states(struct wf_cache *cache, int layers, int64_t rows, int64_t width, wf_error *error) WF_CHECKED;
 WF_API void wf_cache_free(struct wf_cache *cache); /* a zeroed struct is allowed */
 /* Call it after all layers have processed `tokens` new tokens of each row. The attention reports an exceeded capacity before; tokens that
  * no row has room for are cache->error. */
 WF_API void wf_cache_advance(struct wf_cache *cache, int64_t tokens);
-/* Truncates a row, 0 .. rows-1, to its first `length` tokens; one with fewer stays as it is. */
+/* Truncates a row, 0 .. rows-1, to its first `length` tokens; one with fewer stays as it is. A state can go back to 0 only: it has zeros
+ * then. */
 WF_API void wf_cache_rewind(struct wf_cache *cache, int64_t row, int32_t length);
 /* Row i becomes a copy of the former row from[i], i = 0 .. rows-1; further rows are dropped. rows may exceed the present number, up to
  * most_rows. A row with from[i] == i is not copied. Nothing is allocated. */
@@ -56,6 +63,13 @@ struct wf_kv_held {
  * all layers. What wf_mha does with .cache. A wrong shape, a full cache, another mode than WF_INFER are errors of the tape; both tensors
  * are poison then. */
 WF_API struct wf_kv_held wf_kv_append(struct wf_kv *kv, wf_tensor *keys, wf_tensor *values);
+
+/* --- for recurrent layers: wf_cache_init_states ----------------------------------------------------------------------- */
+/* The states of the rows of x [R,...] before its tokens, [R,width]: a copy, on the tape of x. kv NULL, without a cache: zeros. */
+WF_API wf_tensor *wf_kv_state(const struct wf_kv *kv, wf_tensor *x, int64_t width);
+/* Keeps the states [R,width] after the tokens; wf_cache_advance then counts these, once for all layers. kv NULL: nothing. Errors, as in
+ * wf_kv_append, go to the tape. */
+WF_API void wf_kv_set_state(struct wf_kv *kv, wf_tensor *state);
 
 WF_END_DECLS
 
