@@ -150,6 +150,67 @@ START_TEST(beam_search_finds_the_best)
 }
 END_TEST
 
+/* A recurrent model, whose cache holds a state for each row: h_t = sigmoid(x_t) h_(t-1) + x_t. */
+static wf_tensor *recurrent_next(void *ctx, wf_tensor *ids, struct wf_cache *cache)
+{
+    const struct own *m = ctx;
+    struct wf_kv *kv = cache ? &cache->layer[0] : NULL;
+    wf_tensor *x = wf_embedding_forward(&m->embed, ids); /* [R,T,d] */
+    wf_tensor *last = wf_select(wf_scan(wf_sigmoid(x), x, wf_kv_state(kv, x, D), 1), 1, -1);
+    wf_kv_set_state(kv, last);
+    if (cache)
+        wf_cache_advance(cache, wf_dim(ids, 1));
+    return wf_linear_forward(&m->head, last); /* [R,V] */
+}
+
+static wf_status recurrent_cache(void *ctx, struct wf_cache *cache, int64_t rows, int64_t capacity, wf_error *error)
+{
+    (void)ctx, (void)capacity;
+    return wf_cache_init_states(cache, 1, rows, D, error);
+}
+
+/* A beam copies, drops and reorders the states: each hypothesis has the probability that it has from its beginning. */
+START_TEST(states_follow_the_beam)
+{
+    enum { PROMPT = 3, MORE = 6 };
+    struct own m;
+    own_make(&m, 7);
+    wf_tape *tape = wf_tape_new(NULL);
+    const struct wf_next next = {.next = recurrent_next, .cache = recurrent_cache, .ctx = &m, .vocab_size = V, .context = CONTEXT};
+    struct wf_next bare = next;
+    bare.cache = NULL;
+    int32_t ids[PROMPT + MORE] = {1, 4, 2}, a[30], b[30];
+    int64_t count, again;
+    const struct wf_generate_options o = {.sampler.seed = 5, .max_tokens = 30}; /* beyond the context */
+    ck_ok(wf_generate_next(&next, tape, ids, PROMPT, &o, a, &count, error));
+    ck_ok(wf_generate_next(&bare, tape, ids, PROMPT, &o, b, &again, error));
+    ck_assert(count == 30 && again == 30);
+    ck_assert_mem_eq(a, b, sizeof a);
+    struct wf_hypotheses found;
+    ck_ok(wf_beam_search(&next, tape, ids, PROMPT, &found, error, .beam = 6, .n_best = 6, .max_tokens = MORE));
+    ck_assert_int_eq(found.count, 6);
+    for (int k = 0; k < 6; k++) {
+        const struct wf_hypothesis *h = &found.hypothesis[k];
+        double sum = 0;
+        ck_assert_int_eq(h->length, MORE);
+        memcpy(ids + PROMPT, h->ids, sizeof *ids * MORE);
+        for (int t = PROMPT; t < PROMPT + MORE; t++) {
+            wf_real x[V];
+            double all = 0;
+            wf_tape_reset(tape, WF_INFER);
+            ck_assert_int_eq(wf_read(recurrent_next(&m, wf_ids(tape, ids, 1, t), NULL), x, V), WF_OK);
+            for (int v = 0; v < V; v++)
+                all += exp((double)x[v]);
+            sum += (double)x[ids[t]] - log(all);
+        }
+        ck_assert_msg(fabs(h->log_probability - sum) < 1e-4, "hypothesis %d: %g, not %g", k, h->log_probability, sum);
+    }
+    wf_hypotheses_free(&found);
+    wf_tape_free(tape);
+    wf_registry_free(m.registry);
+}
+END_TEST
+
 static bool at_once(void *ctx)
 {
     (void)ctx;
@@ -238,4 +299,5 @@ START_TEST(models_of_the_zoo)
 }
 END_TEST
 
-WF_TEST_MAIN("infer/search", generates_with_and_without_a_cache, beam_search_finds_the_best, mistakes_are_named, models_of_the_zoo)
+WF_TEST_MAIN("infer/search", generates_with_and_without_a_cache, beam_search_finds_the_best, states_follow_the_beam, mistakes_are_named,
+             models_of_the_zoo)

@@ -174,23 +174,32 @@ static void init_too_far(wf_scope s, void *model, const void *config)
     memset((char *)model + sizeof(struct bigram) + 100, 1, 200);
 }
 
+static wf_status cache_of_states(const void *model, struct wf_cache *cache, int64_t rows, int64_t capacity, wf_error *error)
+{
+    (void)model, (void)capacity;
+    return wf_cache_init_states(cache, 1, rows, 4, error);
+}
+
 START_TEST(mistakes_of_functions_are_named)
 {
-    static struct wf_family silent, null, far;
+    static struct wf_family silent, null, far, stateless;
     const int32_t prompt = 3;
     int32_t out[4];
     int64_t count;
     wf_tape *tape = new_tape();
     struct wf_config c;
-    silent = null = far = bigram;
+    silent = null = far = stateless = bigram;
+    stateless.name = "stateless", stateless.no_cache = false, stateless.presets.count = 0, stateless.cache = cache_of_states;
     silent.name = "silent", silent.no_cache = false, silent.presets.count = 0;
     null.name = "null", null.presets.count = 0, null.forward = forward_of_null;
     far.name = "far", far.presets.count = 0, far.init = init_too_far;
     const struct {
         const struct wf_family *family;
         const char *part;
-    } rows[] = {{&silent, "family silent ignores its cache"}, {&null, "family null: forward returned NULL"}};
-    for (int i = 0; i < 2; i++) {
+    } rows[] = {{&silent, "family silent ignores its cache"},
+                {&null, "family null: forward returned NULL"},
+                {&stateless, "family stateless ignores its cache: keep states with wf_kv_set_state, or set .no_cache"}};
+    for (int i = 0; i < 3; i++) {
         wf_error error = {0};
         const struct wf_generate_options o = {.sampler.greedy = true, .max_tokens = 4};
         ck_assert(wf_family_register(rows[i].family, &error) == WF_OK && wf_config_defaults(&c, rows[i].family->name, &error) == WF_OK);
