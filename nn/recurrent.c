@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* States of recurrent models in a cache. */
-#include <string.h>
-
 #include "internal.h"
 
 /* Whether the cache holds states of `rows` rows and this width, for an inference; the tape has the error otherwise. */
@@ -26,9 +24,11 @@ static bool states_fit(wf_tape *tape, const char *what, const struct wf_kv *kv, 
 wf_tensor *wf_kv_state(const struct wf_kv *kv, wf_tensor *x, int64_t width)
 {
     wf_tape *tape = wf_tape_of(x);
+    if (!x || !tape)
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "wf_kv_state: x is NULL, or there is no tape");
+    if (wf_is_poison(x))
+        return x;
     const int64_t rows = wf_dim(x, 0);
-    if (wf_is_poison(x) || !tape)
-        return x ? x : wf_tape_fail(tape, WF_ERR_ARGUMENT, "wf_kv_state: x is NULL");
     if (width < 1)
         return wf_tape_fail(tape, WF_ERR_ARGUMENT, "wf_kv_state: width = %lld must be at least 1", (long long)width);
     if (!kv)
@@ -41,10 +41,12 @@ void wf_kv_set_state(struct wf_kv *kv, wf_tensor *state)
 {
     wf_tape *tape = wf_tape_of(state);
     wf_array a;
-    if (!kv || wf_is_poison(state) || !tape)
+    if (!kv || (state && wf_is_poison(state)))
         return;
-    if (wf_ndim(state) != 2)
-        wf_tape_fail(tape, WF_ERR_SHAPE, "wf_kv_set_state: '%s' is not [R,width]", wf_name_of(state));
+    if (!state || !tape)
+        wf_tape_fail(tape, WF_ERR_ARGUMENT, "wf_kv_set_state: the state is NULL, or there is no tape");
+    else if (wf_ndim(state) != 2 || wf_dtype_of(state) != WF_REAL)
+        wf_tape_fail(tape, WF_ERR_SHAPE, "wf_kv_set_state: '%s' is not [R,width] of reals", wf_name_of(state));
     else if (states_fit(tape, "wf_kv_set_state", kv, wf_dim(state, 0), wf_dim(state, 1)) && wf_view(state, &a) == WF_OK) {
         const wf_array to = wf_array_contiguous(kv->keys, WF_REAL, WF_SHAPE(a.dim[0], a.dim[1]));
         wf_array_copy(&to, &a);

@@ -109,6 +109,8 @@ static bool find_places(wf_tensor *x, const struct wf_relative_call *call, struc
     static const struct wf_relative_call whole_rows;
     wf_tape *tape = wf_tape_of(x);
     wf_error error = {0};
+    if (!x)
+        wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: x is NULL", p->what);
     if (!tape || wf_is_poison(x))
         return false;
     p->rows = 1;

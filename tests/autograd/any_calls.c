@@ -82,6 +82,8 @@ static wf_tensor *any_attention(wf_tensor *a, wf_tensor *b, wf_tensor *c)
     }
     if (a && wf_dim(a, 0) <= 6 && below(2) && (!packed || seldom(9)))
         o.key_lengths = lengths;
+    if (seldom(9))
+        o.bias = below(2) ? a : any();
     if (seldom(packed ? 20 : 5))
         o.mask = below(9) ? pool[7] : any();
     if (seldom(packed ? 20 : 5))
@@ -153,7 +155,16 @@ static wf_tensor *function_of(wf_tensor *x)
 
 static wf_tensor *any_indexing(wf_tensor *a, wf_tensor *m, wf_tensor *b, wf_tensor *ids)
 {
-    switch (below(5)) {
+    const int64_t rows = a && wf_dim(a, 0) < 1 << 20 ? wf_dim(a, 0) : 1;
+    const int32_t some = (int32_t)below(rows + 1), offsets[] = {0, seldom(20) ? some + 1 : some, some, (int32_t)rows};
+    const struct wf_packed packed = {seldom(50) ? NULL : offsets, seldom(9) ? (int)below(5) - 1 : 3};
+    switch (below(8)) {
+    case 5:
+        return wf_pad_rows(below(9) ? a : ids, packed, any_number(0));
+    case 6:
+        return wf_pack_rows(below(2) ? wf_pad_rows(a, packed, 1) : a, packed);
+    case 7:
+        return wf_mean_packed(a, packed);
     case 0:
         return wf_index_select(a, any_dim(), below(3) ? wf_reshape(ids, -1) : ids);
     case 1:

@@ -231,6 +231,23 @@ START_TEST(packed)
             free(first[i]);
         free(sum);
     }
+    /* a mask is a bias of 0 and -inf */
+    static wf_real hide[H * WIDE];
+    static bool mask[H * WIDE];
+    wf_real *y[2];
+    for (int i = 0; i < H * WIDE; i++) {
+        mask[i] = (i % K * 7 + i / K * 3) % 5 != 0;
+        hide[i] = mask[i] ? 0 : -INFINITY;
+    }
+    for (int i = 0; i < 2; i++) {
+        wf_tape_reset(tape, WF_INFER);
+        wf_tensor *in[] = {normal(tape, 1, WF_SHAPE(N, H * E)), normal(tape, 2, WF_SHAPE(M, G * E)), normal(tape, 3, WF_SHAPE(M, G * F))};
+        y[i] = value_of(wf_attention(in[0], in[1], in[2], .heads = H, .kv_heads = G, .packed = {q, SEQUENCES}, .k_packed = {k, SEQUENCES},
+                                     .mask = i ? wf_bools(tape, mask, WF_SHAPE(H, L, K)) : NULL,
+                                     .bias = i ? NULL : given(tape, hide, WF_SHAPE(H, L, K))));
+    }
+    ck_assert_mem_eq(y[0], y[1], sizeof *y[0] * N * H * F);
+    free(y[0]), free(y[1]);
     wf_tape_free(tape);
 }
 END_TEST

@@ -97,8 +97,11 @@ START_TEST(refused)
     REFUSED(WF_INFER, wf_kv_state(tokens.layer, in, D), WF_ERR_STATE, "holds keys and values: make it with wf_cache_init_states");
     REFUSED(WF_INFER, wf_kv_state(NULL, in, 0), WF_ERR_ARGUMENT, "width = 0 must be at least 1");
     REFUSED(WF_TRAIN, wf_kv_state(states.layer, in, D), WF_ERR_STATE, "a cache works in WF_INFER only");
-    REFUSED(WF_INFER, wf_kv_set_state(states.layer, in), WF_ERR_SHAPE, "wf_kv_set_state: 'zeros' is not [R,width]");
+    REFUSED(WF_INFER, wf_kv_set_state(states.layer, in), WF_ERR_SHAPE, "wf_kv_set_state: 'zeros' is not [R,width] of reals");
     REFUSED(WF_INFER, wf_kv_set_state(states.layer, wf_zeros(tape, WF_SHAPE(1, D))), WF_ERR_SHAPE, "but the call has 1 rows of 5");
+    REFUSED(WF_INFER, wf_kv_set_state(states.layer, wf_ids(tape, (int32_t[2 * D]){0}, 2, D)), WF_ERR_SHAPE, "is not [R,width] of reals");
+    REFUSED(WF_INFER, wf_kv_state(states.layer, NULL, D), WF_ERR_ARGUMENT, "NULL");
+    REFUSED(WF_INFER, wf_kv_set_state(states.layer, NULL), WF_ERR_ARGUMENT, "NULL");
     REFUSED(WF_INFER, wf_kv_append(states.layer, in, in), WF_ERR_STATE, "holds states of a recurrent model: make it with wf_cache_init");
     wf_cache_advance(&states, 4);
     wf_cache_rewind(&states, 1, 3);

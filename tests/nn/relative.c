@@ -205,6 +205,9 @@ START_TEST(sizes)
     y = wf_alibi_self(2, wf_zeros(tape, WF_SHAPE(5, 3)), .packed = {(const int32_t[]){0, 4}, 1});
     ck_assert(wf_is_poison(y) && strstr(wf_tape_error(tape)->message, "wf_alibi_self: packed: offsets[1] = 4 after 0, but"));
     wf_tape_reset(tape, WF_INFER);
+    y = wf_alibi_self(2, NULL);
+    ck_assert(wf_is_poison(y) && strstr(wf_tape_error(tape)->message, "wf_alibi_self: x is NULL"));
+    wf_tape_reset(tape, WF_INFER);
     y = wf_alibi_self(2, wf_zeros(tape, WF_SHAPE(5)));
     ck_assert(wf_is_poison(y) && strstr(wf_tape_error(tape)->message, "wf_alibi_self: 'zeros' is not [B,T,...]"));
     wf_tape_free(tape);
