@@ -43,8 +43,30 @@ wf_tensor *graph_packed_attention(struct graph *g)
     int n = 1 + (int)below(g, 4), heads = wf_dim(q, 1) % 2 == 0 && wf_dim(v, 1) % 2 == 0 && below(g, 2) ? 2 : 1;
     cut(g, qo, n, wf_dim(q, 0));
     cut(g, ko, n, wf_dim(k, 0));
-    return wf_attention(q, k, v, .heads = heads, .packed = {qo, n}, .k_packed = {ko, n}, .causal = below(g, 2), .window = some_window(g),
-                        .softcap = some_softcap(g));
+    const wf_shape scores = {4, {n, heads, wf_packed_longest((struct wf_packed){qo, n}), wf_packed_longest((struct wf_packed){ko, n})}};
+    wf_tensor *bias = below(g, 2) ? NULL : some_bias(g, &scores);
+    return wf_attention(q, k, v, .heads = heads, .packed = {qo, n}, .k_packed = {ko, n}, .bias = bias, .causal = below(g, 2),
+                        .window = some_window(g), .softcap = some_softcap(g));
+}
+
+wf_tensor *graph_packed_rows(struct graph *g)
+{
+    wf_tensor *x = graph_any(g);
+    int32_t offsets[5];
+    const int n = 1 + (int)below(g, 4);
+    if (wf_ndim(x) < 1)
+        return NULL;
+    if (wf_ndim(x) > 1 && wf_dim(x, 0) <= 4 && below(g, 2)) { /* x as padded rows */
+        offsets[0] = 0;
+        for (int i = 0; i < wf_dim(x, 0); i++)
+            offsets[i + 1] = offsets[i] + (int32_t)below(g, wf_dim(x, 1) + 1);
+        return offsets[wf_dim(x, 0)] > 0 ? wf_pack_rows(x, (struct wf_packed){offsets, (int)wf_dim(x, 0)}) : NULL;
+    }
+    cut(g, offsets, n, wf_dim(x, 0));
+    const struct wf_packed packed = {offsets, n};
+    wf_shape shape = wf_shape_of(x);
+    shape.dim[0] = n * wf_packed_longest(packed);
+    return below(g, 2) || wf_ndim(x) >= 4 || wf_shape_count(&shape) > MOST ? wf_mean_packed(x, packed) : wf_pad_rows(x, packed, 0.5);
 }
 
 wf_tensor *graph_attention(struct graph *g)
