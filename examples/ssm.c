@@ -57,9 +57,9 @@ static void block_init(wf_scope s, struct block *b, const struct ssm_config *c)
     wf_linear_init(wf_sub(s, "select"), &b->select, b->e, b->rank + 2 * b->n, .no_bias = true);
     wf_linear_init(wf_sub(s, "step"), &b->step, b->rank, b->e);
     wf_linear_init(wf_sub(s, "out"), &b->out, b->e, c->d_model, .no_bias = true, .residual = true);
-    b->taps = wf_parameter(s, "taps", WF_SHAPE(TAPS, b->e), .init = {WF_INIT_UNIFORM, 0.5});
-    b->log_a = wf_parameter(s, "log_a", WF_SHAPE(b->n, b->e), .init = {WF_INIT_FUNCTION, .fill = fill_log_a});
-    b->skip = wf_parameter(s, "skip", WF_SHAPE(b->e), .init = {WF_INIT_CONSTANT, 1});
+    b->taps = wf_parameter(s, "taps", WF_SHAPE(TAPS, b->e), .init = {.kind = WF_INIT_UNIFORM, .a = 0.5});
+    b->log_a = wf_parameter(s, "log_a", WF_SHAPE(b->n, b->e), .init = {.kind = WF_INIT_FUNCTION, .fill = fill_log_a});
+    b->skip = wf_parameter(s, "skip", WF_SHAPE(b->e), .init = {.kind = WF_INIT_CONSTANT, .a = 1});
 }
 
 static wf_tensor *block_forward(const struct block *b, wf_tensor *x, struct wf_kv *cache) /* [B,T,d] -> [B,T,d] */
