@@ -236,7 +236,7 @@ static wf_npy *no_memory(const char *name, wf_error *error)
     return NULL;
 }
 
-wf_npy *wf_npy_open(const char *path, wf_error *error)
+wf_npy *wf_npy_load(const char *path, wf_error *error)
 {
     if (wf_needs(error, "path", path))
         return NULL;

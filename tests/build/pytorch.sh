@@ -33,6 +33,8 @@ static struct wf_ffn m_ffn;
 static struct wf_positions m_positions;
 static struct wf_moe m_moe;
 static struct wf_optimizer opt;
+static const struct wf_optimizer_rule rule;
+static struct wf_packed packed;
 static struct wf_schedule schedule;
 static struct wf_epochs epochs;
 static struct wf_crops crops;

@@ -45,7 +45,7 @@ START_TEST(what_numpy_wrote)
                  {"read_fortran.npy", WF_F64, 1}, {"read_v2.npy", WF_F32, 1}, {"read_v3.npy", WF_F32, 1}, {"b1.npy", WF_BOOL, 0}};
     for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
         wf_error bad = {0};
-        wf_npy *file = wf_npy_open(golden(files[f].name), &bad);
+        wf_npy *file = wf_npy_load(golden(files[f].name), &bad);
         ck_assert_msg(file != NULL, "%s", bad.message);
         const wf_array *a = wf_npy_array(file);
         ck_assert(a->dtype == files[f].dtype && a->ndim == 3 && a->dim[0] == 2 && a->dim[1] == 3 && a->dim[2] == 4);
@@ -58,8 +58,8 @@ START_TEST(what_numpy_wrote)
         wf_npy_close(file);
     }
     wf_error bad = {0};
-    wf_npy *half = wf_npy_open(golden("read_f2.npy"), &bad), *scalar = wf_npy_open(golden("scalar.npy"), &bad),
-           *empty = wf_npy_open(golden("empty.npy"), &bad);
+    wf_npy *half = wf_npy_load(golden("read_f2.npy"), &bad), *scalar = wf_npy_load(golden("scalar.npy"), &bad),
+           *empty = wf_npy_load(golden("empty.npy"), &bad);
     ck_assert(half && scalar && empty);
     float widened[24];
     ck_assert(wf_convert(WF_F32, widened, WF_F16, wf_npy_array(half)->data, 24));
@@ -84,10 +84,10 @@ START_TEST(what_is_refused)
         {"dtypes.safetensors", "is not an array of NumPy"},          {"missing.npy", "cannot be opened"}};
     for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
         wf_error bad = {0};
-        ck_assert_ptr_null(wf_npy_open(golden(files[f][0]), &bad));
+        ck_assert_ptr_null(wf_npy_load(golden(files[f][0]), &bad));
         assert_message(&bad, f + 1 < sizeof files / sizeof *files ? WF_ERR_FORMAT : WF_ERR_IO, files[f][1]);
         ck_assert_ptr_nonnull(strstr(bad.message, files[f][0]));
-        ck_assert_ptr_null(wf_npy_open(golden(files[f][0]), NULL));
+        ck_assert_ptr_null(wf_npy_load(golden(files[f][0]), NULL));
     }
 }
 END_TEST
@@ -159,7 +159,7 @@ END_TEST
 
 static wf_status open_one(wf_error *error)
 {
-    wf_npy *file = wf_npy_open(golden("f4.npy"), error);
+    wf_npy *file = wf_npy_load(golden("f4.npy"), error);
     wf_npy_close(file);
     return file ? WF_OK : error->code;
 }

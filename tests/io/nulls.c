@@ -16,7 +16,7 @@ START_TEST(refused_by_name)
     STATUS(wf_folder_make(NULL, &error), "wf_folder_make: path is NULL");
     STATUS(wf_npy_save(NULL, GIVEN, &error), "wf_npy_save: path is NULL");
     STATUS(wf_npy_save(GIVEN, NULL, &error), "wf_npy_save: array is NULL");
-    POINTER(wf_npy_open(NULL, &error), "wf_npy_open: path is NULL");
+    POINTER(wf_npy_load(NULL, &error), "wf_npy_load: path is NULL");
     POINTER(wf_npy_view(NULL, 1, GIVEN, &error), "wf_npy_view: data is NULL");
     POINTER(wf_npy_view(GIVEN, 1, NULL, &error), "wf_npy_view: label is NULL");
     POINTER(wf_safetensors_open_with(NULL, GIVEN, &error), "wf_safetensors_open_with: path is NULL");

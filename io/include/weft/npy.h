@@ -19,12 +19,12 @@ WF_API wf_status wf_npy_save(const char *path, const wf_array *array, wf_error *
  * Files from untrusted sources are safe to open. If another process truncates a file that is open here, reading what it lost ends this
  * process (SIGBUS).
  *
- *     wf_npy *file = wf_npy_open("x.npy", &error);
+ *     wf_npy *file = wf_npy_load("x.npy", &error);
  *     const wf_array *x = wf_npy_array(file);
  *     ... x->data is valid until the close, and must not be written ...
  *     wf_npy_close(file); */
 typedef struct wf_npy wf_npy;
-WF_API wf_npy *wf_npy_open(const char *path, wf_error *error) WF_CHECKED;
+WF_API wf_npy *wf_npy_load(const char *path, wf_error *error) WF_CHECKED;
 /* The same from memory, which stays the caller's and must outlive the result; `label` is used in messages instead of the path. */
 WF_API wf_npy *wf_npy_view(const void *data, int64_t bytes, const char *label, wf_error *error) WF_CHECKED;
 /* Owned by the file; NULL for NULL. */
