@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include <weft/file.h>
 #include <weft/internal/files.h>
 #include <weft/memory.h>
 
@@ -23,11 +24,24 @@ static void add(struct wf_run *run, const char *path, double *sum, wf_error *err
         sum[i] += (double)wf_registry_values(registry)[i];
 }
 
+/* As it is: with the texts and the seed of the run. */
+static wf_status copy_config(const char *folder, const char *to, wf_error *error)
+{
+    enum { LIMIT = 1 << 20 };
+    int64_t bytes = 0;
+    char *from = wf_run_path(folder, "config.json", error), *text = from ? wf_file_load(from, LIMIT, &bytes, error) : NULL;
+    if (text)
+        (void)!wf_file_save(to, text, bytes, error);
+    wf_free(text);
+    wf_free(from);
+    return error->code;
+}
+
 /* The model file last: a folder without it is not taken for a run. */
-static wf_status write_run(const struct wf_run *run, const char *out, int64_t step, int64_t count, wf_error *error)
+static wf_status write_run(const struct wf_run *run, const char *folder, const char *out, int64_t step, int64_t count, wf_error *error)
 {
     char *config = wf_run_path(out, "config.json", error), *model = wf_run_path(out, "model.safetensors", error);
-    if (config && model && !wf_folder_make(out, error) && !wf_file_remove(model, error) && !wf_config_save(&run->config, config, error) &&
+    if (config && model && !wf_folder_make(out, error) && !wf_file_remove(model, error) && !copy_config(folder, config, error) &&
         !wf_tokenizers_save(out, &run->config, run->tokenizer, run->source_tokenizer, error) &&
         (run->embed.max_length == 0 || !hf_embed_save(out, &run->embed, error))) {
         char text[64];
@@ -169,7 +183,7 @@ static wf_status average(const char *folder, int64_t last, const char *out, int6
         value[i] = (wf_real)(m->sum[i] / (double)last);
     if (step)
         *step = m->steps[m->count - 1];
-    return write_run(&m->run, out, m->steps[m->count - 1], last, error);
+    return write_run(&m->run, folder, out, m->steps[m->count - 1], last, error);
 }
 
 wf_status wf_average(const char *folder, int64_t last, const char *out, int64_t *step, wf_error *error)

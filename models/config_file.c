@@ -3,14 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weft/file.h>
 #include <weft/internal/config_json.h>
 #include <weft/internal/json.h>
-#include <weft/internal/lines.h>
 #include <weft/internal/name_list.h>
 #include <weft/internal/needs.h>
 #include <weft/internal/text.h>
-#include <weft/memory.h>
 #include <weft/nn.h>
 
 #include "keys.h"
@@ -196,22 +193,11 @@ static bool read_other(struct wf_json_reader *r, struct wf_config *c)
     return true;
 }
 
-/* Editors of some systems begin a text with a byte order mark, which JSON does not have. */
-static json_t *read_file(const char *path, wf_error *error)
-{
-    int64_t bytes;
-    char *text = wf_file_load(path, LIMIT, &bytes, error);
-    int64_t mark = text ? wf_line_first(text, bytes) : 0;
-    json_t *object = text ? wf_json_parse(text + mark, bytes - mark, path, error) : NULL;
-    wf_free(text);
-    return object;
-}
-
 static wf_status load(struct wf_config *config, const char *path, bool over, wf_error *error)
 {
     struct wf_config c = *config;
     wf_error local = {0};
-    json_t *object = read_file(path, &local);
+    json_t *object = wf_json_load(path, LIMIT, &local);
     struct wf_json_reader r = {.object = object, .where = path, .error = error};
     if (!object)
         return wf_error_set(error, local.code, "%s", local.message);

@@ -84,6 +84,12 @@ static wf_status enter(struct fit *f)
 
 wf_status fit_enter(struct fit *f)
 {
+    bool folder = f->o.out != NULL;
+    if (together_from_first(f, &folder, sizeof folder))
+        return f->error->code;
+    if (folder != (f->o.out != NULL))
+        wf_error_set(f->error, WF_ERR_ARGUMENT, "wf_fit: .out is %s, and of rank 0 %s: give all processes the same",
+                     f->o.out ? f->o.out : "NULL", folder ? "a folder" : "NULL");
     if (f->rank == 0 && f->o.out)
         enter(f);
     return together_agree(f) ? f->error->code : together_from_first(f, &f->resumes, sizeof f->resumes);

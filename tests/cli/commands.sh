@@ -36,10 +36,10 @@ cp -r "$source/tests/golden/bert_train" FOLDER
 while read -r line; do
     more=
     case $line in
+    *'train RUN --resume'*) more='--steps 14' ;;
     *'train '*--out\ RUN*)
         steps=12
-        [ ! -f RUN/config.json ] || cp RUN/config.json config.json
-        case $line in *--resume*) steps=14 ;; *--from*) rm -rf RUN2 ;; *) rm -rf RUN ;; esac
+        case $line in *--resume*) steps=14 ;; *RUN2*) rm -rf RUN2 ;; *) rm -rf RUN ;; esac
         more="--steps $steps --set save_every=1 --set valid_every=20"
         case $line in *multi30k*) more="$more --set keep=10 $pairs --set shared=false" ;; *FOLDER*) more="$more --set crop=8 --set batch=2" ;; *) more="$more $lm" ;; esac
         ;;

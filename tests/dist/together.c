@@ -6,10 +6,9 @@
  *   together share           checks work in items, results of any length, a rank that fails among them
  *   together rest            checks that processes sleep while they wait for one
  *   together watch           checks that a long wait is told
- *   together fit OUT STEPS [bad | seed | turns | unequal | lost | settings | fixed | flag]   a task of two registries and two optimisers;
- * bad: a NaN in one process's part; seed: weights that differ from process to process; turns: the optimisers have a turn each; unequal:
- *                            validations that differ, and decide; lost: a process without a folder;
- *                            settings, fixed, flag: rank 1 has others */
+ *   together fit OUT STEPS [bad | seed | turns | unequal | lost | nowhere | settings | fixed | flag]   a task of two registries and two
+ * optimisers; bad: a NaN in one process's part; seed: weights that differ from process to process; turns: the optimisers have a turn each;
+ * unequal: validations that differ, and decide; lost: a process without a folder; nowhere: all; settings, fixed, flag: rank 1 has others */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -224,7 +223,9 @@ static int fit(int argc, char **argv)
 {
     static struct program p;
     const char *how = argc > 4 ? argv[4] : "";
-    const bool differ = strcmp(how, "seed") == 0, turns = strcmp(how, "turns") == 0, folderless = strcmp(how, "lost") == 0;
+    const bool differ = strcmp(how, "seed") == 0, turns = strcmp(how, "turns") == 0, lost = strcmp(how, "lost") == 0,
+               nowhere = strcmp(how, "nowhere") == 0;
+    const bool saves = !lost && !nowhere;
     p.bad = strcmp(how, "bad") == 0;
     p.unequal = strcmp(how, "unequal") == 0;
     static const char *const names[] = {"body", "head", NULL};
@@ -244,7 +245,7 @@ static int fit(int argc, char **argv)
         {"adam", &p.adam, .schedule = {.kind = WF_SCHEDULE_COSINE, .peak = 0.01, .warmup = 2, .steps = 10}},
         {"sgd", &p.sgd, .turn = turns}};
     const char *parts = getenv("PARTS");
-    const struct wf_fit_options options = {.out = folderless && wf_dist_rank(dist) == 1 ? NULL : argv[2],
+    const struct wf_fit_options options = {.out = nowhere || (lost && wf_dist_rank(dist) == 1) ? NULL : argv[2],
                                            .registry = registry,
                                            .registries = 2,
                                            .optimizer = optimizer,
@@ -252,13 +253,13 @@ static int fit(int argc, char **argv)
                                            .steps = atoi(argv[3]),
                                            .accumulate = parts ? atoi(parts) : 1,
                                            .clip = 0.5,
-                                           .save_every = 3,
+                                           .save_every = saves ? 3 : 0,
                                            .valid_every = p.unequal ? 1 : 4,
                                            .patience = p.unequal ? 3 : 0,
-                                           .keep = 1,
+                                           .keep = saves,
                                            .log_every = 1,
                                            .seed = 3,
-                                           .resume = true,
+                                           .resume = saves,
                                            .settings = strcmp(how, "settings") == 0 && wf_dist_rank(dist) == 1 ? "name=a  rate=2"
                                                        : strcmp(how, "flag") == 0 && wf_dist_rank(dist) == 1   ? "name=a rate=1 fast=1"
                                                                                                                : "name=a rate=1",

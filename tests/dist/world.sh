@@ -51,7 +51,9 @@ PARTS=4 several "$mpi" 2 "$together" fit unequal 40 unequal >out 2>&1 || failed 
 grep -q '"event":"end","step":4,' unequal/metrics.jsonl || failed "validations that differ: $(tail -2 unequal/metrics.jsonl)"
 # a process whose options are wrong: told by all, waited for by none
 PARTS=4 several "$mpi" 3 "$together" fit lost 4 lost >out 2>log && failed 'a process without a folder'
-grep -q 'rank 1: wf_fit: no folder for the run: give .out' log || failed "a process without a folder: $(cat log)"
+grep -q 'rank 1: wf_fit: .out is NULL, and of rank 0 a folder' log || failed "a process without a folder: $(cat log)"
+PARTS=4 several "$mpi" 3 "$together" fit nowhere 4 nowhere >out 2>log || failed "no folder for anybody: $(cat log)"
+[ ! -e nowhere ] || failed 'a training without a folder has made one'
 # weights that are not alike
 PARTS=4 several "$mpi" 4 "$together" fit unlike 5 seed >out 2>log && failed 'other weights'
 grep -q 'the processes differ: rank 0 and rank 1 do not have the same weights; ' log || failed "other weights: $(cat log)"

@@ -90,7 +90,7 @@ START_TEST(errors_have_a_place)
         {"['a']", "f.json:1:2: "},
         {"[1,]", "f.json:1:4: "},
         {"// x\n[1]", "f.json:1:1: "},
-        {"\xef\xbb\xbf[1]", "f.json:1:1: "},
+        {"\xef\xbb\xbf\xef\xbb\xbf[1]", "f.json:1:1: "}, /* one byte order mark is skipped */
         {"[\"\\u0000\"]", "NUL"},
         {deep, "f.json:1:129: nested more than 128 deep"},
         {"[\"[[[\\\"[[[\"", "f.json:1:11: "},

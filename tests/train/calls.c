@@ -103,6 +103,8 @@ static void event(void *ctx, const struct wf_fit_event *e)
 {
     static const char *const names[] = {"PREPARE", "DATA", "CHANGE", "START", "STEP", "VALID", "SAVE", "WARNING", "END", "SAMPLE"};
     struct diary *d = ctx;
+    if (e->kind == WF_EVENT_PROGRESS)
+        return;
     if (e->kind == WF_EVENT_STEP) {
         ck_assert(!d->stepping || d->asked == 0); /* no longer after an optimiser's step */
         d->stepping = false;

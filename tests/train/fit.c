@@ -76,6 +76,44 @@ START_TEST(without_a_folder)
 }
 END_TEST
 
+/* A next that computes with the model on a tape of its own, as one that looks for hard examples. */
+static wf_tape *own_tape;
+static int64_t own_passes;
+static wf_status next_that_computes(void *ctx, int64_t step, double *weight, wf_error *error)
+{
+    struct study *s = ctx;
+    wf_tensor *labels;
+    double loss;
+    wf_status status = next_batch(ctx, step, weight, error);
+    if (status != WF_OK)
+        return status;
+    wf_tape_reset(own_tape, WF_INFER);
+    wf_tensor *images = images_of(s, own_tape, s->row, BATCH, &labels);
+    if (wf_item(wf_cross_entropy(vit_forward(s, images), labels), &loss) != WF_OK)
+        return wf_tape_status(own_tape, error);
+    own_passes += isfinite(loss);
+    return WF_OK;
+}
+
+START_TEST(next_may_use_a_tape_of_its_own)
+{
+    struct wf_fit_result result[2];
+    own_tape = wf_tape_new(NULL);
+    for (int i = 0; i < 2; i++) {
+        struct study *s = study_open(0.1);
+        struct wf_fit_options o = study_options(s, in_folder(i ? "computes" : "plain"));
+        struct wf_task task = vit_task;
+        task.next = i ? next_that_computes : next_batch;
+        ck_ok(wf_fit(&task, &o, &result[i], error));
+        study_close(s);
+    }
+    wf_tape_free(own_tape);
+    ck_assert_int_eq(own_passes, 60);
+    ck_assert(result[0].loss == result[1].loss && result[0].best == result[1].best);
+    ck_assert(wf_file_same(in_folder("plain/model.safetensors"), in_folder("computes/model.safetensors")));
+}
+END_TEST
+
 static void straight(const char *out, double dropout)
 {
     struct study *s = study_open(dropout);
@@ -339,6 +377,7 @@ START_TEST(one_registry_and_one_optimiser)
 }
 END_TEST
 
-WF_TEST_MAIN("fit", trains, without_a_folder, one_registry_and_one_optimiser, cancelled_anywhere_gives_the_same_bytes,
-             killed_and_resumed_gives_the_same_bytes, accumulation_is_the_large_batch, patience_stops_early, another_metric_decides,
-             rates_are_the_programs, nothing_is_allocated_in_the_steady_state, every_allocation_may_fail)
+WF_TEST_MAIN("fit", trains, next_may_use_a_tape_of_its_own, without_a_folder, one_registry_and_one_optimiser,
+             cancelled_anywhere_gives_the_same_bytes, killed_and_resumed_gives_the_same_bytes, accumulation_is_the_large_batch,
+             patience_stops_early, another_metric_decides, rates_are_the_programs, nothing_is_allocated_in_the_steady_state,
+             every_allocation_may_fail)

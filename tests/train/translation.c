@@ -323,9 +323,6 @@ START_TEST(a_resume_with_something_else_is_refused)
     other.seed = 6;
     refused(&other, WF_ERR_ARGUMENT, "seed");
     other = o;
-    other.valid_files = 0;
-    refused(&other, WF_ERR_ARGUMENT, "was validated on a text: give the same --valid");
-    other = o;
     other.valid = o.train;
     refused(&other, WF_ERR_ARGUMENT, "validated on another text");
     struct wf_train_options without = small(in_folder("without"), &seen);
