@@ -6,8 +6,8 @@
 
 #include <weft/file.h>
 #include <weft/internal/foreign.h>
-#include <weft/internal/lines.h>
 #include <weft/internal/json.h>
+#include <weft/internal/lines.h>
 #include <weft/internal/locale_c.h>
 #include <weft/memory.h>
 
@@ -182,7 +182,7 @@ json_t *wf_json_load(const char *path, int64_t limit, wf_error *error)
     char *text = wf_file_load(path, limit, &bytes, error);
     if (!text)
         return NULL;
-    wf_error failure = {0}; /* the caller's may be NULL */
+    wf_error failure = {0};                          /* the caller's may be NULL */
     const int64_t mark = wf_line_first(text, bytes); /* RFC 8259 allows to ignore a byte order mark, which some editors write */
     json_t *value = wf_json_parse(text + mark, bytes - mark, path, &failure);
     const char *foreign = !value && failure.code == WF_ERR_FORMAT ? wf_foreign(text, bytes) : NULL;

@@ -165,7 +165,7 @@ static wf_status save(struct fit *f)
         slices_served(f);
     } else
         slices_serve(f);
-    f->pace.saving = false;
+    f->pace.saving = f->pace.owes_save = false;
     return limit_measure_save(f, &begin);
 }
 
@@ -202,7 +202,7 @@ static wf_status validate(struct fit *f)
     if (together_agree(f)) /* a task of the zoo is measured by all together */
         return f->error->code;
     measure(f);
-    f->pace.validating = false;
+    f->pace.validating = f->pace.owes_validation = false;
     limit_name(f);
     /* What is decided by these numbers is decided by those of rank 0, whatever a program's validate gives elsewhere. */
     if (together_agree(f) || together_from_first(f, f->value, sizeof f->value))
@@ -242,6 +242,8 @@ static wf_status one_step(struct fit *f)
     const double seconds = seconds_since(&begin);
     f->per_second = f->weight / seconds;
     pace_update(f, seconds);
+    f->pace.owes_validation = validates_at(f, f->step);
+    f->pace.owes_save = due(f->o.save_every, f->step);
     if (report(f, WF_EVENT_STEP, NULL))
         return f->error->code;
     limit_measure(&f->limit.update, &begin);

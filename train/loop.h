@@ -52,6 +52,7 @@ struct pace {
     double validation;       /* of the last one; 0: none yet */
     double validation_share; /* its rows, of those of an update; 0: not known */
     bool validating, saving;
+    bool owes_validation, owes_save; /* those of the present step, which are not done yet */
     int64_t done, total;
     double share; /* of what is being done */
 };

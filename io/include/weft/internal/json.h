@@ -24,8 +24,8 @@ enum { WF_JSON_MAX_DEPTH = 128 };
 /* Any strict JSON value without a key twice in an object and nested at most `depth` deep; NULL with *failure (line and column from 1), or
  * without memory, as wf_json_memory_failed() says. For readers that place their errors otherwise than the functions below. */
 json_t *wf_json_decode(const char *text, int64_t bytes, int depth, json_error_t *failure);
-/* Reads a file of at most `limit` bytes: any value, strict JSON in UTF-8 (a byte order mark is skipped), no key twice in an object. Errors in it are
- * WF_ERR_FORMAT, "file:line:column: ..." (both from 1, the column in characters). NULL on failure. */
+/* Reads a file of at most `limit` bytes: any value, strict JSON in UTF-8 (a byte order mark is skipped), no key twice in an object. Errors
+ * in it are WF_ERR_FORMAT, "file:line:column: ..." (both from 1, the column in characters). NULL on failure. */
 json_t *wf_json_load(const char *path, int64_t limit, wf_error *error) WF_CHECKED;
 /* The same for text in memory; `where` is the file's name in messages. */
 json_t *wf_json_parse(const char *text, int64_t bytes, const char *where, wf_error *error) WF_CHECKED;
