@@ -59,6 +59,8 @@ void print_version(void);
  * message was said before. */
 int fail(const wf_error *error);
 int fail_usage(const char *format, ...) WF_PRINTF(1, 2);
+/* From now on fail_usage prints nothing and sets this error; NULL: it prints again. */
+void keep_usage(wf_error *error);
 
 void print_settings(void); /* the end of `weft train --help`: the keys of configurations with what they mean */
 enum { SETTING_KEY_SIZE = 64 };

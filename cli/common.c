@@ -57,11 +57,22 @@ int fail(const wf_error *error)
     return code;
 }
 
+static wf_error *usage_to;
+
+void keep_usage(wf_error *error)
+{
+    usage_to = error;
+}
+
 int fail_usage(const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    if (speaks()) {
+    if (usage_to) {
+        char text[sizeof usage_to->message];
+        vsnprintf(text, sizeof text, format, list);
+        wf_error_set(usage_to, WF_ERR_ARGUMENT, "%s", text);
+    } else if (speaks()) {
         fprintf(stderr, "%s: ", name);
         vfprintf(stderr, format, list);
         fputc('\n', stderr);

@@ -77,6 +77,10 @@ static void draw(struct display *d, double t)
     if (in_background())
         return;
     bar = d->share < 0 || bar < LEAST_BAR ? 0 : bar > MOST_BAR ? MOST_BAR : bar;
+    if (columns == d->columns && d->bar > 0 && bar > d->bar) /* beside a shorter text: it would seem to go back */
+        bar = d->bar;
+    d->columns = columns;
+    d->bar = bar;
     filled = (int)(bar * (d->share < 1 ? d->share : 1));
     on_screen = 1;
     fprintf(stderr, ERASE "\033[?7l%s%.*s%.*s%s%.*s\r\033[?7h", bar ? "[" : "", filled, full, bar - filled, rest, bar ? "] " : "",

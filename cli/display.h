@@ -14,6 +14,7 @@ struct display {
     bool piped;    /* the results go through a pipe, at whose end they may be shown on the same terminal */
     double begin;  /* of display_seconds */
     double drawn_at, said_at;
+    int columns, bar;        /* of the window and the bar when it was drawn last */
     double share;            /* the latest state, drawn or not; */
     char text[DISPLAY_TEXT]; /* "": none */
 };

@@ -226,6 +226,6 @@ int run_evaluate(int argc, char **argv)
             "would use, BLEU and chrF on all lines, including empty and too long ones. mpirun -n 4 weft evaluate ... shares the work among "
             "processes, with the same output.",
             options, &a.on.run, .too_few = "RUN is missing: weft evaluate RUN --data FILE; RUN is the --out of weft train",
-            .too_many = "the text is given by --data FILE"},
+            .too_many = "the text is given by --data FILE", .several = true},
         evaluate, &a, argc, argv);
 }

@@ -9,7 +9,10 @@
 
 #include <weft/internal/setting_names.h>
 
+#include <weft/internal/launcher.h>
+
 #include "cli.h"
+#include "several.h"
 
 enum { MOST_OPTIONS = 32, FIRST = 1000, WIDTH = 78 };
 
@@ -247,13 +250,27 @@ static int parse(const struct command_line *line, int argc, char **argv)
     return code;
 }
 
+/* Wrong usage of one process among several is told by rank 0: the others wait in the first agreement of `work`. */
+static int fail_together(const char *command, wf_error *usage)
+{
+    wf_error why = {0};
+    wf_dist *dist = open_world(strrchr(command, ' ') + 1, &why);
+    if (why.code)
+        return fail(&why);
+    (void)!wf_dist_agree(dist, usage->code, usage);
+    return fail(usage);
+}
+
 int run_command(const struct command_line *line, wf_status (*work)(void *arguments, wf_error *error), void *arguments, int argc,
                 char **argv)
 {
     wf_error error = {0};
+    const bool together = line->several && wf_launcher().size > 1;
+    keep_usage(together ? &error : NULL);
     int code = parse(line, argc, argv);
+    keep_usage(NULL);
     if (code >= 0)
-        return code;
+        return together && error.code ? fail_together(argv[0], &error) : code;
     if (work(arguments, &error) == WF_OK)
         return EXIT_DONE;
     return ferror(stdout) ? EXIT_FAILED : fail(&error); /* main says what is wrong with standard output */

@@ -27,6 +27,7 @@ struct command_line {
     int64_t most, *count;             /* how many: most (0: 1), or up to so many, counted in *count */
     const char *too_few, *too_many;   /* what to do about it; too_few NULL: none are needed */
     void (*more_help)(void);          /* may be NULL: prints the end of --help */
+    bool several;                     /* runs on several processes: `work` begins with open_world and then wf_dist_agree */
 };
 
 /* Reads the options and does the work; returns the exit code. Wrong usage is one line, with the nearest name. */

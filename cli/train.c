@@ -14,6 +14,7 @@ struct arguments {
     struct settings set;
     int64_t steps, seed, threads, max_time;
     bool resume, no_overlap;
+    char tokenizers[8192]; /* of a run that is repeated */
 };
 
 static bool take_time(const char *option, const char *value, void *seconds)
@@ -301,6 +302,26 @@ static wf_status list_texts(const struct arguments *a, const struct wf_train_tex
     return status;
 }
 
+/* Weights and tokenizers that a run which is repeated began with. */
+static wf_status take_files(struct arguments *a, const struct wf_train_texts *texts, wf_error *error)
+{
+    const char *const path[] = {texts->from, texts->tokenizer, texts->source_tokenizer};
+    static const char *const option[] = {"--from", "--tokenizer", "--tokenizer"};
+    if (a->from || a->tokenizer || a->resume)
+        return WF_OK;
+    for (int i = 0; i < 3; i++)
+        if (path[i] && !wf_file_exists(path[i]) && !wf_folder_exists(path[i]))
+            return wf_error_set(error, WF_ERR_IO, "%s, which the run of %s began with, is gone: give its new place with %s", path[i],
+                                a->config, option[i]);
+    a->from = texts->from;
+    if (texts->source_tokenizer)
+        snprintf(a->tokenizers, sizeof a->tokenizers, "%s,%s", texts->source_tokenizer, texts->tokenizer);
+    else if (texts->tokenizer)
+        snprintf(a->tokenizers, sizeof a->tokenizers, "%s", texts->tokenizer);
+    a->tokenizer = a->tokenizers[0] ? a->tokenizers : NULL;
+    return WF_OK;
+}
+
 /* With --resume the run's folder may stand in the place of the model. */
 static wf_status check_arguments(struct arguments *a, wf_error *error)
 {
@@ -308,6 +329,11 @@ static wf_status check_arguments(struct arguments *a, wf_error *error)
     const bool known = a->model && wf_config_preset(&preset, a->model, NULL) == WF_OK;
     if (a->model && !a->out && !a->resume && !known && run_in(a->model))
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s is the folder of a run: weft train %s --resume continues it", a->model, a->model);
+    if (a->resume && a->model && a->out && !known && run_in(a->model)) {
+        if (strcmp(a->model, a->out) != 0)
+            return wf_error_set(error, WF_ERR_ARGUMENT, "with --resume the run stands in the place of MODEL: leave --out %s out", a->out);
+        a->model = NULL;
+    }
     if (a->resume && a->model && !a->out && (run_in(a->model) || !known)) {
         a->out = a->model;
         a->model = NULL;
@@ -315,7 +341,9 @@ static wf_status check_arguments(struct arguments *a, wf_error *error)
             return wf_error_set(error, WF_ERR_ARGUMENT, "there is no run to resume in %s: it holds no state.safetensors", a->out);
     }
     if (!a->out)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "weft train needs --out RUN: the folder for the trained model and its logs");
+        return wf_error_set(error, WF_ERR_ARGUMENT, "weft train needs %s",
+                            a->resume ? "the run's folder: weft train RUN --resume"
+                                      : "--out RUN: the folder for the trained model and its logs");
     if (!a->model && !a->config && !a->from && !(a->resume && run_in(a->out)))
         return wf_error_set(error, WF_ERR_ARGUMENT, "MODEL is missing: weft train MODEL --train FILE --out RUN; weft models lists them");
     return WF_OK;
@@ -348,6 +376,10 @@ static wf_status train(void *arguments, wf_error *error)
         status = configure(a, &o.config, &o.seed, &texts, error);
     if (status == WF_OK)
         status = list_texts(a, &texts, &train, &valid, error);
+    if (status == WF_OK)
+        status = take_files(a, &texts, error);
+    o.from = a->from;
+    o.repeats = a->config ? &texts : NULL;
     if (status == WF_OK && a->tokenizer)
         status = list_parse(a->tokenizer, true, &tokenizer, error);
     if (status == WF_OK && tokenizer.count > 2)
@@ -418,6 +450,6 @@ int run_train(int argc, char **argv)
     };
     return run_command(&(struct command_line){"MODEL --train FILE --out RUN | RUN --resume",
                                               "Trains a model of the zoo (weft models lists them).", options, &a.model,
-                                              .too_many = "weft train takes one model", .more_help = print_settings},
+                                              .too_many = "weft train takes one model", .several = true, .more_help = print_settings},
                        train, &a, argc, argv);
 }

@@ -311,6 +311,6 @@ int run_translate(int argc, char **argv)
             "arrive, so the command can be used interactively. mpirun -n 4 weft translate ... shares the lines among processes, with "
             "the same output.",
             options, &a.on.run, .too_few = "RUN is missing: weft translate RUN < source; RUN is the --out of weft train",
-            .too_many = "the text is read from standard input, < FILE"},
+            .too_many = "the text is read from standard input, < FILE", .several = true},
         translate, &a, argc, argv);
 }

@@ -176,6 +176,11 @@ static wf_status same_data(const struct trainer *t, const struct state *s)
     if ((uint64_t)seed != t->options->seed)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was trained with seed %" PRId64 ", the resume asks for %" PRIu64, s->path, seed,
                             t->options->seed);
+    if ((uint64_t)train != t->train_hash && t->train) /* that of the state */
+        return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s %s", t->train[0],
+                            t->options->valid_files > 0 && t->texts.valid_files == 0
+                                ? "was trained on but for its last tenth, which was validated on: leave --valid out"
+                                : "has changed since the run was trained on it: give the text of then with --train");
     const char *problem = (uint64_t)train != t->train_hash   ? "trained on another text: give the same --train files"
                           : valid != 0 && !t->validates      ? "validated on a text: give the same --valid files"
                           : valid == 0 && t->validates       ? "trained without validation: leave --valid out"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a run remembers of its texts, so that a resume needs none: absolute paths and sizes, in the state and in config.json. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,13 +50,35 @@ static json_t *array_of(const char *const *path, int64_t count, wf_error *error)
     return array;
 }
 
+static wf_status set_path(json_t *object, const char *name, const char *path, wf_error *error)
+{
+    struct wf_string text = {0};
+    wf_status status = path ? absolute(path, &text, error) : WF_OK;
+    if (status == WF_OK && path && wf_utf8_check(text.data, text.length) < 0)
+        status = wf_json_set_string(object, name, text.data, error);
+    wf_string_free(&text);
+    return status;
+}
+
+static wf_status set_hash(json_t *object, const char *name, uint64_t hash, wf_error *error)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%016" PRIx64, hash);
+    return hash ? wf_json_set_string(object, name, text, error) : WF_OK;
+}
+
 json_t *texts_json(const struct trainer *t, wf_error *error)
 {
     const struct wf_train_options *o = t->options;
+    const bool resumes = fit_resumes(&t->fit);
     wf_json_init();
     json_t *object = json_object();
     if (wf_json_set_new(object, "train", array_of(o->train, o->train_files, error), error) ||
         wf_json_set_new(object, "valid", array_of(o->valid, o->valid_files, error), error) ||
+        set_hash(object, "train_hash", t->train_hash, error) || set_hash(object, "valid_hash", t->valid_hash, error) ||
+        set_path(object, "from", resumes ? t->texts.from : o->from, error) ||
+        set_path(object, "tokenizer", resumes ? t->texts.tokenizer : o->tokenizer, error) ||
+        set_path(object, "source_tokenizer", resumes ? t->texts.source_tokenizer : o->source_tokenizer, error) ||
         (o->seed <= INT64_MAX && wf_json_set_int(object, "seed", (int64_t)o->seed, error))) {
         json_decref(object);
         return NULL;
@@ -104,6 +127,23 @@ static wf_status read_files(const json_t *object, const char *where, const char 
     return WF_OK;
 }
 
+static wf_status read_path(const json_t *object, const char *where, const char *name, char **out, wf_error *error)
+{
+    const char *text = NULL;
+    if (wf_json_get_string(object, where, name, WF_JSON_OPTIONAL, &text, error))
+        return error->code;
+    return !text || (*out = wf_strdup(text)) ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "no memory for the names of files");
+}
+
+static wf_status read_hash(const json_t *object, const char *where, const char *name, uint64_t *out, wf_error *error)
+{
+    const char *text = NULL;
+    if (wf_json_get_string(object, where, name, WF_JSON_OPTIONAL, &text, error))
+        return error->code;
+    *out = text ? strtoull(text, NULL, 16) : 0;
+    return WF_OK;
+}
+
 static wf_status read_texts(const json_t *object, const char *path, struct wf_train_texts *out, wf_error *error)
 {
     int64_t seed = -1;
@@ -111,6 +151,10 @@ static wf_status read_texts(const json_t *object, const char *path, struct wf_tr
     snprintf(where, sizeof where, "%s: %s", path, key);
     if (read_files(object, where, "train", &out->train, &out->train_files, error) ||
         read_files(object, where, "valid", &out->valid, &out->valid_files, error) ||
+        read_hash(object, where, "train_hash", &out->train_hash, error) ||
+        read_hash(object, where, "valid_hash", &out->valid_hash, error) || read_path(object, where, "from", &out->from, error) ||
+        read_path(object, where, "tokenizer", &out->tokenizer, error) ||
+        read_path(object, where, "source_tokenizer", &out->source_tokenizer, error) ||
         wf_json_get_int(object, where, "seed", WF_JSON_OPTIONAL, 0, INT64_MAX, &seed, error))
         return error->code;
     out->has_seed = seed >= 0;
@@ -149,7 +193,10 @@ wf_status wf_train_texts_load(const char *path, struct wf_train_texts *out, wf_e
     if (wf_needs(error, "path, out", path, out))
         return WF_ERR_ARGUMENT;
     *out = (struct wf_train_texts){0};
-    wf_status status = stat(path, &info) == 0 && S_ISDIR(info.st_mode) ? read_state(path, out, &failure) : read_config(path, out, &failure);
+    const bool there = stat(path, &info) == 0;
+    if (there && !S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)) /* a pipe, which was read for its settings */
+        return WF_OK;
+    wf_status status = there && S_ISDIR(info.st_mode) ? read_state(path, out, &failure) : read_config(path, out, &failure);
     return status == WF_OK ? WF_OK : wf_error_set(error, status, "%s", failure.message);
 }
 
@@ -166,6 +213,9 @@ void wf_train_texts_free(struct wf_train_texts *texts)
         return;
     free_files(texts->train, texts->train_files);
     free_files(texts->valid, texts->valid_files);
+    wf_free(texts->from);
+    wf_free(texts->tokenizer);
+    wf_free(texts->source_tokenizer);
     *texts = (struct wf_train_texts){0};
 }
 
@@ -177,6 +227,9 @@ static wf_status check_files(const struct wf_train_text *file, int64_t count, co
         if (stat(file[i].path, &info) != 0)
             return wf_error_set(error, WF_ERR_IO, "%s, which %s was trained on, is gone: give its new place with %s", file[i].path, of,
                                 option);
+        else if (!S_ISREG(info.st_mode))
+            return wf_error_set(error, WF_ERR_IO, "%s, which %s was trained on, is no file any more: give its new place with %s",
+                                file[i].path, of, option);
         else if ((int64_t)info.st_size != file[i].bytes)
             return wf_error_set(error, WF_ERR_ARGUMENT,
                                 "%s has changed since %s was trained on it: %s bytes then, %s now; give the text of then with %s",
@@ -207,7 +260,7 @@ wf_status texts_recall(struct trainer *t)
 {
     struct wf_train_options *o = &t->own;
     const bool train = o->train_files == 0, valid = o->valid_files == 0;
-    if (!o->resume || !o->out || !o->out[0] || !(train || valid) || !wf_run_has(o->out, STATE_FILE))
+    if (!o->resume || !o->out || !o->out[0] || !wf_run_has(o->out, STATE_FILE))
         return WF_OK;
     if (wf_train_texts_load(o->out, &t->texts, t->error))
         return t->error->code;
@@ -227,4 +280,14 @@ wf_status texts_recall(struct trainer *t)
         o->valid_files = t->texts.valid_files;
     }
     return WF_OK;
+}
+
+wf_status texts_tell(struct trainer *t)
+{
+    const struct wf_train_texts *was = t->options->repeats;
+    if (!was || fit_resumes(&t->fit) ||
+        ((!was->train_hash || was->train_hash == t->train_hash) && (!was->valid_hash || was->valid_hash == t->valid_hash)))
+        return WF_OK;
+    return report(&t->fit, WF_EVENT_WARNING,
+                  "the texts, as the tokenizer reads them, are not those of the run that is repeated: the weights will be others");
 }

@@ -218,7 +218,7 @@ static wf_status write_all(struct trainer *t, bool resuming)
     struct fit *f = &t->fit;
     if (!fit_set_aside(f) && f->rank == 0)
         (void)!run_files_save(t, resuming);
-    if (fit_begin(f) || origin_tell(t) || tokenizers_tell(t) || t->task->tell(t))
+    if (fit_begin(f) || origin_tell(t) || texts_tell(t) || tokenizers_tell(t) || t->task->tell(t))
         return t->error->code;
     return report_start(t);
 }

@@ -76,6 +76,7 @@ wf_status state_tokenizers(struct trainer *t); /* those of the state; the source
 wf_status texts_recall(struct trainer *t);                      /* into t->own, where a resume has none */
 json_t *texts_json(const struct trainer *t, wf_error *error);   /* NULL with the error */
 void texts_put(struct trainer *t, wf_safetensors_writer *w);    /* into the state */
+wf_status texts_tell(struct trainer *t);                        /* a warning where .repeats of the options had others */
 json_t *texts_of_state(const struct state *s, wf_error *error); /* NULL: it says nothing; or an error */
 
 /* run_files.c: config.json and the tokenizers, which are first written into a folder of the run's; what stands under their names and

@@ -117,7 +117,7 @@ grep -q 'lr 0.004 instead of 0.005' log || failed "--set on a resume: $(cat log)
 expect 2 'was trained with seed 5, the resume asks for 6' "$weft" train other --resume --config reseeded/config.json
 expect 2 'alone is the folder of a run: weft train alone --resume continues it' "$weft" train alone
 expect 2 'there is no run to resume in elsewhere: it holds no state.safetensors' "$weft" train elsewhere --resume
-expect 2 'weft train needs --out RUN' "$weft" train char-rms --resume
+expect 2 "weft train needs the run's folder: weft train RUN --resume" "$weft" train char-rms --resume
 expect 2 'weft train needs --train FILE[,FILE]' "$weft" train char-rms --out fresh
 expect 2 'is a run of char-rms, not of gpt2' "$weft" train gpt2 --out alone --resume
 [ ! -e fresh ] && [ ! -e char-rms ] || failed 'what was refused left a folder'
@@ -135,4 +135,30 @@ grep -q "step $(((ids + per - 1) / per)) of" log || failed "an epoch: $(tail -1 
 grep -q 'epochs 0.0 instead of 1.0' log || failed "steps after epochs: $(cat log)"
 expect 2 '--set epochs=2 and --steps both say how long char-rms is trained: leave one of them out' "$weft" train char-rms --train "$story" --out no --set epochs=2 --steps 5
 expect 2 '--set epochs=2 and --set steps both say' "$weft" train char-rms --train "$story" --out no --set epochs=2 --set steps=5
+# what else a run was given is repeated too: weights to start from, a tokenizer
+"$weft" train --from alone --train "$story" --out further --steps 2 2>log || failed "further: $(tail -1 log)"
+"$weft" train --config further/config.json --out again 2>log || failed "further, again: $(tail -1 log)"
+cmp further/model.safetensors again/model.safetensors || failed 'a run that began with weights is repeated without them'
+"$weft" tokenizer train --type bpe --vocab-size 200 --out made.json "$story" 2>log || failed "tokenizer: $(tail -1 log)"
+"$weft" train char-rms --train "$story" --tokenizer made.json --out given --steps 2 2>log || failed "given: $(tail -1 log)"
+"$weft" train --config given/config.json --out given2 2>log || failed "given, again: $(tail -1 log)"
+cmp given/model.safetensors given2/model.safetensors || failed 'a run with a tokenizer of its own is repeated without it'
+"$weft" train given --resume --steps 3 2>log || failed "given, resumed: $(tail -1 log)"
+grep -qF "\"tokenizer\": \"$work/made.json\"" given/config.json || failed 'a resume forgets the tokenizer that was given'
+mv made.json gone.json
+expect 1 "$work/made.json, which the run of given/config.json began with, is gone" "$weft" train --config given/config.json --out given3
+# a text that was edited, with the same number of bytes
+cp "$story" edited.txt
+"$weft" train char-rms --train edited.txt --out edited --steps 2 2>log || failed "edited: $(tail -1 log)"
+sed 's/ the / thy /g' "$story" >edited.txt
+"$weft" train --config edited/config.json --out edited2 2>log || failed "edited, again: $(tail -1 log)"
+grep -q 'warning: the texts, as the tokenizer reads them, are not those of the run that is repeated' log || failed "a text that was edited: $(cat log)"
+expect 2 "$work/edited.txt has changed since the run was trained on it" "$weft" train edited --resume --steps 3
+expect 2 'but for its last tenth, which was validated on: leave --valid out' "$weft" train alone --resume --steps 9 --valid "$story"
+# settings from a pipe
+mkfifo settings
+echo '{"batch": 2}' >settings &
+"$weft" train char-rms --config settings --train "$story" --out piped --steps 2 2>log || failed "settings from a pipe: $(tail -1 log)"
+grep -q '"batch": 2,' piped/config.json || failed 'settings from a pipe are not taken'
+expect 2 'with --resume the run stands in the place of MODEL: leave --out elsewhere out' "$weft" train alone --resume --out elsewhere
 finish

@@ -50,6 +50,14 @@ unlike 'rank 0 has command=train, rank 1 has command=evaluate' -n 1 $train --tra
 unlike 'rank 0 has command=evaluate, rank 1 has command=translate' -n 1 "$weft" evaluate run --data "$story" : -n 2 "$weft" translate run
 unlike 'rank 0 has command=train, rank 2 has command=generate' -n 2 $train --train "$story" : -n 1 "$weft" generate run --prompt a
 unlike 'rank 0 has command=inspect, rank 1 has command=train' -n 1 "$weft" inspect run : -n 1 $train --train "$story"
+
+# --- wrong usage of one process: told, and nobody waits
+for how in $mpis; do
+    status=0
+    several_kinds $how -n 1 $train --train "$story" : -n 1 $train --train "$story" --lr 3 >out 2>err || status=$?
+    [ "$status" = 2 ] || failed "$how, wrong usage: exit code $status: $(cat err)"
+    grep -q "^weft: rank 1: unknown option --lr of 'weft train'; it is a setting" err || failed "$how, wrong usage: $(cat err)"
+done
 }
 
 # --- a program of wf_fit: its .settings and .fixed by their keys

