@@ -92,6 +92,8 @@ void backward_run(wf_call *c, wf_tensor *x, const struct wf_backward_options *o)
         records_give_up(tape, last);
         tape->last = NULL; /* what a ready function records is new */
     }
+    if (o->gradient && tape->check_finite)
+        gradient_check_given(tape, &o->gradient->a);
     gradient_add(c, x, o->gradient ? &o->gradient->a : &ones);
     if (tape->error.code == WF_OK)
         records_walk(tape, last, o->retain);

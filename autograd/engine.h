@@ -311,8 +311,10 @@ void call_finish(wf_call *c);
 void call_describe(const wf_call *c, char *text, size_t size); /* "matmul(linear [2,3], wte.weight [65,128])" */
 bool node_record(wf_tape *tape, const struct node *node);      /* a copy of it; false: the tape has the error */
 
-/* finite.c: after a forward; the tape has the error. */
-wf_status call_check_finite(wf_call *c);
+/* finite.c: the tape has the error. */
+wf_status call_check_finite(wf_call *c);                     /* after a forward */
+wf_status call_check_gradients(wf_call *c, bool before);     /* before a backward, and after it: of the operands */
+void gradient_check_given(wf_tape *tape, const wf_array *g); /* .gradient */
 
 /* strided.c: dst += src for the same shape */
 void strided_add(const wf_array *dst, const wf_array *src);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wf_tape_check_finite: results that are not finite, and the operand that was not before. */
+/* wf_tape_check_finite: results and gradients that are not finite, and the operand that was not before. */
 #include <math.h>
 #include <stdio.h>
 
@@ -90,8 +90,10 @@ static wf_status blame(wf_call *c, const wf_array *out, int64_t at)
 {
     const struct call_state *state = c->internal;
     const double value = (double)((const wf_real *)out->data)[at];
-    char what[512], input[256], place[96], shape_text[96];
+    char what[512], input[256], place[96], result[96], shape_text[96];
     wf_shape index, shape = array_shape(out);
+    element(out, at, &index);
+    wf_shape_text(&index, result, sizeof result);
     for (int minus = 0; minus < 2; minus++)
         for (int i = 0; i < c->inputs; i++) {
             const wf_tensor *x = state->node->in[i];
@@ -106,11 +108,11 @@ static wf_status blame(wf_call *c, const wf_array *out, int64_t at)
                 wf_tape_fail(c->tape, WF_ERR_NUMERIC, "%s has %s at %s, and %s reads it", input, text_of(*bad), place, what);
                 return WF_ERR_NUMERIC;
             }
-            return wf_call_fail(c, WF_ERR_NUMERIC, "result %s has the value %s at element %lld; %s has -inf at %s",
-                                wf_shape_text(&shape, shape_text, sizeof shape_text), text_of(value), (long long)at, input, place);
+            return wf_call_fail(c, WF_ERR_NUMERIC, "result %s has the value %s at %s; %s has -inf at %s",
+                                wf_shape_text(&shape, shape_text, sizeof shape_text), text_of(value), result, input, place);
         }
-    return wf_call_fail(c, WF_ERR_NUMERIC, "result %s has the value %s at element %lld",
-                        wf_shape_text(&shape, shape_text, sizeof shape_text), text_of(value), (long long)at);
+    return wf_call_fail(c, WF_ERR_NUMERIC, "result %s has the value %s at %s", wf_shape_text(&shape, shape_text, sizeof shape_text),
+                        text_of(value), result);
 }
 
 wf_status call_check_finite(wf_call *c)
@@ -121,6 +123,72 @@ wf_status call_check_finite(wf_call *c)
             return blame(c, &c->out[j], at);
     }
     return WF_OK;
+}
+
+/* --- gradients ----------------------------------------------------------------------------------------------------- */
+
+/* The first bad element of the gradient that x has so far, which is a gradient_root, and its index. NULL: none. */
+static const wf_real *find_bad_gradient(const wf_tape *tape, const wf_tensor *x, wf_shape *index)
+{
+    wf_array g = x->a;
+    if (x->kind == TENSOR_LEAF && !tape->choosing) {
+        wf_shape shape = array_shape(&x->a);
+        g = array_contiguous(slab_gradient(x->info), WF_REAL, &shape);
+    } else if (x->has_grad)
+        g = gradient_of(x);
+    else
+        g.data = NULL;
+    const int64_t count = g.data ? wf_array_count(&g) : 0;
+    int64_t i = 0;
+    if (wf_array_is_contiguous(&g)) {
+        const int64_t at = wf_kernel->find_nonfinite(count, g.data);
+        i = at < 0 ? count : at;
+    }
+    while (i < count && isfinite(*element(&g, i, index)))
+        i++;
+    return i < count ? element(&g, i, index) : NULL;
+}
+
+wf_status call_check_gradients(wf_call *c, bool before)
+{
+    const struct call_state *state = c->internal;
+    char what[512], shape_text[96], place[96];
+    wf_shape index, shape;
+    for (int i = 0; i < c->inputs; i++) {
+        wf_tensor *x = state->node->in[i];
+        const bool needed = x && node_needs(state->node, i) && node_needs_now(c->tape, x);
+        const wf_tensor *owner = needed ? gradient_root(x) : NULL;
+        const wf_real *bad = owner ? find_bad_gradient(c->tape, owner, &index) : NULL;
+        if (!bad)
+            continue;
+        call_describe(c, what, sizeof what);
+        shape = array_shape(&owner->a);
+        wf_shape_text(&shape, shape_text, sizeof shape_text);
+        wf_shape_text(&index, place, sizeof place);
+        if (before)
+            wf_tape_fail(c->tape, WF_ERR_NUMERIC, "an earlier backward left %s at %s in the gradient of %s %s, to which that of %s adds",
+                         text_of(*bad), place, wf_name_of(owner), shape_text, what);
+        else
+            wf_tape_fail(c->tape, WF_ERR_NUMERIC, "the backward of %s gave a gradient that is not finite for its operand %s %s: %s at %s",
+                         what, wf_name_of(owner), shape_text, text_of(*bad), place);
+        return WF_ERR_NUMERIC;
+    }
+    return WF_OK;
+}
+
+void gradient_check_given(wf_tape *tape, const wf_array *g)
+{
+    char place[96];
+    wf_shape index;
+    const int64_t count = wf_array_count(g);
+    for (int64_t i = 0; i < count; i++) {
+        const wf_real *x = element(g, i, &index);
+        if (isfinite(*x))
+            continue;
+        wf_tape_fail(tape, WF_ERR_NUMERIC, "the .gradient that a backward was given has %s at %s", text_of(*x),
+                     wf_shape_text(&index, place, sizeof place));
+        return;
+    }
 }
 
 bool wf_tape_bad_input(const wf_tape *tape)

@@ -156,8 +156,13 @@ static wf_status node_backward(wf_tape *tape, struct node *node)
         }
     }
     wf_status status = any && tape->changed ? fail_changed(&c, node) : WF_OK;
+    const bool checks = any && tape->check_finite;
+    if (checks && status == WF_OK)
+        status = call_check_gradients(&c, true);
     if (any && status == WF_OK)
         status = computes_nothing(&c) ? give_nothing(&c) : node->op->backward(&c);
+    if (checks && status == WF_OK && tape->error.code == WF_OK)
+        status = call_check_gradients(&c, false);
     call_finish(&c);
     if (status == WF_OK)
         status = tape->error.code;

@@ -111,9 +111,81 @@ START_TEST(masks_are_no_error)
     begin(WF_TRAIN); /* a result that is bad beside a mask: the mask is not blamed */
     wf_tensor *minus = wf_name(wf_input(tape, mask, WF_SHAPE(4), false), "mask");
     says(wf_mul(minus, wf_zeros(tape, WF_SHAPE(4))),
-         "mul(mask [4], zeros [4]): result [4] has the value nan at element 1; the input mask [4] has -inf at [1]");
+         "mul(mask [4], zeros [4]): result [4] has the value nan at [1]; the input mask [4] has -inf at [1]");
     begin(WF_TRAIN); /* -inf where no operand has it */
-    says(wf_log(wf_zeros(tape, WF_SHAPE(4))), "log(zeros [4]): result [4] has the value -inf at element 0");
+    says(wf_log(wf_zeros(tape, WF_SHAPE(4))), "log(zeros [4]): result [4] has the value -inf at [0]");
+    begin(WF_TRAIN); /* the index of a result is written as that of an input */
+    fill();
+    numbers[6] = 0;
+    for (int i = 0; i < 12; i++)
+        numbers[i] = (wf_real)fabs((double)numbers[i]);
+    says(wf_log(named_input("x")), "log(x [3,4]): result [3,4] has the value -inf at [1,2]");
+    finish();
+}
+END_TEST
+
+static void backward_says(const wf_status status, const char *text)
+{
+    ck_assert_int_eq(status, WF_ERR_NUMERIC);
+    ck_assert_str_eq(wf_tape_error(tape)->message, text);
+}
+
+/* Gradients of inner tensors, of inputs, of parameters, of views, in checkpoints; and bad ones that were there before. */
+static wf_tensor *root_of_square(void *ctx, wf_tensor *x)
+{
+    (void)ctx;
+    return wf_sqrt(wf_name(wf_square(x), "inside"));
+}
+
+START_TEST(a_bad_gradient_is_named)
+{
+    wf_tensor *x, *g;
+    wf_grads *grads;
+    begin(WF_GRADIENTS);
+    wf_array value = wf_parameter_info(weight)->value;
+    grads = wf_parameter_info(weight)->grads;
+    for (int i = 0; i < 12; i++)
+        numbers[i] = 1;
+    numbers[9] = 0;
+    for (int i = 0; i < 8; i++)
+        ((wf_real *)value.data)[i] = i == 6 ? 0 : 1;
+    wf_tape_check_finite(tape, true);
+    backward_says(wf_backward(wf_sum(wf_scale(wf_sqrt(named_input("x")), 2))),
+                  "the backward of sqrt(x [3,4]) gave a gradient that is not finite for its operand x [3,4]: inf at [2,1]");
+    begin(WF_GRADIENTS); /* whose NaN would be found in x only */
+    x = wf_name(wf_square(named_input("x")), "squares");
+    backward_says(wf_backward(wf_sum(wf_sqrt(x))),
+                  "the backward of sqrt(squares [3,4]) gave a gradient that is not finite for its operand squares [3,4]: inf at [2,1]");
+    begin(WF_GRADIENTS); /* the element is that of the tensor behind a view */
+    x = wf_name(wf_square(named_input("x")), "squares");
+    backward_says(wf_backward(wf_sum(wf_sqrt(wf_transpose(wf_slice(x, 0, 1, 2), 0, 1)))),
+                  "the backward of sqrt(transpose [4,2]) gave a gradient that is not finite for its operand squares [3,4]: inf at [2,1]");
+    begin(WF_GRADIENTS);
+    wf_grads_zero(grads);
+    backward_says(wf_backward(wf_sum(wf_sqrt(weight))),
+                  "the backward of sqrt(w [2,4]) gave a gradient that is not finite for its operand w [2,4]: inf at [1,2]");
+    begin(WF_GRADIENTS);
+    backward_says(wf_backward(wf_sum(wf_checkpoint(root_of_square, NULL, named_input("x")))),
+                  "the backward of sqrt(inside [3,4]) gave a gradient that is not finite for its operand inside [3,4]: inf at [2,1]");
+    begin(WF_GRADIENTS);
+    x = named_input("x");
+    backward_says(wf_gradients(wf_sum(wf_sqrt(x)), 1, &x, &g),
+                  "the backward of sqrt(x [3,4]) gave a gradient that is not finite for its operand x [3,4]: inf at [2,1]");
+    begin(WF_GRADIENTS); /* what the caller gave */
+    x = named_input("x");
+    wf_real given[12] = {[7] = -INFINITY};
+    g = wf_input(tape, given, WF_SHAPE(3, 4), false);
+    backward_says(wf_backward(wf_scale(x, 2), .gradient = g), "the .gradient that a backward was given has -inf at [1,3]");
+    begin(WF_GRADIENTS); /* of a backward without the check: no op of this one is blamed */
+    wf_grads_zero(grads);
+    wf_tape_check_finite(tape, false);
+    ran(wf_backward(wf_sum(wf_sqrt(weight))));
+    wf_tape_check_finite(tape, true);
+    backward_says(wf_backward(wf_sum(wf_square(weight))),
+                  "an earlier backward left inf at [1,2] in the gradient of w [2,4], to which that of square(w [2,4]) adds");
+    wf_grads_zero(grads);
+    begin(WF_GRADIENTS); /* and nothing is where all are finite */
+    ran(wf_backward(wf_sum(wf_square(wf_linear(named_input("x"), weight, NULL)))));
     finish();
 }
 END_TEST
@@ -193,4 +265,4 @@ START_TEST(a_penalty_on_a_gradient)
 END_TEST
 
 WF_TEST_MAIN("finite", a_bad_input_is_named, a_bad_parameter_is_named, what_no_result_shows_is_no_error, masks_are_no_error,
-             questions_that_have_no_answer_say_why, a_penalty_on_a_gradient)
+             a_bad_gradient_is_named, questions_that_have_no_answer_say_why, a_penalty_on_a_gradient)

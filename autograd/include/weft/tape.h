@@ -244,7 +244,9 @@ WF_API wf_tensor *wf_detach(wf_tensor *x);
 /* Checks the result of each op: the first NaN or infinity is the tape's error (WF_ERR_NUMERIC) with op, operands and index. Where an
  * operand that no op made, an input or a parameter, holds a NaN or +inf already, the error names that: "the input x [8,4] has nan at [3,0],
  * and linear(x [8,4], w [2,4]) reads it". -inf of a mask is no error: in the result of an op that reads -inf, or bools. What no result
- * shows, such as a NaN that wf_where leaves out, is none either. The setting persists over resets. */
+ * shows, such as a NaN that wf_where leaves out, is none either. Then wf_backward and wf_gradients check each gradient that an op gives:
+ * "the backward of sqrt(x [4]) gave a gradient that is not finite for its operand x [4]: inf at [2]". The setting persists over
+ * resets. */
 WF_API void wf_tape_check_finite(wf_tape *tape, bool on);
 
 WF_END_DECLS
