@@ -210,8 +210,7 @@ static wf_status validate(struct fit *f)
     const struct wf_metric *by = &f->task.metric[f->task.best];
     double value = f->value[f->task.best];
     if (!isfinite(value))
-        return wf_error_set(f->error, WF_ERR_NUMERIC, "step %" PRId64 ": the validation %s is %g, though all weights are finite; %s",
-                            f->step, by->name, value, numeric_advice(f));
+        return explain_validation(f);
     f->improved = by->higher ? !(value <= f->best) : !(value >= f->best); /* the first, too: best is NaN before it */
     f->stale = f->improved ? 0 : f->stale + 1;
     if (f->improved)

@@ -199,7 +199,8 @@ wf_status fit_check(const struct wf_task *task, const struct wf_fit_options *o, 
 wf_status fit_update(struct fit *f);
 /* Weights that are not finite replace nothing: not the state, and not what was best. */
 wf_status refuse_bad_weights(struct fit *f);
-const char *numeric_advice(const struct fit *f);
+/* After a validation whose deciding value is not finite, on all processes: validates once more with a look at every result. */
+wf_status explain_validation(struct fit *f);
 
 /* fit_state.c: state.safetensors, which alone is enough to go on. */
 #define STATE_FILE "state.safetensors"

@@ -9,6 +9,8 @@
 
 #include "loop.h"
 
+enum { ADVICE = 160 }; /* bytes of a text */
+
 /* --- numbers that are not finite ----------------------------------------------------------------------------------- */
 
 /* The first parameter whose value, or gradient, is not finite, with its registry's name; NULL if all are fine. */
@@ -28,23 +30,67 @@ static const char *first_bad(const struct fit *f, bool gradient, char text[], si
     return NULL;
 }
 
-/* What to do where numbers are not finite. */
-const char *numeric_advice(const struct fit *f)
+/* What to do where numbers are not finite. Before any update no learning rate is the cause. */
+static const char *numeric_advice(const struct fit *f, char text[ADVICE])
 {
-    return f->on_disk >= 0 && f->owner->any
-               ? "this step was not saved; .resume with a lower learning rate, or with .clip, continues from the last save"
-           : f->owner->any   ? "this step was not saved; lower the learning rate, or set .clip"
-           : f->on_disk >= 0 ? "this step was not saved; --resume with a lower lr, or with clip, continues from the last save"
-                             : "this step was not saved; lower lr, or set clip";
+    const bool program = f->owner->any, clips = f->o.clip > 0;
+    const char *saved = f->o.out ? "this step was not saved; " : "", *rate = program ? "learning rate" : "lr";
+    if (f->step == 0 && !f->committed)
+        return "no update was made before it: look at the data and the initial weights";
+    if (f->on_disk >= 0)
+        snprintf(text, ADVICE, "%s%s with a lower %s%s continues from the last save", saved, fit_resume_name(f), rate,
+                 clips     ? ""
+                 : program ? ", or with .clip,"
+                           : ", or with clip,");
+    else
+        snprintf(text, ADVICE, "%slower %s%s%s", saved, program ? "the " : "", rate,
+                 clips     ? ""
+                 : program ? ", or set .clip"
+                           : ", or set clip");
+    return text;
+}
+
+static const char *data_advice(const struct fit *f)
+{
+    return f->o.out ? "this step was not saved; look at the data of its batch" : "look at the data of its batch";
 }
 
 wf_status refuse_bad_weights(struct fit *f)
 {
-    char name[512];
+    char name[512], advice[ADVICE];
     if (!first_bad(f, false, name, sizeof name))
         return WF_OK;
-    return wf_error_set(f->error, WF_ERR_NUMERIC, "step %" PRId64 ": the parameter %s is not finite after the update; %s", f->step, name,
-                        numeric_advice(f));
+    return wf_error_set(f->error, WF_ERR_NUMERIC, "step %" PRId64 ": the parameter %s is not finite%s; %s", f->step, name,
+                        f->step > 0 ? " after the update" : "", numeric_advice(f, advice));
+}
+
+wf_status explain_validation(struct fit *f)
+{
+    const struct wf_metric *by = &f->task.metric[f->task.best];
+    const double shown = f->value[f->task.best];
+    double value[WF_FIT_METRICS];
+    char advice[ADVICE];
+    for (int i = 0; i < WF_FIT_METRICS; i++)
+        value[i] = NAN;
+    wf_error why = {0};
+    wf_tape_check_finite(f->tape, true);
+    const wf_status status = f->task.validate(f->o.ctx, f->tape, value, &why);
+    wf_tape_check_finite(f->tape, false);
+    /* A task may have made another status of it; and another process may have had the bad part, whose message this one has got. */
+    const bool here = wf_tape_error(f->tape)->code == WF_ERR_NUMERIC;
+    if (here)
+        wf_error_set(f->error, WF_ERR_NUMERIC, "step %" PRId64 ": the validation %s is %g; the first bad tensor: %s: %s", f->step, by->name,
+                     shown, wf_tape_error(f->tape)->message,
+                     wf_tape_bad_input(f->tape) ? "look at the data of the validation" : numeric_advice(f, advice));
+    if (together_agree(f))
+        return f->error->code;
+    if (status == WF_ERR_NUMERIC && why.message[0])
+        return wf_error_set(f->error, WF_ERR_NUMERIC, "step %" PRId64 ": the validation %s is %g: %s", f->step, by->name, shown,
+                            why.message);
+    return wf_error_set(f->error, WF_ERR_NUMERIC,
+                        "step %" PRId64 ": the validation %s is %g, though all weights are finite%s; look at the data of the validation, "
+                        "and at how it is computed",
+                        f->step, by->name, shown, status == WF_OK ? ", and a second one with a look at each result found no bad one" : "");
 }
 
 /* The loss of a part, on the tape; NULL: an empty part. */
@@ -57,11 +103,34 @@ static wf_tensor *forward(struct fit *f, struct wf_fit_part *p, int turn, int64_
     return f->task.loss(f->o.ctx, p);
 }
 
-/* Runs the turn again with a look at every result, and names the first tensor that is not finite. The weights are as they were: no
- * optimiser of this turn has stepped. `gradient`: whose gradient is known to be bad; NULL: it is looked for. */
-static wf_status explain(struct fit *f, int turn, const char *what, const char *gradient)
+/* Gradients that another turn's losses have left, for parameters that its optimisers do not update. */
+static void zero_gradients(const struct fit *f)
 {
-    const char *advice = numeric_advice(f);
+    for (int k = 0; k < f->o.registries; k++)
+        if (wf_registry_grads(f->o.registry[k].registry))
+            wf_grads_zero(wf_registry_grads(f->o.registry[k].registry));
+}
+
+/* The parts once more, backwards too, whose forwards are all finite: the first op that gave a gradient that is not. */
+static void explain_backward(struct fit *f, int turn, const char *what, const char *advice)
+{
+    zero_gradients(f);
+    for (int64_t part = 0; part < f->o.accumulate && !f->error->code; part++) {
+        struct wf_fit_part p;
+        wf_tensor *loss = forward(f, &p, turn, part);
+        if (loss && wf_tape_of(loss) == f->tape && wf_backward(loss) == WF_ERR_NUMERIC)
+            wf_error_set(f->error, WF_ERR_NUMERIC, "step %" PRId64 ": %s is not finite; the forward pass is, and %s: %s", f->step + 1, what,
+                         wf_tape_error(f->tape)->message, advice);
+    }
+}
+
+/* Runs the turn again with a look at every result, and names the first tensor that is not finite. The weights are as they were: no
+ * optimiser of this turn has stepped. `backwards`: all of the turn have run. `gradient`: whose gradient is known to be bad; NULL: it is
+ * looked for. */
+static wf_status explain(struct fit *f, int turn, const char *what, bool backwards, const char *gradient)
+{
+    char advice_text[ADVICE];
+    const char *advice = numeric_advice(f, advice_text);
     if (slices_settle(f))
         return f->error->code;
     char name[512], gradient_name[512];
@@ -78,13 +147,14 @@ static wf_status explain(struct fit *f, int turn, const char *what, const char *
             (void)!wf_item(loss, &value);
         if (wf_tape_error(f->tape)->code == WF_ERR_NUMERIC) /* also where the task returned NULL */
             wf_error_set(f->error, WF_ERR_NUMERIC, "step %" PRId64 ": %s is not finite; the first bad tensor: %s: %s", f->step + 1, what,
-                         wf_tape_error(f->tape)->message,
-                         wf_tape_bad_input(f->tape) ? "this step was not saved; look at the data of its batch" : advice);
+                         wf_tape_error(f->tape)->message, wf_tape_bad_input(f->tape) ? data_advice(f) : advice);
         else if (isinf(value)) /* that a mask made, as far as the check knows */
             wf_error_set(f->error, WF_ERR_NUMERIC,
                          "step %" PRId64 ": %s is not finite; it is %g, from -inf in an input or where a mask fills it in: %s", f->step + 1,
                          what, value, advice);
     }
+    if (backwards && !f->error->code) /* else others' messages may read the slabs */
+        explain_backward(f, turn, what, advice);
     wf_tape_check_finite(f->tape, false);
     return wf_error_set(f->error, WF_ERR_NUMERIC,
                         "step %" PRId64 ": %s is not finite; the forward pass is, and the first bad gradient is that of %s: %s",
@@ -142,7 +212,7 @@ static wf_status run_part(struct fit *f, int turn, int64_t part, bool last, stru
     if (add(f, loss, &minimized) || add(f, p.shown ? p.shown : loss, &shown))
         return f->error->code;
     if (!isfinite(shown) || !isfinite(minimized))
-        return explain(f, turn, "the loss", NULL);
+        return explain(f, turn, "the loss", false, NULL);
     for (int i = 0; i < f->reports; i++)
         if (add(f, p.report[i], &leaf->report[i]))
             return f->error->code;
@@ -212,7 +282,7 @@ static wf_status step(struct fit *f, int turn)
     }
     char name[512];
     if (status == WF_ERR_NUMERIC)
-        explain(f, turn, "the gradient's norm", slices_bad(f, grads, count, name, sizeof name));
+        explain(f, turn, "the gradient's norm", true, slices_bad(f, grads, count, name, sizeof name));
     return f->error->code;
 }
 
@@ -273,10 +343,7 @@ static wf_status gather(struct fit *f, int turn)
 {
     wf_grads *grads[WF_FIT_REGISTRIES];
     const int count = grads_of(f, turn, grads);
-    /* Gradients that another turn's losses have left, for parameters that its optimisers do not update. */
-    for (int k = 0; k < f->o.registries; k++)
-        if (wf_registry_grads(f->o.registry[k].registry))
-            wf_grads_zero(wf_registry_grads(f->o.registry[k].registry));
+    zero_gradients(f);
     tree_begin(&f->tree);
     exchange_begin(f, grads, count);
     if (!f->error->code) /* otherwise the others are told of it */

@@ -6,9 +6,10 @@
  *   together share           checks work in items, results of any length, a rank that fails among them
  *   together rest            checks that processes sleep while they wait for one
  *   together watch           checks that a long wait is told
- *   together fit OUT STEPS [bad | seed | turns | unequal | lost | nowhere | settings | fixed | flag]   a task of two registries and two
- * optimisers; bad: a NaN in one process's part; seed: weights that differ from process to process; turns: the optimisers have a turn each;
- * unequal: validations that differ, and decide; lost: a process without a folder; nowhere: all; settings, fixed, flag: rank 1 has others */
+ *   together fit OUT STEPS [bad | steep | held | seed | turns | unequal | lost | nowhere | settings | fixed | flag]   a task of two
+ * registries and two optimisers; bad: a NaN in one process's part; steep: in its gradient; held: in rank 0's validation; seed: weights that
+ * differ from process to process; turns: the optimisers have a turn each; unequal: validations that differ, and decide; lost: a process
+ * without a folder; nowhere: all; settings, fixed, flag: rank 1 has others */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,7 +168,7 @@ struct program {
     struct wf_optimizer adam, sgd;
     wf_real x[ROWS][IN];
     int32_t label[ROWS];
-    bool bad, unequal;
+    bool bad, steep, held, unequal;
     int validations;
 };
 
@@ -196,6 +197,8 @@ static wf_tensor *loss(void *ctx, struct wf_fit_part *part)
     wf_tensor *hidden = wf_dropout(wf_tanh(wf_linear_forward(&p->up, x)), 0.2), *logits = wf_linear_forward(&p->down, hidden);
     if (p->bad && part->step == 1 && part->part == part->parts / 2)
         logits = wf_name(wf_log(wf_scale(logits, 0)), "logarithm");
+    if (p->steep && part->step == 1 && part->part == part->parts / 2)
+        logits = wf_sqrt(wf_name(wf_scale(logits, 0), "flattened"));
     return wf_cross_entropy(logits, wf_ids_of(part->tape, p->label + first, WF_SHAPE(count)), .normalizer = part->weight);
 }
 
@@ -205,6 +208,8 @@ static wf_status validate(void *ctx, wf_tape *tape, double *out, wf_error *why)
     wf_tape_reset(tape, WF_INFER);
     wf_tensor *x = wf_input(tape, p->x[0], WF_SHAPE(ROWS, IN), false);
     wf_tensor *y = wf_linear_forward(&p->down, wf_tanh(wf_linear_forward(&p->up, x)));
+    if (p->held && wf_dist_rank(dist) == 0)
+        y = wf_add(y, wf_name(wf_input(tape, &(wf_real){(wf_real)NAN}, WF_SHAPE(1), false), "noise"));
     if (wf_item(wf_cross_entropy(y, wf_ids_of(tape, p->label, WF_SHAPE(ROWS))), out))
         return wf_tape_status(tape, why);
     if (p->unequal)
@@ -227,6 +232,8 @@ static int fit(int argc, char **argv)
                nowhere = strcmp(how, "nowhere") == 0;
     const bool saves = !lost && !nowhere;
     p.bad = strcmp(how, "bad") == 0;
+    p.steep = strcmp(how, "steep") == 0;
+    p.held = strcmp(how, "held") == 0;
     p.unequal = strcmp(how, "unequal") == 0;
     static const char *const names[] = {"body", "head", NULL};
     p.body = wf_registry_new(NULL);

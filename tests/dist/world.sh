@@ -42,6 +42,11 @@ grep -q "2 processes were started, and the program's batch is one part: set .acc
 # a NaN in one part: one line, which says where
 PARTS=4 several "$mpi" 4 "$together" fit bad 5 bad >out 2>log && failed 'a NaN'
 [ "$(grep -c 'the loss is not finite; the first bad tensor' log)" = 1 ] || failed "a NaN: $(cat log)"
+# in the gradient of one part, and in rank 0's validation: one line, which says what made it, and nobody is left waiting
+PARTS=4 several "$mpi" 4 "$together" fit steep 5 steep >out 2>log && failed 'a NaN in a gradient'
+[ "$(grep -c 'the forward pass is, and the backward of sqrt(flattened .* for its operand flattened' log)" = 1 ] || failed "a NaN in a gradient: $(cat log)"
+PARTS=4 several "$mpi" 4 "$together" fit held 5 held >out 2>log && failed 'a NaN in a validation'
+[ "$(grep -c 'step 4: the validation loss is nan; the first bad tensor: the input noise \[1\] has nan at \[0\]' log)" = 1 ] || failed "a NaN in a validation: $(cat log)"
 # a turn for each optimiser, ended by a NaN too
 PARTS=4 "$together" fit turns 6 turns >out 2>&1 || failed "turns, alone: $(cat out)"
 PARTS=4 several "$mpi" 4 "$together" fit turns-4 6 turns >out 2>&1 || failed "turns: $(cat out)"

@@ -320,8 +320,11 @@ START_TEST(a_nan_is_named)
         ck_assert_int_eq(wf_fit(&vit_task, &o, NULL, &e), WF_ERR_NUMERIC);
         ck_says(e.message, "step 9: ");
         ck_says(e.message, gradient ? "the gradient's norm is not finite" : "the loss is not finite; the first bad tensor");
-        ck_says(e.message, gradient ? "the first bad gradient is that of body.patch.weight" : "log");
-        ck_says(e.message, "this step was not saved; .resume with a lower learning rate, or with .clip, continues from the last save");
+        ck_says(e.message, gradient ? "; the forward pass is, and the backward of sqrt(flattened [8,4]) gave a gradient that is not finite "
+                                      "for its operand flattened [8,4]: inf at [0,0]: "
+                                    : "log");
+        ck_says(e.message, round < 2 ? "this step was not saved; .resume with a lower learning rate continues from the last save"
+                                     : "this step was not saved; .resume with a lower learning rate, or with .clip, continues from");
         ck_assert(!strstr(e.message, "--"));
         ck_assert_int_eq(s->adam.step, 8);
         ck_assert_int_eq(s->sgd.step, 8);
@@ -354,6 +357,55 @@ START_TEST(bad_data_are_named)
             ck_says(e.message, " reads it: this step was not saved; look at the data of its batch");
         study_close(s);
     }
+}
+END_TEST
+
+/* Advice is of what can help: no rate before any update, no .clip where it is set, no save without a folder. */
+START_TEST(advice_fits_the_run)
+{
+    for (int round = 0; round < 3; round++) {
+        struct study *s = study_open(0);
+        struct wf_fit_options o = study_options(s, round == 0 ? in_folder("run") : NULL);
+        wf_error e = {0};
+        s->bad_at = round == 0 ? 1 : 9;
+        o.save_every = round == 0 ? 1 : 0;
+        o.keep = round == 0;
+        o.clip = round == 1 ? 1 : 0;
+        ck_assert_int_eq(wf_fit(&vit_task, &o, NULL, &e), WF_ERR_NUMERIC);
+        const char *advice = strrchr(e.message, ':');
+        ck_assert_str_eq(advice, round == 0   ? ": look at the data and the initial weights"
+                                 : round == 1 ? ": lower the learning rate"
+                                              : ": lower the learning rate, or set .clip");
+        ck_says(e.message, round == 0 ? "step 1: the loss is not finite; the first bad tensor: log(" : "step 9: ");
+        if (round == 0)
+            ck_says(e.message, ": no update was made before it: look at");
+        study_close(s);
+    }
+    struct study *s = study_open(0);
+    struct wf_fit_options o = study_options(s, NULL);
+    wf_error e = {0};
+    o.save_every = o.keep = 0;
+    s->bad_at = 9;
+    s->bad_data = true;
+    ck_assert_int_eq(wf_fit(&vit_task, &o, NULL, &e), WF_ERR_NUMERIC);
+    ck_says(e.message, " reads it: look at the data of its batch");
+    study_close(s);
+}
+END_TEST
+
+START_TEST(bad_validation_data_are_named)
+{
+    struct study *s = study_open(0.1);
+    struct wf_task task = vit_task;
+    struct wf_fit_options o = study_options(s, in_folder("run"));
+    wf_error e = {0};
+    task.best = 0;
+    s->image[IMAGES + BATCH + 4][5] = NAN;
+    ck_assert_int_eq(wf_fit(&task, &o, NULL, &e), WF_ERR_NUMERIC);
+    ck_says(e.message, "step 10: the validation loss is nan; the first bad tensor: an input [16,64] has nan at [4,5], and linear");
+    ck_says(e.message, " reads it: look at the data of the validation");
+    ck_assert(!strstr(e.message, "learning rate"));
+    study_close(s);
 }
 END_TEST
 
@@ -498,11 +550,13 @@ START_TEST(callbacks_that_fail)
     o.out = in_folder("third");
     e = (wf_error){0};
     ck_assert_int_eq(wf_fit(&task, &o, NULL, &e), WF_ERR_NUMERIC);
-    ck_says(e.message, "the validation accuracy is nan");
+    ck_says(e.message, "step 2: the validation accuracy is nan, though all weights are finite, and a second one with a look at each result "
+                       "found no bad one; look at the data of the validation, and at how it is computed");
     study_close(s);
 }
 END_TEST
 
 WF_TEST_MAIN("fit_refused", tasks_are_checked, options_are_checked, a_resume_changes_what_it_may, other_parameters_are_refused,
              another_program_in_the_folder, a_state_without_a_place, runs_of_the_zoo_are_others, the_folder_is_the_programs, a_nan_is_named,
-             bad_data_are_named, bad_weights_replace_nothing, a_careless_validation_is_cancelled, callbacks_that_fail)
+             bad_data_are_named, advice_fits_the_run, bad_validation_data_are_named, bad_weights_replace_nothing,
+             a_careless_validation_is_cancelled, callbacks_that_fail)

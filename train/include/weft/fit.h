@@ -61,7 +61,8 @@ enum wf_event_kind {
  *                    each turn: loss(part 0), loss(part 1), ..., a backward after each; then for each optimiser of the turn, in the order
  *                    of .optimizer: rate(optimizer, step), once, and its step (rule.check, and rule.step for each block)
  *                    WF_EVENT_STEP, whose .step counts this update
- *   a validation     after its update: validate, once; WF_EVENT_VALID; sample, once; WF_EVENT_SAMPLE
+ *   a validation     after its update: validate, once; WF_EVENT_VALID; sample, once; WF_EVENT_SAMPLE. Where metric[best] is not finite,
+ *                    validate once more, with wf_tape_check_finite, for the message of the error that ends the training
  *   a save           after its update and validation: put, once; WF_EVENT_SAVE. At the last update it is the one below
  *   at the end       put, unless this step's state is saved; WF_EVENT_SAVE; WF_EVENT_END. After Ctrl-C and at a limit of time too
  *
