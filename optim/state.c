@@ -141,6 +141,19 @@ static bool is_known(const struct reading *r, const char *name)
     return false;
 }
 
+/* Which slab of the rule a tensor under the prefix is of, that the present settings don't use; -1: of none. */
+static int unused_slab(const struct reading *r, const char *name)
+{
+    int64_t part;
+    int index;
+    for (int k = r->moments; k < AVERAGE && r->opt->rule->slab && r->opt->rule->slab[k]; k++) {
+        size_t length = strlen(slab_name(r->opt, k));
+        if (strncmp(name, slab_name(r->opt, k), length) == 0 && name[length] == '.' && find(r->opt, name + length + 1, &part, &index))
+            return k;
+    }
+    return -1;
+}
+
 /* A parameter whose state is read: trained now, or once. */
 static bool is_read(const struct reading *r, int64_t j, int i)
 {
@@ -159,7 +172,7 @@ static bool average_is_there(const struct reading *r, int64_t j, int i)
 static wf_status compare(const struct reading *r, wf_error *error)
 {
     struct wf_name_list missing = {0}, unexpected = {0}, shaped = {0};
-    char name[FULL], own[NAME], text[1000] = "";
+    char name[FULL], own[NAME], text[1000] = "", unused[NAME] = "";
     size_t skip = strlen(r->prefix);
     for (int64_t j = 0; j < r->opt->parts; j++)
         for (int i = 0; i < wf_registry_count(r->opt->part[j].registry); i++) {
@@ -179,13 +192,17 @@ static wf_status compare(const struct reading *r, wf_error *error)
         }
     for (int64_t i = 0; i < wf_safetensors_count(r->file); i++) {
         const char *has = wf_safetensors_at(r->file, i)->name;
-        if (strncmp(has, r->prefix, skip) == 0 && !is_known(r, has + skip))
-            wf_name_list_add(&unexpected, has, "");
+        if (strncmp(has, r->prefix, skip) != 0 || is_known(r, has + skip))
+            continue;
+        wf_name_list_add(&unexpected, has, "");
+        const int slab = unused_slab(r, has + skip);
+        if (slab >= 0)
+            snprintf(unused, sizeof unused, ": slab %s is not in use with the present settings", slab_name(r->opt, slab));
     }
     wf_name_list_put(&missing, "missing", text, sizeof text);
     wf_name_list_put(&unexpected, "unexpected", text, sizeof text);
     wf_name_list_put(&shaped, "with another shape", text, sizeof text);
-    return text[0] ? wf_error_set(error, WF_ERR_FORMAT, "the state does not match the optimiser: %s", text) : WF_OK;
+    return text[0] ? wf_error_set(error, WF_ERR_FORMAT, "the state does not match the optimiser: %s%s", text, unused) : WF_OK;
 }
 
 /* The blocks of the parameter's moments that this process has, those that lie end to end at once. */

@@ -266,15 +266,21 @@ static wf_status get_losses(struct fit *f, const struct state *s)
     return WF_OK;
 }
 
+/* An error of what a file holds, with the file's name in front where it lacks it. */
+static wf_status in_state(struct fit *f, const struct state *s)
+{
+    if (strncmp(f->error->message, s->path, strlen(s->path)) != 0)
+        wf_error_prefix(f->error, "%s", s->path);
+    return f->error->code;
+}
+
 /* Weights, moments, and the task's place. */
 static wf_status get_tensors(struct fit *f, const struct state *s)
 {
     char prefix[PREFIX];
     for (int i = 0; i < f->o.registries; i++)
-        if (wf_registry_load(f->o.registry[i].registry, s->file, registry_prefix(f, i, "model.", prefix), f->error)) {
-            wf_error_prefix(f->error, "%s", s->path);
-            return f->error->code;
-        }
+        if (wf_registry_load(f->o.registry[i].registry, s->file, registry_prefix(f, i, "model.", prefix), f->error))
+            return in_state(f, s);
     wf_error why = {0};
     const wf_fit_state state = {.prefix = f->owner->state_prefix, .path = s->path, .file = s->file};
     wf_status status = f->task.get ? f->task.get(f->o.ctx, f->step, &state, &why) : WF_OK;
@@ -285,7 +291,7 @@ static wf_status get_tensors(struct fit *f, const struct state *s)
         return wf_error_set(f->error, status, "%s", why.message[0] ? why.message : "the task's get failed without a message");
     for (int i = 0; i < f->o.optimizers; i++)
         if (wf_optimizer_load(f->o.optimizer[i].optimizer, s->file, optimizer_prefix(f, i, prefix), f->error))
-            return f->error->code;
+            return in_state(f, s);
     return WF_OK;
 }
 
@@ -345,8 +351,12 @@ static wf_status load(struct fit *f, const struct state *s)
 wf_status state_load(struct fit *f)
 {
     struct state s;
-    if (state_open(&s, f->o.out, f->error) == WF_OK && load(f, &s) != WF_OK)
-        f->step = 0; /* nothing of the run was taken over */
+    if (state_open(&s, f->o.out, f->error) == WF_OK && load(f, &s) != WF_OK) { /* nothing of the run was taken over */
+        f->step = f->stale = 0;
+        f->best = NAN;
+        for (int i = 0; i < f->turns; i++)
+            f->loss[i] = NAN;
+    }
     state_close(&s);
     return f->error->code;
 }

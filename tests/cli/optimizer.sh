@@ -39,6 +39,8 @@ cp -r sgd changed
 grep -q 'sgd.momentum 0.8 instead of 0.9' log || failed "another momentum: $(cat log)"
 expect 2 'was trained with optimizer = sgd: a resume cannot change it to adamw' "$weft" train char-rms --train "$story" --out sgd --resume --set optimizer=adamw
 expect 2 'was trained with optimizer = adamw: a resume cannot change it to sgd' "$weft" train char-rms --train "$story" --out adamw --resume --set optimizer=sgd
+expect 1 'plain/state.safetensors: the state does not match the optimiser: ' "$weft" train char-rms --train "$story" --out plain --resume --steps 7 --set sgd.momentum=0.9
+expect 1 ': slab momentum is not in use with the present settings' "$weft" train char-rms --train "$story" --out sgd --resume --steps 7 --set sgd.momentum=0
 expect 1 'missing: sgd.momentum.' "$weft" train char-rms --train "$story" --out plain --resume --steps 7 --set sgd.momentum=0.9
 
 # --- a run that is older than the key

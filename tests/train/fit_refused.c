@@ -7,7 +7,8 @@ static const char *refused(const struct wf_task *task, const struct wf_fit_optio
 {
     struct wf_fit_result result;
     refusal = (wf_error){0};
-    ck_assert_msg(wf_fit(task, o, &result, &refusal) == code && result.step == 0, "%s: %s", wf_status_name(refusal.code), refusal.message);
+    ck_assert_msg(wf_fit(task, o, &result, &refusal) == code && result.step == 0 && isnan(result.loss), "%s: %s",
+                  wf_status_name(refusal.code), refusal.message);
     return refusal.message;
 }
 #define ck_says(message, text) ck_assert_msg(strstr(message, text) != NULL, "'%s' is missing in: %s", text, message)
@@ -216,6 +217,24 @@ START_TEST(other_parameters_are_refused)
     o.fixed = "data=digits width=16";
     o.resume = true;
     ck_ok(wf_fit(&vit_task, &o, NULL, error));
+    study_close(s);
+}
+END_TEST
+
+/* A state of settings that used more of the rule: said by the state's name, and nothing is taken over. */
+START_TEST(a_slab_that_is_no_longer_used)
+{
+    make_run();
+    struct study *s = study_open(0);
+    struct wf_fit_options o = study_options(s, in_folder("run"));
+    wf_optimizer_free(&s->sgd);
+    ck_ok(wf_sgd_init(&s->sgd, s->head, error)); /* without momentum */
+    o.fixed = "data=digits width=16";
+    o.resume = true;
+    const char *message = refused(&vit_task, &o, WF_ERR_FORMAT);
+    ck_assert_msg(strncmp(message, o.out, strlen(o.out)) == 0, "%s", message);
+    ck_says(message, "/state.safetensors: the state does not match the optimiser: 2 unexpected: ");
+    ck_says(message, ": slab momentum is not in use with the present settings");
     study_close(s);
 }
 END_TEST
@@ -557,6 +576,6 @@ START_TEST(callbacks_that_fail)
 END_TEST
 
 WF_TEST_MAIN("fit_refused", tasks_are_checked, options_are_checked, a_resume_changes_what_it_may, other_parameters_are_refused,
-             another_program_in_the_folder, a_state_without_a_place, runs_of_the_zoo_are_others, the_folder_is_the_programs, a_nan_is_named,
+             a_slab_that_is_no_longer_used, another_program_in_the_folder, a_state_without_a_place, runs_of_the_zoo_are_others, the_folder_is_the_programs, a_nan_is_named,
              bad_data_are_named, advice_fits_the_run, bad_validation_data_are_named, bad_weights_replace_nothing,
              a_careless_validation_is_cancelled, callbacks_that_fail)
