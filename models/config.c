@@ -285,8 +285,13 @@ static wf_status check_size(const struct wf_config *config, wf_error *error)
 
 wf_status wf_config_check(const struct wf_config *config, wf_error *error)
 {
-    if (wf_needs(error, "config", config))
+    if (wf_needs(error, "config", config) || config_check_model(config, error))
         return WF_ERR_ARGUMENT;
+    return optimizer_kept(&config->optimizer) ? optimizer_check(config, error) : WF_OK;
+}
+
+wf_status config_check_model(const struct wf_config *config, wf_error *error)
+{
     const struct wf_family *family = config->family;
     const struct wf_training *t = &config->training;
     struct slot slot;
@@ -294,7 +299,7 @@ wf_status wf_config_check(const struct wf_config *config, wf_error *error)
         return wf_error_set(error, WF_ERR_ARGUMENT,
                             "the configuration has no model family yet: call wf_config_preset or wf_config_defaults first");
     for (int i = 0; slot_at(config, i, &slot); i++)
-        if (key_check(slot.key, slot.values, error))
+        if (!(slot.key->words == optimizer_names && optimizer_kept(&config->optimizer)) && key_check(slot.key, slot.values, error))
             return WF_ERR_ARGUMENT;
     for (int i = 0; i < SECTIONS; i++)
         for (int k = 0; k < sections[i].keys.count; k++) {
@@ -307,7 +312,7 @@ wf_status wf_config_check(const struct wf_config *config, wf_error *error)
         return WF_ERR_ARGUMENT;
     if (family->read_only)
         return WF_OK;
-    if (optimizer_check(config, error))
+    if (!optimizer_kept(&config->optimizer) && optimizer_check(config, error))
         return WF_ERR_ARGUMENT;
     if (t->min_lr > t->lr)
         return wf_key_conflict("lr", t->lr, "be at least", "min_lr", t->min_lr, error);
@@ -387,9 +392,10 @@ wf_status wf_config_preset(struct wf_config *config, const char *name, wf_error 
     }
     family = wf_family_find(name, NULL);
     if (family && family->read_only)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is read from a Hugging Face folder, not trained: weft embed FOLDER", name);
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "%s is read from a Hugging Face folder, not trained: the command `embed FOLDER` takes it", name);
     const char *near = wf_nearest(name, names, count);
     if (near)
         return wf_error_set(error, WF_ERR_ARGUMENT, "unknown model %s: did you mean %s?", wf_text_quote(name, text), near);
-    return wf_error_set(error, WF_ERR_ARGUMENT, "unknown model %s: `weft models` lists them", wf_text_quote(name, text));
+    return wf_error_set(error, WF_ERR_ARGUMENT, "unknown model %s: the command `models` lists them", wf_text_quote(name, text));
 }

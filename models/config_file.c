@@ -46,6 +46,11 @@ wf_status wf_config_save_with(const struct wf_config *config, json_t *trained_on
         return wf_error_set(error, WF_ERR_ARGUMENT,
                             "%s: a configuration of the family %s can be read but not written: copy its config.json", path,
                             wf_config_family(config));
+    if (optimizer_kept(&config->optimizer))
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "%s: the configuration has the optimizer %s of another program, whose keys are not known here: copy its "
+                            "config.json, or choose another optimizer",
+                            path, optimizer_kept(&config->optimizer));
     wf_json_init();
     json_t *object = json_object();
     const char *values[NAMES] = {wf_version(), model_type(config, text), config->model, config->family->name};
@@ -103,7 +108,8 @@ static void read_start(struct wf_json_reader *r, struct wf_config *c)
     if (r->status != WF_OK)
         return;
     if (!model && !family)
-        wf_error_set(&why, WF_ERR_FORMAT, "the key \"model\" is missing: set it to a name that `weft models` lists, or set \"family\"");
+        wf_error_set(&why, WF_ERR_FORMAT,
+                     "the key \"model\" is missing: set it to a name that the command `models` lists, or set \"family\"");
     else if (preset ? wf_config_preset(c, model, &why) == WF_OK : wf_config_defaults(c, family, &why) == WF_OK) {
         if (c->family->read_only)
             wf_error_set(&why, WF_ERR_FORMAT,
@@ -138,13 +144,16 @@ static void read_keys(struct wf_json_reader *r, struct wf_config *c)
     else if (r->status == WF_OK && family && strcmp(family, c->family->name) != 0)
         wf_error_set(&why, WF_ERR_FORMAT, "key \"family\": %s is of the family %s, not %s", c->model, c->family->name, family);
     const char *optimizer = json_string_value(json_object_get(r->object, "optimizer")); /* before its keys */
-    if (r->status == WF_OK && !why.code && optimizer)
-        (void)!optimizer_choose(c, optimizer, &why);
+    if (r->status == WF_OK && !why.code && optimizer && optimizer_choose(c, optimizer, &why) != WF_OK &&
+        json_object_get(r->object, "weft_version") && optimizer_keep(c, optimizer)) /* of a run: its model can be used */
+        wf_error_clear(&why);
     json_object_foreach((json_t *)r->object, key, value)
     {
         bool known = why.code != WF_OK;
         for (int i = 0; i < HEAD && !known; i++)
             known = strcmp(head[i], key) == 0;
+        if (optimizer_kept(&c->optimizer))
+            known |= strcmp(key, "optimizer") == 0 || optimizer_kept_key(c, key);
         if (known || r->status != WF_OK)
             continue;
         if (slot_find(c, key, &slot))
@@ -157,7 +166,7 @@ static void read_keys(struct wf_json_reader *r, struct wf_config *c)
         t->leaves = 0; /* they were for another accumulate */
     if (r->status == WF_OK && json_object_get(r->object, "steps") && !json_object_get(r->object, "epochs"))
         t->epochs = 0;
-    if (r->status == WF_OK && !why.code && wf_config_check(c, &why) == WF_OK)
+    if (r->status == WF_OK && !why.code && config_check_model(c, &why) == WF_OK)
         return;
     if (r->status == WF_OK)
         fail(r, &why);

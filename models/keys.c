@@ -179,16 +179,22 @@ wf_status key_parse(const struct wf_key *key, void *values, const char *text, bo
                                       : parse_number(key, values, text, error);
 }
 
+/* The optimiser of a run may be one of another program. */
+static const char *word_of(const struct wf_key *key, const void *values)
+{
+    const char *kept = key->words == optimizer_names ? optimizer_kept(values) : NULL;
+    return kept ? kept : key_check(key, values, NULL) == WF_OK ? key->words[(int)key_number(key, values)] : "?";
+}
+
 void key_text(const struct wf_key *key, const void *values, char *text, size_t size)
 {
     char number[WF_NUMBER_SIZE];
     double value = key_number(key, values);
     snprintf(text, size, "%s",
-             key->kind == WF_KEY_INT                 ? plain_number(value, number)
-             : key->kind == WF_KEY_REAL              ? wf_text_double(value, number)
-             : key->kind == WF_KEY_BOOL              ? (value ? "true" : "false")
-             : key_check(key, values, NULL) == WF_OK ? key->words[(int)value]
-                                                     : "?");
+             key->kind == WF_KEY_INT    ? plain_number(value, number)
+             : key->kind == WF_KEY_REAL ? wf_text_double(value, number)
+             : key->kind == WF_KEY_BOOL ? (value ? "true" : "false")
+                                        : word_of(key, values));
 }
 
 /* --- JSON ---------------------------------------------------------------------------------------------------------- */

@@ -38,11 +38,20 @@ wf_status optimizer_choose(struct wf_config *config, const char *name, wf_error 
 const struct wf_keys *optimizer_keys(const struct wf_config *config); /* of its struct, config->optimizer.values */
 const struct wf_key *optimizer_key_at(int index);                     /* those of all optimisers; NULL past the last */
 wf_status optimizer_check(const struct wf_config *config, wf_error *error) WF_CHECKED;
+/* An optimiser of another program, whose keys mean nothing here: sets config->optimizer aside. false: such a name no optimiser has. */
+bool optimizer_keep(struct wf_config *config, const char *name);
+/* The name of WF_OPTIMIZER_ELSEWHERE; NULL: it is another one. */
+const char *optimizer_kept(const struct wf_optimizer_settings *optimizer);
+/* Whether a name is that of a key of the optimiser that was kept. */
+bool optimizer_kept_key(const struct wf_config *config, const char *name);
 /* Refuses a key of another optimiser. */
 wf_status optimizer_refuse(const struct wf_config *config, const char *name, wf_error *error) WF_CHECKED;
 
 /* A name that is no key of this model: the keys that mean the same here, or the nearest. (names.c) */
 wf_status key_unknown(const struct wf_config *config, const char *name, wf_error *error) WF_CHECKED;
+
+/* wf_config_check, but an optimiser may be kept: what a model needs. */
+wf_status config_check_model(const struct wf_config *config, wf_error *error) WF_CHECKED;
 
 bool key_used(const struct wf_key *key, enum wf_model_kind kind);
 double key_number(const struct wf_key *key, const void *values); /* true is 1, a word its index */

@@ -9,6 +9,8 @@
 
 #include <weft/internal/family.h>
 
+#include "keys.h"
+
 /* Zeros behind a model's struct, which a family whose block_size is too small writes to. */
 enum { BEHIND = 1 << 20 };
 
@@ -37,7 +39,7 @@ wf_model *wf_model_new_with(const struct wf_config *config, const struct wf_mode
         return NULL;
     static const struct wf_model_options none = {0};
     options = options ? options : &none;
-    if (wf_config_check(config, error) != WF_OK)
+    if (config_check_model(config, error) != WF_OK)
         return NULL;
     struct wf_model_shape shape = wf_config_shape(config);
     int64_t layers = shape.layers + shape.encoder_layers;

@@ -114,6 +114,6 @@ wf_status key_unknown(const struct wf_config *config, const char *name, wf_error
         near = wf_nearest(name, names, count);
     if (near)
         return wf_error_set(error, WF_ERR_ARGUMENT, "unknown key %s: did you mean %s?", wf_text_quote(name, quoted), near);
-    return wf_error_set(error, WF_ERR_ARGUMENT, "unknown key %s: `weft models %s` lists the keys", wf_text_quote(name, quoted),
+    return wf_error_set(error, WF_ERR_ARGUMENT, "unknown key %s: the command `models %s` lists the keys", wf_text_quote(name, quoted),
                         config->model);
 }

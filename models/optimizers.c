@@ -82,30 +82,57 @@ const struct wf_key *optimizer_key_at(int index)
     return NULL;
 }
 
+static wf_status unknown(const char *name, wf_error *error)
+{
+    char text[WF_QUOTE_SIZE], all[256] = "";
+    for (int i = 0; optimizer_names[i]; i++) {
+        const size_t used = strlen(all);
+        snprintf(all + used, sizeof all - used, "%s%s", i == 0 ? "" : optimizer_names[i + 1] ? ", " : " or ", optimizer_names[i]);
+    }
+    return wf_error_set(error, WF_ERR_ARGUMENT,
+                        "optimizer: %s is not one of %s: choose one of them, or use the program that registers it "
+                        "(wf_optimizer_register)",
+                        wf_text_quote(name, text), all);
+}
+
 wf_status optimizer_check(const struct wf_config *config, wf_error *error)
 {
     const struct entry *e = entry_of(config);
+    if (optimizer_kept(&config->optimizer))
+        return unknown(optimizer_kept(&config->optimizer), error);
     return e->check ? e->check(config->optimizer.values, error) : WF_OK;
+}
+
+bool optimizer_keep(struct wf_config *config, const char *name)
+{
+    const size_t length = strlen(name);
+    if (length == 0 || length >= KEY_NAME || strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != length)
+        return false;
+    memset(&config->optimizer, 0, sizeof config->optimizer);
+    config->optimizer.kind = WF_OPTIMIZER_ELSEWHERE;
+    memcpy(config->optimizer.values, name, length);
+    return true;
+}
+
+const char *optimizer_kept(const struct wf_optimizer_settings *optimizer)
+{
+    return optimizer->kind == WF_OPTIMIZER_ELSEWHERE ? (const char *)optimizer->values : NULL;
+}
+
+bool optimizer_kept_key(const struct wf_config *config, const char *name)
+{
+    const char *kept = optimizer_kept(&config->optimizer);
+    const size_t length = kept ? strlen(kept) : 0;
+    return kept && strncmp(name, kept, length) == 0 && name[length] == '.';
 }
 
 wf_status optimizer_choose(struct wf_config *config, const char *name, wf_error *error)
 {
-    char text[WF_QUOTE_SIZE], all[256] = "";
     int found = 0;
-    while (optimizer_names[found] && strcmp(optimizer_names[found], name) != 0) {
-        const size_t used = strlen(all);
-        snprintf(all + used, sizeof all - used, "%s%s",
-                 found == 0                   ? ""
-                 : optimizer_names[found + 1] ? ", "
-                                              : " or ",
-                 optimizer_names[found]);
+    while (optimizer_names[found] && strcmp(optimizer_names[found], name) != 0)
         found++;
-    }
     if (!optimizer_names[found])
-        return wf_error_set(error, WF_ERR_ARGUMENT,
-                            "optimizer: %s is not one of %s: choose one of them, or use the program that registers it "
-                            "(wf_optimizer_register)",
-                            wf_text_quote(name, text), all);
+        return unknown(name, error);
     if (found == config->optimizer.kind)
         return WF_OK;
     struct wf_optimizer_settings chosen;
@@ -134,6 +161,8 @@ wf_status optimizer_refuse(const struct wf_config *config, const char *name, wf_
     static const char *const of_adam[] = {"beta1", "beta2", "eps"};
     const char *now = wf_optimizer_name_at(config->optimizer.kind), *owner = owner_of(name);
     char own[KEY_NAME];
+    if (optimizer_kept_key(config, name))
+        return unknown(optimizer_kept(&config->optimizer), error);
     if (!now || (owner && strcmp(owner, now) == 0))
         return WF_OK;
     if (owner)

@@ -138,6 +138,45 @@ START_TEST(files_hold_the_optimizer)
 }
 END_TEST
 
+/* The model of a run whose optimiser another program registered can be used; to train it, or to write its settings, is refused by name. */
+START_TEST(runs_of_other_programs)
+{
+    char path[] = "/tmp/weft-optimizers-XXXXXX", text[64];
+    const int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+    struct wf_config read;
+    static const char *const run = "{\"weft_version\": \"1\", \"family\": \"rms\", \"rprop.up\": 2, \"optimizer\": \"rprop\", "
+                                   "\"d_model\": 16, \"heads\": 2, \"vocab_size\": 20%s}";
+    FILE *file = fopen(path, "w");
+    ck_assert(file && fprintf(file, run, "") > 0 && fclose(file) == 0);
+    ck_ok(wf_config_load(&read, path, error));
+    ck_assert_int_eq(read.optimizer.kind, WF_OPTIMIZER_ELSEWHERE);
+    ck_assert(wf_config_get(&read, "optimizer", text, sizeof text) && strcmp(text, "rprop") == 0);
+    ck_assert(wf_config_get(&read, "d_model", text, sizeof text) && strcmp(text, "16") == 0);
+    wf_error e = {0};
+    wf_model *model = wf_model_new(&read, &e);
+    ck_assert_msg(model != NULL, "%s", e.message);
+    wf_model_free(model);
+    static const char *const says =
+        "optimizer: \"rprop\" is not one of adamw or sgd: choose one of them, or use the program that registers it";
+    ck_refused(wf_config_check(&read, error), WF_ERR_ARGUMENT, says);
+    ck_refused(wf_config_set(&read, "rprop.up", "3", error), WF_ERR_ARGUMENT, says);
+    ck_refused(wf_config_save(&read, path, error), WF_ERR_ARGUMENT, "the optimizer rprop of another program");
+    struct wf_config over = preset("char-rms");
+    ck_ok(wf_config_load_over(&over, path, error));
+    ck_refused(wf_config_check(&over, error), WF_ERR_ARGUMENT, says);
+    ck_ok(wf_config_set(&over, "optimizer", "sgd", error)); /* another one, with its defaults */
+    ck_ok(wf_config_check(&over, error));
+    ck_assert_int_eq(over.optimizer.values[0], 0);
+    /* Keys of nobody are mistakes still. */
+    file = fopen(path, "w");
+    ck_assert(file && fprintf(file, run, ", \"lion.beta1\": 0.5") > 0 && fclose(file) == 0);
+    ck_refused(wf_config_load(&read, path, error), WF_ERR_FORMAT, "unknown key \"lion.beta1\"");
+    unlink(path);
+}
+END_TEST
+
 START_TEST(kinds_are_checked)
 {
     struct wf_key own[WF_OPTIMIZER_KEYS + 1];
@@ -191,4 +230,4 @@ START_TEST(kinds_are_checked)
 }
 END_TEST
 
-WF_TEST_MAIN("optimizers", registered_optimizers_have_a_name_and_keys, files_hold_the_optimizer, kinds_are_checked)
+WF_TEST_MAIN("optimizers", registered_optimizers_have_a_name_and_keys, files_hold_the_optimizer, runs_of_other_programs, kinds_are_checked)

@@ -51,7 +51,12 @@ struct wf_training {
 
 /* The optimiser of training, and its own hyperparameters: weft/optimizers.h. */
 enum { WF_OPTIMIZER_SPACE = 128 }; /* bytes of the largest struct of hyperparameters */
-enum wf_optimizer_number { WF_OPTIMIZER_ADAMW, WF_OPTIMIZER_SGD };
+enum wf_optimizer_number {
+    WF_OPTIMIZER_ELSEWHERE = -1, /* in the config.json of a run: one that this program has not registered; .values is its name. The model
+                                    can be used; wf_config_check, and so a training, and wf_config_save refuse it */
+    WF_OPTIMIZER_ADAMW,
+    WF_OPTIMIZER_SGD
+};
 struct wf_optimizer_settings {
     int kind;                               /* wf_optimizer_number, then those that the program has registered; as text their names */
     int64_t values[WF_OPTIMIZER_SPACE / 8]; /* its struct, read and set by the keys NAME.KEY; AdamW's are in wf_training */
@@ -156,7 +161,7 @@ WF_API bool wf_config_section_key(const char *section, int index, struct wf_conf
 /* config.json holds "model", "family", every key by its name, "weft_version", and "model_type" for programs that read Hugging Face's
  * format. A file that you write needs only "model" or "family": with "model" missing keys take the values of that preset, with "family"
  * the defaults. Unknown keys (the message suggests the nearest), wrong types and values out of range are WF_ERR_FORMAT; the message gives
- * file and key. */
+ * file and key. The file of a run, which has "weft_version", may name an optimizer that is not registered here: WF_OPTIMIZER_ELSEWHERE. */
 WF_API wf_status wf_config_save(const struct wf_config *config, const char *path, wf_error *error) WF_CHECKED;
 WF_API wf_status wf_config_load(struct wf_config *config, const char *path, wf_error *error) WF_CHECKED;
 /* Overwrites the keys of *config that such a file contains; the file needs neither "model" nor "family". */
