@@ -220,7 +220,7 @@ int run_attention(int argc, char **argv)
     };
     return run_command(
         &(struct command_line){"RUN", "Draws or writes the attention weights of every layer and head for a text.", options, &a.on.run,
-                               .too_few = "RUN is missing: weft attention RUN --text TEXT --out FILE; RUN is the --out of weft train",
+                               .too_few = "RUN is missing: $0 attention RUN --text TEXT --out FILE; RUN is the --out of $0 train",
                                .too_many = "quote the text, --text 'TEXT'"},
         attention, &a, argc, argv);
 }

@@ -34,7 +34,7 @@ int run_average(int argc, char **argv)
             "RUN --last N --out RUN2",
             "Averages the weights of a run's last N checkpoints (checkpoints/step-*.safetensors; the setting keep is the number of "
             "checkpoints that training keeps).",
-            options, &a.run, .too_few = "RUN is missing: weft average RUN --last N --out RUN2; RUN is the --out of weft train",
-            .too_many = "weft average takes one run"},
+            options, &a.run, .too_few = "RUN is missing: $0 average RUN --last N --out RUN2; RUN is the --out of $0 train",
+            .too_many = "$0 average takes one run"},
         average, &a, argc, argv);
 }

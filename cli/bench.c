@@ -22,7 +22,7 @@ struct arguments {
 
 static void print_cases(void)
 {
-    fputs("\nA case is one of these, or a model (`weft models`), or generate- and a language\nmodel:\n", stdout);
+    printf("\nA case is one of these, or a model (`%s models`), or generate- and a language\nmodel:\n", program());
     for (int i = 0; i < wf_bench_count(); i++)
         print_entry(wf_bench_at(i)->name, 31, wf_bench_at(i)->purpose);
 }
@@ -63,7 +63,7 @@ int run_bench(int argc, char **argv)
          .low = 1, .high = INT32_MAX},
         {"dropout", "P", "dropout rate (default 0)", .real = &a.o.dropout, .least = 0, .most = 0.99, .given = &a.dropout},
         {"set", "KEY=VALUE",
-         "time other sizes: a key of the model's family (weft models MODEL), or batch, rows of a step; context is also the tokens of a "
+         "time other sizes: a key of the model's family ($0 models MODEL), or batch, rows of a step; context is also the tokens of a "
          "row; can be repeated",
          .take = take_setting, .to = &a.set, .repeatable = true},
         {"json", NULL, "print one JSON object per case", .flag = &a.json},

@@ -52,8 +52,9 @@ static wf_status unknown_case(const char *name, wf_error *error)
     for (int i = 0; count < MOST && (p = wf_preset_at(i)); i++)
         names[count++] = p->name;
     const char *near = wf_nearest(name, names, count);
-    return wf_error_set(error, WF_ERR_ARGUMENT, "unknown case %s: %s%s%s", wf_text_quote(name, text), near ? "did you mean " : "",
-                        near ? near : "`weft bench --help` lists the cases", near ? "?" : "");
+    if (near)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "unknown case %s: did you mean %s?", wf_text_quote(name, text), near);
+    return wf_error_set(error, WF_ERR_ARGUMENT, "unknown case %s: `%s bench --help` lists the cases", wf_text_quote(name, text), program());
 }
 
 wf_status wf_bench_find(const char *name, struct wf_bench_case *out, wf_error *error)
@@ -123,9 +124,9 @@ static wf_status check_used(const struct wf_bench_case *c, const struct wf_confi
         unused = strcmp(key.name, name) == 0 && strcmp(key.section, wf_config_family(config)) != 0 && !batch;
     if (!unused)
         return WF_OK;
-    return wf_error_set(error, WF_ERR_ARGUMENT, "%s changes nothing here: %s takes the keys of %s%s (weft models %s)%s", name,
-                        c->generate ? "generation" : "a training step", wf_config_family(config), rows ? ", and batch" : "", c->preset,
-                        c->pairs ? "; the pairs of a step are those of the case" : "");
+    return wf_error_set(error, WF_ERR_ARGUMENT, "%s changes nothing here: %s takes the keys of %s%s (%s models %s)%s", name,
+                        c->generate ? "generation" : "a training step", wf_config_family(config), rows ? ", and batch" : "", program(),
+                        c->preset, c->pairs ? "; the pairs of a step are those of the case" : "");
 }
 
 /* What the configuration says of the sizes of a step; `context`: it was set. */

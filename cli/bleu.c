@@ -164,6 +164,6 @@ int run_bleu(int argc, char **argv)
             "REFERENCE... < HYPOTHESES",
             "Prints BLEU and chrF of translations, one per line, against files of references, as sacreBLEU computes and prints them.",
             options, a.reference, .most = MOST_REFERENCES, .count = &a.references,
-            .too_few = "REFERENCE is missing: weft bleu REFERENCE... < HYPOTHESES, aligned by line"},
+            .too_few = "REFERENCE is missing: $0 bleu REFERENCE... < HYPOTHESES, aligned by line"},
         score, &a, argc, argv);
 }

@@ -238,8 +238,7 @@ int run_embed(int argc, char **argv)
                                "Prints a sentence vector for each line of standard input. RUN is a run of encoder-attention or a "
                                "Hugging Face folder with a BERT model. An empty line has a vector too.",
                                options, &a.on.run,
-                               .too_few =
-                                   "RUN is missing: weft embed RUN < lines; RUN is the --out of weft train, or a Hugging Face folder",
+                               .too_few = "RUN is missing: $0 embed RUN < lines; RUN is the --out of $0 train, or a Hugging Face folder",
                                .too_many = "the lines are read from standard input, < FILE"},
         embed, &a, argc, argv);
 }

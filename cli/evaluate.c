@@ -111,8 +111,8 @@ static wf_status open_model(struct evaluation *e, wf_error *error)
     if (!translates && (e->a->beam || e->a->no_bleu))
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s is not a translation model: --beam and --no-bleu apply only to those", name);
     if (encodes && !(e->run.config.training.mask_rate > 0))
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is a model for sentence vectors and has no loss: use weft embed %s < FILE", name,
-                            name);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is a model for sentence vectors and has no loss: use %s embed %s < FILE", name,
+                            program(), name);
     if (translates && e->files.count != 2)
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s is a translation model: --data takes two files, source and target, not %lld", name,
                             (long long)e->files.count);
@@ -223,9 +223,9 @@ int run_evaluate(int argc, char **argv)
             "Prints loss (nats per token), perplexity and bits per character of a run's model on a text. For an encoder: loss and "
             "perplexity of masked-language modelling, with the same masked tokens each time. For a translation model: loss (nats per "
             "target token), perplexity, BLEU (13a, cased) and chrF on two files; the loss is computed on the pairs that training "
-            "would use, BLEU and chrF on all lines, including empty and too long ones. mpirun -n 4 weft evaluate ... shares the work among "
+            "would use, BLEU and chrF on all lines, including empty and too long ones. mpirun -n 4 $0 evaluate ... shares the work among "
             "processes, with the same output.",
-            options, &a.on.run, .too_few = "RUN is missing: weft evaluate RUN --data FILE; RUN is the --out of weft train",
+            options, &a.on.run, .too_few = "RUN is missing: $0 evaluate RUN --data FILE; RUN is the --out of $0 train",
             .too_many = "the text is given by --data FILE", .several = true},
         evaluate, &a, argc, argv);
 }

@@ -117,11 +117,11 @@ static wf_status check_options(const struct arguments *a, wf_error *error)
 static wf_status check(const struct run_options *on, enum wf_model_kind kind, wf_error *error)
 {
     if (kind == WF_MODEL_PAIRS)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is a translation model: use weft translate %s < FILE", on->run, on->run);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is a translation model: use %s translate %s < FILE", on->run, program(), on->run);
     if (kind == WF_MODEL_ENCODER)
         return wf_error_set(error, WF_ERR_ARGUMENT,
-                            "%s is an encoder and cannot generate: use weft embed %s < FILE, or weft attention %s --text TEXT", on->run,
-                            on->run, on->run);
+                            "%s is an encoder and cannot generate: use %s embed %s < FILE, or %s attention %s --text TEXT", on->run,
+                            program(), on->run, program(), on->run);
     return WF_OK;
 }
 
@@ -226,7 +226,7 @@ int run_generate(int argc, char **argv)
     };
     return run_command(
         &(struct command_line){"RUN", "Prints a prompt and the model's continuation. Defaults of sampling are in the run's config.json.",
-                               options, &a.on.run, .too_few = "RUN is missing: weft generate RUN; RUN is the --out of weft train",
+                               options, &a.on.run, .too_few = "RUN is missing: $0 generate RUN; RUN is the --out of $0 train",
                                .too_many = "quote the prompt, --prompt 'TEXT'"},
         generate, &a, argc, argv);
 }

@@ -191,7 +191,7 @@ int run_inspect(int argc, char **argv)
     return run_command(&(struct command_line){"RUN|FILE.safetensors",
                                               "Lists the settings and tensors of a run, or the metadata and tensors of a safetensors file.",
                                               options, &a.what,
-                                              .too_few = "the argument is missing: weft inspect RUN or weft inspect FILE.safetensors",
-                                              .too_many = "weft inspect takes one run or file"},
+                                              .too_few = "the argument is missing: $0 inspect RUN or $0 inspect FILE.safetensors",
+                                              .too_many = "$0 inspect takes one run or file"},
                        inspect, &a, argc, argv);
 }

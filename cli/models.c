@@ -28,7 +28,7 @@ static void print_key(const char *name, int indent, const struct wf_config_key *
 void print_settings(void)
 {
     const char *section;
-    fputs("\nKeys for --set KEY=VALUE, with their ranges; `weft models MODEL` prints the\nvalues of a model.\n", stdout);
+    printf("\nKeys for --set KEY=VALUE, with their ranges; `%s models MODEL` prints the\nvalues of a model.\n", program());
     for (int s = 0; (section = wf_config_section_at(s)); s++) {
         struct wf_config family;
         struct wf_config_key key;
@@ -87,7 +87,7 @@ static wf_status models(void *arguments, wf_error *error)
     for (int s = 0; (section = wf_config_section_at(s)); s++) {
         struct wf_config config;
         if (wf_config_defaults(&config, section, NULL) == WF_OK && wf_config_read_only(&config))
-            printf("Read from Hugging Face folders, not trained: %s (weft embed, weft attention).\n", section);
+            printf("Read from Hugging Face folders, not trained: %s (%s embed, %s attention).\n", section, program(), program());
     }
     return WF_OK;
 }
@@ -96,6 +96,6 @@ int run_models(int argc, char **argv)
 {
     const char *name = NULL;
     return run_command(&(struct command_line){"[MODEL]", "Lists the models of the zoo, or the settings of one model.", NULL, &name,
-                                              .too_many = "weft models takes one model, or none"},
+                                              .too_many = "$0 models takes one model, or none"},
                        models, &name, argc, argv);
 }

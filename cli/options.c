@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <weft/internal/setting_names.h>
+#include <weft/internal/string.h>
 
 #include <weft/internal/launcher.h>
 
@@ -18,11 +19,23 @@ enum { MOST_OPTIONS = 32, FIRST = 1000, WIDTH = 78 };
 
 /* --- help ---------------------------------------------------------------------------------------------------------- */
 
+/* The text with the program's name for each $0; without memory the text as it is. To be freed with wf_string_free. */
+static const char *named(const char *text, struct wf_string *to)
+{
+    const char *rest = text;
+    for (const char *at; (at = strstr(rest, "$0")); rest = at + 2) {
+        wf_string_add(to, rest, at - rest);
+        wf_string_text(to, program());
+    }
+    return wf_string_text(to, rest) ? to->data : text;
+}
+
 /* Lines of at most WIDTH columns; all but the first begin at column `indent`. */
 static void print_text(int indent, const char *text)
 {
     int room = WIDTH - indent;
-    for (const char *rest = text; *rest;) {
+    struct wf_string whole = {0};
+    for (const char *rest = named(text, &whole); *rest;) {
         int n = (int)strlen(rest);
         if (n > room)
             for (n = room; n > 1 && rest[n] != ' ';)
@@ -32,6 +45,7 @@ static void print_text(int indent, const char *text)
         if (*rest)
             printf("%*s", indent, "");
     }
+    wf_string_free(&whole);
 }
 
 void print_entry(const char *name, int indent, const char *text)
@@ -174,20 +188,33 @@ static int refuse_name(const char *command, const char *given, const struct opti
                 : fail_usage("unknown option --%s of '%s'; %s --help lists them", name, command, command);
 }
 
+/* Wrong usage of arguments, and what to do about it. */
+static int refuse_arguments(const char *before, const char *what)
+{
+    struct wf_string text = {0};
+    const int code = fail_usage("%s%s%s", before, before[0] && what ? ": " : "", what ? named(what, &text) : "");
+    wf_string_free(&text);
+    return code;
+}
+
 static int take_arguments(const struct command_line *line, const char *command, char *const *argv, int64_t count)
 {
     int64_t most = line->most > 0 ? line->most : line->argument != NULL;
     for (int64_t i = 0; i < count; i++) {
         if (!argv[i][0])
             return fail_usage("an argument of '%s' is empty: give a name, or leave it out", command);
-        if (i >= most)
-            return fail_usage("'%s' is one argument too many%s%s", argv[i], line->too_many ? ": " : "",
-                              line->too_many ? line->too_many : "");
+        if (i >= most) {
+            struct wf_string text = {0};
+            wf_string_format(&text, "'%s' is one argument too many", argv[i]);
+            const int code = refuse_arguments(text.failed ? argv[i] : text.data, line->too_many);
+            wf_string_free(&text);
+            return code;
+        }
         line->argument[i] = argv[i];
     }
     if (line->count)
         *line->count = count;
-    return line->too_few && count < (line->count ? 1 : most) ? fail_usage("%s", line->too_few) : -1;
+    return line->too_few && count < (line->count ? 1 : most) ? refuse_arguments("", line->too_few) : -1;
 }
 
 static int refuse_twice(const struct option_row *o)

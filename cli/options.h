@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A command: its arguments and a row for each option, which says where the value goes. --help, ranges and messages follow from them. */
+/* A command: its arguments and a row for each option, which says where the value goes. --help, ranges and messages follow from them. In
+ * texts $0 stands for the name of the program. */
 #ifndef WEFT_CLI_OPTIONS_H
 #define WEFT_CLI_OPTIONS_H
 

@@ -88,7 +88,7 @@ int run_plot(int argc, char **argv)
             "RUN...",
             "Plots the losses of one or more runs over the steps, and below them the learning rate, or other metrics: in the terminal, "
             "or with --out as a picture. Needs the program gnuplot (on Debian the package gnuplot-nox).",
-            options, a.run, .most = argc, .count = &a.count, .too_few = "RUN is missing: weft plot RUN... takes the --out of weft train"},
+            options, a.run, .most = argc, .count = &a.count, .too_few = "RUN is missing: $0 plot RUN... takes the --out of $0 train"},
         plot, &a, argc, argv);
     for (int64_t i = 0; i < a.plot.metrics; i++)
         free((char *)a.metric[i]);

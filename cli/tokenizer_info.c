@@ -134,7 +134,7 @@ int run_tokenizer_info(int argc, char **argv)
     const struct option_row options[] = {{"json", NULL, "print one JSON object", .flag = &a.json}, {0}};
     return run_command(&(struct command_line){"TOKENIZER.json", "Prints a tokenizer's kind, vocabulary size, special tokens and pipeline.",
                                               options, &a.tokenizer,
-                                              .too_few = "TOKENIZER.json is missing: weft tokenizer info TOKENIZER.json",
-                                              .too_many = "weft tokenizer info takes one file"},
+                                              .too_few = "TOKENIZER.json is missing: $0 tokenizer info TOKENIZER.json",
+                                              .too_many = "$0 tokenizer info takes one file"},
                        info, &a, argc, argv);
 }

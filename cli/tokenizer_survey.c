@@ -281,7 +281,7 @@ int run_tokenizer_survey(int argc, char **argv)
         &(struct command_line){
             "TOKENIZER.json[,TOKENIZER.json] FILE[,FILE]",
             "Prints the lengths in tokens of the lines of a text, or of two texts of a translation, aligned by line.", options, a.file,
-            .most = 2, .too_few = "the tokenizer or the text is missing: weft tokenizer survey TOKENIZER.json[,TOKENIZER.json] FILE[,FILE]",
+            .most = 2, .too_few = "the tokenizer or the text is missing: $0 tokenizer survey TOKENIZER.json[,TOKENIZER.json] FILE[,FILE]",
             .too_many = "two texts of a translation are given as FILE,FILE"},
         survey, &a, argc, argv);
 }

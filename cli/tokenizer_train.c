@@ -157,6 +157,6 @@ int run_tokenizer_train(int argc, char **argv)
                                "characters). Words of more than 2 MiB, as in base64 or DNA, are cut into pieces (word: left out), and a "
                                "line says so. The same files and options give the same tokenizer.",
                                options, a.file, .most = argc, .count = &a.files,
-                               .too_few = "weft tokenizer train needs files of text to make the tokenizer from"},
+                               .too_few = "$0 tokenizer train needs files of text to make the tokenizer from"},
         train, &a, argc, argv);
 }

@@ -298,7 +298,7 @@ static wf_status list_texts(const struct arguments *a, const struct wf_train_tex
     if (status == WF_OK && also)
         status = list_of(texts->valid, texts->valid_files, valid, error);
     if (status == WF_OK && train->count == 0 && !(a->resume && run_in(a->out)))
-        status = wf_error_set(error, WF_ERR_ARGUMENT, "weft train needs --train FILE[,FILE]: the text to train on");
+        status = wf_error_set(error, WF_ERR_ARGUMENT, "%s train needs --train FILE[,FILE]: the text to train on", program());
     return status;
 }
 
@@ -328,7 +328,8 @@ static wf_status check_arguments(struct arguments *a, wf_error *error)
     struct wf_config preset;
     const bool known = a->model && wf_config_preset(&preset, a->model, NULL) == WF_OK;
     if (a->model && !a->out && !a->resume && !known && run_in(a->model))
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is the folder of a run: weft train %s --resume continues it", a->model, a->model);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is the folder of a run: %s train %s --resume continues it", a->model, program(),
+                            a->model);
     if (a->resume && a->model && a->out && !known && run_in(a->model)) {
         if (strcmp(a->model, a->out) != 0)
             return wf_error_set(error, WF_ERR_ARGUMENT, "with --resume the run stands in the place of MODEL: leave --out %s out", a->out);
@@ -341,11 +342,13 @@ static wf_status check_arguments(struct arguments *a, wf_error *error)
             return wf_error_set(error, WF_ERR_ARGUMENT, "there is no run to resume in %s: it holds no state.safetensors", a->out);
     }
     if (!a->out)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "weft train needs %s",
-                            a->resume ? "the run's folder: weft train RUN --resume"
-                                      : "--out RUN: the folder for the trained model and its logs");
+        return a->resume
+                   ? wf_error_set(error, WF_ERR_ARGUMENT, "%s train needs the run's folder: %s train RUN --resume", program(), program())
+                   : wf_error_set(error, WF_ERR_ARGUMENT, "%s train needs --out RUN: the folder for the trained model and its logs",
+                                  program());
     if (!a->model && !a->config && !a->from && !(a->resume && run_in(a->out)))
-        return wf_error_set(error, WF_ERR_ARGUMENT, "MODEL is missing: weft train MODEL --train FILE --out RUN; weft models lists them");
+        return wf_error_set(error, WF_ERR_ARGUMENT, "MODEL is missing: %s train MODEL --train FILE --out RUN; %s models lists them",
+                            program(), program());
     return WF_OK;
 }
 
@@ -449,7 +452,7 @@ int run_train(int argc, char **argv)
         {0},
     };
     return run_command(&(struct command_line){"MODEL --train FILE --out RUN | RUN --resume",
-                                              "Trains a model of the zoo (weft models lists them).", options, &a.model,
-                                              .too_many = "weft train takes one model", .several = true, .more_help = print_settings},
+                                              "Trains a model of the zoo ($0 models lists them).", options, &a.model,
+                                              .too_many = "$0 train takes one model", .several = true, .more_help = print_settings},
                        train, &a, argc, argv);
 }

@@ -308,9 +308,9 @@ int run_translate(int argc, char **argv)
         &(struct command_line){
             "RUN",
             "Translates standard input to standard output line by line; an empty line gives an empty line. Lines are translated as they "
-            "arrive, so the command can be used interactively. mpirun -n 4 weft translate ... shares the lines among processes, with "
+            "arrive, so the command can be used interactively. mpirun -n 4 $0 translate ... shares the lines among processes, with "
             "the same output.",
-            options, &a.on.run, .too_few = "RUN is missing: weft translate RUN < source; RUN is the --out of weft train",
+            options, &a.on.run, .too_few = "RUN is missing: $0 translate RUN < source; RUN is the --out of $0 train",
             .too_many = "the text is read from standard input, < FILE", .several = true},
         translate, &a, argc, argv);
 }

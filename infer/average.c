@@ -175,7 +175,7 @@ static wf_status average(const char *folder, int64_t last, const char *out, int6
     if (last < 1)
         return wf_error_set(error, WF_ERR_ARGUMENT, "an average of %" PRId64 " checkpoints: give at least 1", last);
     if (!wf_folder_exists(folder))
-        return wf_error_set(error, WF_ERR_IO, "%s is not a run folder: give the --out of weft train", folder);
+        return wf_error_set(error, WF_ERR_IO, "%s is not a run folder: give the --out of a training", folder);
     if (wf_run_check(folder, error) || check_out(folder, out, error) || take_sum(folder, last, m, error))
         return error->code;
     wf_real *value = wf_registry_values(wf_model_registry(m->run.model));

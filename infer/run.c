@@ -125,8 +125,8 @@ wf_status wf_tokenizers_check(const struct wf_config *config, const wf_tokenizer
     for (size_t i = 0; i < sizeof need / sizeof *need; i++)
         if (need[i].needed && wf_tokenizer_special(need[i].tokenizer, need[i].special) < 0)
             return wf_error_set(error, WF_ERR_FORMAT,
-                                "%s: the %s's tokenizer has no token for the %s, which translation requires: weft tokenizer train "
-                                "makes one with it",
+                                "%s: the %s's tokenizer has no token for the %s, which translation requires: the command "
+                                "`tokenizer train` makes one with it",
                                 name, need[i].side, need[i].what);
     return WF_OK;
 }
@@ -236,7 +236,7 @@ wf_status wf_run_open(struct wf_run *run, const char *folder, const char *weight
     if (foreign)
         return wf_error_set(error, WF_ERR_FORMAT, "%s: %s", folder, foreign);
     if (!wf_folder_exists(folder))
-        return wf_error_set(error, WF_ERR_IO, "%s is not a run folder: give the --out of weft train", folder);
+        return wf_error_set(error, WF_ERR_IO, "%s is not a run folder: give the --out of a training", folder);
     char *config = wf_run_path(folder, "config.json", &failure);
     if (!config || wf_run_check(folder, &failure) || wf_config_load(&run->config, config, &failure) ||
         load_tokenizers(run, folder, &failure) || hf_embed_options(folder, &run->config, &run->embed, &failure) ||

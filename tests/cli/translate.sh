@@ -136,7 +136,7 @@ expect 1 'is not a run folder' "$weft" translate nowhere <train.en
 expect 1 'is missing' "$weft" translate run --weights none.safetensors <train.en
 expect 1 'run is a folder: give a safetensors file' "$weft" translate run --weights run <train.en
 "$weft" tokenizer train --type word --specials '<pad>' --out unmarked.json train.en train.de 2>log || failed "unmarked: $(cat log)"
-expect 1 'which translation requires: weft tokenizer train makes one' "$weft" train seq2seq-tiny --train train.en,train.de --set shared=true \
+expect 1 'which translation requires: the command `tokenizer train` makes one' "$weft" train seq2seq-tiny --train train.en,train.de --set shared=true \
     --tokenizer unmarked.json --out unmarked
 "$weft" translate run --weights run/model.safetensors <train.en 2>/dev/null | cmp -s - train.de || failed 'weights by name'
 expect 1 'standard input: cannot be read' "$weft" translate run <&-

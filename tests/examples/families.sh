@@ -117,7 +117,8 @@ grep -q '^lion.beta2: 0.99$' out || wrong "inspect: $(cat out)"
 run ./lion inspect lion.straight/state.safetensors
 grep -q '^lion.m.embed.weight ' out || wrong "the state: $(cat out)"
 run ./lion train --help
-grep -q '^  lion.beta2  *weight of past gradients in the state' out || wrong "help: $(grep -A5 'of optimizer' out)"
+mv out help
+grep -q '^  lion.beta2  *weight of past gradients in the state' help || wrong "help: $(grep -A5 'of optimizer' help)"
 run ./lion train char-rms --train "$story" --valid "$story" --out lion.straight --resume --steps 41 --set lion.beta2=0.98
 grep -q 'lion.beta2 0.98 instead of 0.99' err || wrong "a changed key: $(cat err)"
 ./lion train char-rms --train "$story" --valid "$story" --out lion.straight --resume --set optimizer=adamw 2>err && wrong 'a resume changed the optimiser'
@@ -128,4 +129,38 @@ grep -q '"lyon" is not one of adamw, sgd or lion: ' err || wrong "the unknown op
 grep -q "beta2 is AdamW's, and optimizer is lion: set lion.beta2" err || wrong "AdamW's key: $(tail -1 err)"
 "$build/cli/weft" train char-rms --train "$story" --valid "$story" --out lion.straight --resume 2>err && wrong 'weft resumed with an optimiser that it does not know'
 grep -q '"lion" is not one of adamw or sgd: .*use the program that registers it' err || wrong "the optimiser of another program: $(tail -1 err)"
+# Help and messages name the program.
+for command in models train generate translate embed evaluate average bleu attention plot inspect bench 'tokenizer train' 'tokenizer info' 'tokenizer survey'; do
+    # shellcheck disable=SC2086
+    run ./lion $command --help
+    sed 1d out | grep 'weft ' && wrong "lion $command --help names another program"
+    # shellcheck disable=SC2086
+    ./lion $command one two three four >out 2>&1
+    grep 'weft [a-z$]\|\$0' out && wrong "lion $command one two three four names another program"
+done
+grep -q '^Keys for --set KEY=VALUE.*`lion models MODEL`' help || wrong "train --help: $(grep Keys help)"
+./lion train char-rms --train "$story" 2>err && wrong 'lion trained without --out'
+grep -q '^lion: lion train needs --out RUN' err || wrong "without --out: $(cat err)"
+./lion generate 2>err && wrong 'lion generated without a run'
+grep -q '^lion: RUN is missing: lion generate RUN; RUN is the --out of lion train' err || wrong "without RUN: $(cat err)"
+./lion train x --train "$story" --out x 2>err && wrong 'an unknown model was trained'
+grep -q 'unknown model "x": the command `models` lists them' err || wrong "an unknown model: $(cat err)"
+
+# Without the program its run can be used, and is not trained.
+for program in ./lion "$build/cli/weft"; do
+    run "$program" generate lion.straight --prompt 'The ' --max-tokens 40 --seed 3
+    mv out "text.${program##*/}"
+    run "$program" evaluate lion.straight --data "$story" --json
+    mv out "loss.${program##*/}"
+done
+cmp text.lion text.weft || wrong 'the plain command generates another text'
+cmp loss.lion loss.weft || wrong 'the plain command measures another loss'
+run "$build/cli/weft" average lion.straight --last 2 --out lion.mean
+run "$build/cli/weft" inspect lion.mean
+grep -q '^optimizer: lion$' out || wrong "inspect by the plain command: $(cat out)"
+run ./lion inspect lion.mean
+grep -q '^lion.beta1: 0.95$' out || wrong "the keys after an average: $(cat out)"
+"$build/cli/weft" train --config lion.straight/config.json --train "$story" --out y 2>err && wrong 'weft trained with an optimiser that it does not know'
+grep -q '"lion" is not one of adamw or sgd: .*use the program that registers it' err || wrong "another program's config.json: $(tail -1 err)"
+run "$build/cli/weft" train char-rms --from lion.straight --train "$story" --out further --steps 1
 finish

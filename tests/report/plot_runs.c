@@ -41,7 +41,7 @@ END_TEST
 
 START_TEST(refuses)
 {
-    refused(in_folder("nowhere"), WF_ERR_IO, "nowhere is not a run folder: give the --out of weft train");
+    refused(in_folder("nowhere"), WF_ERR_IO, "nowhere is not a run folder: give the --out of a training");
     refused("", WF_ERR_IO, "\"\" is not a run folder");
     mkdir(in_folder("bare"), 0777);
     refused(in_folder("bare"), WF_ERR_IO, "bare has no metrics.jsonl, which weft train writes: the model was not trained in it");

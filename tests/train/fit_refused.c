@@ -576,6 +576,6 @@ START_TEST(callbacks_that_fail)
 END_TEST
 
 WF_TEST_MAIN("fit_refused", tasks_are_checked, options_are_checked, a_resume_changes_what_it_may, other_parameters_are_refused,
-             a_slab_that_is_no_longer_used, another_program_in_the_folder, a_state_without_a_place, runs_of_the_zoo_are_others, the_folder_is_the_programs, a_nan_is_named,
-             bad_data_are_named, advice_fits_the_run, bad_validation_data_are_named, bad_weights_replace_nothing,
-             a_careless_validation_is_cancelled, callbacks_that_fail)
+             a_slab_that_is_no_longer_used, another_program_in_the_folder, a_state_without_a_place, runs_of_the_zoo_are_others,
+             the_folder_is_the_programs, a_nan_is_named, bad_data_are_named, advice_fits_the_run, bad_validation_data_are_named,
+             bad_weights_replace_nothing, a_careless_validation_is_cancelled, callbacks_that_fail)
