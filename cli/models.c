@@ -41,6 +41,24 @@ void print_settings(void)
     }
 }
 
+/* Those of the optimisers that the model is not trained with, by default. */
+static void print_other_optimizers(const struct wf_config *config)
+{
+    struct wf_config_key key;
+    char value[64], setting[160], owner[64] = "";
+    for (int i = 0; wf_config_section_key("optimizer", i, &key); i++) {
+        const int length = (int)strcspn(key.name, ".");
+        if (wf_config_get(config, key.name, value, sizeof value))
+            continue;
+        if ((int)strlen(owner) != length || strncmp(owner, key.name, (size_t)length) != 0) {
+            snprintf(owner, sizeof owner, "%.*s", length, key.name);
+            printf("with optimizer=%s:\n", owner);
+        }
+        snprintf(setting, sizeof setting, "%s=%s", key.name, key.value);
+        print_key(setting, 27, &key, 0);
+    }
+}
+
 static wf_status print_model(const char *name, wf_error *error)
 {
     struct wf_config config;
@@ -60,6 +78,7 @@ static wf_status print_model(const char *name, wf_error *error)
         snprintf(setting, sizeof setting, "%s=%s", key.name, value);
         print_key(setting, 27, &key, 0);
     }
+    print_other_optimizers(&config);
     return WF_OK;
 }
 

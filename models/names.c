@@ -96,12 +96,17 @@ wf_status key_unknown(const struct wf_config *config, const char *name, wf_error
         names[count] = slot.key->name;
         if (wf_name_in(slot.key->name, name)) /* but for - and _ */
             near = slot.key->name;
+        const char *dot = strchr(slot.key->name, '.'); /* of the optimiser */
+        if (dot && !near && wf_name_in(dot + 1, name))
+            near = slot.key->name;
         size_t used = strlen(same);
         if (is_called(slot.key, name))
             snprintf(same + used, sizeof same - used, "%s%s", used ? " and " : "", slot.key->name);
     }
     if (optimizer_refuse(config, name, error) != WF_OK)
         return WF_ERR_ARGUMENT;
+    if (near && strchr(near, '.'))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "unknown key %s: did you mean %s?", wf_text_quote(name, quoted), near);
     if (is_key(name))
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s, %s, does not use it%s%s", name, config->model, kinds[wf_config_kind(config)],
                             same[0] ? ": set " : "", same);

@@ -52,6 +52,10 @@ cmp older/state.safetensors adamw/state.safetensors || failed 'an older run resu
 grep -v '"optimizer"' adamw/config.json >less.json && mv less.json adamw/config.json
 "$weft" generate adamw --max-tokens 5 >text 2>err || failed "an older config.json: $(cat err)"
 
+# --- the keys are listed where the message for an unknown one sends the reader
+"$weft" models char-rms >listed || failed "models char-rms: exit code $?"
+[ "$(sed -n '/^with optimizer=sgd:$/{n;p;}' listed | cut -c1-18)" = '  sgd.momentum=0  ' ] || failed "models char-rms: $(tail -5 listed)"
+
 # --- wrong ones
 expect 2 '--set optimizer=lion: optimizer: "lion" is not one of adamw or sgd: ' train --out r --set optimizer=lion
 expect 2 'sgd.momentum is a key of optimizer=sgd, and optimizer is adamw: set optimizer=sgd first' train --out r --set sgd.momentum=0.9
@@ -59,6 +63,7 @@ expect 2 "beta1 is AdamW's, and optimizer is sgd: leave it out" train --out r --
 expect 2 'sgd.nesterov needs sgd.momentum above 0' train --out r --set optimizer=sgd --set sgd.nesterov=true
 expect 2 'sgd.momentum: 1 is out of range: at least 0 and below 1' train --out r --set optimizer=sgd --set sgd.momentum=1
 expect 2 'unknown key "sgd.momentun": did you mean sgd.momentum?' train --out r --set optimizer=sgd --set sgd.momentun=1
+expect 2 'unknown key "momentum": did you mean sgd.momentum?' train --out r --set optimizer=sgd --set momentum=0.9
 echo '{"optimizer": "lion"}' >lion.json
 expect 1 'lion.json: optimizer: "lion" is not one of adamw or sgd' train --config lion.json --out r
 echo '{"sgd.momentum": 0.5}' >lion.json

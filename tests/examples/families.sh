@@ -109,6 +109,8 @@ cmp unbalanced/model.safetensors moe.straight/model.safetensors >cmp.out 2>&1 &&
 
 # An optimiser of the program's own trains a model of the zoo; its state is resumed, and its keys are those of the run.
 small='optimizer=lion --set lr=3e-4 --set lion.beta1=0.95 --set d_model=32 --set heads=2 --set d_ff=64 --set layers=1'
+run ./lion models char-rms
+grep -A2 '^with optimizer=lion:$' out | grep -q '^  lion.beta2=0.99 ' || wrong "models char-rms: $(tail -6 out)"
 survives lion char-rms "$story" "$small"
 run ./lion inspect lion.straight
 grep -q '^optimizer: lion$' out || wrong "inspect: $(cat out)"
@@ -135,16 +137,16 @@ for command in models train generate translate embed evaluate average bleu atten
     run ./lion $command --help
     sed 1d out | grep 'weft ' && wrong "lion $command --help names another program"
     # shellcheck disable=SC2086
-    ./lion $command one two three four >out 2>&1
+    ./lion $command one two three four </dev/null >out 2>&1 || true
     grep 'weft [a-z$]\|\$0' out && wrong "lion $command one two three four names another program"
 done
-grep -q '^Keys for --set KEY=VALUE.*`lion models MODEL`' help || wrong "train --help: $(grep Keys help)"
+grep -q '^Keys for --set KEY=VALUE.*.lion models MODEL.' help || wrong "train --help: $(grep Keys help)"
 ./lion train char-rms --train "$story" 2>err && wrong 'lion trained without --out'
 grep -q '^lion: lion train needs --out RUN' err || wrong "without --out: $(cat err)"
 ./lion generate 2>err && wrong 'lion generated without a run'
 grep -q '^lion: RUN is missing: lion generate RUN; RUN is the --out of lion train' err || wrong "without RUN: $(cat err)"
 ./lion train x --train "$story" --out x 2>err && wrong 'an unknown model was trained'
-grep -q 'unknown model "x": the command `models` lists them' err || wrong "an unknown model: $(cat err)"
+grep -q 'unknown model "x": the command .models. lists them' err || wrong "an unknown model: $(cat err)"
 
 # Without the program its run can be used, and is not trained.
 for program in ./lion "$build/cli/weft"; do

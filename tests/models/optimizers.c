@@ -74,6 +74,7 @@ START_TEST(registered_optimizers_have_a_name_and_keys)
     ck_refused(wf_config_set(&c, "rprop.up", "1", error), WF_ERR_ARGUMENT, "rprop.up: 1 is out of range: above 1 and at most 10");
     ck_refused(wf_config_set(&c, "eps", "1e-6", error), WF_ERR_ARGUMENT, "eps is AdamW's, and optimizer is rprop: leave it out");
     ck_refused(wf_config_set(&c, "sgd.momentum", "0.5", error), WF_ERR_ARGUMENT, "sgd.momentum is a key of optimizer=sgd");
+    ck_refused(wf_config_set(&c, "up", "2", error), WF_ERR_ARGUMENT, "unknown key \"up\": did you mean rprop.up?");
     struct wf_config bad = c;
     bad.optimizer.kind = 3;
     ck_refused(wf_config_check(&bad, error), WF_ERR_ARGUMENT, "optimizer: 3 is not the index of one of 3 values");
