@@ -63,8 +63,9 @@ int run_bench(int argc, char **argv)
          .low = 1, .high = INT32_MAX},
         {"dropout", "P", "dropout rate (default 0)", .real = &a.o.dropout, .least = 0, .most = 0.99, .given = &a.dropout},
         {"set", "KEY=VALUE",
-         "time other sizes: a key of the model's family ($0 models MODEL), or batch, rows of a step; context is also the tokens of a "
-         "row; can be repeated",
+         "time other sizes: a key of the model's family ($0 models MODEL), batch, rows of a step, or optimizer and its keys; context is "
+         "also "
+         "the tokens of a row; can be repeated",
          .take = take_setting, .to = &a.set, .repeatable = true},
         {"json", NULL, "print one JSON object per case", .flag = &a.json},
         THREADS_ROW(&a.threads),

@@ -114,19 +114,24 @@ wf_status wf_bench_config(const struct wf_bench_case *c, double dropout, struct 
     return status == WF_OK ? wf_config_check(config, error) : status;
 }
 
-/* A step knows the family's keys and how many rows a batch has; the schedule of a training would change nothing. */
+/* A step knows the family's keys, those of the optimiser, and how many rows a batch has; the schedule of a training would change nothing.
+ */
 static wf_status check_used(const struct wf_bench_case *c, const struct wf_config *config, const char *name, wf_error *error)
 {
     struct wf_config_key key;
     const bool rows = !c->pairs && !c->generate, batch = strcmp(name, "batch") == 0;
     bool unused = batch && !rows;
     for (int i = 0; !unused && wf_config_key_at(config, i, &key); i++)
-        unused = strcmp(key.name, name) == 0 && strcmp(key.section, wf_config_family(config)) != 0 && !batch;
+        unused = strcmp(key.name, name) == 0 && strcmp(key.section, wf_config_family(config)) != 0 && !batch &&
+                 (c->generate || strcmp(key.section, "optimizer") != 0);
     if (!unused)
         return WF_OK;
     return wf_error_set(error, WF_ERR_ARGUMENT, "%s changes nothing here: %s takes the keys of %s%s (%s models %s)%s", name,
-                        c->generate ? "generation" : "a training step", wf_config_family(config), rows ? ", and batch" : "", program(),
-                        c->preset, c->pairs ? "; the pairs of a step are those of the case" : "");
+                        c->generate ? "generation" : "a training step", wf_config_family(config),
+                        rows          ? ", batch and optimizer"
+                        : c->generate ? ""
+                                      : ", and optimizer",
+                        program(), c->preset, c->pairs ? "; the pairs of a step are those of the case" : "");
 }
 
 /* What the configuration says of the sizes of a step; `context`: it was set. */
@@ -153,17 +158,22 @@ wf_status wf_bench_set(struct wf_bench_case *c, struct wf_config *config, const 
 {
     wf_status status = WF_OK;
     bool context = false;
-    if (!settings || !*settings)
-        return WF_OK; /* the case as it is, whatever a family of somebody else says of its sizes */
-    for (; *settings && status == WF_OK; settings++) {
+    int count = 0;
+    while (settings && settings[count])
+        count++;
+    if (count == 0)
+        return WF_OK;                                        /* the case as it is, whatever a family of somebody else says of its sizes */
+    for (int i = 0; i < 2 * count && status == WF_OK; i++) { /* the optimiser comes before its keys */
         char key[SETTING_KEY_SIZE];
-        const char *value = setting_split(*settings, key, error);
+        const char *setting = settings[i % count], *value = setting_split(setting, key, error);
         if (!value)
             return WF_ERR_ARGUMENT;
+        if ((strcmp(key, "optimizer") == 0) != (i < count))
+            continue;
         if ((status = check_used(c, config, key, error)) == WF_OK)
             status = wf_config_set(config, key, value, error);
         if (status != WF_OK)
-            wf_error_prefix(error, "--set %s", *settings);
+            wf_error_prefix(error, "--set %s", setting);
         context |= strcmp(key, "context") == 0;
     }
     if (status == WF_OK)

@@ -18,6 +18,7 @@
 #include <weft/runtime.h>
 #include <weft/seq2seq.h>
 
+#include <weft/internal/optimizers.h>
 #include <weft/internal/stopwatch.h>
 
 enum { WARM = 2, LEAST = 3 };
@@ -131,7 +132,9 @@ static wf_status setup(struct bench *b, wf_error *error)
         return status != WF_OK ? status : error ? error->code : WF_ERR_MEMORY;
     wf_registry *registry = wf_model_registry(b->model);
     status = wf_registry_build(registry, b->options->seed, error);
-    if (status == WF_OK && !b->c.generate)
+    if (status == WF_OK && !b->c.generate && b->config.optimizer.kind != WF_OPTIMIZER_ADAMW)
+        status = wf_config_optimizer_init(&b->config, registry, &b->optimizer, error);
+    else if (status == WF_OK && !b->c.generate)
         status = wf_adam_init(&b->optimizer, registry, error, .lr = 1e-4, .weight_decay = b->c.decoupled ? 0.01 : 0,
                               .decoupled = b->c.decoupled);
     return status == WF_OK ? make_batch(b, error) : status;

@@ -69,6 +69,21 @@ const struct wf_optimizer_kind *wf_config_optimizer(const struct wf_config *conf
     return entry_of(config)->kind;
 }
 
+wf_status wf_config_optimizer_init(struct wf_config *config, wf_registry *registry, struct wf_optimizer *optimizer, wf_error *error)
+{
+    const struct wf_training *o = &config->training;
+    const struct wf_optimizer_kind *own = wf_config_optimizer(config);
+    const struct wf_sgd_settings *sgd = (const void *)config->optimizer.values;
+    if (own)
+        return wf_optimizer_init(optimizer, registry, own->rule, config->optimizer.values, error, .lr = o->lr,
+                                 .weight_decay = o->weight_decay);
+    if (config->optimizer.kind == WF_OPTIMIZER_SGD)
+        return wf_sgd_init(optimizer, registry, error, .lr = o->lr, .momentum = sgd->momentum, .nesterov = sgd->nesterov,
+                           .weight_decay = o->weight_decay);
+    return wf_adamw_init(optimizer, registry, error, .lr = o->lr, .beta1 = o->beta1, .beta2 = o->beta2, .eps = o->eps,
+                         .weight_decay = o->weight_decay);
+}
+
 const struct wf_keys *optimizer_keys(const struct wf_config *config)
 {
     return &entry_of(config)->keys;

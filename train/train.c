@@ -60,21 +60,6 @@ static wf_status no_head(struct trainer *t)
                         key ? ": set " : "", key ? key : "", key ? "=true" : "");
 }
 
-static wf_status make_optimizer(struct trainer *t)
-{
-    const struct wf_training *o = &t->config.training;
-    const struct wf_optimizer_kind *own = wf_config_optimizer(&t->config);
-    const struct wf_sgd_settings *sgd = (const void *)t->config.optimizer.values;
-    if (own)
-        return wf_optimizer_init(&t->optimizer, t->registry, own->rule, t->config.optimizer.values, t->error, .lr = o->lr,
-                                 .weight_decay = o->weight_decay);
-    if (t->config.optimizer.kind == WF_OPTIMIZER_SGD)
-        return wf_sgd_init(&t->optimizer, t->registry, t->error, .lr = o->lr, .momentum = sgd->momentum, .nesterov = sgd->nesterov,
-                           .weight_decay = o->weight_decay);
-    return wf_adamw_init(&t->optimizer, t->registry, t->error, .lr = o->lr, .beta1 = o->beta1, .beta2 = o->beta2, .eps = o->eps,
-                         .weight_decay = o->weight_decay);
-}
-
 static wf_status build(struct trainer *t, bool resuming)
 {
     const struct wf_config *c = &t->config;
@@ -85,7 +70,7 @@ static wf_status build(struct trainer *t, bool resuming)
     t->registry = wf_model_registry(t->model);
     wf_registry_cancel(t->registry, t->options->cancelled, t->options->ctx);
     if ((resuming ? wf_registry_gradients(t->registry, t->error) : wf_registry_build(t->registry, t->options->seed, t->error)) ||
-        slices_make(&t->fit, 0, t->registry) || make_optimizer(t))
+        slices_make(&t->fit, 0, t->registry) || wf_config_optimizer_init(&t->config, t->registry, &t->optimizer, t->error))
         return not_begun(t);
     wf_optimizer_decay_matrices_only(&t->optimizer);
     t->optimizer.ema = c->training.ema;

@@ -92,6 +92,14 @@ START_TEST(other_sizes)
     ck_ok(wf_bench_run("nanogpt-char-small", &(struct wf_bench_options){.steps = 1, .settings = small}, &r, error));
     ck_assert_int_eq(r.tokens, 48);
     ck_assert_int_eq(r.parameters, 804096 - 3 * (12 * 128 * 128 + 2 * 128) - 48 * 128);
+    /* Another optimiser takes other steps, and its keys count in any order. */
+    const char *const other[][4] = {{"layers=1"}, {"layers=1", "optimizer=sgd"}, {"layers=1", "sgd.momentum=0.9", "optimizer=sgd"}};
+    double loss[3];
+    for (int i = 0; i < 3; i++) {
+        ck_ok(wf_bench_run("char-rms", &(struct wf_bench_options){.steps = 3, .settings = other[i]}, &r, error));
+        loss[i] = r.loss;
+    }
+    ck_assert(loss[0] != loss[1] && loss[1] != loss[2] && loss[0] != loss[2] && isfinite(loss[2]));
     wf_error long_step = {0};
     const char *const large[] = {"batch=1048576", "context=4096", NULL};
     ck_assert_int_eq(wf_bench_run("char-rms", &(struct wf_bench_options){.settings = large}, &r, &long_step), WF_ERR_ARGUMENT);
@@ -100,20 +108,28 @@ START_TEST(other_sizes)
         const char *name, *setting, *message;
     } bad[] = {
         {"char-rms", "lr=3",
-         "--set lr=3: lr changes nothing here: a training step takes the keys of rms, and batch (weft models char-rms)"},
+         "--set lr=3: lr changes nothing here: a training step takes the keys of rms, batch and optimizer (weft models char-rms)"},
         {"char-rms", "layer=3", "--set layer=3: unknown key \"layer\": did you mean layers?"},
         {"char-rms", "layers", "--set layers: not of the form KEY=VALUE, such as lr=1e-3"},
         {"char-rms", " lr=3", "--set  lr=3: unknown key \" lr\": did you mean lr?"},
         {"char-rms", "layers=2 lr=3", "--set layers=2 lr=3: layers: \"2 lr=3\" is not an integer"},
         {"seq2seq-tiny", "batch=4",
-         "--set batch=4: batch changes nothing here: a training step takes the keys of seq2seq (weft models seq2seq-tiny); "
+         "--set batch=4: batch changes nothing here: a training step takes the keys of seq2seq, and optimizer (weft models seq2seq-tiny); "
          "the pairs of a step are those of the case"},
         {"char-rms", "d_model=33", "d_model (33) must be a multiple of heads (4)"},
         {"char-rms", "batch=0", "--set batch=0: batch: 0 is out of range: 1 to 1048576"},
         {"char-rms", "vocab_size=0", "vocab_size must be 1 at least: ids are drawn from it"},
         {"seq2seq-tiny", "batch_tokens=4",
-         "--set batch_tokens=4: batch_tokens changes nothing here: a training step takes the keys of seq2seq (weft models seq2seq-tiny); "
+         "--set batch_tokens=4: batch_tokens changes nothing here: a training step takes the keys of seq2seq, and optimizer (weft models "
+         "seq2seq-tiny); "
          "the pairs of a step are those of the case"},
+        {"char-rms", "optimizer=lion",
+         "--set optimizer=lion: optimizer: \"lion\" is not one of adamw or sgd: choose one of them, or use the program that registers it "
+         "(wf_optimizer_register)"},
+        {"char-rms", "sgd.momentum=0.9",
+         "--set sgd.momentum=0.9: sgd.momentum is a key of optimizer=sgd, and optimizer is adamw: set optimizer=sgd first"},
+        {"generate-char-rms", "optimizer=sgd",
+         "--set optimizer=sgd: optimizer changes nothing here: generation takes the keys of rms (weft models char-rms)"},
         {"generate-char-rms", "batch=4",
          "--set batch=4: batch changes nothing here: generation takes the keys of rms (weft models char-rms)"},
     };

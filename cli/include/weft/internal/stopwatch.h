@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The speed of a training step or of generation, on cases of fixed size: what `weft bench` prints.
  *
- * A training case is the whole step: gradients forgotten, forward, loss, backward, Adam or AdamW without clipping, on one
- * batch of random ids. The cases are those of other libraries' benchmarks by the same names, so that they can be compared. */
+ * A training case is the whole step: gradients forgotten, forward, loss, backward, Adam, AdamW or the optimizer that is set, without
+ * clipping, on one batch of random ids. The cases are those of other libraries' benchmarks by the same names, so that they can be compared.
+ */
 #ifndef WEFT_BENCH_STOPWATCH_H
 #define WEFT_BENCH_STOPWATCH_H
 
@@ -31,9 +32,10 @@ const struct wf_bench_case *wf_bench_at(int index);
 wf_status wf_bench_find(const char *name, struct wf_bench_case *out, wf_error *error) WF_CHECKED;
 /* The configuration of a case's model, with the dropout given: what the preset says, and the case's sizes. */
 wf_status wf_bench_config(const struct wf_bench_case *c, double dropout, struct wf_config *config, wf_error *error) WF_CHECKED;
-/* Other sizes: settings, each "KEY=VALUE", NULL after the last; NULL: none. The keys of the model's family, and `batch`, rows of a step;
- * `context` also sets the tokens of a row (of generation and of pairs what fits), `vocab_size` the ids. *config is of wf_bench_config.
- * WF_ERR_ARGUMENT, with the setting: a key that is unknown or that a step does not use, a value out of its range, more than 2^31 tokens. */
+/* Other sizes: settings, each "KEY=VALUE", NULL after the last; NULL: none. The keys of the model's family, `batch`, rows of a step,
+ * and of a training step `optimizer` with its keys; `context` also sets the tokens of a row (of generation and of pairs what fits),
+ * `vocab_size` the ids. *config is of wf_bench_config. WF_ERR_ARGUMENT, with the setting: a key that is unknown or that a step does not
+ * use, a value out of its range, more than 2^31 tokens. */
 wf_status wf_bench_set(struct wf_bench_case *c, struct wf_config *config, const char *const *settings, wf_error *error) WF_CHECKED;
 
 struct wf_bench_options {
