@@ -26,9 +26,10 @@ wf_status wf_masking_init(struct wf_masking *m, const wf_tokenizer *tokenizer, d
     if (!(rate > 0 && rate < 1))
         return wf_error_set(error, WF_ERR_ARGUMENT, "the masking rate %g is out of range: it must be above 0 and below 1", rate);
     if (m->mask < 0)
-        return wf_error_set(error, WF_ERR_FORMAT,
-                            "the tokenizer has no mask token: it must have one named <mask> or [MASK]; weft tokenizer train --type word "
-                            "--specials '<pad>,<unk>,<mask>' makes one that has it");
+        return wf_error_set(
+            error, WF_ERR_FORMAT,
+            "the tokenizer has no mask token: it must have one named <mask> or [MASK]; the command `tokenizer train --type word "
+            "--specials '<pad>,<unk>,<mask>'` makes one that has it");
     m->special = wf_alloc_zero((size_t)m->vocab_size, sizeof *m->special);
     m->ordinary = wf_alloc((size_t)m->vocab_size * sizeof *m->ordinary);
     bool enough = m->special && m->ordinary;

@@ -167,7 +167,7 @@ static wf_status check_found(const struct reader *r, bool asked, const char *fol
         if (r->out->of[k].count > 0 && (asked || k != CURVE_LR))
             return WF_OK;
     if (r->out->names == 0)
-        return wf_error_set(error, WF_ERR_STATE, "%s holds no loss yet: weft train logs the first after one step", r->path);
+        return wf_error_set(error, WF_ERR_STATE, "%s holds no loss yet: a training logs the first after one step", r->path);
     curves_add_names(r->out, 1, &names);
     for (int k = 0; k < r->keys && (asked || k != CURVE_LR); k++)
         wf_string_format(&keys, "%s'%s'", k ? " or " : "", r->key[k]);
@@ -184,7 +184,7 @@ static wf_status read_file(const char *folder, const char *path, struct reader *
     struct stat info;
     struct wf_lines in = {.fd = -1};
     if (stat(path, &info) != 0)
-        return wf_error_set(error, WF_ERR_IO, "%s has no metrics.jsonl, which weft train writes: the model was not trained in it", folder);
+        return wf_error_set(error, WF_ERR_IO, "%s has no metrics.jsonl, which a training writes: the model was not trained in it", folder);
     if (!S_ISREG(info.st_mode)) /* reading a FIFO would wait for somebody to write */
         return wf_error_set(error, WF_ERR_IO, "%s: is not a regular file", path);
     wf_status status = wf_lines_open(&in, path, error);
@@ -206,7 +206,7 @@ wf_status curves_read(const char *folder, const struct wf_plot_options *options,
     error = error ? error : &unwanted;
     *out = (struct curves){0};
     if (!wf_folder_exists(folder))
-        return wf_error_set(error, WF_ERR_IO, "%s is not a run folder: give the --out of weft train", *folder ? folder : "\"\"");
+        return wf_error_set(error, WF_ERR_IO, "%s is not a run folder: give the --out of a training", *folder ? folder : "\"\"");
     bool asked = options && options->metrics > 0;
     char *path = wf_format("%s/metrics.jsonl", folder);
     struct reader r = {.path = path,

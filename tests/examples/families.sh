@@ -110,7 +110,7 @@ cmp unbalanced/model.safetensors moe.straight/model.safetensors >cmp.out 2>&1 &&
 # An optimiser of the program's own trains a model of the zoo; its state is resumed, and its keys are those of the run.
 small='optimizer=lion --set lr=3e-4 --set lion.beta1=0.95 --set d_model=32 --set heads=2 --set d_ff=64 --set layers=1'
 run ./lion models char-rms
-grep -A2 '^with optimizer=lion:$' out | grep -q '^  lion.beta2=0.99 ' || wrong "models char-rms: $(tail -6 out)"
+grep -A4 '^with optimizer=lion:$' out | grep -q '^  lion.beta2=0.99 ' || wrong "models char-rms: $(tail -6 out)"
 survives lion char-rms "$story" "$small"
 run ./lion inspect lion.straight
 grep -q '^optimizer: lion$' out || wrong "inspect: $(cat out)"

@@ -44,7 +44,7 @@ START_TEST(refuses)
     refused(in_folder("nowhere"), WF_ERR_IO, "nowhere is not a run folder: give the --out of a training");
     refused("", WF_ERR_IO, "\"\" is not a run folder");
     mkdir(in_folder("bare"), 0777);
-    refused(in_folder("bare"), WF_ERR_IO, "bare has no metrics.jsonl, which weft train writes: the model was not trained in it");
+    refused(in_folder("bare"), WF_ERR_IO, "bare has no metrics.jsonl, which a training writes: the model was not trained in it");
     mkdir(in_folder("odd"), 0777);
     mkdir(in_folder("odd/metrics.jsonl"), 0777);
     refused(in_folder("odd"), WF_ERR_IO, "odd/metrics.jsonl: is not a regular file");
