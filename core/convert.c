@@ -89,6 +89,20 @@ static bool convert_integers(wf_dtype to, void *dst, wf_dtype from, const void *
     return true;
 }
 
+/* The pairs from integers to floats, in loops of their own too; U8 and BOOL have the same bytes. */
+#define TO_FLOATS(from, from_type)                                                                                                         \
+    PAIR(F32, float, from, from_type)                                                                                                      \
+    PAIR(F64, double, from, from_type)
+#define WIDE_I8(x) (x)
+#define WIDE_I16(x) (x)
+#define WIDE_I32(x) (x)
+#define WIDE_I64(x) (x)
+#define WIDE_U8(x) (x)
+#define WIDE_U16(x) (x)
+#define WIDE_U32(x) (x)
+#define WIDE_U64(x) (x)
+#define WIDE_BOOL(x) ((x) != 0)
+
 /* Each pair of floating dtypes in a loop of its own. */
 #define WIDE_F32(x) (x)
 #define WIDE_F64(x) (x)
@@ -121,6 +135,9 @@ static bool convert(wf_dtype to, void *dst, wf_dtype from, const void *src, int6
         PAIR(BF16, uint16_t, F32, float)
         PAIR(BF16, uint16_t, F64, double)
         PAIR(BF16, uint16_t, F16, uint16_t)
+        INTEGERS(TO_FLOATS)
+        TO_FLOATS(U8, uint8_t)
+        TO_FLOATS(BOOL, uint8_t)
     default:
         return false;
     }

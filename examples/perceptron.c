@@ -65,8 +65,8 @@ static wf_status train(const struct perceptron *m, wf_registry *registry, struct
         wf_real point[BATCH][2];
         int32_t label[BATCH];
         double value;
-        if ((status = wf_rows_copy(&points, rows, count, point, error)) != WF_OK ||
-            (status = wf_rows_copy(&labels, rows, count, label, error)) != WF_OK)
+        if ((status = wf_rows_copy(&points, rows, count, WF_REAL, point, error)) != WF_OK ||
+            (status = wf_rows_copy(&labels, rows, count, WF_I32, label, error)) != WF_OK)
             break;
         wf_tape_reset(tape, WF_TRAIN);
         wf_tensor *x = wf_input(tape, point[0], WF_SHAPE(count, 2), false);

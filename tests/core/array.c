@@ -281,11 +281,32 @@ START_TEST(conversions)
     double x[3] = {1.5, -2.25, 1e-50};
     float y[3];
     ck_assert(wf_convert(WF_F32, y, WF_F64, x, 3) && y[0] == 1.5f && y[1] == -2.25f && y[2] == 0);
-    ck_assert(!wf_convert(WF_F32, y, WF_I32, narrow, 3));
     ck_assert(!wf_convert(WF_I32, narrow, WF_F32, y, 3));
+    ck_assert(!wf_convert(WF_F16, narrow, WF_I32, narrow, 3));
     ck_assert(!wf_convert(WF_F32, y, WF_F8_E4M3, tiny, 2));
     ck_assert(wf_convert(WF_F32, NULL, WF_F64, NULL, 0));
 }
 END_TEST
 
-WF_TEST_MAIN("array", shapes, broadcasting, reshapes, views, copies, large_copies, sixteen_bits, conversions)
+START_TEST(integers_to_floats)
+{
+    /* -1 of each width, and what it is without a sign */
+    static const struct {
+        wf_dtype dtype;
+        double value;
+    } each[] = {{WF_I8, -1},  {WF_U8, 255},     {WF_I16, -1}, {WF_U16, 65535}, {WF_I32, -1}, {WF_U32, 4294967295.0},
+                {WF_I64, -1}, {WF_U64, 0x1p64}, {WF_BOOL, 1}};
+    const int64_t bits[] = {-1, -1};
+    for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+        double d[2] = {0};
+        float f[2] = {0};
+        ck_assert(wf_convert(WF_F64, d, each[i].dtype, bits, 2) && d[0] == each[i].value && d[1] == each[i].value);
+        ck_assert(wf_convert(WF_F32, f, each[i].dtype, bits, 2) && f[0] == (float)each[i].value && f[1] == f[0]);
+    }
+    const int64_t odd[] = {16777217, -16777219, INT64_MIN}; /* to the nearest, ties to even */
+    float f[3];
+    ck_assert(wf_convert(WF_F32, f, WF_I64, odd, 3) && f[0] == 16777216.0f && f[1] == -16777220.0f && f[2] == -0x1p63f);
+}
+END_TEST
+
+WF_TEST_MAIN("array", shapes, broadcasting, reshapes, views, copies, large_copies, sixteen_bits, conversions, integers_to_floats)

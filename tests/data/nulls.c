@@ -6,9 +6,9 @@ START_TEST(refused_by_name)
 {
     STATUS(wf_crops_init(NULL, (struct wf_id_view){0}, 1, 1, &error), "wf_crops_init: crops is NULL");
     STATUS(wf_epochs_init_with(NULL, 1, 1, 1, NULL, &error), "wf_epochs_init_with: epochs is NULL");
-    STATUS(wf_rows_copy(NULL, GIVEN, 1, GIVEN, &error), "wf_rows_copy: array is NULL");
-    STATUS(wf_rows_copy(GIVEN, NULL, 1, GIVEN, &error), "wf_rows_copy: rows is NULL");
-    STATUS(wf_rows_copy(GIVEN, GIVEN, 1, NULL, &error), "wf_rows_copy: out is NULL");
+    STATUS(wf_rows_copy(NULL, GIVEN, 1, WF_REAL, GIVEN, &error), "wf_rows_copy: array is NULL");
+    STATUS(wf_rows_copy(GIVEN, NULL, 1, WF_REAL, GIVEN, &error), "wf_rows_copy: rows is NULL");
+    STATUS(wf_rows_copy(GIVEN, GIVEN, 1, WF_REAL, NULL, &error), "wf_rows_copy: out is NULL");
     STATUS(wf_text_lines_open_with(NULL, GIVEN, NULL, &error), "wf_text_lines_open_with: lines is NULL");
     STATUS(wf_text_lines_open_with(GIVEN, NULL, NULL, &error), "wf_text_lines_open_with: path is NULL");
     STATUS(wf_windows_init(NULL, (struct wf_id_view){0}, 1, 1, &error), "wf_windows_init: windows is NULL");

@@ -24,8 +24,8 @@ static wf_status next(void *ctx, int64_t step, double *weight, wf_error *error)
     const wf_array point = wf_array_contiguous(p->point, WF_REAL, WF_SHAPE(POINTS, 3));
     const wf_array label = wf_array_contiguous(p->label, WF_I32, WF_SHAPE(POINTS));
     *weight = (double)(p->count = wf_epochs_batch(&p->epochs, step, p->seen[step]));
-    wf_status status = wf_rows_copy(&point, p->seen[step], p->count, p->x, error);
-    return status == WF_OK ? wf_rows_copy(&label, p->seen[step], p->count, p->y, error) : status;
+    wf_status status = wf_rows_copy(&point, p->seen[step], p->count, WF_REAL, p->x, error);
+    return status == WF_OK ? wf_rows_copy(&label, p->seen[step], p->count, WF_I32, p->y, error) : status;
 }
 
 static wf_tensor *loss(void *ctx, struct wf_fit_part *part)

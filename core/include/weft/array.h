@@ -79,8 +79,10 @@ WF_API wf_array wf_array_expand(const wf_array *a, const wf_shape *shape);
 
 /* dst[...] = src[...], same shape and dtype, any strides; in parallel above a cutoff. They must not overlap. */
 WF_API void wf_array_copy(const wf_array *dst, const wf_array *src);
-/* Converts n contiguous elements between dtypes (floating among F16, BF16, F32, F64; integers among each other).
- * False when the pair is not convertible. */
+/* Converts n contiguous elements between dtypes: floats among F16, BF16, F32 and F64; integers and bools among each other, and to F32 and
+ * F64. False, and nothing is written, for any other pair. What does not fit is no error here: floats go to the nearest, ties to even, and
+ * to infinity beyond the range, integers to the nearest float; integers that are too large for a smaller dtype wrap modulo 2^bits (to
+ * BOOL: all but 0 are true). wf_rows_copy (weft/epochs.h) refuses them. */
 WF_API bool wf_convert(wf_dtype to, void *dst, wf_dtype from, const void *src, int64_t n);
 
 /* To look at values: appends lines for people to a text, or writes them. name: may be NULL. Any dtype and strides.

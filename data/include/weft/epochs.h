@@ -5,7 +5,7 @@
  *   wf_epochs_init(&epochs, images, 64, seed, &error);
  *   for (int64_t step = 0; step < 10 * wf_epochs_steps(&epochs); step++) {
  *       int64_t row[64], n = wf_epochs_batch(&epochs, step, row);
- *       wf_rows_copy(&pixels, row, n, x, &error);     x [n, ...], the rows of an array [images, ...]
+ *       wf_rows_copy(&pixels, row, n, WF_REAL, x, &error);     x [n, ...], the rows of an array [images, ...]
  *
  * A batch is a function of (seed, step), computed without state: a training that resumes at any step sees the same batches, and so do
  * several processes. In a task of wf_fit (weft/fit.h) `next` calls wf_epochs_batch, and there is nothing to put or get. */
@@ -47,9 +47,15 @@ WF_API int64_t wf_epochs_epoch(const struct wf_epochs *epochs, int64_t step); /*
 WF_API int64_t wf_epochs_item(const struct wf_epochs *epochs, int64_t epoch, int64_t place);
 
 /* out[i] = array[rows[i]], i = 0 .. count-1: rows are the array's first dimension, of any dtype and strides, and of a mapped file too; out
- * is row-major, [count, ...]. A row may come several times. In parallel for large batches. WF_ERR_SHAPE: an array without dimensions, or an
- * invalid one; WF_ERR_ARGUMENT: a row outside 0 .. dim[0]-1, by its place in `rows`. Nothing is copied then. */
-WF_API wf_status wf_rows_copy(const wf_array *array, const int64_t *rows, int64_t count, void *out, wf_error *error) WF_CHECKED;
+ * is row-major, [count, ...], of `dtype`: WF_REAL for the wf_real of a batch, WF_I32 for ids. The array's own dtype is copied, any other
+ * converted, so that NumPy's F64 and I64 become them; which pairs there are, and how floats are rounded: wf_convert (weft/array.h). A row
+ * may come several times. In parallel for large batches; allocates nothing.
+ *
+ * Nothing is written on an error. WF_ERR_SHAPE: an array without dimensions, or an invalid one. WF_ERR_ARGUMENT: a row outside
+ * 0 .. dim[0]-1, by its place in `rows`; dtypes that are not converted, such as F32 to I32; an integer that `dtype` does not hold, such as
+ * 2^31 for WF_I32, by its row and value. */
+WF_API wf_status wf_rows_copy(const wf_array *array, const int64_t *rows, int64_t count, wf_dtype dtype, void *out,
+                              wf_error *error) WF_CHECKED;
 
 WF_END_DECLS
 
