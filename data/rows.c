@@ -135,9 +135,7 @@ wf_status wf_rows_copy(const wf_array *array, const int64_t *rows, int64_t count
         return wf_error_set(error, WF_ERR_SHAPE, "wf_rows_copy: the array has no rows: it must have a dtype and 1 to %d dimensions",
                             WF_MAX_DIMS);
     if (!wf_convert(dtype, NULL, array->dtype, NULL, 0))
-        return wf_error_set(error, WF_ERR_ARGUMENT,
-                            "wf_rows_copy: %s to %s: there is no such conversion: give the array's dtype, or F32 or "
-                            "F64",
+        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_rows_copy: %s to %s: there is no such conversion: see wf_convert",
                             wf_dtype_name(array->dtype), wf_dtype_name(dtype));
     for (int64_t i = 0; i < count; i++)
         if (rows[i] < 0 || rows[i] >= array->dim[0])
