@@ -37,14 +37,14 @@ static void fail_cut(wf_tape *tape, const char *call, const wf_tensor *x, const 
             call, wf_name_of(x), name);
     else if (cut == x)
         wf_tape_fail(tape, WF_ERR_STATE,
-                     "%s: an earlier wf_backward used up the record of '%s': give that call .retain = true (there are no gradients of "
+                     "%s: an earlier %s used up the record of '%s': give that call .retain = true (there are no gradients of "
                      "gradients)",
-                     call, name);
+                     call, used_up_by(cut), name);
     else
         wf_tape_fail(tape, WF_ERR_STATE,
-                     "%s: '%s' depends on '%s', whose record an earlier wf_backward used up: give that call .retain = true, or take "
+                     "%s: '%s' depends on '%s', whose record an earlier %s used up: give that call .retain = true, or take "
                      "wf_detach of '%s' where no gradient is wanted",
-                     call, wf_name_of(x), name, name);
+                     call, wf_name_of(x), name, used_up_by(cut), name);
 }
 
 bool backward_valid(wf_tape *tape, const char *call, wf_tensor *x, const struct wf_backward_options *o)

@@ -47,6 +47,7 @@ struct wf_tensor {
     bool apart;                     /* a recorded view: holds its own gradient, contiguous, so that there can be no views of it */
     bool recorded;                  /* a record has it as an input */
     bool released;                  /* the value's memory was given away */
+    bool by_gradients;              /* wf_gradients did that, or used up the record, not wf_backward */
     bool dismissed;                 /* by wf_release: only recorded backwards read it */
     const char *name;               /* given by the user or the parameter; may be NULL */
     const char *made_by;            /* op */
@@ -296,6 +297,10 @@ bool node_needs_now(const wf_tape *tape, wf_tensor *operand); /* in wf_gradients
 void records_mark_path(wf_tape *tape, struct node *last);     /* sets `path` of what depends on a tensor that has it */
 
 /* backward.c */
+static inline const char *used_up_by(const wf_tensor *x)
+{
+    return x->by_gradients ? "wf_gradients" : "wf_backward";
+}
 /* Whether a backward from x is allowed now; the tape has the error otherwise, with the name of the call. */
 bool backward_valid(wf_tape *tape, const char *call, wf_tensor *x, const struct wf_backward_options *o);
 void backward_run(wf_call *c, wf_tensor *x, const struct wf_backward_options *o); /* the tape may have an error afterwards */

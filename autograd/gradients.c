@@ -310,11 +310,12 @@ wf_tensor *wf_retain_grad(wf_tensor *x)
         return &tape->poison;
     if (!x->needs_grad)
         return wf_tape_fail(tape, WF_ERR_STATE, "wf_retain_grad: '%s' needs no gradient", wf_name_of(x));
-    if (gradient_root(x)->cut)
+    const wf_tensor *cut = gradient_root(x)->cut;
+    if (cut)
         return wf_tape_fail(tape, WF_ERR_STATE,
-                            "wf_retain_grad: no gradient will reach '%s', whose record an earlier wf_backward used up: call "
+                            "wf_retain_grad: no gradient will reach '%s', whose record an earlier %s used up: call "
                             "wf_retain_grad before that, or give it .retain = true",
-                            wf_name_of(x));
+                            wf_name_of(x), used_up_by(cut));
     const bool shared = x->base && !x->apart; /* with its root */
     if (shared && x->recorded)
         return wf_tape_fail(tape, WF_ERR_STATE,

@@ -245,7 +245,10 @@ bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x)
         return false;
     }
     if (root->released) {
-        wf_tape_fail(tape, WF_ERR_STATE, "%s: the value of '%s' was released in wf_backward: call wf_keep on it before", op, wf_name_of(x));
+        wf_tape_fail(tape, WF_ERR_STATE,
+                     "%s: the value of '%s' was released in %s: call wf_keep on it before, or give that call .retain = true where a "
+                     "backward over the same records follows",
+                     op, wf_name_of(x), used_up_by(root));
         return false;
     }
     return true;

@@ -13,6 +13,7 @@ static void give_up_value(wf_tape *tape, wf_tensor *x)
     if (!x->buffer || x->keep || x->released || x->readers > 0 || x->kind == TENSOR_INPUT)
         return;
     x->released = true;
+    x->by_gradients = tape->choosing;
     if (x->buffer->bytes > SMALL || tape->erase)
         pool_release(tape, x->buffer);
 }
@@ -52,6 +53,7 @@ static void node_done(wf_tape *tape, const struct node *node)
         if (reads & WF_READS_OUTPUT(j))
             node->out[j]->readers--;
         node->out[j]->cut = node->out[j];
+        node->out[j]->by_gradients = tape->choosing;
         give_up_value(tape, node->out[j]);
     }
 }

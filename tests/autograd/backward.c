@@ -232,6 +232,18 @@ START_TEST(values_that_were_given_up)
     ck_assert_int_eq(wf_backward(n.loss[0]), WF_OK);
     ck_assert_int_eq(wf_item(n.loss[0], &value), WF_OK);
     refused(wf_item(n.loss[1], &value), WF_ERR_STATE, "was released in wf_backward: call wf_keep on it before");
+    begin(WF_TRAIN); /* a backward after wf_gradients, over the same records: the advice is there at once */
+    n = net();
+    wf_tensor *g;
+    wf_name(n.loss[1], "mean");
+    ck_assert_int_eq(wf_gradients(n.loss[0], 1, &w, &g), WF_OK);
+    refused(wf_backward(wf_add(n.loss[1], wf_sum(w))), WF_ERR_STATE,
+            "add: the value of 'mean' was released in wf_gradients: call wf_keep on it before, or give that call .retain = true");
+    begin(WF_TRAIN);
+    n = net();
+    wf_keep(wf_name(n.loss[1], "mean"));
+    ck_assert_int_eq(wf_gradients(n.loss[0], 1, &w, &g), WF_OK);
+    refused(wf_backward(wf_add(n.loss[1], wf_sum(w))), WF_ERR_STATE, "'mean', whose record an earlier wf_gradients used up: give that");
     finish();
 }
 END_TEST

@@ -264,7 +264,7 @@ START_TEST(records_and_memory)
     ck_assert_int_eq(completed, 0);
     ran(wf_gradients(n.loss, 1, &w, g));
     ck_assert_int_eq(completed, 2);
-    refused(wf_gradients(n.loss, 1, &w, g), WF_ERR_STATE, "an earlier wf_backward used up the record of 'add'");
+    refused(wf_gradients(n.loss, 1, &w, g), WF_ERR_STATE, "an earlier wf_gradients used up the record of 'add'");
     ck_assert(wf_is_poison(g[0]));
     ck_assert(!wf_registry_grads(registry)->broken); /* nothing was written there */
     size_t used = 0, peak = 0;
@@ -353,5 +353,39 @@ START_TEST(refusals)
 }
 END_TEST
 
-WF_TEST_MAIN("chosen", as_wf_backward, between_others, views_apart, jacobian, only_what_is_on_a_path, records_and_memory,
-             gradients_of_gradients, refusals)
+/* f(x) = sum of a x^3 / 3, whose gradient is a x^2: the penalty (|g| - 1)^2 as docs/pytorch.md computes it, by differences. */
+static wf_tensor *cubic(wf_tensor *a, wf_tensor *x)
+{
+    return wf_div_constant(wf_sum_dim(wf_mul(wf_pow_constant(x, 3), a), 1, false), 3);
+}
+
+START_TEST(penalty_by_differences)
+{
+    enum { N = 3 };
+    const wf_real at[N] = {1, 1.5, 0.5}, by[N] = {0.5, 0.75, 2};
+    const double h = sizeof(wf_real) == 8 ? 1e-4 : 1e-2, allowed = sizeof(wf_real) == 8 ? 1e-6 : 1e-2;
+    double norm = 0, value, earlier;
+    for (int i = 0; i < N; i++)
+        norm += pow((double)by[i] * at[i] * at[i], 2);
+    norm = sqrt(norm);
+    begin(WF_TRAIN);
+    wf_tensor *x = wf_input(tape, at, WF_SHAPE(1, N), true), *a = wf_input(tape, by, WF_SHAPE(N), true), *g;
+    wf_tensor *loss = wf_sum(wf_mul(wf_detach(x), a)); /* of the critic, recorded before */
+    ran(wf_gradients(wf_sum(cubic(a, x)), 1, &x, &g, .retain = true));
+    wf_tensor *along = wf_scale(wf_l2_normalize(wf_detach(g), 1e-12), h), *from = wf_detach(x);
+    wf_tensor *slope = wf_div_constant(wf_subtract(cubic(a, wf_add(from, along)), cubic(a, wf_subtract(from, along))), 2 * h);
+    wf_tensor *penalty = wf_mean(wf_square(wf_add_constant(slope, -1)));
+    ran(wf_item(penalty, &value));
+    ran(wf_item(loss, &earlier));
+    ck_assert_double_eq_tol(value, (norm - 1) * (norm - 1), allowed);
+    ran(wf_backward(wf_add(loss, penalty)));
+    wf_array da;
+    ran(wf_grad(a, &da));
+    for (int i = 0; i < N; i++)
+        ck_assert_double_eq_tol(((const wf_real *)da.data)[i], at[i] + 2 * (norm - 1) * by[i] * pow(at[i], 4) / norm, 5 * allowed);
+    finish();
+}
+END_TEST
+
+WF_TEST_MAIN("chosen", penalty_by_differences, as_wf_backward, between_others, views_apart, jacobian, only_what_is_on_a_path,
+             records_and_memory, gradients_of_gradients, refusals)

@@ -193,7 +193,8 @@ WF_API wf_status wf_backward_with(wf_tensor *x, const struct wf_backward_options
  * The results are tensors of the tape and keep their memory until the reset. Ops may read them. A result depends on x, but there are no
  * gradients of gradients: wf_backward refuses a path through it. A penalty on a gradient (WGAN-GP, R1) can be made of differences, which
  * have gradients: the derivative of f along v at x is about (f(x + h v) - f(x - h v)) / 2h, and with v = g / |g|, g the gradient, that is
- * |g|. Where a result is meant as a constant, such as v, pass it through wf_detach; a loss of wf_detach of a gradient trains nothing.
+ * |g|; docs/pytorch.md has the function. Where a result is meant as a constant, such as v, pass it through wf_detach; a loss of wf_detach
+ * of a gradient trains nothing.
  *
  * WF_ERR_STATE if y does not depend on x[i]. Options, and which records are used up: as in wf_backward. On an error every gradient[i] is
  * poison. */
