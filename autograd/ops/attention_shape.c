@@ -49,7 +49,8 @@ wf_status wf_attention_shape(wf_call *c)
     const int n = packed ? 2 : 3, last = n - 1;
     if (q->ndim != n || k->ndim != n || v->ndim != n)
         return wf_call_fail(c, WF_ERR_SHAPE,
-                            packed ? "packed q, k and v must be [rows, width]" : "q must be [B,T,H*E], k [B,S,G*E] and v [B,S,G*F]");
+                            packed ? "packed q, k and v must be [rows, width]"
+                                   : "q must be [B,T,H*E], k [B,S,G*E] and v [B,S,G*F]; or [N,H*E], [M,G*E] and [M,G*F] with .packed");
     if (a->heads < 1 || a->kv_heads < 1 || a->heads % a->kv_heads != 0)
         return wf_call_fail(c, WF_ERR_ARGUMENT, "heads = %d is not a multiple of kv_heads = %d", a->heads, a->kv_heads);
     if (q->dim[last] < 1 || q->dim[last] % a->heads != 0)

@@ -391,6 +391,9 @@ START_TEST(calls_refused)
     struct rig r = ATTEND("mha_rope", &m, WF_SHAPE(2, T, D), .no_bias = false);
     wf_tensor *ids = wf_ids_of(r.tape, I32(0, 1, 2, 3, 4, 5, 6), WF_SHAPE(T));
     ck_says(r.tape, wf_mha_forward(&m, r.input[0], .positions = ids), "attention: .positions requires rotary positions (.rope)");
+    wf_tape_reset(r.tape, WF_INFER);
+    wf_tensor *rows = wf_mha_forward(&m, wf_zeros(r.tape, WF_SHAPE(T, D))); /* packed rows, without saying so */
+    ck_says(r.tape, rows, "q must be [B,T,H*E], k [B,S,G*E] and v [B,S,G*F]; or [N,H*E], [M,G*E] and [M,G*F] with .packed");
     rig_close(&r);
     r = ATTEND("mha_rope", &m, WF_SHAPE(2, T, D), .rope = true);
     ids = wf_ids_of(r.tape, I32(0, 1, 2), WF_SHAPE(3));

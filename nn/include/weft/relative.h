@@ -18,7 +18,7 @@ struct wf_relative_bias {
 struct wf_relative_bias_options {
     int buckets;          /* 0: 32; at least 2, and if bidirectional a multiple of 2 from 4 on */
     int64_t max_distance; /* from where on all distances share a bucket; 0: 128 */
-    bool bidirectional;   /* half of the buckets are for keys behind the query, as in an encoder; else these share that of distance 0 */
+    bool bidirectional;   /* half of the buckets are for keys later than the query, as in an encoder; else these share that of distance 0 */
     struct wf_initializer init; /* default: the scope's rule for embeddings, or N(0, 0.02^2) */
 };
 WF_API void wf_relative_bias_init_with(wf_scope scope, struct wf_relative_bias *m, int heads,
@@ -34,8 +34,8 @@ struct wf_relative_call {
     const struct wf_cache *cache; /* NULL: none */
 };
 WF_API wf_tensor *wf_relative_bias_self_with(const struct wf_relative_bias *m, wf_tensor *x, const struct wf_relative_call *call);
-/* The bucket of a key `distance` behind its query (the key's position minus the query's), as relative_position_bucket of mesh-tensorflow:
- * half of the buckets for one distance each, the others up to max_distance growing with its logarithm. */
+/* The bucket of a distance, key minus query; positive: the key comes later. As relative_position_bucket of mesh-tensorflow: half of the
+ * buckets for one distance each, the others up to max_distance growing with its logarithm. */
 WF_API int wf_relative_bucket(int64_t distance, int buckets, int64_t max_distance, bool bidirectional);
 
 /* ALiBi (Press et al. 2022): -slope |distance| -> [heads, T, S], a constant; positions as above. */
