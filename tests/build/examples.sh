@@ -39,7 +39,7 @@ for source in "$tmp"/example*.c; do
     found=$((found + 1))
     kind=$(cat "${source%.c}.kind")
     place=$(cat "${source%.c}.place")
-    warnings='-std=gnu11 -Wall -Wextra -Werror -Wno-unused -Wno-unused-parameter'
+    warnings='-std=gnu11 -Wall -Wextra -Werror -Wno-unused -Wunused-parameter'
     # shellcheck disable=SC2046,SC2086
     case $kind in
     program | command)

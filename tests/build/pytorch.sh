@@ -60,12 +60,12 @@ bool match(void *ctx, const char *name, const wf_tensor *parameter);
 
 END_OF_C
 
-# The second column: what stands between backquotes, is a call of a function or sets opt.lr, and is no pattern ("...").
+# The second column: what stands between backquotes, is a call of a function or sets opt.lr or writer, and is no pattern ("...").
 awk -F '|' '
     /^\|/ && NF >= 4 {
         count = split($3, piece, "`")
         for (i = 2; i <= count; i += 2)
-            if (piece[i] ~ /^(wf_[a-z0-9_]*\(|opt\.lr =)/)
+            if (piece[i] ~ /^(wf_[a-z0-9_]*\(|opt\.lr =|writer =)/)
                 printf "#line %d \"docs/pytorch.md\"\nvoid call%d(void); void call%d(void) { %s; }\n", FNR, ++calls, calls, piece[i]
     }
     END { exit calls < 150 }' "$page" >>"$tmp/calls.c" || wrong "$page: fewer calls than it had"
