@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A selective state-space model in the manner of Mamba (Gu and Dao 2023): no attention, and a cache of one state for each row, which
- * does not grow with its text. Beyond the context a state begins anew from zeros: wf_generate_next then drops the oldest quarter of the
- * text and computes the state from the rest, so that it never holds more than `context` tokens, and the crops of the training and the
- * windows of an evaluation begin with zeros too. The program has the whole command:
+/* A selective state-space model in the manner of Mamba (Gu and Dao 2023): no attention, and a cache of one state for each row, which does
+ * not grow with its text. Crops of a training and windows of an evaluation begin with zeros; generation begins anew from zeros beyond the
+ * context: wf_generate_next drops a full one's oldest quarter and computes the state from the rest, at most `context` tokens.
  *
  *   cc ssm.c $(pkg-config --cflags --libs weft) -o ssm
  *   ./ssm train ssm-small --train FILE --out RUN           also --resume, --set layers=4, --steps
