@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* wf_fit: the loop for the task of any program. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weft/internal/runtime.h>
+
+#include "loop.h"
+
+static void describe(const struct fit *f, wf_safetensors_writer *w)
+{
+    wf_safetensors_put_metadata(w, "format", "pt");
+    wf_safetensors_put_metadata(w, "task", f->task.name);
+}
+
+static void put(struct fit *f, wf_safetensors_writer *w)
+{
+    wf_safetensors_put_metadata(w, "settings", f->o.settings ? f->o.settings : "");
+    wf_safetensors_put_metadata(w, "fixed", f->o.fixed ? f->o.fixed : "");
+}
+
+static wf_status get(struct fit *f, const wf_safetensors *file, const char *path)
+{
+    const char *seed = wf_safetensors_metadata(file, "seed");
+    char now[32];
+    snprintf(now, sizeof now, "%" PRId64, (int64_t)f->o.seed);
+    if (seed && strcmp(seed, now) != 0)
+        return wf_error_set(f->error, WF_ERR_ARGUMENT, "%s was trained with seed %s, the resume asks for %" PRIu64, path, seed, f->o.seed);
+    return settings_compare(f, file, path);
+}
+
+static const struct fit_owner anybody = {
+    .any = true, .put = put, .get = get, .describe = describe, .state_prefix = "task.", .minimized_tag = "minimized"};
+
+/* All is read before rank 0 writes. */
+static void start(struct fit *f)
+{
+    fit_take(f);
+    if (together_agree(f) || together_compare(f))
+        return;
+    fit_set_aside(f);
+    if (!fit_begin(f))
+        report(f, WF_EVENT_START, NULL);
+    if (!together_agree(f))
+        fit_run(f);
+}
+
+wf_status wf_fit(const struct wf_task *task, const struct wf_fit_options *options, struct wf_fit_result *result, wf_error *error)
+{
+    wf_error failure = {0};
+    struct fit f = {.owner = &anybody};
+    fit_init(&f, &failure);
+    if (!together_open(&f)) {
+        if (wf_init_default(&failure) == WF_OK && fit_check(task, options, &failure) == WF_OK) {
+            memcpy(&f.task, task, task->abi < sizeof f.task ? task->abi : sizeof f.task);
+            f.o = *options;
+            fit_prepare(&f);
+        }
+        if (!together_agree(&f) && !fit_enter(&f))
+            start(&f);
+    }
+    if (result) {
+        *result = (struct wf_fit_result){.step = f.step, .loss = f.loss[0], .best = f.best};
+        memcpy(result->value, f.value, sizeof f.value);
+    }
+    fit_free(&f);
+    return failure.code ? wf_error_set(error, failure.code, "%s", failure.message) : WF_OK;
+}
+
+wf_status wf_fit_one_with(const struct wf_task *task, wf_registry *registry, struct wf_optimizer *optimizer,
+                          const struct wf_schedule *schedule, const struct wf_fit_options *options, struct wf_fit_result *result,
+                          wf_error *error)
+{
+    const struct wf_fit_registry registries[] = {{.registry = registry}};
+    struct wf_fit_optimizer optimizers[] = {{.optimizer = optimizer}};
+    struct wf_fit_options o = options ? *options : (struct wf_fit_options){0};
+    if (o.registry || o.registries || o.optimizer || o.optimizers) {
+        if (result)
+            *result = (struct wf_fit_result){.loss = NAN, .best = NAN};
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "wf_fit_one: the options list registries or optimisers too: leave these lists empty, or call wf_fit");
+    }
+    if (schedule)
+        optimizers[0].schedule = *schedule;
+    o.registry = registries;
+    o.optimizer = optimizers;
+    o.registries = o.optimizers = 1;
+    return wf_fit(task, options ? &o : NULL, result, error);
+}
