@@ -171,9 +171,11 @@ static void drop_oldest(const char *folder, int64_t limit)
 /* What a user trains on is nobody else's business; the folders above it are made as usual. */
 static bool make_folder(const char *folder)
 {
-    const char *slash = strrchr(folder, '/');
-    char *above = slash > folder ? wf_format("%.*s", (int)(slash - folder), folder) : NULL;
-    bool made = (!above || wf_folder_make(above, NULL) == WF_OK) && (mkdir(folder, 0700) == 0 || wf_folder_exists(folder));
+    char *above = wf_strdup(folder), *slash = above ? strrchr(above, '/') : NULL;
+    if (slash)
+        *slash = 0;
+    bool made =
+        (!slash || slash == above || wf_folder_make(above, NULL) == WF_OK) && (mkdir(folder, 0700) == 0 || wf_folder_exists(folder));
     wf_free(above);
     return made || wf_folder_make(folder, NULL) == WF_OK;
 }
