@@ -73,6 +73,7 @@ START_TEST(the_place_of_a_fault)
     ck_fails(wf_tokenizer_encode(t, text, LENGTH, &ids, error), WF_ERR_FORMAT,
              "line 1, column 199991 (offset 199990): the character U+005A");
     ck_assert_int_eq(ids.count, 0);
+    wf_tokens_free(&ids);
     wf_free(text);
     wf_tokenizer_free(t);
 }
