@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/run_folder.h>
+
 #include "cli.h"
 #include "several.h"
 #include "train_progress.h"
@@ -127,10 +129,7 @@ static wf_status configure_resume(const struct arguments *a, struct wf_config *c
 /* Whether a folder holds the state of a run. */
 static bool run_in(const char *folder)
 {
-    char *state = wf_format("%s/state.safetensors", folder);
-    const bool there = state && wf_file_exists(state);
-    wf_free(state);
-    return there;
+    return wf_run_has(folder, "state.safetensors");
 }
 
 /* A new run: the model's preset, with the architecture of the weights that it starts from, and --config on top of it. */

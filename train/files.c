@@ -8,18 +8,30 @@
 
 #include "loop.h"
 
-wf_status weights_save(struct fit *f, const char *name)
+/* A file of tensors with the names of the parameters: put() adds those of one registry. */
+static wf_status save_as(struct fit *f, const char *name, void (*put)(struct fit *f, int registry, wf_safetensors_writer *w))
 {
-    char prefix[PREFIX], *path = wf_run_path(f->o.out, name, f->error);
+    char *path = wf_run_path(f->o.out, name, f->error);
     if (!path)
         return WF_ERR_MEMORY;
     wf_safetensors_writer *w = wf_safetensors_writer_new();
     f->owner->describe(f, w);
     for (int i = 0; i < f->o.registries; i++)
-        wf_registry_save(f->o.registry[i].registry, w, registry_prefix(f, i, "", prefix));
+        put(f, i, w);
     wf_status status = wf_safetensors_commit(w, path, f->error);
     wf_free(path);
     return status;
+}
+
+static void put_weights(struct fit *f, int registry, wf_safetensors_writer *w)
+{
+    char prefix[PREFIX];
+    wf_registry_save(f->o.registry[registry].registry, w, registry_prefix(f, registry, "", prefix));
+}
+
+wf_status weights_save(struct fit *f, const char *name)
+{
+    return save_as(f, name, put_weights);
 }
 
 static bool has_averages(const struct fit *f)
@@ -60,16 +72,7 @@ wf_status averages_save(struct fit *f)
     static const char name[] = "ema.safetensors";
     if (!has_averages(f))
         return wf_run_has(f->o.out, name) ? set_aside(f, name, NULL, "the training has no moving average any more") : WF_OK;
-    char *path = wf_run_path(f->o.out, name, f->error);
-    if (!path)
-        return WF_ERR_MEMORY;
-    wf_safetensors_writer *w = wf_safetensors_writer_new();
-    f->owner->describe(f, w);
-    for (int k = 0; k < f->o.registries; k++)
-        put_averages(f, k, w);
-    wf_status status = wf_safetensors_commit(w, path, f->error);
-    wf_free(path);
-    return status;
+    return save_as(f, name, put_averages);
 }
 
 static bool kept_for_good(const struct fit *f, int64_t step)

@@ -217,11 +217,12 @@ static wf_status validate(struct fit *f)
         f->best = value;
     f->owes_validation = false;
     f->early = f->o.patience > 0 && f->stale >= f->o.patience;
-    f->pace.saving = f->improved && f->o.out;
-    if (f->pace.saving)
+    const bool saves = f->improved && f->o.out;
+    f->pace.saving = saves;
+    if (saves)
         pace_report(f, "saving", 0, 0);
     f->pace.saving = false;
-    if ((f->improved && f->rank == 0 && f->o.out && weights_save(f, "best.safetensors")) || report(f, WF_EVENT_VALID, NULL) ||
+    if ((saves && f->rank == 0 && weights_save(f, "best.safetensors")) || report(f, WF_EVENT_VALID, NULL) ||
         (f->rank == 0 && report_sample(f)))
         return f->error->code;
     limit_measure(&f->limit.validation, &begin);

@@ -29,27 +29,7 @@ static wf_status absolute(const char *path, struct wf_string *out, wf_error *err
     return out->failed ? wf_error_set(error, WF_ERR_MEMORY, "no memory for a path") : WF_OK;
 }
 
-/* [{"file": "/...", "bytes": 123}, ...]; JSON can't hold a name that is not UTF-8, and such a run must be given its texts again. */
-static json_t *array_of(const char *const *path, int64_t count, wf_error *error)
-{
-    json_t *array = json_array();
-    for (int64_t i = 0; array && i < count && !error->code; i++) {
-        struct wf_string name = {0};
-        struct stat info = {0};
-        json_t *file = json_object();
-        if (!absolute(path[i], &name, error) && wf_utf8_check(name.data, name.length) < 0 && stat(name.data, &info) == 0 &&
-            !wf_json_set_string(file, "file", name.data, error))
-            (void)!wf_json_set_int(file, "bytes", (int64_t)info.st_size, error);
-        if (!error->code && json_object_size(file) == 2 && json_array_append(array, file) != 0)
-            wf_error_set(error, WF_ERR_MEMORY, "no memory for the names of texts");
-        json_decref(file);
-        wf_string_free(&name);
-    }
-    if (!error->code && (int64_t)json_array_size(array) < count)
-        json_array_clear(array);
-    return array;
-}
-
+/* Absolute; left out where it is NULL or not UTF-8, which JSON can't hold. */
 static wf_status set_path(json_t *object, const char *name, const char *path, wf_error *error)
 {
     struct wf_string text = {0};
@@ -58,6 +38,24 @@ static wf_status set_path(json_t *object, const char *name, const char *path, wf
         status = wf_json_set_string(object, name, text.data, error);
     wf_string_free(&text);
     return status;
+}
+
+/* [{"file": "/...", "bytes": 123}, ...]; none where one of them has no name in JSON: such a run must be given its texts again. */
+static json_t *array_of(const char *const *path, int64_t count, wf_error *error)
+{
+    json_t *array = json_array();
+    for (int64_t i = 0; array && i < count && !error->code; i++) {
+        struct stat info;
+        json_t *file = json_object();
+        if (!set_path(file, "file", path[i], error) && stat(path[i], &info) == 0)
+            (void)!wf_json_set_int(file, "bytes", (int64_t)info.st_size, error);
+        if (!error->code && json_object_size(file) == 2 && json_array_append(array, file) != 0)
+            wf_error_set(error, WF_ERR_MEMORY, "no memory for the names of texts");
+        json_decref(file);
+    }
+    if (!error->code && (int64_t)json_array_size(array) < count)
+        json_array_clear(array);
+    return array;
 }
 
 static wf_status set_hash(json_t *object, const char *name, uint64_t hash, wf_error *error)
