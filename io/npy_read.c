@@ -108,9 +108,11 @@ static bool take_number(struct header *h, int64_t *out)
     take(h, ' ');
     if (h->at == h->end || !is_digit(*h->at))
         return refuse(h, "a size of the shape is expected");
-    for (*out = 0; h->at < h->end && is_digit(*h->at); h->at++)
-        if (__builtin_mul_overflow(*out, (int64_t)10, out) || __builtin_add_overflow(*out, (int64_t)(*h->at - '0'), out))
+    int64_t size = 0; /* stored once: gcc 12 loses track of *out through the checked sums and warns of the caller's variable */
+    for (; h->at < h->end && is_digit(*h->at); h->at++)
+        if (__builtin_mul_overflow(size, (int64_t)10, &size) || __builtin_add_overflow(size, (int64_t)(*h->at - '0'), &size))
             return refuse(h, "a size of the shape is too large");
+    *out = size;
     (void)take_word(h, "L"); /* Python 2 */
     return true;
 }
