@@ -8,15 +8,15 @@
 #define WF_MAX(a, b) WF_MINMAX(max, a, b)
 
 #define WF_MINMAX(which, a, b)                                                                                                             \
-    _Generic((a) + (b),                                                                                                                    \
-        int: which##_of_int,                                                                                                               \
-        unsigned: which##_of_unsigned,                                                                                                     \
-        long: which##_of_long,                                                                                                             \
-        unsigned long: which##_of_unsigned_long,                                                                                           \
-        long long: which##_of_long_long,                                                                                                   \
-        unsigned long long: which##_of_unsigned_long_long,                                                                                 \
-        float: which##_of_float,                                                                                                           \
-        double: which##_of_double)(a, b)
+    _Generic((a) + (b), int                                                                                                                \
+             : which##_of_int, unsigned                                                                                                    \
+             : which##_of_unsigned, long                                                                                                   \
+             : which##_of_long, unsigned long                                                                                              \
+             : which##_of_unsigned_long, long long                                                                                         \
+             : which##_of_long_long, unsigned long long                                                                                    \
+             : which##_of_unsigned_long_long, float                                                                                        \
+             : which##_of_float, double                                                                                                    \
+             : which##_of_double)(a, b)
 
 #define WF_MINMAX_OF(type, name)                                                                                                           \
     static inline type min_of_##name(type a, type b)                                                                                       \
