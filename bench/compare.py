@@ -35,7 +35,7 @@ ap.add_argument('--rounds', type=int, help='rounds of processes (5; 2 with --qui
 ap.add_argument('--dropout', type=float, default=0.0)
 ap.add_argument('--quick', action='store_true', help='two rounds of one second, without torch.compile: a rough estimate')
 ap.add_argument('--json', action='store_true', help='print one JSON object per case')
-ap.add_argument('--save', action='store_true', help='keep the results in bench/results/, from which bench/table makes the table of README.md')
+ap.add_argument('--save', action='store_true', help='keep the results in bench/results/, from which bench/table makes the tables of docs/speed.md and README.md')
 ap.add_argument('--build', default=str(ROOT / 'build'), help='build folder (build); created if it is missing')
 A = ap.parse_args()
 A.seconds = (1 if A.quick else 4) if A.seconds is None else A.seconds

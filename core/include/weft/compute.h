@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What ops are made of: parallel ranges, scratch memory, maps over strided arrays, matrix products and the kernels of each
+/* The building blocks of ops: parallel ranges, scratch memory, maps over strided arrays, matrix products and the kernels of each
  * instruction set. Weft's own ops use the same functions, so an op from another program is as fast (docs/ops.md).
  *
  * Bits: every function here gives the same bits with any number of threads. Work is cut into blocks that the shapes alone
@@ -18,11 +18,10 @@ WF_BEGIN_DECLS
 /* --- parallel ranges ------------------------------------------------------------------------------------------------
  *
  * Calls body(ctx, block) for block = 0 .. blocks-1, each once, in any order, on any thread, and returns after the last. `cost`:
- * nanoseconds that all blocks take together on one core with a peak of 230 GFLOP/s (AVX-512), roughly. Below the cutoff (2,500; 60,000
- * with more threads than processors; half of that on cores with half of this peak or less: without AVX-512, or Zen 4) the caller runs them
- * all, since dividing costs more. It does so too within a body, within a parallel region of OpenMP, and while another thread of the program
- * has the library's threads. A body must not write where another block reads or writes, returns normally (no longjmp), and neither forks
- * nor calls wf_set_threads or wf_init. */
+ * nanoseconds that all blocks take together on one core, roughly. Small work runs on the calling thread alone, because dividing it costs
+ * more: below about 2,500 ns, or 60,000 ns with more threads than processors. So does a call from within a body, from within a parallel
+ * region of OpenMP, and while another thread of the program uses the library's threads. The bits are the same. A body must not write where
+ * another block reads or writes, returns normally (no longjmp), and calls neither fork, wf_set_threads nor wf_init. */
 WF_API void wf_parallel(int64_t blocks, double cost, void (*body)(void *ctx, int64_t block), void *ctx);
 /* The same for ranges: cuts 0 .. n-1 into pieces of `grain` >= 1 elements, which must be a function of shapes only. Pieces of 10 to 50
  * microseconds balance well. Nothing happens for n <= 0. */

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Initialisation, threads and the processor. Call wf_init first, before other threads start; otherwise the first tape calls it
- * with the defaults. Afterwards the number of threads is the library's only mutable global state. */
+ * with the defaults.
+ *
+ * Global state that a program changes after that: the number of threads (here), the registered families (weft/family.h) and optimisers
+ * (weft/optimizers.h), and the connection to the other processes (weft/dist.h). The library's own: the team of threads, the list of live
+ * tapes, and scratch memory, one set a thread. Everything else belongs to the tape, the registry or the model that you hold. */
 #ifndef WEFT_RUNTIME_H
 #define WEFT_RUNTIME_H
 
