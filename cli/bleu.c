@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/minmax.h>
+
 #include "cli.h"
 
 enum { MOST_REFERENCES = 64 };
@@ -56,7 +58,7 @@ static void print(const struct arguments *a, const struct wf_bleu_score *bleu, c
     if (a->chrf)
         wf_chrf_line(chrf, true, (int)a->width, line[1], sizeof line[1]);
     /* of two lines the signs = stand below each other */
-    size_t left[2] = {strcspn(line[0], "="), strcspn(line[1], "=")}, most = left[0] > left[1] ? left[0] : left[1];
+    size_t left[2] = {strcspn(line[0], "="), strcspn(line[1], "=")}, most = WF_MAX(left[0], left[1]);
     for (int i = 0; i < 2; i++)
         if (line[i][0])
             printf("%*s%s\n", (int)(most - left[i]), "", line[i]);

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <weft/internal/minmax.h>
 #include <weft/internal/text.h>
 
 /* To the first column, and nothing from there on. The bar leaves the cursor in its first column: a terminal that shrinks breaks the bar
@@ -76,12 +77,12 @@ static void draw(struct display *d, double t)
     int bar = columns - 4 - columns_of(d->text), filled;
     if (in_background())
         return;
-    bar = d->share < 0 || bar < LEAST_BAR ? 0 : bar > MOST_BAR ? MOST_BAR : bar;
+    bar = d->share < 0 || bar < LEAST_BAR ? 0 : WF_MIN(MOST_BAR, bar);
     if (columns == d->columns && d->bar > 0 && bar > d->bar) /* beside a shorter text: it would seem to go back */
         bar = d->bar;
     d->columns = columns;
     d->bar = bar;
-    filled = (int)(bar * (d->share < 1 ? d->share : 1));
+    filled = (int)(bar * WF_MIN(d->share, 1));
     on_screen = 1;
     fprintf(stderr, ERASE "\033[?7l%s%.*s%.*s%s%.*s\r\033[?7h", bar ? "[" : "", filled, full, bar - filled, rest, bar ? "] " : "",
             fitting(d->text, columns - 1), d->text);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <weft/internal/grow.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/string.h>
 
 #include "display.h"
@@ -155,7 +156,7 @@ static wf_status print_cosines(struct embedding *e, wf_error *error)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for the cosines of %lld lines%s", (long long)n,
                             format == FORMAT_NPY ? ": --format text and json need less" : "");
     for (int64_t i = 0; i < n && status == WF_OK; i += COSINE_ROWS) {
-        int64_t count = n - i < COSINE_ROWS ? n - i : COSINE_ROWS;
+        int64_t count = WF_MIN(n - i, COSINE_ROWS);
         wf_real *block = format == FORMAT_NPY ? out + i * n : out;
         display_show(&e->display, (double)i / (double)n, false, "%lld/%lld lines compared", (long long)i, (long long)n);
         if ((status = wf_cosines(e->vector, n, e->width, i, count, block, error)) != WF_OK)

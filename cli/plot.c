@@ -6,6 +6,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <weft/internal/minmax.h>
+
 #include "cli.h"
 
 static const double MOST = 1e15; /* of an axis */
@@ -44,8 +46,8 @@ static void window(struct wf_plot_options *plot)
     struct winsize w;
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) != 0 || w.ws_col == 0 || w.ws_row == 0)
         return;
-    plot->columns = w.ws_col < 10000 ? w.ws_col : 10000;
-    plot->rows = w.ws_row < 10000 ? w.ws_row : 10000;
+    plot->columns = WF_MIN(w.ws_col, 10000);
+    plot->rows = WF_MIN(w.ws_row, 10000);
     plot->rows -= plot->rows > 1;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <weft/internal/grow.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/text.h>
 
 #include "display.h"
@@ -63,7 +64,7 @@ static bool lengths_add(struct lengths *l, int64_t length)
     l->lines[length]++;
     l->count++;
     l->tokens += length;
-    l->longest = length > l->longest ? length : l->longest;
+    l->longest = WF_MAX(length, l->longest);
     return true;
 }
 
@@ -169,12 +170,12 @@ static wf_status print_padding(wf_bitext *bitext, const struct arguments *a, wf_
         int64_t source = 0, target = 0;
         for (int64_t i = 0; i < pairs.count; i++) {
             int64_t s = pairs.source_offsets[i + 1] - pairs.source_offsets[i], t = pairs.target_offsets[i + 1] - pairs.target_offsets[i];
-            source = s > source ? s : source;
-            target = t > target ? t : target;
+            source = WF_MAX(s, source);
+            target = WF_MAX(t, target);
         }
         int64_t cost = pairs.count * (source + target);
         positions += cost;
-        most = cost > most ? cost : most;
+        most = WF_MAX(cost, most);
     }
     char limit[WF_NUMBER_SIZE], batch[WF_NUMBER_SIZE], largest[WF_NUMBER_SIZE];
     if (status == WF_OK)

@@ -6,6 +6,7 @@
 #include <weft/internal/arena.h>
 #include <weft/internal/asan.h>
 #include <weft/internal/grow.h>
+#include <weft/internal/minmax.h>
 #include <weft/memory.h>
 
 #if defined __SANITIZE_ADDRESS__
@@ -61,7 +62,7 @@ static bool add_chunk(wf_arena *arena, int64_t empty, size_t bytes)
     for (int64_t i = empty; i < arena->count; i++)
         joined += arena->chunk[i].size;
     size_t rest = arena->stats.reserved - joined;
-    size = joined + (size > rest / 4 ? size : rest / 4);
+    size = joined + WF_MAX(size, rest / 4);
     size = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     if (!wf_grow(&arena->chunk, &arena->capacity, empty + 1, sizeof *arena->chunk))
         return false;

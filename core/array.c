@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <weft/array.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/shape.h>
 
 static const struct {
@@ -72,7 +73,7 @@ bool wf_shape_broadcast(const wf_shape *a, const wf_shape *b, wf_shape *out)
     }
     if ((unsigned)a->ndim > WF_MAX_DIMS || (unsigned)b->ndim > WF_MAX_DIMS)
         return false;
-    wf_shape result = {.ndim = a->ndim > b->ndim ? a->ndim : b->ndim};
+    wf_shape result = {.ndim = WF_MAX(a->ndim, b->ndim)};
     for (int back = 1; back <= result.ndim; back++) {
         int64_t da = back <= a->ndim ? a->dim[a->ndim - back] : 1, db = back <= b->ndim ? b->dim[b->ndim - back] : 1;
         if (da != db && da != 1 && db != 1)

@@ -5,6 +5,7 @@
 
 #include <weft/array.h>
 #include <weft/compute.h>
+#include <weft/internal/minmax.h>
 
 static inline float half_to_float(uint16_t h)
 {
@@ -52,7 +53,7 @@ static inline uint16_t narrow(double x, int man, int exp)
     uint64_t half = UINT64_C(1) << (drop - 1), rest = mantissa & (2 * half - 1), kept = mantissa >> drop;
     uint64_t value = ((uint64_t)target << man) + kept;
     value += rest > half || (rest == half && (value & 1));
-    return (uint16_t)(sign | (value < infinity ? value : infinity));
+    return (uint16_t)(sign | WF_MIN(value, infinity));
 }
 
 static bool is_integer(wf_dtype t)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <weft/compute.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/shape.h>
 
 #include "transpose.h"
@@ -112,7 +113,7 @@ TILE(tile_u64, u64x2, 2)
         enum { SQUARE = 16 };                                                                                                              \
         for (int64_t i0 = 0; i0 < p->rows; i0 += SQUARE)                                                                                   \
             for (int64_t j0 = 0; j0 < p->n; j0 += SQUARE) {                                                                                \
-                int64_t i1 = i0 + SQUARE < p->rows ? i0 + SQUARE : p->rows, j1 = j0 + SQUARE < p->n ? j0 + SQUARE : p->n;                  \
+                int64_t i1 = WF_MIN(i0 + SQUARE, p->rows), j1 = WF_MIN(j0 + SQUARE, p->n);                                                 \
                 int64_t im = i0 + (i1 - i0) / side * side, jm = j0 + (j1 - j0) / side * side;                                              \
                 for (int64_t i = i0; i < im; i += side)                                                                                    \
                     for (int64_t j = j0; j < jm; j += side)                                                                                \
@@ -141,7 +142,7 @@ static void copy_strips(void *ctx, int64_t begin, int64_t end)
         int64_t first = i % c->strips * c->rows, index = i / c->strips;
         struct plane p = {c->dst + first * row.to,
                           c->src + first * row.from,
-                          row.n - first < c->rows ? row.n - first : c->rows,
+                          WF_MIN(row.n - first, c->rows),
                           row.to,
                           row.from,
                           last.n,
@@ -241,7 +242,7 @@ void wf_array_copy_range(const wf_array *a, int64_t from, int64_t n, void *to)
             wf_array_copy(&target, &whole);
             now = left / inner * inner;
         } else {
-            now = left < inner - start ? left : inner - start;
+            now = WF_MIN(left, inner - start);
             rest.data = (char *)a->data + index * a->stride[0] * size;
             wf_array_copy_range(&rest, start, now, place);
         }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <weft/compute.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/shape.h>
 
 enum {
@@ -69,7 +70,7 @@ static void call_gathering(const struct map *m, int64_t n, const void *const in[
 {
     _Alignas(64) unsigned char buffer[WF_MAP_INPUTS][GATHER * 8]; /* no element is larger */
     for (int64_t done = 0; done < n; done += GATHER) {
-        int64_t now = n - done < GATHER ? n - done : GATHER;
+        int64_t now = WF_MIN(n - done, GATHER);
         const void *from[WF_MAP_INPUTS] = {NULL};
         int step[WF_MAP_INPUTS] = {1, 1, 1, 1};
         for (int k = 0; k < m->inputs; k++) {
@@ -100,7 +101,7 @@ static void map_body(void *ctx, int64_t begin, int64_t end)
     }
     int step[2] = {(int)m->stride[0][0], (int)m->stride[1][0]};
     for (int64_t unit = begin; unit < end; unit++) {
-        int64_t from = piece * PIECE, n = inner - from < PIECE ? inner - from : PIECE;
+        int64_t from = piece * PIECE, n = WF_MIN(inner - from, PIECE);
         const void *in[WF_MAP_INPUTS] = {NULL};
         for (int k = 0; k < m->inputs; k++)
             in[k] = (const char *)m->in[k] + (offset[k] + from * m->stride[k][0]) * m->size[k];

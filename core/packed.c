@@ -2,6 +2,7 @@
 /* The check of packed rows, once for all that take some. */
 #include <stdio.h>
 
+#include <weft/internal/minmax.h>
 #include <weft/packed.h>
 
 int64_t wf_packed_longest(struct wf_packed packed)
@@ -9,7 +10,7 @@ int64_t wf_packed_longest(struct wf_packed packed)
     int64_t longest = 0;
     for (int i = 0; packed.offsets && i < packed.count; i++) {
         const int64_t rows = (int64_t)packed.offsets[i + 1] - packed.offsets[i];
-        longest = rows > longest ? rows : longest;
+        longest = WF_MAX(rows, longest);
     }
     return longest;
 }

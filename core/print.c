@@ -7,6 +7,7 @@
 
 #include <weft/array.h>
 #include <weft/internal/locale_c.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/string.h>
 
 enum { EDGE = 3, THRESHOLD = 1000, LINE = 80, CELL = 64 };
@@ -112,7 +113,7 @@ static void see_width(struct printer *p, int64_t at)
 {
     char text[CELL];
     const int width = cell_text(p, at, text);
-    p->width = width > p->width ? width : p->width;
+    p->width = WF_MAX(width, p->width);
 }
 
 static void add_cell(struct printer *p, int64_t at)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <weft/internal/launcher.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/runtime.h>
 
 /* How many numbers a small file begins with, at most two. */
@@ -129,5 +130,5 @@ int wf_count_processors(void)
     /* A launcher may have bound each process to processors of its own, to fewer than its share, or several to a socket. */
     const int share = here > 1 && online > here ? online / here : here > 1 ? 1 : count;
     count = quota > 0 && quota < count ? quota : count;
-    return count > share ? share : count;
+    return WF_MIN(share, count);
 }

@@ -8,6 +8,7 @@
 #endif
 
 #include <weft/internal/fork.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/runtime.h>
 #include <weft/internal/shares.h>
 #include <weft/internal/testing.h>
@@ -201,7 +202,7 @@ static wf_status start(int threads, wf_error *error)
 static wf_status init(int threads, bool again, wf_error *error)
 {
     if (threads == 0)
-        threads = wf_processors() < WF_MAX_THREADS ? wf_processors() : WF_MAX_THREADS;
+        threads = WF_MIN(wf_processors(), WF_MAX_THREADS);
     if (again && wf_parallel_running()) /* before the lock, for which another thread may wait until this body ends */
         return wf_set_threads(threads, error);
     pthread_mutex_lock(&lock);

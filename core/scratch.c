@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include <weft/internal/minmax.h>
 #include <weft/internal/runtime.h>
 #include <weft/internal/scratch.h>
 #include <weft/memory.h>
@@ -61,7 +62,7 @@ static void *grow(int slot, size_t size)
 {
     struct scratch *s = &scratch;
     size_t others = atomic_load_explicit(&requested[slot], memory_order_relaxed);
-    size = others > size ? others : size;
+    size = WF_MAX(others, size);
     if (!s->registered) {
         pthread_once(&once, make_key);
         if (!have_key || pthread_setspecific(key, s) != 0)

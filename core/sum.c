@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 
 #include <weft/internal/kernels.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/scratch.h>
 #include <weft/internal/shape.h>
 
@@ -88,7 +89,7 @@ static int64_t runs_at_once(const struct sum *s)
 {
     enum { MOST = 64, COPIED = 1 << 18 };
     const int64_t fit = s->view && s->terms == 1 && s->inner.n <= ELEMENTS ? COPIED / s->inner.n : 1;
-    return fit > MOST ? MOST : fit;
+    return WF_MIN(MOST, fit);
 }
 
 /* Elements at .. at + n - 1 of src, side by side. NULL: no memory. */
@@ -127,7 +128,7 @@ static void add_rows(const struct sum *s, int64_t rows, int64_t columns, const w
 
 static int64_t piece_length(int64_t all, int64_t piece, int64_t length)
 {
-    return all - piece * length < length ? all - piece * length : length;
+    return WF_MIN(all - piece * length, length);
 }
 
 /* Rows of a view's block, copied end to end. */
@@ -195,7 +196,7 @@ static void combine_columns(void *ctx, int64_t begin, int64_t end)
 
 static wf_status sum_columns(struct sum *s)
 {
-    const int64_t d = s->inner.n, width = d < s->columns ? d : s->columns;
+    const int64_t d = s->inner.n, width = WF_MIN(d, s->columns);
     s->pieces = (d - 1) / s->columns + 1;
     s->block = ROWS;
     while (s->terms / s->block > 256 && s->block < MOST_ROWS)
@@ -236,7 +237,7 @@ static void run_block(void *ctx, int64_t begin, int64_t end)
     struct place p = place_at(&s->kept, begin / s->blocks);
     const int64_t together = runs_at_once(s);
     for (int64_t unit = begin; together > 1 && unit < end; unit += together) {
-        const int64_t runs = end - unit < together ? end - unit : together;
+        const int64_t runs = WF_MIN(end - unit, together);
         const wf_real *x = elements(s, p.from, runs * s->inner.n); /* one after the other in the logical order */
         if (!x) {
             atomic_store_explicit(&s->no_memory, true, memory_order_relaxed);
@@ -278,7 +279,7 @@ static void short_runs(void *ctx, int64_t begin, int64_t end)
     struct place p = place_at(&s->kept, begin);
     double sum[AT_ONCE];
     for (int64_t unit = begin; unit < end;) {
-        const int64_t count = end - unit < AT_ONCE ? end - unit : AT_ONCE;
+        const int64_t count = WF_MIN(end - unit, AT_ONCE);
         const wf_real *x = elements(s, p.from, count * s->inner.n);
         if (!x) {
             atomic_store_explicit(&s->no_memory, true, memory_order_relaxed);
@@ -309,10 +310,10 @@ static wf_status sum_runs(struct sum *s)
     s->blocks = s->pieces > 1 ? s->terms * s->pieces : (s->terms - 1) / s->block + 1;
     if (s->blocks > 1 && !(s->partial = wf_scratch(WF_SCRATCH_SUM, (size_t)(s->places * s->blocks) * sizeof(double))))
         return WF_ERR_MEMORY;
-    const int64_t terms = s->block < s->terms ? s->block : s->terms, length = terms * (n < ELEMENTS ? n : ELEMENTS);
+    const int64_t terms = WF_MIN(s->block, s->terms), length = terms * WF_MIN(n, ELEMENTS);
     const double cost = (s->view ? 0.5 : s->inner.from == 1 ? 0.05 : 1) * (double)s->places * (double)s->terms * (double)n;
     const int64_t grain = ELEMENTS / (length + 1) + 1, together = runs_at_once(s);
-    wf_parallel_ranges(s->places * s->blocks, grain > together ? grain : together, cost, run_block, s);
+    wf_parallel_ranges(s->places * s->blocks, WF_MAX(grain, together), cost, run_block, s);
     struct place p = place_at(&s->kept, 0);
     for (int64_t i = 0; s->partial && i < s->places; i++, next_place(&s->kept, &p)) {
         const double *partial = (const double *)s->partial + i * s->blocks;

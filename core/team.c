@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <signal.h>
 
+#include <weft/internal/minmax.h>
 #include <weft/internal/runtime.h>
 #include <weft/internal/scratch.h>
 #include <weft/internal/shares.h>
@@ -139,7 +140,7 @@ static void renew_numbers(void)
 
 void team_run(int helpers, team_job *job, void *ctx)
 {
-    helpers = helpers < team.workers ? helpers : team.workers;
+    helpers = WF_MIN(helpers, team.workers);
     inside = true;
     renew_numbers();
     post(helpers, job, ctx);
@@ -168,7 +169,7 @@ static void place(pthread_attr_t *attr, int index)
     const int places = omp_get_proc_bind() != omp_proc_bind_false ? omp_get_num_places() : 0;
     if (places < 1)
         return;
-    const int here = omp_get_place_num(), to = ((here < 0 ? 0 : here) + index) % places, count = omp_get_place_num_procs(to);
+    const int here = omp_get_place_num(), to = (WF_MAX(0, here) + index) % places, count = omp_get_place_num_procs(to);
     int processor[CPU_SETSIZE];
     cpu_set_t set;
     if (count < 1 || count > CPU_SETSIZE)

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <weft/internal/minmax.h>
 #include <weft/internal/needs.h>
 #include <weft/internal/spread.h>
 #include <weft/memory.h>
@@ -85,7 +86,7 @@ struct wf_spread wf_spread_of(int64_t limit, int64_t count, int64_t context, int
     if (limit <= 0 || limit >= count)
         return (struct wf_spread){0};
     int64_t most = limit / context / PIECES;
-    *rows = most < 1 ? 1 : most < *rows ? most : *rows;
+    *rows = most < 1 ? 1 : WF_MIN(most, *rows);
     struct wf_spread s = {.chosen = limit / (*rows * context), .total = count / (*rows * context)};
     s.chosen += s.chosen == 0;
     return s.chosen < s.total ? s : (struct wf_spread){0};
@@ -115,7 +116,7 @@ bool wf_windows_next(struct wf_windows *windows, struct wf_window_batch *batch)
     int64_t ahead = !windows->no_targets, targets = windows->ids.count - ahead - windows->position, whole = targets / windows->context;
     if (targets <= 0)
         return false;
-    batch->rows = whole == 0 ? 1 : whole < windows->rows ? whole : windows->rows;
+    batch->rows = whole == 0 ? 1 : WF_MIN(whole, windows->rows);
     batch->cols = whole == 0 ? targets : windows->context;
     batch->x = windows->buffer;
     if (windows->buffer)

@@ -7,6 +7,7 @@
 #include <weft/internal/encode.h>
 #include <weft/internal/hash.h>
 #include <weft/internal/lines.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/needs.h>
 #include <weft/internal/sentence.h>
 #include <weft/internal/string.h>
@@ -83,7 +84,7 @@ wf_status bitext_sentence(const struct bitext_side *side, int64_t at, struct wf_
     int64_t from, to;
     out->length = 0;
     for (int64_t bytes = FIRST; !newline && at + out->length < side->file.bytes; bytes = 3 * out->length) {
-        int64_t left = side->file.bytes - at - out->length, more = left < bytes ? left : bytes;
+        int64_t left = side->file.bytes - at - out->length, more = WF_MIN(left, bytes);
         if (!wf_string_reserve(out, more))
             return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for a line", side->file.path);
         wf_status status = text_file_read(&side->file, at + out->length, more, out->data + out->length, error);

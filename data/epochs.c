@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include <weft/epochs.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/needs.h>
 #include <weft/random.h>
 
@@ -84,7 +85,7 @@ int64_t wf_epochs_batch(const struct wf_epochs *epochs, int64_t step, int64_t *r
     if (!epochs || !rows || step < 0 || epochs->steps < 1)
         return 0;
     const int64_t first = step % epochs->steps * epochs->batch, left = epochs->items - first;
-    const int64_t count = left < epochs->batch ? left : epochs->batch;
+    const int64_t count = WF_MIN(left, epochs->batch);
     const struct keys keys = keys_of(epochs, step / epochs->steps);
     for (int64_t i = 0; i < count; i++)
         rows[i] = epochs->in_order ? first + i : shuffled(epochs, &keys, first + i);

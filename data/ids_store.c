@@ -4,6 +4,7 @@
 #include <weft/internal/files.h>
 #include <weft/internal/grow.h>
 #include <weft/internal/hash.h>
+#include <weft/internal/minmax.h>
 #include <weft/memory.h>
 #include <weft/runtime.h>
 
@@ -40,7 +41,7 @@ static wf_status verify_chunk(void *ctx, int64_t worker, int64_t chunk, wf_error
 {
     struct verifying *v = ctx;
     _Alignas(8) char data[CHUNK];
-    int64_t begin = chunk * CHUNK, bytes = v->bytes - begin < CHUNK ? v->bytes - begin : CHUNK;
+    int64_t begin = chunk * CHUNK, bytes = WF_MIN(v->bytes - begin, CHUNK);
     (void)worker, (void)error;
     if (wf_map_read(v->fd, begin, data, bytes) != bytes)
         return WF_ERR_IO;
@@ -50,12 +51,12 @@ static wf_status verify_chunk(void *ctx, int64_t worker, int64_t chunk, wf_error
         const uint16_t *id = (const uint16_t *)(void *)data;
         uint16_t most = 0;
         for (int64_t i = 0; i < bytes / 2; i++)
-            most = id[i] > most ? id[i] : most;
+            most = WF_MAX(id[i], most);
         largest = most;
     } else {
         const uint32_t *id = (const uint32_t *)(void *)data;
         for (int64_t i = 0; i < bytes / 4; i++)
-            largest = id[i] > largest ? id[i] : largest;
+            largest = WF_MAX(id[i], largest);
     }
     return largest < v->most ? WF_OK : WF_ERR_FORMAT;
 }
@@ -155,7 +156,7 @@ wf_status ids_writer_add(struct ids_writer *w, const int32_t *ids, int64_t count
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for %lld ids", (long long)w->foot.count);
     for (int64_t at = 0, n; at < count; at += n) {
         int64_t room = ((w->file ? CHUNK : w->capacity) - w->held) / width;
-        n = count - at < room ? count - at : room;
+        n = WF_MIN(count - at, room);
         if (width == 2)
             for (int64_t i = 0; i < n; i++)
                 ((uint16_t *)(w->memory + w->held))[i] = (uint16_t)ids[at + i];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <weft/internal/encode.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/needs.h>
 #include <weft/masking.h>
 
@@ -120,7 +121,7 @@ int64_t wf_masking_ordinary(const struct wf_masking *m, struct wf_id_view ids)
     int32_t id[PIECE];
     int64_t n = 0;
     for (int64_t at = 0, count; at < ids.count; at += count) {
-        count = ids.count - at < PIECE ? ids.count - at : PIECE;
+        count = WF_MIN(ids.count - at, PIECE);
         wf_id_view_copy(ids, at, count, id);
         for (int64_t i = 0; i < count; i++)
             n += !m->special[id[i]];

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <weft/internal/minmax.h>
 #include <weft/internal/needs.h>
 #include <weft/internal/pair_parts.h>
 #include <weft/memory.h>
@@ -28,8 +29,8 @@ struct wf_pair_batches {
 /* The most ids of a side that a batch can hold: its cost counts at least those. */
 static int64_t most_ids(const struct pair_plan *plan, int side, int64_t total)
 {
-    int64_t most = plan->limit > plan->longest[side] ? plan->limit : plan->longest[side];
-    return most < total ? most : total;
+    int64_t most = WF_MAX(plan->limit, plan->longest[side]);
+    return WF_MIN(most, total);
 }
 
 static wf_status make(struct wf_pair_batches *b, const struct wf_pair_batches_options *o, wf_error *error)

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <weft/internal/minmax.h>
 #include <weft/memory.h>
 #include <weft/random.h>
 
@@ -9,35 +10,28 @@
 
 static int64_t cost(const struct pair_plan *plan, int64_t pairs, const int64_t length[2])
 {
-    int64_t one = !plan->side ? length[0] + length[1] : length[0] > length[1] ? length[0] : length[1];
+    int64_t one = !plan->side ? length[0] + length[1] : WF_MAX(length[0], length[1]);
     return pairs * one;
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 wf_status pair_plan_new(const struct wf_bitext *bitext, const struct wf_pair_batches_options *o, struct pair_plan *plan, wf_error *error)
 {
     int64_t pairs = bitext->survey.used, most = INT64_MAX / 4;
     *plan = (struct pair_plan){.pair = bitext->pair, .pairs = pairs, .side = o->side, .in_order = o->in_order, .seed = o->seed};
-    plan->window = o->window > 0 && o->tokens > 0 ? smaller(o->window, pairs) : pairs;
-    plan->limit = o->tokens > 0 ? smaller(o->tokens, most) + smaller(o->tolerance, most) : 2 * most;
+    plan->window = o->window > 0 && o->tokens > 0 ? WF_MIN(o->window, pairs) : pairs;
+    plan->limit = o->tokens > 0 ? WF_MIN(o->tokens, most) + WF_MIN(o->tolerance, most) : 2 * most;
     for (int k = 0; k < 2; k++) {
         plan->shortest[k] = INT32_MAX;
         for (int64_t i = 0; i < pairs; i++) {
             int64_t n = bitext->pair[i].ids[k];
-            plan->longest[k] = n > plan->longest[k] ? n : plan->longest[k];
-            plan->shortest[k] = smaller(n, plan->shortest[k]);
+            plan->longest[k] = WF_MAX(n, plan->longest[k]);
+            plan->shortest[k] = WF_MIN(n, plan->shortest[k]);
         }
     }
     /* As many pairs as fit when all are longest make a batch, or the window ends before: that bounds the number of batches. */
-    int64_t least = smaller(plan->limit / cost(plan, 1, plan->longest), plan->window), windows = (pairs - 1) / plan->window + 1;
-    plan->most_runs = pairs / (least > 1 ? least : 1) + windows;
-    plan->most_pairs = smaller(plan->limit / cost(plan, 1, plan->shortest), plan->window);
-    if (plan->most_pairs < 1)
-        plan->most_pairs = 1;
+    int64_t least = WF_MIN(plan->limit / cost(plan, 1, plan->longest), plan->window), windows = (pairs - 1) / plan->window + 1;
+    plan->most_runs = pairs / WF_MAX(least, 1) + windows;
+    plan->most_pairs = WF_MAX(1, WF_MIN(plan->limit / cost(plan, 1, plan->shortest), plan->window));
     plan->order = wf_alloc((size_t)pairs * sizeof *plan->order);
     plan->spare = wf_alloc((size_t)plan->window * sizeof *plan->spare);
     plan->run = wf_alloc((size_t)plan->most_runs * sizeof *plan->run);
@@ -101,7 +95,7 @@ static void cut_window(struct pair_plan *plan, int64_t first, int64_t end)
         for (; first + count < end; count++) {
             const struct pair *pair = plan->pair + plan->order[first + count];
             for (int k = 0; k < 2; k++)
-                length[k] = pair->ids[k] > length[k] ? pair->ids[k] : length[k];
+                length[k] = WF_MAX(pair->ids[k], length[k]);
             if (count > 0 && cost(plan, count + 1, length) > plan->limit)
                 break;
         }
@@ -118,7 +112,7 @@ void pair_plan_epoch(struct pair_plan *plan, int64_t epoch)
         shuffle(plan->order, plan->pairs, sizeof *plan->order, wf_rng_new(plan->seed, wf_stream_of("pairs of an epoch") ^ (uint64_t)epoch));
     plan->runs = 0;
     for (int64_t first = 0; first < plan->pairs; first += plan->window) {
-        int64_t n = smaller(plan->window, plan->pairs - first);
+        int64_t n = WF_MIN(plan->window, plan->pairs - first);
         sort_window(plan, plan->order + first, n);
         cut_window(plan, first, first + n);
     }

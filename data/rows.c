@@ -5,6 +5,7 @@
 
 #include <weft/compute.h>
 #include <weft/epochs.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/needs.h>
 #include <weft/internal/shape.h>
 
@@ -58,7 +59,7 @@ static void convert_row(const struct copying *c, const wf_array *row, char *to)
     }
     _Alignas(8) char piece[PIECE * sizeof(int64_t)];
     for (int64_t at = 0, n; at < count; at += n) {
-        n = count - at < PIECE ? count - at : PIECE;
+        n = WF_MIN(count - at, PIECE);
         gather(row, at, n, piece);
         wf_convert(c->dtype, to + at * size, row->dtype, piece, n);
     }
@@ -107,7 +108,7 @@ static wf_status check_integers(const struct copying *c, int64_t count, wf_error
     for (int64_t r = 0; r < count; r++) {
         const wf_array row = row_at(c, c->rows[r]);
         for (int64_t at = 0, n; at < elements; at += n) {
-            n = elements - at < PIECE ? elements - at : PIECE;
+            n = WF_MIN(elements - at, PIECE);
             gather(&row, at, n, (char *)piece);
             wf_convert(WF_I64, value, row.dtype, piece, n);
             for (int64_t i = 0; i < n; i++) {

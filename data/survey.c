@@ -5,6 +5,7 @@
 
 #include <weft/internal/hash.h>
 #include <weft/internal/lines.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/sentence.h>
 #include <weft/internal/string.h>
 #include <weft/memory.h>
@@ -72,7 +73,7 @@ static wf_status survey_line(struct encoding *e, struct encoder *encoder, struct
 static wf_status read_more(const struct text_file *file, struct wf_string *text, int64_t base, int64_t more, wf_error *error)
 {
     int64_t left = file->bytes - base - text->length;
-    more = more < left ? more : left;
+    more = WF_MIN(more, left);
     if (!wf_string_reserve(text, more))
         return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for a line", file->path);
     wf_status status = text_file_read(file, base + text->length, more, text->data + text->length, error);
@@ -123,7 +124,7 @@ static wf_status survey_side(struct encoding *e, int workers, struct text_progre
     int64_t *longest = e->which ? &bitext->survey.longest_target : &bitext->survey.longest_source, bytes = 0;
     for (int i = 0; i < workers; i++) {
         struct work *work = e->work + i;
-        *longest = work->longest > *longest ? work->longest : *longest;
+        *longest = WF_MAX(work->longest, *longest);
         if (work->longest_bytes > bytes || (work->longest_bytes == bytes && work->longest_at < side->longest_at)) {
             bytes = work->longest_bytes;
             side->longest_at = work->longest_at;

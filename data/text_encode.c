@@ -9,6 +9,7 @@
 #include <weft/internal/encode.h>
 #include <weft/internal/grow.h>
 #include <weft/internal/lines.h>
+#include <weft/internal/minmax.h>
 #include <weft/memory.h>
 #include <weft/runtime.h>
 
@@ -64,7 +65,7 @@ static wf_status read_text(struct encoding *e, struct worker *w, int64_t begin, 
     if (!wf_grow(&w->text, &w->capacity, end - begin, 1))
         return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to encode %lld bytes", e->part->file->path, (long long)(end - begin));
     for (int64_t at = begin, bytes; at < end; at += bytes) {
-        bytes = end - at < ALONE ? end - at : ALONE;
+        bytes = WF_MIN(end - at, ALONE);
         wf_status status = text_file_read(e->part->file, at, bytes, w->text + at - begin, error);
         if (status == WF_OK && at + bytes < end && stopped(e))
             status = wf_error_set(error, WF_ERR_CANCELLED, "%s was cancelled", e->progress->what);

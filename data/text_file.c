@@ -16,6 +16,7 @@
 #include <weft/internal/hash.h>
 #include <weft/internal/lines.h>
 #include <weft/internal/map.h>
+#include <weft/internal/minmax.h>
 #include <weft/memory.h>
 #include <weft/runtime.h>
 
@@ -47,7 +48,7 @@ static wf_status open_it(struct text_file *file, bool pipes, wf_error *error)
         return error ? error->code : WF_ERR_IO;
     }
     char head[WF_FOREIGN_HEAD];
-    int64_t known = file->bytes < WF_FOREIGN_HEAD ? file->bytes : WF_FOREIGN_HEAD;
+    int64_t known = WF_MIN(file->bytes, WF_FOREIGN_HEAD);
     wf_status status = text_file_read(file, 0, known, head, error);
     const char *foreign = status == WF_OK ? wf_foreign_text(head, known) : NULL;
     if (foreign)
@@ -97,7 +98,7 @@ static wf_status find_line(const struct text_file *file, int64_t offset, int64_t
     int64_t begin = 0;
     *line = 1;
     for (int64_t at = 0, bytes; at < offset; at += bytes) {
-        bytes = offset - at < (int64_t)sizeof piece ? offset - at : (int64_t)sizeof piece;
+        bytes = WF_MIN(offset - at, (int64_t)sizeof piece);
         wf_status status = text_file_read(file, at, bytes, piece, error);
         if (status != WF_OK)
             return status;
@@ -120,7 +121,7 @@ wf_status text_file_place(const struct text_file *file, int64_t offset, char *pl
 wf_status text_file_refuse(const struct text_file *file, int64_t offset, wf_error *error)
 {
     char data[4];
-    int64_t line, column, bytes = file->bytes - offset < 4 ? file->bytes - offset : 4;
+    int64_t line, column, bytes = WF_MIN(file->bytes - offset, 4);
     wf_status status = find_line(file, offset, &line, &column, error);
     if (status == WF_OK)
         status = text_file_read(file, offset, bytes, data, error);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include <weft/error.h>
+#include <weft/internal/minmax.h>
 #include <weft/scans.h>
 
 struct text_file {
@@ -69,7 +70,7 @@ void text_scans_clear(struct wf_scans *scans);
 static inline int64_t text_piece_bytes(const struct text_file *file, int64_t piece)
 {
     int64_t left = file->bytes - piece * TEXT_PIECE;
-    return left < TEXT_PIECE ? left : TEXT_PIECE;
+    return WF_MIN(left, TEXT_PIECE);
 }
 
 /* share_out over the pieces of a file, `at_once` a worker at a time, so that the caller hears of them and can stop. `cost`: nanoseconds a

@@ -11,6 +11,7 @@
 
 #include <weft/compute.h>
 #include <weft/internal/dist.h>
+#include <weft/internal/minmax.h>
 #include <weft/memory.h>
 
 #include "plugin.h"
@@ -311,13 +312,13 @@ wf_status wf_dist_sum(wf_dist *dist, wf_real *data, int64_t count, wf_error *err
                       : count < 0 ? "count is negative"
                                   : "the data are NULL",
                       error);
-    int64_t piece = count < PIECE ? count : PIECE;
+    int64_t piece = WF_MIN(count, PIECE);
     if (dist->size == 1 || count == 0)
         return WF_OK;
     wf_real *all = wf_alloc_zero((size_t)(dist->size * piece), sizeof *all);
     wf_status status = all ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "no memory for a sum over %d processes", dist->size);
     for (int64_t at = 0, n; status == WF_OK && at < count; at += n) {
-        n = count - at < piece ? count - at : piece;
+        n = WF_MIN(count - at, piece);
         status = wf_dist_all_gather(dist, data + at, n * (int64_t)sizeof *data, all, error);
         if (status == WF_OK) {
             sum_tree(all, n, 0, dist->size);

@@ -7,6 +7,7 @@
 
 #include <mpi.h>
 
+#include <weft/internal/minmax.h>
 #include <weft/internal/transport.h>
 
 enum { CHUNK = 1 << 30, TAG = 77, LOOKS = 20000 };
@@ -57,7 +58,7 @@ static int64_t chunks(const struct wf_message *m, int count)
 static void post(struct state *s, struct transfer *x, int tag, bool send, const struct wf_message *m, int *code)
 {
     for (int64_t at = 0; at < m->bytes && *code == MPI_SUCCESS; at += CHUNK) {
-        int n = (int)(m->bytes - at < CHUNK ? m->bytes - at : CHUNK);
+        int n = (int)WF_MIN(m->bytes - at, CHUNK);
         char *data = (char *)m->data + at;
         *code = send ? MPI_Isend(data, n, MPI_BYTE, m->peer, tag, s->world, &x->request[x->count])
                      : MPI_Irecv(data, n, MPI_BYTE, m->peer, tag, s->world, &x->request[x->count]);

@@ -5,6 +5,7 @@
 
 #include <weft/internal/dist.h>
 #include <weft/internal/grow.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/string.h>
 #include <weft/memory.h>
 
@@ -130,7 +131,7 @@ static bool has_key(const char *text, const struct word *like)
 static int shown(const char *at, int length)
 {
     enum { MOST = 300 };
-    int n = length < MOST ? length : MOST;
+    int n = WF_MIN(length, MOST);
     while (n < length && n > 0 && ((unsigned char)at[n] & 0xC0) == 0x80)
         n--;
     return n;

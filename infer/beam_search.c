@@ -2,6 +2,7 @@
 /* Beam search over any forward: one prompt, a batch of one sentence without a source. */
 #include <math.h>
 
+#include <weft/internal/minmax.h>
 #include <weft/internal/needs.h>
 #include <weft/memory.h>
 
@@ -33,7 +34,7 @@ static wf_status check(const struct wf_next *model, const int32_t *prompt, int64
 
 static wf_status take_results(const struct search *s, const struct sentence *t, struct wf_hypotheses *out, wf_error *error)
 {
-    int64_t ids = 0, count = t->kept < s->n_best ? t->kept : s->n_best;
+    int64_t ids = 0, count = WF_MIN(t->kept, s->n_best);
     for (int64_t k = 0; k < count; k++)
         ids += t->ending[k].length;
     int32_t *id = wf_alloc((size_t)(ids + 1) * sizeof *id);
@@ -77,7 +78,7 @@ wf_status wf_beam_search_with(const struct wf_next *model, wf_tape *tape, const 
                        .batch = 1,
                        .types = model->vocab_size,
                        .picks = picks,
-                       .most = picks < model->vocab_size ? picks : model->vocab_size,
+                       .most = WF_MIN(picks, model->vocab_size),
                        .limit = sentence.limit,
                        .length_penalty = o->length_penalty,
                        .eos = o->end ? *o->end : -1,

@@ -13,6 +13,7 @@
 #include <weft/memory.h>
 
 #include <weft/internal/family.h>
+#include <weft/internal/minmax.h>
 
 /* Lines are encoded in so many lists at once, each with a separate cache. */
 enum { LANES = 16, CACHED_WORDS = 2048, LANE_LINES = 8 };
@@ -176,7 +177,7 @@ static void encode_lane(void *ctx, int64_t block)
 {
     const struct encoding *x = ctx;
     struct lane *lane = &x->e->lane[block];
-    int64_t begin = block * x->per_lane, end = begin + x->per_lane < x->count ? begin + x->per_lane : x->count;
+    int64_t begin = block * x->per_lane, end = WF_MIN(begin + x->per_lane, x->count);
     lane->ids.count = 0;
     lane->truncated = lane->unknown = 0;
     lane->failed = -1;
@@ -191,7 +192,7 @@ static wf_status encode_lines(struct encoding *x, int64_t *truncated, int64_t *u
 {
     double bytes = 0;
     int64_t lanes = (x->count + LANE_LINES - 1) / LANE_LINES;
-    lanes = lanes < LANES ? lanes : LANES;
+    lanes = WF_MIN(lanes, LANES);
     x->per_lane = (x->count + lanes - 1) / lanes;
     for (int64_t i = 0; i < x->count; i++)
         bytes += (double)x->lengths[i];
@@ -264,7 +265,7 @@ static void pool_one(void *ctx, int64_t i)
         squares += (double)out[j] * (double)out[j];
     if (p->e->options.normalize) { /* x / max(|x|, 1e-12) */
         double norm = sqrt(squares) * scale;
-        scale /= norm > 1e-12 ? norm : 1e-12;
+        scale /= WF_MAX(norm, 1e-12);
     }
     for (int64_t j = 0; j < d; j++)
         out[j] = (wf_real)((double)out[j] * scale);
@@ -345,7 +346,7 @@ wf_status wf_cosines(const wf_real *x, int64_t n, int64_t d, int64_t from, int64
         return wf_error_set(error, status, "no memory for the cosines of %lld vectors of width %lld: use fewer threads", (long long)n,
                             (long long)d);
     for (int64_t i = 0; i < count * n; i++) /* lengths of 1 are rounded ones */
-        out[i] = out[i] > 1 ? 1 : out[i] < -1 ? -1 : out[i];
+        out[i] = WF_MIN(1, WF_MAX(-1, out[i]));
     for (int64_t i = 0; i < count; i++)
         if (out[i * n + from + i] > 0)
             out[i * n + from + i] = 1;

@@ -4,6 +4,7 @@
 
 #include <weft/encoder.h>
 #include <weft/internal/family.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/needs.h>
 #include <weft/internal/run_folder.h>
 #include <weft/internal/several.h>
@@ -38,7 +39,7 @@ static bool next_is_mine(struct losses *l)
 static void tell(const struct losses *l, int64_t done, int64_t total)
 {
     if (l->progress)
-        l->progress->tell(l->progress->ctx, done < total ? done : total, total);
+        l->progress->tell(l->progress->ctx, WF_MIN(done, total), total);
 }
 
 /* Of windows: those that are chosen, or all targets. */
@@ -190,7 +191,7 @@ static wf_status walk_begin(struct walk *w, const struct wf_config *c, const wf_
                             wf_error *error)
 {
     int64_t context, rows = rows_of(wf_row_length(c, &context));
-    int64_t most = (ids.count < rows * context ? ids.count : rows * context) + (c->training.frame ? 2 * rows : 0);
+    int64_t most = WF_MIN(ids.count, rows * context) + (c->training.frame ? 2 * rows : 0);
     *w = (struct walk){.frame = c->training.frame, .windows = {.ids = ids, .context = context, .rows = rows, .no_targets = true}};
     wf_windows_limit(&w->windows, limit);
     if (ids.count < 1)

@@ -9,6 +9,7 @@
 #include <weft/search.h>
 
 #include <weft/internal/family.h>
+#include <weft/internal/minmax.h>
 
 #include "search.h"
 
@@ -225,7 +226,7 @@ static int32_t first_id(const wf_tokenizer *tokenizer)
     wf_tokens_free(&ids);
     for (int i = 0; id < 0 && i < 2; i++)
         id = wf_tokenizer_special(tokenizer, specials[i]);
-    return id < 0 ? 0 : id;
+    return WF_MAX(0, id);
 }
 
 static wf_status write_text(struct writer *w, const wf_model *model, const wf_tokenizer *tokenizer, wf_tape *tape, const int32_t *prompt,

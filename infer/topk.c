@@ -4,6 +4,7 @@
 
 #include <weft/compute.h>
 #include <weft/internal/kernels.h>
+#include <weft/internal/minmax.h>
 
 #include "search.h"
 
@@ -14,7 +15,7 @@ static wf_real kth_largest(wf_real *values, int64_t n, int64_t k)
 {
     for (int64_t i = 1; i < n; i++) {
         wf_real value = values[i];
-        int64_t at = i < k ? i : k;
+        int64_t at = WF_MIN(i, k);
         if (at == k && value <= values[k - 1])
             continue;
         for (at = at == k ? k - 1 : at; at > 0 && values[at - 1] < value; at--)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <weft/internal/grow.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/needs.h>
 #include <weft/internal/several.h>
 #include <weft/memory.h>
@@ -53,7 +54,7 @@ static wf_status check_options(const wf_model *model, const struct wf_translate_
                          .n_best = n_best,
                          .types = types,
                          .picks = picks,
-                         .most = picks < types ? picks : types,
+                         .most = WF_MIN(picks, types),
                          .layers = wf_model_shape_of(model)->layers,
                          .length_penalty = length_penalty,
                          .bos = bos,
@@ -86,8 +87,8 @@ static int64_t limit_of(const struct wf_config *c, const struct wf_translate_opt
     int64_t bare = length - shape.source_bos - shape.source_eos;
     if (asked > 0 && asked < limit)
         limit = asked;
-    if (c->generation.extra_tokens > 0 && (bare > 0 ? bare : 0) + c->generation.extra_tokens < limit)
-        limit = (bare > 0 ? bare : 0) + c->generation.extra_tokens;
+    if (c->generation.extra_tokens > 0 && WF_MAX(bare, 0) + c->generation.extra_tokens < limit)
+        limit = WF_MAX(bare, 0) + c->generation.extra_tokens;
     return limit;
 }
 
@@ -104,7 +105,7 @@ static int longer(const void *a, const void *b)
 static int64_t batch_of_each(int64_t batch, int64_t count, int64_t processes)
 {
     const int64_t rounds = (count + batch * processes - 1) / (batch * processes), batches = rounds * processes;
-    return processes > 1 ? (count + batches - 1) / batches : batch < count ? batch : count;
+    return processes > 1 ? (count + batches - 1) / batches : WF_MIN(batch, count);
 }
 
 static wf_status choose_batch(struct search *s, const struct wf_translate_options *o, int64_t count, int processes, wf_error *error)
@@ -168,7 +169,7 @@ static wf_status run(struct search *s, struct sentence *all, int64_t count, cons
     const int processes = wf_dist_size(share->dist);
     wf_status status = search_make(s, error);
     for (int64_t done = 0, batch = 0; status == WF_OK && done < count; done += s->batch, batch++) {
-        int64_t n = count - done < s->batch ? count - done : s->batch;
+        int64_t n = WF_MIN(count - done, s->batch);
         if (!wf_share_mine(share, batch))
             continue;
         s->sentence = all + done;
@@ -179,7 +180,7 @@ static wf_status run(struct search *s, struct sentence *all, int64_t count, cons
             results_pack(r, s->sentence, n, out, share);
         if (status == WF_OK && o->progress) { /* the others are about as far */
             int64_t passed = (batch / processes + 1) * processes * s->batch;
-            o->progress(o->ctx, passed < count ? passed : count, count);
+            o->progress(o->ctx, WF_MIN(passed, count), count);
         }
     }
     /* The record points into the cache, which goes now. */
@@ -194,7 +195,7 @@ static wf_status take_others(const struct search *s, const struct sentence *all,
     wf_status status = WF_OK;
     for (int64_t done = 0, batch = 0; status == WF_OK && done < count; done += s->batch, batch++)
         if (!wf_share_mine(share, batch))
-            status = results_unpack(r, all + done, count - done < s->batch ? count - done : s->batch, batch, share, out, error);
+            status = results_unpack(r, all + done, WF_MIN(count - done, s->batch), batch, share, out, error);
     return status;
 }
 

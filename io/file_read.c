@@ -9,6 +9,7 @@
 #include <weft/internal/files.h>
 #include <weft/internal/foreign.h>
 #include <weft/internal/lines.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/needs.h>
 #include <weft/internal/string.h>
 
@@ -46,7 +47,7 @@ char *wf_file_load_open(int fd, const char *path, int64_t limit, int64_t *bytes,
             break;
         }
         int64_t room = in.capacity - 1 - in.length, most = limit + 1 - in.length; /* Linux reads at most 0x7ffff000 bytes at once */
-        got = read(fd, in.data + in.length, (size_t)(room < most ? room : most));
+        got = read(fd, in.data + in.length, (size_t)WF_MIN(room, most));
         if (got > 0)
             in.length += got;
         else if (got < 0 && errno != EINTR)

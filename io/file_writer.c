@@ -13,6 +13,7 @@
 
 #include <weft/internal/files.h>
 #include <weft/internal/hash.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/needs.h>
 #include <weft/internal/reason.h>
 #include <weft/memory.h>
@@ -132,7 +133,7 @@ wf_file_writer *wf_file_begin(const char *path, wf_error *error)
 static wf_status put(wf_file_writer *w, const char *data, int64_t bytes)
 {
     while (bytes > 0) {
-        ssize_t done = write(w->fd, data, (size_t)(bytes < 0x40000000 ? bytes : 0x40000000));
+        ssize_t done = write(w->fd, data, (size_t)WF_MIN(bytes, 0x40000000));
         if (done < 0 && errno == EINTR)
             continue;
         if (done <= 0) /* a write of zero bytes would be repeated for ever */

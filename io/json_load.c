@@ -9,6 +9,7 @@
 #include <weft/internal/json.h>
 #include <weft/internal/lines.h>
 #include <weft/internal/locale_c.h>
+#include <weft/internal/minmax.h>
 #include <weft/memory.h>
 
 /* jansson's lexer does not look whether the buffer of its token could grow: without memory it would lose characters, the closing
@@ -111,7 +112,7 @@ struct source {
 static size_t next_piece(void *buffer, size_t room, void *data)
 {
     struct source *source = data;
-    int64_t left = source->bytes - source->at, most = room < PIECE ? (int64_t)room : PIECE, piece = left < most ? left : most;
+    int64_t left = source->bytes - source->at, most = room < PIECE ? (int64_t)room : PIECE, piece = WF_MIN(left, most);
     if (no_memory)
         return (size_t)-1;
     memcpy(buffer, source->text + source->at, (size_t)piece);
@@ -151,7 +152,7 @@ json_t *wf_json_decode(const char *text, int64_t bytes, int depth, json_error_t 
         snprintf(failure->text, sizeof failure->text, "nested more than %d deep", depth);
     } else if (!value) {
         /* jansson names the last character that it took: column 0 before the first. */
-        failure->position = failure->position > 0 ? failure->position : 0;
+        failure->position = WF_MAX(failure->position, 0);
         failure->line = failure->line > 0 ? failure->line : 1;
         failure->column = failure->column > 0 ? failure->column : 1;
         if (is_blank(text, bytes))

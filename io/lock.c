@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <weft/internal/files.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/reason.h>
 #include <weft/memory.h>
 
@@ -26,7 +27,7 @@ static long holder(int fd)
         ssize_t got = pread(fd, text, sizeof text - 1, 0);
         if (got > 0 && text[got - 1] == '\n') {
             long pid = strtol(text, NULL, 10);
-            return pid > 0 ? pid : 0;
+            return WF_MAX(pid, 0);
         }
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     }

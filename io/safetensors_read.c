@@ -5,6 +5,7 @@
 
 #include <weft/internal/files.h>
 #include <weft/internal/foreign.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/needs.h>
 #include <weft/internal/reason.h>
 #include <weft/internal/text.h>
@@ -59,7 +60,7 @@ static wf_status open_header(wf_safetensors *file, wf_error *error)
     }
     wf_free(text);
     char head[WF_FOREIGN_HEAD];
-    int64_t known = file->bytes < WF_FOREIGN_HEAD ? file->bytes : WF_FOREIGN_HEAD;
+    int64_t known = WF_MIN(file->bytes, WF_FOREIGN_HEAD);
     const char *foreign = failure.code == WF_ERR_FORMAT && read_bytes(file, 0, head, known, NULL) == WF_OK ? wf_foreign(head, known) : NULL;
     if (foreign)
         return wf_error_set(error, WF_ERR_FORMAT, "%s: %s", file->path, foreign);
@@ -165,7 +166,7 @@ static wf_status read_converted(const wf_safetensors *file, const struct wf_safe
         return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to read it", file->path);
     wf_status status = WF_OK;
     for (int64_t done = 0, n; done < entry->count && status == WF_OK; done += n) {
-        n = entry->count - done < PIECE / from ? entry->count - done : PIECE / from;
+        n = WF_MIN(entry->count - done, PIECE / from);
         status = read_bytes(file, entry->offset + done * from, piece, n * from, error);
         if (status == WF_OK)
             wf_convert(dtype, dst + done * to, entry->dtype, piece, n);

@@ -5,6 +5,7 @@
 #include <weft/internal/files.h>
 #include <weft/internal/grow.h>
 #include <weft/internal/json.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/needs.h>
 #include <weft/internal/safetensors_from.h>
 #include <weft/internal/text.h>
@@ -130,7 +131,7 @@ static void write_from(wf_file_writer *out, const struct part *part, wf_error *f
     if (!piece)
         wf_error_set(failure, WF_ERR_MEMORY, "no memory to write a tensor");
     for (int64_t at = 0, n; !failure->code && at < total; at += n) {
-        n = total - at < PIECE / size ? total - at : PIECE / size;
+        n = WF_MIN(total - at, PIECE / size);
         /* What cannot be written is said by the commit. */
         if (part->read(part->ctx, part->key, at, n, piece, failure) == WF_OK && wf_file_append(out, piece, n * size) != WF_OK)
             break;

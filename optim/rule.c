@@ -2,6 +2,7 @@
 /* Optimisers by a rule of any program: what a rule must hold, and their init. */
 #include <string.h>
 
+#include <weft/internal/minmax.h>
 #include <weft/internal/needs.h>
 #include <weft/internal/text.h>
 
@@ -77,7 +78,7 @@ wf_status wf_optimizer_rule_check(const struct wf_optimizer_rule *rule, wf_error
 int moments_used(const struct wf_optimizer *opt)
 {
     const int slabs = slabs_of(opt->rule), used = opt->rule->used ? opt->rule->used(opt->ctx, opt) : slabs;
-    return used < 0 ? 0 : used < slabs ? used : slabs;
+    return used < 0 ? 0 : WF_MIN(used, slabs);
 }
 
 wf_status refuse_slices(const struct wf_optimizer *opt, wf_error *error)

@@ -2,6 +2,8 @@
 /* Moments of which each of several processes holds a share. */
 #include <string.h>
 
+#include <weft/internal/minmax.h>
+
 #include "internal.h"
 
 static int64_t count_of(const struct wf_optimizer_part *part, int i)
@@ -36,7 +38,7 @@ static void keep(const struct wf_optimizer_part *from, const struct wf_slice *wa
     for (int64_t at = 0; at < count; at += WF_GRADS_BLOCK)
         if (wf_slice_owns(was, i, at) && wf_slice_owns(slice, i, at))
             memcpy(moment_at(to, slice, i, count, at, k), moment_at(from, was, i, count, at, k),
-                   (size_t)(count - at < WF_GRADS_BLOCK ? count - at : WF_GRADS_BLOCK) * sizeof(wf_real));
+                   (size_t)WF_MIN(count - at, WF_GRADS_BLOCK) * sizeof(wf_real));
 }
 
 static wf_status slice_part(struct wf_optimizer_part *part, const struct wf_slice *slice, wf_error *error)

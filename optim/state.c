@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/minmax.h>
 #include <weft/internal/name_list.h>
 #include <weft/internal/needs.h>
 #include <weft/internal/safetensors_from.h>
@@ -218,7 +219,7 @@ static wf_status read_moment(const struct reading *r, int64_t j, int i, int k, w
         const bool owned = wf_slice_owns(slice, i, at);
         for (end = at; end < count && wf_slice_owns(slice, i, end) == owned;)
             end = slice ? (end / WF_GRADS_BLOCK + 1) * WF_GRADS_BLOCK : count;
-        end = end < count ? end : count;
+        end = WF_MIN(end, count);
         if (owned)
             status = wf_safetensors_read_range(r->file, name, WF_REAL, at, moment_at(part, slice, i, count, at, k), end - at, error);
     }

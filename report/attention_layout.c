@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weft/internal/minmax.h>
 #include <weft/memory.h>
 
 #include "attention_picture.h"
@@ -107,8 +108,8 @@ static wf_status choose_scale(struct picture *p, wf_error *error)
         for (int64_t k = 0; k < p->map->queries * p->map->keys; k++) {
             int64_t query = k / p->map->keys - first;
             float none = 0, *row = query < 0 ? &none : &most[i * each + query];
-            *row = w[k] > *row ? w[k] : *row;
-            largest = w[k] > largest ? w[k] : largest;
+            *row = WF_MAX(w[k], *row);
+            largest = WF_MAX(w[k], largest);
         }
     }
     qsort(most, (size_t)rows, sizeof *most, rising);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include <weft/internal/minmax.h>
 #include <weft/internal/text.h>
 #include <weft/memory.h>
 
@@ -141,5 +142,5 @@ void axis_script(const struct axis *a, char name, bool labels, int most, struct 
 int axis_fit(const struct axis *a, int letters)
 {
     int digits = 1 + (int)log10(fmax(a->high, 1)), most = letters / (digits + (digits - 1) / 3 + 3);
-    return most < 2 ? 2 : most < 10 ? most : 10;
+    return most < 2 ? 2 : WF_MIN(most, 10);
 }

@@ -10,6 +10,7 @@
 #include <weft/internal/grow.h>
 #include <weft/internal/json.h>
 #include <weft/internal/lines.h>
+#include <weft/internal/minmax.h>
 #include <weft/memory.h>
 
 #include "plot_runs.h"
@@ -268,7 +269,7 @@ wf_status curve_smooth(const struct curve *in, int64_t half, struct curve *out, 
         return status;
     double sum = 0, rest = 0; /* of the points low to high - 1; both only grow */
     for (int64_t i = 0, low = 0, high = 0; i < in->count; i++) {
-        int64_t reach = half < i ? half : i, end = i + reach < in->count ? i + reach + 1 : in->count;
+        int64_t reach = WF_MIN(half, i), end = i + reach < in->count ? i + reach + 1 : in->count;
         while (high < end)
             add_exactly(in->point[high++].value, &sum, &rest);
         while (low < i - reach)
@@ -291,9 +292,9 @@ wf_status curve_thin(const struct curve *in, int64_t buckets, struct curve *out,
             low = in->point[i].value < in->point[low].value ? i : low;
             high = in->point[i].value > in->point[high].value ? i : high;
         }
-        out->point[out->count++] = in->point[low < high ? low : high];
+        out->point[out->count++] = in->point[WF_MIN(low, high)];
         if (low != high)
-            out->point[out->count++] = in->point[low < high ? high : low];
+            out->point[out->count++] = in->point[WF_MAX(high, low)];
     }
     return WF_OK;
 }

@@ -14,6 +14,7 @@
 
 #include <utf8proc.h>
 
+#include <weft/internal/minmax.h>
 #include <weft/internal/reason.h>
 #include <weft/internal/text.h>
 #include <weft/internal/utf8.h>
@@ -102,7 +103,7 @@ static bool write_all(int fd, const char *data, int64_t length)
         ssize_t now = pwrite(fd, data + done, (size_t)(length - done), done);
         if (now < 0 && errno != EINTR)
             return false;
-        done += now > 0 ? now : 0;
+        done += WF_MAX(now, 0);
     }
     return true;
 }
@@ -111,10 +112,10 @@ static bool write_all(int fd, const char *data, int64_t length)
 static bool read_all(int fd, int64_t most, struct wf_string *out)
 {
     int64_t length = lseek(fd, 0, SEEK_END), done = 0;
-    length = length < most ? length : most;
+    length = WF_MIN(length, most);
     if (!wf_string_reserve(out, length))
         return false;
-    for (ssize_t now = 1; done < length && now != 0; done += now > 0 ? now : 0)
+    for (ssize_t now = 1; done < length && now != 0; done += WF_MAX(now, 0))
         now = pread(fd, out->data + out->length + done, (size_t)(length - done), done);
     out->length += done;
     out->data[out->length] = 0;

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include <weft/file.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/needs.h>
 #include <weft/memory.h>
 
@@ -80,7 +81,7 @@ static int panel_height(const struct plot *p, int i)
     if (low && p->panel[i].rate)
         return RATE;
     int rest = PANELS - (p->panels - 1) * BETWEEN - (low ? rates * RATE : 0), each = rest / (low ? p->panels - rates : p->panels);
-    return each > LEAST ? each : LEAST;
+    return WF_MAX(each, LEAST);
 }
 
 static struct layout layout_of(const struct plot *p)
@@ -90,7 +91,7 @@ static struct layout layout_of(const struct plot *p)
     int64_t lines = p->count > 1 ? 5 + p->count : 5;
     for (int64_t i = 0; i < p->count && p->count > 1; i++) {
         int columns = text_columns(p->run[i].name);
-        longest = columns > longest ? columns : longest;
+        longest = WF_MAX(columns, longest);
     }
     for (int i = 0; i < p->panels; i++)
         l.panel[i + 1] = l.panel[i] + panel_height(p, i) + BETWEEN;
@@ -158,7 +159,7 @@ static void add_panel(const struct plot *p, const struct layout *l, int i, struc
     if (last)
         script_label(s, p->x_name, (LEFT + PANEL / 2.0) / l->width, 1 - (to + 50.0) / l->height, "center tc rgb \"#333333\"");
     axis_script(&p->x, 'x', last, axis_fit(&p->x, PANEL / LETTER), s);
-    axis_script(&panel->y, 'y', true, tics > least ? tics : least, s);
+    axis_script(&panel->y, 'y', true, WF_MAX(tics, least), s);
     wf_string_free(&title);
     wf_string_free(&beyond);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/minmax.h>
 #include <weft/memory.h>
 
 #include "plot_runs.h"
@@ -168,7 +169,7 @@ static wf_status shape(struct plot *p, int64_t run, int k, const struct wf_plot_
     struct plot_line *out = &p->run[run].of[k];
     struct plot_panel *panel = &p->panel[p->metric[k].panel];
     int64_t shown = count_between(in, o), half = o->smooth > 0 ? o->smooth / 2 : o->smooth < 0 || shown < NOISY ? 0 : 1 + shown / 60;
-    half = p->metric[k].points || panel->rate ? 0 : half < in->count ? half : in->count;
+    half = p->metric[k].points || panel->rate ? 0 : WF_MIN(half, in->count);
     wf_status status = curve_smooth(in, half, &mean, error);
     curve_clip(in, o->from, o->to);
     curve_clip(&mean, o->from, o->to);

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include <weft/internal/minmax.h>
 #include <weft/internal/needs.h>
 #include <weft/memory.h>
 
@@ -42,7 +43,7 @@ static struct page layout_of(const struct plot *p, int columns, int rows)
     for (int i = p->panels - 1; i >= 0; i--) {
         bool rate = p->panel[i].rate;
         int least = rate ? LEAST_RATE : LEAST_ROWS, share = i > 0 ? rows * (rate ? 1 : 2) / shares : left;
-        page.rows[i] = share > least ? share : least;
+        page.rows[i] = WF_MAX(share, least);
         left -= page.rows[i];
     }
     return page;
@@ -183,7 +184,7 @@ wf_status wf_plot_text(const char *const *runs, int64_t count, const struct wf_p
     if (o->columns < 0 || o->rows < 0 || o->columns > 10000 || o->rows > 10000)
         return wf_error_set(error, WF_ERR_ARGUMENT, "a drawing of %d columns and %d rows is out of range, 0 to 10000", o->columns, o->rows);
     int columns = o->columns ? o->columns : 80, rows = o->rows ? o->rows : 24;
-    columns = columns > LEAST_COLUMNS ? columns : LEAST_COLUMNS;
+    columns = WF_MAX(columns, LEAST_COLUMNS);
     int64_t head = count == 1 ? 1 : count + 1, before = out->length;
     struct plot p;
     struct wf_string s = {0}, drawn = {0};

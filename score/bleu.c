@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <weft/internal/locale_c.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/needs.h>
 #include <weft/memory.h>
 
@@ -146,7 +147,7 @@ static bool count(wf_bleu *bleu, struct wf_segment hypothesis, const struct wf_s
     for (int64_t i = 0; i < bleu->grams.count; i++) {
         const struct gram *g = &bleu->grams.gram[i];
         if (g->order > 0)
-            c->matches[g->order - 1] += g->count < g->most ? g->count : g->most;
+            c->matches[g->order - 1] += WF_MIN(g->count, g->most);
     }
     return true;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/minmax.h>
 #include <weft/internal/text.h>
 
 #include "loop.h"
@@ -278,6 +279,6 @@ wf_status fit_check(const struct wf_task *task, const struct wf_fit_options *o, 
     if (check_settings("settings", o->settings, error) || check_settings("fixed", o->fixed, error))
         return error->code;
     struct wf_task whole = {0};
-    memcpy(&whole, task, task->abi < sizeof whole ? task->abi : sizeof whole);
+    memcpy(&whole, task, WF_MIN(task->abi, sizeof whole));
     return check_metrics(&whole, o, error) || check_registries(o, error) ? error->code : check_optimizers(&whole, o, error);
 }

@@ -7,6 +7,7 @@
 #include <weft/compute.h>
 #include <weft/internal/dist.h>
 #include <weft/internal/kernels.h>
+#include <weft/internal/minmax.h>
 #include <weft/memory.h>
 
 #include "loop.h"
@@ -49,7 +50,7 @@ static int64_t largest_share(const struct fit *f)
         if (!s->registry) /* one without gradients */
             continue;
         const int64_t share = (s->blocks / s->pieces + 1) / f->processes + 1;
-        most = share > most ? share : most;
+        most = WF_MAX(share, most);
     }
     return most;
 }

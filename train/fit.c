@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/minmax.h>
 #include <weft/internal/runtime.h>
 
 #include "loop.h"
@@ -54,7 +55,7 @@ wf_status wf_fit(const struct wf_task *task, const struct wf_fit_options *option
     fit_init(&f, &failure);
     if (!together_open(&f)) {
         if (wf_init_default(&failure) == WF_OK && fit_check(task, options, &failure) == WF_OK) {
-            memcpy(&f.task, task, task->abi < sizeof f.task ? task->abi : sizeof f.task);
+            memcpy(&f.task, task, WF_MIN(task->abi, sizeof f.task));
             f.o = *options;
             fit_prepare(&f);
         }

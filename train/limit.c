@@ -2,6 +2,7 @@
 /* A limit of time: the training ends before it, with room for a save. Rank 0's clock decides between updates. */
 #include <inttypes.h>
 
+#include <weft/internal/minmax.h>
 #include <weft/internal/text.h>
 
 #include "loop.h"
@@ -33,7 +34,7 @@ bool limit_passed(const struct fit *f)
 void limit_measure(double *longest, const struct timespec *begin)
 {
     const double seconds = seconds_since(begin);
-    *longest = seconds > *longest ? seconds : *longest;
+    *longest = WF_MAX(seconds, *longest);
 }
 
 wf_status limit_measure_save(struct fit *f, const struct timespec *begin)

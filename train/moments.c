@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <weft/internal/dist.h>
+#include <weft/internal/minmax.h>
 
 #include "loop.h"
 
@@ -49,7 +50,7 @@ static wf_status read_moment(void *ctx, const void *key, int64_t at, int64_t cou
         const int owner = slicing_owner(s, first + begin / WF_GRADS_BLOCK);
         for (next = begin; next < end && slicing_owner(s, first + next / WF_GRADS_BLOCK) == owner;)
             next += WF_GRADS_BLOCK;
-        next = next < end ? next : end;
+        next = WF_MIN(next, end);
         struct ask ask = {.optimizer = optimizer,
                           .part = place->part,
                           .parameter = place->parameter,

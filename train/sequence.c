@@ -6,6 +6,7 @@
 #include <weft/corpus.h>
 #include <weft/encoder.h>
 #include <weft/generate.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/several.h>
 #include <weft/internal/string.h>
 #include <weft/masking.h>
@@ -154,7 +155,7 @@ static wf_status sample(void *trainer, wf_tape *tape, const char **out, wf_error
         .sampler = {
             .temperature = g->temperature, .top_k = g->top_k, .top_p = g->top_p, .greedy = g->temperature == 0, .seed = t->options->seed}};
     int32_t prompt[PROMPT];
-    int64_t count = valid.count < PROMPT ? valid.count : PROMPT;
+    int64_t count = WF_MIN(valid.count, PROMPT);
     wf_id_view_copy(valid, 0, count, prompt);
     wf_string_cut(text, 0);
     wf_status status = wf_generate_text(t->model, t->tokenizer, tape, prompt, count, &o, append, text, error);

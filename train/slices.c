@@ -2,6 +2,7 @@
 /* Which process owns what of a registry. */
 #include "slices.h"
 
+#include <weft/internal/minmax.h>
 #include <weft/memory.h>
 
 #include "loop.h"
@@ -52,7 +53,7 @@ static int64_t elements(const wf_registry *registry, int i)
 static wf_status lay_out(struct slicing *s, struct fit *f, const wf_registry *registry, wf_error *error)
 {
     const int parameters = wf_registry_count(registry);
-    const int64_t least = 256 / f->processes, share = least < 1 ? 1 : least < SLICE_SHARE ? least : SLICE_SHARE;
+    const int64_t least = 256 / f->processes, share = least < 1 ? 1 : WF_MIN(least, SLICE_SHARE);
     int64_t blocks = 0;
     for (int i = 0; i < parameters; i++)
         blocks += (elements(registry, i) + WF_GRADS_BLOCK - 1) / WF_GRADS_BLOCK;
@@ -75,7 +76,7 @@ static wf_status lay_out(struct slicing *s, struct fit *f, const wf_registry *re
         const int64_t count = elements(registry, i);
         s->slice.first[i] = n;
         for (int64_t at = 0; at < count; at += WF_GRADS_BLOCK)
-            s->block[n++] = (struct wf_grads_block){i, at, count - at < WF_GRADS_BLOCK ? count - at : WF_GRADS_BLOCK};
+            s->block[n++] = (struct wf_grads_block){i, at, WF_MIN(count - at, WF_GRADS_BLOCK)};
     }
     s->slice.first[parameters] = n;
     for (int64_t b = 0; b < blocks; b++)

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include <weft/internal/dist.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/several.h>
 #include <weft/memory.h>
 #include <weft/runtime.h>
@@ -111,7 +112,7 @@ wf_status together_share(struct fit *f)
                             f->processes, f->o.leaves, f->o.leaves);
     f->o.accumulate = (was + least - 1) / least * least;
     if (f->o.leaves == 0)
-        f->o.leaves = tree_leaves(f->o.accumulate) > least ? tree_leaves(f->o.accumulate) : least;
+        f->o.leaves = WF_MAX(tree_leaves(f->o.accumulate), least);
     const bool usual = !chosen || f->o.leaves == tree_leaves(f->o.accumulate);
     if (f->o.accumulate == was && usual)
         return WF_OK;

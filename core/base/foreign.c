@@ -3,6 +3,7 @@
 #include <strings.h>
 
 #include <weft/internal/foreign.h>
+#include <weft/internal/minmax.h>
 
 struct magic {
     const char *bytes;
@@ -41,7 +42,7 @@ const char *wf_foreign_text(const char *head, int64_t bytes)
     if (begins(head, bytes, "BZh", 3) && bytes >= 10 && !memcmp(head + 4, "1AY&SY", 6))
         return "is compressed with bzip2: unpack it with bunzip2";
     if (begins(head, bytes, "PK\3\4", 4)) {
-        int64_t look = bytes < WF_FOREIGN_HEAD ? bytes : WF_FOREIGN_HEAD;
+        int64_t look = WF_MIN(bytes, WF_FOREIGN_HEAD);
         return memmem(head, (size_t)look, "/data.pkl", 9) ? PYTORCH : "is a zip archive: unpack it with unzip";
     }
     /* Protocols 2 to 5 begin with their number, and the last three go on with a frame. */

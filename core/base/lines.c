@@ -11,6 +11,7 @@
 #include <weft/internal/foreign.h>
 #include <weft/internal/grow.h>
 #include <weft/internal/lines.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/reason.h>
 #include <weft/internal/text.h>
 #include <weft/internal/utf8.h>
@@ -124,7 +125,7 @@ wf_status wf_lines_read(struct wf_lines *l, wf_error *error)
     else if (got < 0 && errno != EINTR)
         return wf_file_refused(l->name, "read", errno, error);
     l->ended = got == 0;
-    l->end += got > 0 ? got : 0;
+    l->end += WF_MAX(got, 0);
     return WF_OK;
 }
 
@@ -156,7 +157,7 @@ static wf_status find_end(struct wf_lines *l, int64_t bytes, const char **end, w
     *end = NULL;
     pass(l);
     for (int64_t seen = bytes;;) { /* a long line is not searched again from its start */
-        int64_t held = l->end - l->begin, most = held < bytes ? held : bytes;
+        int64_t held = l->end - l->begin, most = WF_MIN(held, bytes);
         if (most > 0 && (held >= bytes || l->ended) && (*end = memrchr(l->data + l->begin, '\n', (size_t)most)))
             return WF_OK;
         if (l->cuts && held > bytes) {

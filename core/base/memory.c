@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include <weft/internal/minmax.h>
 #include <weft/internal/testing.h>
 #include <weft/memory.h>
 
@@ -55,7 +56,7 @@ void *wf_realloc(void *old, size_t bytes)
     if (!block || !old)
         return block;
     size_t had = malloc_usable_size(old);
-    memcpy(block, old, had < bytes ? had : bytes);
+    memcpy(block, old, WF_MIN(had, bytes));
     wf_free(old);
     return block;
 }

@@ -2,14 +2,10 @@
 /* "Did you mean ...?" */
 #include <string.h>
 
+#include <weft/internal/minmax.h>
 #include <weft/internal/text.h>
 
 enum { LONGEST = 96 };
-
-static int least(int a, int b)
-{
-    return a < b ? a : b;
-}
 
 static char lower(char c)
 {
@@ -28,9 +24,9 @@ static int distance(const char *a, int n, const char *b, int m)
         now[0] = i;
         for (int j = 1; j <= m; j++) {
             char x = lower(a[i - 1]), y = lower(b[j - 1]);
-            now[j] = least(least(last[j], now[j - 1]) + 1, last[j - 1] + (x != y));
+            now[j] = WF_MIN(WF_MIN(last[j], now[j - 1]) + 1, last[j - 1] + (x != y));
             if (i > 1 && j > 1 && x == lower(b[j - 2]) && lower(a[i - 2]) == y)
-                now[j] = least(now[j], previous[j - 2] + 1);
+                now[j] = WF_MIN(now[j], previous[j - 2] + 1);
         }
     }
     return row[n % 3][m];
@@ -45,7 +41,7 @@ const char *wf_nearest(const char *text, const char *const *candidates, int coun
         size_t m = strlen(candidates[i]);
         if (m > LONGEST)
             continue;
-        int d = distance(text, (int)n, candidates[i], (int)m), allowed = (int)(n > m ? n : m) / 3;
+        int d = distance(text, (int)n, candidates[i], (int)m), allowed = (int)WF_MAX(n, m) / 3;
         /* A name that was not typed to its end is near however much is left. */
         bool begun = n >= 3 && m > n && strncmp(text, candidates[i], n) == 0;
         if ((d <= (allowed > 0 ? allowed : 1) || begun) && d < lowest) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <weft/internal/locale_c.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/text.h>
 #include <weft/internal/utf8.h>
 
@@ -138,7 +139,7 @@ bool wf_text_to_seconds(const char *text, int64_t *seconds)
 char *wf_text_seconds(double seconds, char out[WF_NUMBER_SIZE])
 {
     const double most = (double)MOST_DAYS * 24 * 3600;
-    const int whole = (int)ceil(seconds > 0 ? seconds < most ? seconds : most : 0), hours = whole / 3600;
+    const int whole = (int)ceil(seconds > 0 ? WF_MIN(seconds, most) : 0), hours = whole / 3600;
     if (hours >= 24)
         snprintf(out, WF_NUMBER_SIZE, "%d-%02d:%02d:%02d", hours / 24, hours % 24, whole / 60 % 60, whole % 60);
     else if (hours > 0)

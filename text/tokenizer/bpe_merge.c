@@ -14,6 +14,7 @@
 
 #include "bpe_merge.h"
 #include <weft/internal/grow.h>
+#include <weft/internal/minmax.h>
 #include <weft/memory.h>
 
 enum {
@@ -119,11 +120,11 @@ static void find_ends(const struct model *m, struct reach *r, int32_t *latest)
         for (int64_t k = 0; k < m->merges; k++) {
             const struct merge *merge = m->merge + k;
             int32_t end = (int32_t)k;
-            end = latest[merge->left] > end ? latest[merge->left] : end;
-            end = latest[merge->right] > end ? latest[merge->right] : end;
+            end = WF_MAX(latest[merge->left], end);
+            end = WF_MAX(latest[merge->right], end);
             changed = changed || pass == 0 || end != r->end[k];
             r->end[k] = end;
-            latest[merge->id] = end > latest[merge->id] ? end : latest[merge->id];
+            latest[merge->id] = WF_MAX(end, latest[merge->id]);
         }
     }
     for (int64_t k = 0; changed && k < m->merges; k++) /* holds for any list */
@@ -185,7 +186,7 @@ static void push_tail(const struct model *m, const struct tail *t, struct scratc
  * it only after that, and one that begins with it. */
 static void give_up_tail(const struct model *m, struct tail *t, struct scratch *s, int32_t rank, int64_t *waiting)
 {
-    t->level = rank > t->level ? rank : t->level;
+    t->level = WF_MAX(rank, t->level);
     t->end = t->place;
     t->after = s->symbol[t->place].id;
     t->place = s->symbol[t->place].previous;
@@ -242,7 +243,7 @@ static bool merge_long(const struct model *m, struct scratch *s, int64_t *count,
             continue;
         struct symbol *right = symbol + left->next;
         bool last = left->next == t->place;
-        t->level = rank > t->level ? rank : t->level;
+        t->level = WF_MAX(rank, t->level);
         left->id = m->merge[rank].id;
         left->next = right->next;
         right->id = -1;

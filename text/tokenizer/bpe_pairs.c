@@ -3,6 +3,7 @@
 
 #include "bpe_pairs.h"
 #include <weft/internal/grow.h>
+#include <weft/internal/minmax.h>
 #include <weft/memory.h>
 
 static const uint64_t empty = UINT64_MAX;
@@ -85,7 +86,7 @@ bool word_list_new(struct word_lists *lists, int32_t count, struct word_list *ou
         return true;
     }
     if (lists->left < size) {
-        int64_t words = size > CHUNK ? size : CHUNK;
+        int64_t words = WF_MAX(size, CHUNK);
         int32_t *chunk = wf_alloc((size_t)(words + HEAD) * sizeof *chunk);
         if (!chunk)
             return false;

@@ -14,6 +14,7 @@
 #include "build.h"
 #include "unicode.h"
 #include <weft/internal/grow.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/utf8.h>
 #include <weft/memory.h>
 
@@ -276,7 +277,7 @@ static bool merge(struct trainer *t, struct candidate *c)
 
 static wf_status train(struct trainer *t)
 {
-    int64_t least = t->options->min_frequency > 1 ? t->options->min_frequency : 1;
+    int64_t least = WF_MAX(t->options->min_frequency, 1);
     wf_status status = WF_OK;
     bool done = count_pairs(t);
     while (done && status == WF_OK && t->table.pieces.count < t->vocab_size && t->heap.count > 0) {

@@ -8,6 +8,7 @@
 #include "scratch.h"
 #include "unicode.h"
 #include <weft/internal/hash.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/needs.h>
 #include <weft/internal/text.h>
 #include <weft/internal/utf8.h>
@@ -106,7 +107,7 @@ static wf_status encode_plain(const struct encoding *e, const struct view *text,
         status = encode_word(e, word, length);
         if (status == WF_ERR_FORMAT) {
             if (e->fault->kind == FAULT_WORD)
-                snprintf(e->fault->word, sizeof e->fault->word, "%.*s", (int)(length < most ? length : most), word);
+                snprintf(e->fault->word, sizeof e->fault->word, "%.*s", (int)WF_MIN(length, most), word);
             e->fault->offset = view_origin(&words->text, at + e->fault->offset);
         }
     }
@@ -152,7 +153,7 @@ static void truncate_ids(const wf_tokenizer *t, const struct wf_encode_options *
     if (options->most <= 0 && (options->whole || !t->truncation.on))
         return;
     most -= options->specials ? t->specials : 0;
-    most = most < 0 ? 0 : most;
+    most = WF_MAX(0, most);
     if (count <= most)
         return;
     if (options->most > 0 && options->cut)

@@ -2,12 +2,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weft/internal/minmax.h>
+
 #include "prefixes.h"
 
 static int compare(const void *a, const void *b)
 {
     const struct prefix *x = a, *y = b;
-    int order = memcmp(x->data, y->data, (size_t)(x->length < y->length ? x->length : y->length));
+    int order = memcmp(x->data, y->data, (size_t)WF_MIN(x->length, y->length));
     if (order == 0)
         order = x->length < y->length ? -1 : x->length > y->length;
     return order ? order : x->value < y->value ? -1 : x->value > y->value;
@@ -33,7 +35,7 @@ static inline int byte_of(const struct prefixes *set, int64_t i, int64_t depth)
 static int64_t bound(const struct prefixes *set, int64_t low, int64_t high, int64_t depth, int limit)
 {
     for (int64_t step = 1; low < high; step *= 2) {
-        int64_t from = low + step - 1 < high ? low + step - 1 : high - 1, to = high - step > low ? high - step : low;
+        int64_t from = low + step - 1 < high ? low + step - 1 : high - 1, to = WF_MAX(high - step, low);
         if (byte_of(set, from, depth) >= limit) {
             high = from;
             break;

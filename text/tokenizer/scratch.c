@@ -4,6 +4,7 @@
 #include "internal.h"
 #include "pattern.h"
 #include <weft/internal/grow.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/utf8.h>
 #include <weft/memory.h>
 
@@ -74,7 +75,7 @@ bool flow_copy(struct flow *flow, const struct view *from, int64_t at, int64_t l
     if (!flow_reserve(flow, length))
         return false;
     for (int64_t end = at + length, bytes; at < end; at += bytes) {
-        bytes = end - at < ASK_BYTES ? end - at : ASK_BYTES;
+        bytes = WF_MIN(end - at, ASK_BYTES);
         memcpy(flow->data + flow->length, from->data + at, (size_t)bytes);
         for (int64_t i = 0; flow->tracked && i < bytes; i++)
             flow->origin[flow->length + i] = view_origin(from, at + i);

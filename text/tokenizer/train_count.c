@@ -9,6 +9,7 @@
 #include <weft/compute.h>
 #include <weft/internal/grow.h>
 #include <weft/internal/lines.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/runtime.h>
 #include <weft/internal/utf8.h>
 #include <weft/memory.h>
@@ -106,7 +107,7 @@ static wf_status count_block(void *ctx, const struct wf_lines *blocks, wf_error 
         shares = blocks->length < SMALLEST_SHARE ? 1 : (int)(blocks->length / SMALLEST_SHARE);
     for (int i = 0; i < shares; i++) {
         int64_t end = blocks->length * (i + 1) / shares;
-        end = end < begin ? begin : end;
+        end = WF_MAX(begin, end);
         const char *line = i + 1 < shares && end < blocks->length ? memchr(blocks->text + end, '\n', (size_t)(blocks->length - end)) : NULL;
         end = line ? line + 1 - blocks->text : blocks->length;
         share[i].data = blocks->text + begin;
@@ -149,7 +150,7 @@ static wf_status join(struct share *share, int shares, const struct wf_tokenizer
 wf_status word_counts_read(const struct tokenizer_source *source, const struct wf_tokenizer_options *options, struct word_counts *out,
                            wf_error *error)
 {
-    struct counting c = {.shares = wf_parallel_threads() < MOST_SHARES ? wf_parallel_threads() : MOST_SHARES};
+    struct counting c = {.shares = WF_MIN(wf_parallel_threads(), MOST_SHARES)};
     struct share *share = c.share;
     const struct part *pre_tokenizer = NULL;
     *out = (struct word_counts){0};

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "build.h"
+#include <weft/internal/minmax.h>
 #include <weft/memory.h>
 
 static int by_frequency(const void *a, const void *b, void *ctx)
@@ -15,7 +16,7 @@ static int by_frequency(const void *a, const void *b, void *ctx)
     const char *first = vocab_piece(&words->words, x, &m), *second = vocab_piece(&words->words, y, &n);
     if (words->times[x] != words->times[y])
         return words->times[x] > words->times[y] ? -1 : 1;
-    int order = memcmp(first, second, (size_t)(m < n ? m : n));
+    int order = memcmp(first, second, (size_t)WF_MIN(m, n));
     return order ? order : m < n ? -1 : m > n;
 }
 
