@@ -30,7 +30,7 @@ for c in '' models train generate translate embed evaluate average bleu tokenize
 done
 
 # --- README's lines
-sed -n '/^## The command/,/^## Build/p' "$source/README.md" | sed -n 's/^    weft /weft /p' | sed 's/   *[^ ].*$//' >readme
+sed -n '/^## The command/,/^## A program/p' "$source/README.md" | sed -n 's/^    weft /weft /p' | sed 's/   *[^ ].*$//' >readme
 [ "$(wc -l <readme)" -ge 18 ] || failed "README has few commands: $(cat readme)"
 cp -r "$source/tests/golden/bert_train" FOLDER
 while read -r line; do
