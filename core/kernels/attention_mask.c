@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which keys of a tile may be attended, and dropout of its weights. */
+#include <weft/internal/minmax.h>
+
 #include "../philox.h"
 #include "attention_tile.h"
 
@@ -16,7 +18,7 @@ static void causal_rows(const struct wf_attention *a, int64_t q0, int64_t k0, in
 {
     for (int64_t i = 0; i < keys; i++) {
         int64_t first = k0 + i - a->first_limit - q0 + 1;
-        first = first < 0 ? 0 : first > QUERIES ? QUERIES : first;
+        first = first < 0 ? 0 : WF_MIN(QUERIES, first);
         for (int j = 0; j < QV; j++) {
             vi *row = (vi *)(allow + i * QUERIES) + j, may = from_lane(first, j);
             *row = combine ? *row & may : may;
@@ -29,8 +31,8 @@ static void window_rows(const struct wf_attention *a, int64_t q0, int64_t k0, in
 {
     for (int64_t i = 0; i < keys; i++) {
         int64_t first = k0 + i - a->first_limit - q0 + 1, end = k0 + i - a->first_key - q0 + 1;
-        first = first < 0 ? 0 : first > QUERIES ? QUERIES : first;
-        end = end < 0 ? 0 : end > QUERIES ? QUERIES : end;
+        first = first < 0 ? 0 : WF_MIN(QUERIES, first);
+        end = end < 0 ? 0 : WF_MIN(QUERIES, end);
         for (int j = 0; j < QV; j++) {
             vi *row = (vi *)(allow + i * QUERIES) + j, may = from_lane(first, j) & ~from_lane(end, j);
             *row = combine ? *row & may : may;

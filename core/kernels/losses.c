@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Losses of elements and their derivatives. Each is a wf_map_kernel without a ctx. */
+#include <weft/internal/minmax.h>
+
 #include "vmath.h"
 
 #define LOSS(name, inputs)                                                                                                                 \
@@ -153,7 +155,7 @@ LOSS(kl_normal_slope_variance, 2)
 int64_t WF_KERNEL(find_outside_unit)(int64_t n, const wf_real *x)
 {
     for (int64_t i = 0; i < n; i += V_N) {
-        int64_t count = n - i < V_N ? n - i : V_N;
+        int64_t count = WF_MIN(n - i, V_N);
         vr v = v_load_at_most(x + i, count);
         if (v_any((vi)(v < v_set(0)) | (vi)(v > v_set(1))))
             for (int64_t j = i; j < i + count; j++)
