@@ -64,7 +64,7 @@ static wf_status parse_pick(struct arguments *a, wf_error *error)
     return WF_OK;
 }
 
-/* What can be said before the model is read. */
+/* Checks before the model is read. */
 static wf_status check(struct arguments *a, wf_error *error)
 {
     if (a->request.text && (a->request.source || a->request.target))

@@ -134,7 +134,7 @@ static wf_status check_used(const struct wf_bench_case *c, const struct wf_confi
                         program(), c->preset, c->pairs ? "; the pairs of a step are those of the case" : "");
 }
 
-/* What the configuration says of the sizes of a step; `context`: it was set. */
+/* The sizes of a step in the configuration; `context`: it was set. */
 static wf_status take_sizes(struct wf_bench_case *c, const struct wf_config *config, bool context, wf_error *error)
 {
     const struct wf_model_shape shape = wf_config_shape(config);

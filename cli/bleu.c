@@ -86,7 +86,7 @@ static void print_scores(const struct arguments *a, const struct wf_bleu_score *
                 program(), bleu->pre_tokenized);
 }
 
-/* What can be said before anything is read. */
+/* Checks before anything is read. */
 static wf_status check(const struct arguments *a, wf_error *error)
 {
     if (a->json && a->score_only)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the commands share: one function a command, messages, options that many have. Results go to standard output,
+/* Shared by the commands: one function a command, messages, options that many have. Results go to standard output,
  * everything else to standard error. */
 #ifndef WEFT_CLI_H
 #define WEFT_CLI_H
@@ -89,7 +89,7 @@ struct list {
 wf_status list_parse(const char *text, bool files, struct list *list, wf_error *error);
 void list_free(struct list *list);
 
-/* What the commands on a trained model share. */
+/* Shared by the commands on a trained model. */
 struct run_options {
     const char *run, *weights;
     int64_t threads; /* 0: the default */

@@ -32,7 +32,7 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Whoever works in the shell meanwhile (weft train ... &) is left alone. */
+/* A program in the background (weft train ... &) draws nothing: its user works in the shell. */
 static bool in_background(void)
 {
     pid_t group = tcgetpgrp(STDERR_FILENO);
@@ -89,7 +89,7 @@ static void draw(struct display *d, double t)
     d->drawn_at = t;
 }
 
-/* What goes before a message: where there is no bar, there may be the terminal's "^C" of the one who stops the program. */
+/* Written before a message: it erases the bar, or the "^C" that the terminal shows. */
 static const char *eraser(const struct display *d)
 {
     return d->terminal && !d->off && !in_background() ? ERASE : "";

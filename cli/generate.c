@@ -18,7 +18,7 @@ struct arguments {
     bool greedy, no_cache, json;
 };
 
-/* What is the same for all samples. */
+/* The same for all samples. */
 struct generation {
     const struct arguments *a;
     struct wf_run run;
@@ -43,7 +43,7 @@ static bool keep(void *text, const char *part, int64_t length)
     return wf_string_add(text, part, length) && !interrupted(NULL);
 }
 
-/* Where the continuation begins: behind the text of the prompt's tokens, or what of it the next tokens have not changed. */
+/* The start of the continuation: after the text of the prompt's tokens, as far as the next tokens have not changed it. */
 static wf_status continuation_of(const struct generation *g, const struct wf_string *text, int64_t *at, wf_error *error)
 {
     struct wf_string prompt = {0};
@@ -103,7 +103,7 @@ static wf_status encode(struct generation *g, wf_error *error)
     return status;
 }
 
-/* What can be said before the run is read. */
+/* Checks before the run is read. */
 static wf_status check_options(const struct arguments *a, wf_error *error)
 {
     if (a->prompt && a->prompt_file)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What other programs call an option: nanoGPT, transformers, fairseq, llama.cpp. Settings have theirs in models/. */
+/* Names of options in other programs: nanoGPT, transformers, fairseq, llama.cpp. Those of settings are in models/. */
 #include <string.h>
 
 #include <weft/internal/setting_names.h>

@@ -158,7 +158,7 @@ const struct option_row *option_meant(const char *name)
     return NULL;
 }
 
-/* What another program's option is here: an option of another name, or a setting. */
+/* The equivalent of another program's option: an option of another name, or a setting. */
 static int refuse_foreign(const char *command, const char *name)
 {
     const struct option_row *o = option_meant(name);

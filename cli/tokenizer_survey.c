@@ -21,7 +21,7 @@ struct arguments {
     bool bos, eos, deduplicate;
 };
 
-/* What the options leave open is the preset's. */
+/* Options that are not given come from the preset. */
 static wf_status take_model(struct arguments *a, wf_error *error)
 {
     struct wf_config c = {.training.batch_window = WINDOW};

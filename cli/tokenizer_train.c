@@ -18,7 +18,7 @@ struct arguments {
     int64_t files, threads, long_words;
 };
 
-/* What one kind has no use for would be ignored in silence, and a text that is also --out would be lost. */
+/* Refuses options that this kind of tokenizer would ignore, and a text that is also --out and would be lost. */
 static wf_status check(const struct arguments *a, wf_error *error)
 {
     enum wf_tokenizer_kind kind = a->o.kind;

@@ -27,7 +27,7 @@ static bool take_time(const char *option, const char *value, void *seconds)
     return true;
 }
 
-/* What a tokenizer is made like is no setting where one is given. */
+/* Refuses settings for training a tokenizer if one is given. */
 static wf_status check_setting(const struct arguments *a, const char *key, wf_error *error)
 {
     static const char *const about[] = {"tokenizer", "vocab_size", "source_vocab_size", "min_frequency"};
@@ -116,7 +116,7 @@ static wf_status configure_further(const struct arguments *a, struct wf_config *
     return status;
 }
 
-/* What the run was made with, and --config on top of it. */
+/* The settings of the run, with --config on top. */
 static wf_status configure_resume(const struct arguments *a, struct wf_config *config, uint64_t *seed, wf_error *error)
 {
     wf_status status = wf_train_config(a->out, config, seed, error);

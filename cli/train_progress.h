@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What weft train shows while it works: a bar on a terminal, plain lines elsewhere. */
+/* Progress of weft train: a bar on a terminal, plain lines elsewhere. */
 #ifndef WEFT_CLI_TRAIN_PROGRESS_H
 #define WEFT_CLI_TRAIN_PROGRESS_H
 

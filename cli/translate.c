@@ -82,7 +82,7 @@ static wf_status print_json(const struct wf_line_translations *t, int64_t first,
     return failed ? wf_error_set(error, WF_ERR_MEMORY, "no memory for the JSON of a line") : WF_OK;
 }
 
-/* What was lost, once. */
+/* Reports truncated lines and unknown tokens, once. */
 static void report(const struct wf_translator_counts *c, int64_t max_length)
 {
     char part[WF_NUMBER_SIZE], all[WF_NUMBER_SIZE];
@@ -117,7 +117,7 @@ static void show(void *ctx, int64_t done, int64_t count)
 
 /* --- blocks of lines ------------------------------------------------------------------------------------------------ */
 
-/* What of the input is held, on all processes; rank 0 reads it. */
+/* A block of the input, on all processes; rank 0 reads it. */
 struct block {
     int64_t lines, bytes; /* 0: there are no more */
     char *text;           /* of rank 0 in the reader */
@@ -191,7 +191,7 @@ static wf_status stream(struct streaming *s, const struct arguments *a, wf_error
 
 /* --- the command ---------------------------------------------------------------------------------------------------- */
 
-/* What the run has no use for, or can't do, by the names of the options. */
+/* Refuses options that the run would ignore or cannot serve, by name. */
 static wf_status check(const struct arguments *a, const struct wf_run *run, wf_error *error)
 {
     if (wf_model_kind_of(run->model) != WF_MODEL_PAIRS) /* the translator says so */

@@ -9,7 +9,7 @@
 
 #include "text_file.h"
 
-/* What is kept in memory of a pair. The ends of its sentences are found again when they are read. */
+/* The data of a pair in memory. The ends of its sentences are found again when they are read. */
 struct pair {
     int64_t at[2];   /* the first byte of the sentence in its file */
     uint32_t ids[2]; /* lengths, with special tokens: the target's has one of EOS and BOS */

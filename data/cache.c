@@ -168,7 +168,7 @@ static void drop_oldest(const char *folder, int64_t limit)
     wf_names_free(&names);
 }
 
-/* What a user trains on is nobody else's business; the folders above it are made as usual. */
+/* Only the user may read what he trains on: the cache has mode 0700. The folders above it are made as usual. */
 static bool make_folder(const char *folder)
 {
     char *above = wf_strdup(folder), *slash = above ? strrchr(above, '/') : NULL;

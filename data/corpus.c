@@ -9,7 +9,7 @@
 
 #include "sources.h"
 
-/* Where character number `character` of file `i` begins, its end for as many as it has. */
+/* The offset of character number `character` of file `i`; its size if `character` is the number of its characters. */
 static wf_status offset_of(const struct sources *s, int64_t i, int64_t character, int64_t *offset, wf_error *error)
 {
     const struct text_scan *scan = s->scan + i;

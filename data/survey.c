@@ -116,7 +116,7 @@ static wf_status survey_side(struct encoding *e, int workers, struct text_progre
     struct bitext_side *side = bitext->side + e->which;
     wf_error failure = {0};
     wf_status status = text_file_walk(&side->file, workers, 2, 20, survey_piece, e, progress, true, &failure);
-    /* Whatever is wrong with a file that was changed meanwhile, that it was is what is told. */
+    /* If the file changed while it was read, report that rather than any other fault. */
     if ((status == WF_OK || status == WF_ERR_FORMAT) && (status = bitext_verify(bitext, error)) != WF_OK)
         return status;
     if (failure.code)

@@ -11,7 +11,7 @@
 #include "bitext_internal.h"
 #include "cache.h"
 
-/* What a survey is a function of. The structs are written as they lie, without holes but behind `survey`'s last field. */
+/* Everything that a survey depends on. The structs are written as they lie; only `survey` has padding, after its last field. */
 struct key {
     char magic[8];  /* "weftsrv" and the version of this format; */
     int64_t layout; /* a struct that grew is another format too */

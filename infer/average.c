@@ -57,7 +57,7 @@ static wf_status write_run(const struct wf_run *run, const char *folder, const c
     return error->code;
 }
 
-/* What is there is replaced only if it is a mean too; what is the same as the run's is what a mean that was cut off left. */
+/* Files in the folder are replaced only if they are a mean. A file equal to the run's is left by an average that was interrupted. */
 static wf_status check_out(const char *folder, const char *out, wf_error *error)
 {
     static const char *const names[] = {"state.safetensors", "model.safetensors",     "config.json",

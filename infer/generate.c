@@ -213,7 +213,7 @@ static bool write_token(void *ctx, int32_t id)
     return w->status == WF_OK && !w->stopped;
 }
 
-/* What stands before a text: a line end, if the tokenizer has one; else the end of the text before. */
+/* The id before the start of a text: a line end if the tokenizer has one; else the special token that ends a text. */
 static int32_t first_id(const wf_tokenizer *tokenizer)
 {
     static const enum wf_special specials[] = {WF_SPECIAL_EOS, WF_SPECIAL_BOS};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a folder of Hugging Face's and of sentence-transformers has beside the weights: the tokenizer in either form, and how sentence
+/* The files of a Hugging Face or sentence-transformers folder beside the weights: the tokenizer in either form, and how sentence
  * vectors are made. Keys that say nothing about the numbers may be there; what would change them and is not done is refused by name. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ static wf_status close_file(struct file *f)
     return f->r.status;
 }
 
-/* What would change the numbers, and is not supported. */
+/* Settings that would change the numbers, and are not supported. */
 static void refuse(struct wf_json_reader *r, const char *key, const char *what)
 {
     wf_json_read_status(r, wf_error_set(r->error, WF_ERR_FORMAT, "%s: key \"%s\": %s", r->where, key, what));
@@ -222,7 +222,7 @@ static wf_status load_modules(const char *folder, const struct wf_config *config
     return close_file(&f);
 }
 
-/* What the files of sentence-transformers say besides: the most ids of a sentence; words before each text, which are not done. */
+/* Other settings of sentence-transformers: the maximum number of ids of a sentence; prompts before each text, which are refused. */
 static wf_status load_settings(const char *folder, const struct wf_config *config, struct wf_embedder_options *o, wf_error *error)
 {
     bool lower = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of beam search share. */
+/* Shared by the files of beam search. */
 #ifndef WEFT_MODELS_SEARCH_H
 #define WEFT_MODELS_SEARCH_H
 
@@ -18,8 +18,8 @@ int64_t top_continuations(const wf_real *logits, int64_t rows, int64_t types, co
 
 /* --- generate.c ---------------------------------------------------------------------------------------------------- */
 wf_status check_prompt(const struct wf_next *model, const int32_t *prompt, int64_t length, int64_t max_tokens, wf_error *error) WF_CHECKED;
-/* What struct wf_next's .next, or the model that `from` names, gave for ids: *out views the logits, row-major [rows,types], until the tape
- * is rewound. They must be on `tape` and of this shape, and each row of the cache (NULL: no check) must now hold `held` ids. */
+/* Takes the logits that `from` (the .next of struct wf_next, or a model) returned for ids: *out views them, row-major [rows,types], until
+ * the tape is rewound. They must be on `tape` and of this shape, and each row of the cache (NULL: no check) must now hold `held` ids. */
 wf_status take_logits(const char *from, const wf_tape *tape, wf_tensor *logits, int64_t rows, int64_t types, const struct wf_cache *cache,
                       int64_t held, wf_array *out, wf_error *error) WF_CHECKED;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the bits of a result depend on, for processes that share the work. */
+/* Everything that the bits of a result depend on, compared between processes that share the work. */
 #include <inttypes.h>
 
 #include <weft/internal/hash.h>

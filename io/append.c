@@ -13,8 +13,8 @@
 
 static const int64_t LONGEST = (int64_t)1 << 31;
 
-/* What goes is nearly always the end of the file. It is cut off in place: a TensorBoard that has the file open reads on, for the same
- * steps give records of the same length. */
+/* The dropped records are nearly always the end of the file. They are cut off in place: a TensorBoard that has the file open can read on,
+ * because the same steps give records of the same length. */
 static wf_status drop_after(struct append_file *file, append_keeper *keep, int64_t last, wf_error *error)
 {
     int64_t bytes;

@@ -64,7 +64,7 @@ void wf_safetensors_put_metadata(wf_safetensors_writer *w, const char *key, cons
         wf_error_prefix(&w->failure, "metadata");
 }
 
-/* What the header says of a tensor, whose bytes follow those of before; NULL without memory. */
+/* A tensor's entry in the header; its bytes follow those of the tensor before. NULL without memory. */
 static json_t *describe(const wf_array *a, int64_t begin, int64_t end)
 {
     wf_json_memory_clear();
@@ -132,7 +132,7 @@ static void write_from(wf_file_writer *out, const struct part *part, wf_error *f
         wf_error_set(failure, WF_ERR_MEMORY, "no memory to write a tensor");
     for (int64_t at = 0, n; !failure->code && at < total; at += n) {
         n = WF_MIN(total - at, PIECE / size);
-        /* What cannot be written is said by the commit. */
+        /* An error of writing is reported by the commit. */
         if (part->read(part->ctx, part->key, at, n, piece, failure) == WF_OK && wf_file_append(out, piece, n * size) != WF_OK)
             break;
     }

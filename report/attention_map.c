@@ -260,7 +260,7 @@ static wf_status source_ids(const struct wf_run *run, const char *text, struct a
     return status == WF_OK ? check_length(source, c.context, error) : status;
 }
 
-/* What the decoder is given: <s> w1 .. wn, of the text or of the model's own translation. */
+/* The decoder's input: <s> w1 .. wn, of the text or of the model's own translation. */
 static wf_status target_ids(const struct wf_run *run, const char *text, wf_tape *tape, const struct axis *source, struct axis *target,
                             wf_error *error)
 {
@@ -326,7 +326,7 @@ static wf_status of_pair(const struct wf_run *run, const struct wf_attention_req
     return status;
 }
 
-/* What is asked for is what the model takes. */
+/* Refuses a request that the kind of model cannot serve. */
 static wf_status check(const struct wf_run *run, const struct wf_attention_request *r, wf_error *error)
 {
     const char *name = run->config.model;

@@ -93,7 +93,7 @@ static wf_status note_name(const char *key, struct curves *out, wf_error *error)
     return WF_OK;
 }
 
-/* Where the numbers of a line are drawn. */
+/* The curves that the numbers of a line belong to. */
 static wf_status place(const struct reader *r, const json_t *event, double step, double *x, wf_error *error)
 {
     const char *unit = r->out->unit[0] ? r->out->unit : "tokens", *key = r->x == WF_PLOT_SECONDS ? "seconds" : unit;
@@ -129,7 +129,7 @@ static wf_status read_value(struct reader *r, const json_t *event, int k, wf_err
     return add(&r->out->of[k], p, error);
 }
 
-/* What stands once in a run, such as the number of its parameters, is no curve. Other events and keys that are not known may be. */
+/* Numbers that a run has once, such as the number of its parameters, are no curves. Numbers of unknown events and keys may be. */
 static bool is_measured(const char *event)
 {
     return strcmp(event, "start") != 0 && strcmp(event, "data") != 0 && strcmp(event, "change") != 0 && strcmp(event, "end") != 0;

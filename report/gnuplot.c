@@ -189,7 +189,7 @@ static void add_ranges(const char *text, uint8_t *set)
     }
 }
 
-/* What all fonts together have: pango looks into each that has outlines, so not the old Type 1. */
+/* The characters of all fonts together: pango looks into each font with outlines, but not into Type 1. */
 static wf_status list_characters(uint8_t *set, wf_error *error)
 {
     static const char *const arguments[] = {PROGRAM, "fc-list", "--format=%{fontformat} %{charset}\n", NULL};

@@ -101,7 +101,7 @@ static void add_weights(struct wf_string *p, const struct wf_attention_map *map)
     wf_string_text(p, "\n</script>\n");
 }
 
-/* What is chosen, with the defaults filled in. */
+/* Checks the choice, and fills in the defaults. */
 static wf_status check(const struct wf_attention_maps *maps, const struct wf_attention_opening *chosen, struct wf_attention_opening *out,
                        wf_error *error)
 {

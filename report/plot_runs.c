@@ -124,7 +124,7 @@ static wf_status check_metrics(const struct plot *p, const struct wf_plot_option
     return WF_OK;
 }
 
-/* What a part of the axis, or a logarithm, leaves to be seen. */
+/* Refuses a range of the axis, or a logarithm, that leaves nothing to be seen. */
 static wf_status check_shown(const struct plot *p, const struct wf_plot_options *o, const struct axis *all, wf_error *error)
 {
     char to[64] = "the end";
@@ -195,7 +195,7 @@ static wf_status shape(struct plot *p, int64_t run, int k, const struct wf_plot_
 
 /* --- all of it ----------------------------------------------------------------------------------------------------- */
 
-/* What all runs count, for the axis of tokens. */
+/* The unit that all runs count, for the axis of tokens. */
 static wf_status name_axis(struct plot *p, enum wf_plot_x x, wf_error *error)
 {
     p->x_name = x == WF_PLOT_SECONDS ? "seconds" : x == WF_PLOT_STEPS ? "step" : p->read[0].unit[0] ? p->read[0].unit : "tokens";

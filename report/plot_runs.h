@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a picture of runs shows, before it is drawn. */
+/* The content of a picture of runs, before it is drawn. */
 #ifndef WEFT_REPORT_PLOT_RUNS_H
 #define WEFT_REPORT_PLOT_RUNS_H
 
@@ -16,7 +16,7 @@ struct curve {
     struct point *point; /* by step, each step once; x does not fall */
     int64_t count, capacity;
 };
-/* What is read unless other metrics are asked for. */
+/* The metrics that are read by default. */
 enum { CURVE_TRAIN, CURVE_VALID, CURVE_LR, CURVE_KINDS };
 extern const char *const curve_usual[CURVE_KINDS];
 enum { NAMES = 64 }; /* of the metrics of a run, at most */

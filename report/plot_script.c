@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What pictures and texts of runs have in common in gnuplot's script. */
+/* The parts of gnuplot's script that pictures and texts of runs share. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

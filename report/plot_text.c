@@ -13,7 +13,7 @@
 
 enum { LEFT = 9, RIGHT = 4, LEAST_COLUMNS = 40, LEAST_ROWS = 9, LEAST_RATE = 6 };
 
-/* What gnuplot's linetypes 1, 2, ... draw with. Further runs are drawn with letters, as dots that touch. */
+/* The characters of gnuplot's linetypes 1, 2, .... Further runs are drawn with letters, as dots that touch. */
 static const char lines[] = "*#$%@&=";
 enum { LINES = sizeof lines - 1 };
 static_assert(WF_PLOT_TEXT_RUNS == 26, "each run has a letter");
@@ -159,7 +159,7 @@ static const char *add_drawn(const char *page, struct wf_string *s)
     return page;
 }
 
-/* What gnuplot drew, with the panels' titles. */
+/* Gnuplot's drawing, with the panels' titles. */
 static void add_text(const struct plot *p, const struct page *page, const char *drawn, struct wf_string *out)
 {
     add_head(p, out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What runs are called in a picture. */
+/* Names of runs in a picture. */
 #include <string.h>
 
 #include <weft/memory.h>

@@ -7,7 +7,7 @@
 #include <weft/score.h>
 #include <weft/tokenizer.h>
 
-/* What str.isspace() and str.split() take for white space. */
+/* White space by Python's str.isspace() and str.split(). */
 bool score_space(uint32_t point);
 /* The length without white space at the end. The text is UTF-8. */
 int64_t score_trim(const char *text, int64_t length);

@@ -85,7 +85,7 @@ uint64_t added_tokens_hash(const wf_tokenizer *t, uint64_t hash)
     return hash;
 }
 
-/* What a token is looked for as: it goes through the normalizer, as the text around it does. */
+/* The text that a token is found by: the normalizer runs over it, as over the text around it. */
 static void find_match(struct reader *r, struct scratch *s, struct added_token *token)
 {
     struct view text = {.data = token->content.data, .length = token->content.length};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What training of byte-pair encodings works on: counts of pairs, a heap of candidates, lists of the words that hold a pair. */
+/* Data structures for training byte-pair encodings: counts of pairs, a heap of candidates, lists of the words that hold a pair. */
 #ifndef WEFT_DATA_TOKENIZER_BPE_PAIRS_H
 #define WEFT_DATA_TOKENIZER_BPE_PAIRS_H
 

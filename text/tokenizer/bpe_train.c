@@ -204,7 +204,7 @@ static bool count_pairs(struct trainer *t)
     return end_round(t);
 }
 
-/* Where the pair stands next in s[at .. n-1]; n where it does not. A word may be a page without a blank: sixteen symbols at a time. */
+/* The next place of the pair in s[at .. n-1]; n if there is none. A word may be a page without a blank: sixteen symbols at a time. */
 static int32_t find(const int32_t *s, int32_t at, int32_t n, int32_t left, int32_t right)
 {
     for (; n - at > STEP; at += STEP) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a tokenizer tells about itself. */
+/* Queries: ids, tokens, kinds. */
 #include <stdio.h>
 #include <string.h>
 

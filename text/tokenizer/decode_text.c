@@ -6,7 +6,7 @@
 #include "pattern.h"
 #include <weft/internal/utf8.h>
 
-/* What the file says to any of them. */
+/* The keys of these decoders in the file. */
 struct text_decoder {
     struct part part;
     struct text text;
@@ -93,7 +93,7 @@ static wf_status bpe(struct stage *s, int64_t i, const char *text, int64_t lengt
 const struct part_type decoder_bpe = {"BPEDecoder", PART_DECODER, sizeof(struct text_decoder),
                                       KEYS({"suffix", &value_text, offsetof(struct text_decoder, text)}), .piece = bpe};
 
-/* What BERT's decoder does to English: one after the other, over the piece. */
+/* BERT's clean-up of English: these replacements, in order, within a piece. */
 static void clean(struct pieces *out)
 {
     static const char *const pairs[][2] = {{" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},

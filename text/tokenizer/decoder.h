@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What decoders work on: pieces of text on their way. */
+/* The text that decoders work on, in pieces. */
 #ifndef WEFT_TEXT_TOKENIZER_DECODER_H
 #define WEFT_TEXT_TOKENIZER_DECODER_H
 

@@ -14,7 +14,7 @@
 #include <weft/memory.h>
 
 static const int64_t most_bytes = (int64_t)256 << 20;
-/* What a post-processor may make of a text: no real one repeats it. */
+/* Limits of how often a post-processor may repeat a text; no real one repeats it. */
 enum { MOST_TIMES = 16, MOST_SPECIALS = 65536 };
 
 /* --- truncation and padding ---------------------------------------------------------------------------------------- */

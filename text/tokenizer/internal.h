@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a tokenizer is made of, and how text goes through it:
+/* The structure of a tokenizer, and the way of a text through it:
  *
  *   text  ->  added tokens cut out (added_tokens.c)  ->  normalizer  ->  pre-tokenizer: words  ->  model: ids  ->  post-processor: ids with
  *   specials;          ids  ->  pieces  ->  decoder: text
@@ -101,7 +101,7 @@ wf_status tokenizer_of(json_t *root, struct tokenizer_table *table, const char *
 
 /* model.c */
 void model_read(struct reader *r, json_t *object);
-/* What follows from the vocabulary: for all models. */
+/* Derived from the vocabulary, for all models. */
 void model_index(struct reader *r);
 int32_t model_id(const struct model *m, const char *piece, int64_t length); /* of the model's pieces, or -1 */
 /* A text on its way to ids. */

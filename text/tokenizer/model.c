@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the models share: the vocabulary in the file, and tables to look it up. WordLevel is nothing more. */
+/* Common to all models: the vocabulary in the file, and tables to look it up. WordLevel is nothing more. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is read of a file, parts by their descriptors, and those that are made of others. */
+/* Reads the parts of a file by their descriptors, and parts made of other parts. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

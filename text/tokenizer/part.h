@@ -20,7 +20,7 @@ typedef bool put_point(struct flow *out, uint32_t point, int64_t origin);
 
 enum part_stage { PART_NORMALIZER, PART_PRE_TOKENIZER, PART_MODEL, PART_POST_PROCESSOR, PART_DECODER, PART_STAGES };
 
-/* What each part's struct begins with. */
+/* The first member of each part's struct. */
 struct part {
     const struct part_type *type;
 };
@@ -101,7 +101,7 @@ struct part_type {
     const struct key *keys;
     /* After the keys were read: what they cannot say. May be NULL. */
     void (*ready)(struct reader *r, void *part);
-    /* What runs gives WF_ERR_MEMORY, or WF_ERR_FORMAT when a pattern gave up (scratch.fault says where). */
+    /* A part that runs returns WF_ERR_MEMORY, or WF_ERR_FORMAT if a pattern gave up (scratch.fault says where). */
     union {
         /* Replaces *text, which may then lie in the scratch until the next run. */
         wf_status (*normalize)(const void *part, struct scratch *s, struct view *text);
@@ -137,7 +137,7 @@ json_t *part_write(const struct part *part);
 uint64_t part_hash(const struct part *part, uint64_t hash);
 /* Whether it is of this type, or a step of it is. */
 bool part_has(const struct part *part, const struct part_type *type);
-/* What the types' functions do, for any part, which may be NULL. */
+/* Call the type's function of a part, which may be NULL. */
 wf_status part_normalize(const struct part *part, struct scratch *s, struct view *text);
 wf_status part_split(const struct part *part, struct scratch *s);
 bool part_finish(const struct part *part, struct wf_tokens *out, int64_t begin);

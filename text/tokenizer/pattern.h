@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What Split and Replace look for: a string, or a regular expression in Oniguruma's dialect, which `tokenizers` runs, by PCRE2. */
+/* The pattern of Split and Replace: a string, or a regular expression in Oniguruma's dialect, which `tokenizers` runs, by PCRE2. */
 #ifndef WEFT_TEXT_TOKENIZER_PATTERN_H
 #define WEFT_TEXT_TOKENIZER_PATTERN_H
 

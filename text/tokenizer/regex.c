@@ -98,7 +98,7 @@ static void property(struct translation *t)
     t->at += n;
 }
 
-/* What an escape of one letter becomes outside and inside of a class: "" has no translation, NULL leaves it as it is. */
+/* The translation of a one-letter escape, outside and inside a class: "" has no translation, NULL leaves it as it is. */
 static const struct escape {
     char letter;
     const char *outside, *inside;
@@ -186,7 +186,7 @@ static void class(struct translation *t)
         t->problem = "a class without an end";
 }
 
-/* What follows a bracket: groups and options; (?m) is PCRE2's (?s). */
+/* After an opening bracket: groups and options; (?m) is PCRE2's (?s). */
 static void group(struct translation *t)
 {
     if (next_is(t, "(*")) {

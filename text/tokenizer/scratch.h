@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What encoding writes on: text on its way through the pipeline, the words in it, and memory for the parts. One thread at a time. */
+/* Working memory of encoding: the text in the pipeline, its words, and memory for the parts. For one thread at a time. */
 #ifndef WEFT_TEXT_TOKENIZER_SCRATCH_H
 #define WEFT_TEXT_TOKENIZER_SCRATCH_H
 
@@ -36,7 +36,8 @@ struct flow {
 enum { ASK_BYTES = 1 << 20 };
 /* False where the caller wants to stop. */
 bool flow_go_on(struct flow *flow);
-/* What a file may make of a text of so many bytes. The longest decomposition of a character makes eleven bytes of one, Metaspace three. */
+/* The longest text that a file may make of one of `length` bytes. The longest decomposition of a character makes eleven bytes of one,
+ * Metaspace three. */
 enum { FLOW_GROWTH = 32 };
 int64_t flow_most(int64_t length);
 bool flow_reserve(struct flow *flow, int64_t more);
@@ -62,7 +63,7 @@ struct words {
     struct spans spans;
 };
 
-/* What may follow a piece (bpe_merge.c). */
+/* The tokens that may follow a piece (bpe_merge.c). */
 struct reach {
     const struct model *model; /* whose merges these are; NULL: none yet */
     int32_t *first;            /* [size + 1] */

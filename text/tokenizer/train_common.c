@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What trainers of all kinds share: options, special tokens, progress. */
+/* Common to trainers of all kinds: options, special tokens, progress. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>

@@ -20,7 +20,7 @@ static inline unsigned unicode_class(uint32_t point)
     return point < 0x80 ? unicode_ascii[point] : unicode_class_of(point);
 }
 
-/* What BERT's normalizer drops or turns into a space, and what it strips as an accent. */
+/* Characters that BERT's normalizer drops, turns into a space, or strips as an accent. */
 bool unicode_is_control(uint32_t point);    /* Cc, Cf, Co but tab and line ends */
 bool unicode_is_nonspacing(uint32_t point); /* Mn */
 bool unicode_is_ideograph(uint32_t point);  /* what it puts spaces around */
@@ -31,7 +31,7 @@ bool unicode_is_later_mark(uint32_t point);
 /* Whether the package decomposes it, whose tables are of Unicode 9. */
 bool unicode_is_decomposed(uint32_t point);
 
-/* Where the white space ends that text[from] begins, and where that begins which ends at text[to-1]. Bytes that are not UTF-8 end it. */
+/* The end of the white space at text[from], and the start of the white space that ends at text[to-1]. Invalid UTF-8 is no white space. */
 int64_t unicode_skip_space(const char *text, int64_t from, int64_t to);
 int64_t unicode_skip_space_back(const char *text, int64_t from, int64_t to);
 

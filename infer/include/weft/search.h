@@ -7,7 +7,7 @@
 
 WF_BEGIN_DECLS
 
-/* What computes the next token.
+/* A function that computes the logits of the next token.
  *
  *   static wf_tensor *next(void *ctx, wf_tensor *ids, struct wf_cache *cache)
  *   {

@@ -13,7 +13,7 @@ char *wf_run_path(const char *folder, const char *name, wf_error *error); /* wf_
 bool wf_run_has(const char *folder, const char *name);                    /* whether the file is there */
 /* Refuses a folder of another program's wf_fit, which only that program reads: it has weights and no config.json. */
 wf_status wf_run_check(const char *folder, wf_error *error) WF_CHECKED;
-/* What every file of weights says about itself: the format, and the tokenizers that it was trained with. */
+/* Metadata of every file of weights: the format, and the tokenizers that it was trained with. */
 void wf_weights_describe(wf_safetensors_writer *w, const wf_tokenizer *tokenizer, const wf_tokenizer *source);
 const char *wf_tokenizer_content(const wf_tokenizer *tokenizer, char text[32]); /* as it says it; returns text */
 enum { WF_CHECKPOINT_NAME = 64 };
@@ -39,7 +39,7 @@ wf_status wf_masked_count(const struct wf_config *config, const wf_tokenizer *to
 /* tokenizer.json, or else vocab.txt with what tokenizer_config.json says. Its vocabulary is as large as the model's, or a bit smaller where
  * the model's embedding was padded. */
 wf_status hf_tokenizer_load(const char *folder, const struct wf_config *config, wf_tokenizer **out, wf_error *error) WF_CHECKED;
-/* Where there is no model.safetensors: what there is instead, for a message; NULL for nothing that is known. */
+/* If there is no model.safetensors: the known file that is there instead, for a message; NULL: none. */
 const char *hf_other_weights(const char *folder);
 /* How sentence vectors are made, by the files of sentence-transformers; without modules.json the mean of the tokens as it is,
  * with a max_length of 0, which is above 0 where there is one. */

@@ -11,7 +11,7 @@
  * another writer. The descriptor stays open. */
 char *wf_file_load_open(int fd, const char *path, int64_t limit, int64_t *bytes, wf_error *error) WF_CHECKED;
 
-/* What a regular file is by its first bytes, where that is no file of Weft ("is a GGUF file, ..."): wf_foreign; else NULL. */
+/* The kind of a regular file that is not one of Weft's, by its first bytes ("is a GGUF file, ..."): wf_foreign; else NULL. */
 const char *wf_file_foreign(const char *path);
 
 /* --- file_writer.c --- */
