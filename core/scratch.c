@@ -46,7 +46,7 @@ __attribute__((destructor)) static void at_unload(void)
     have_key = false;
 }
 
-/* What any thread of a region has asked for, by slot. A thread that came too late for a block of some kind in the first steps
+/* The largest request of any thread of a region, by slot. A thread that came too late for a block of some kind in the first steps
  * would otherwise allocate in a later one: so each gets ready at the start of the next region, and a caller, who may hold a block of its
  * own over a region, at the start of the next pass. A caller that runs all blocks itself because
  * the team is busy counts too: next time the workers run them. */

@@ -7,7 +7,7 @@
  *            end to end are taken side by side
  *   others   element by element, in double
  *
- * What is added to one element of dst is cut into blocks by its number of elements; the blocks' sums are added up in order.
+ * The sum for one element of dst is cut into blocks by its number of terms; the blocks' sums are added up in order.
  *
  * wf_array_sum_in_order counts elements in their logical order instead, as those of a contiguous copy, and copies a block when it is added
  * up, while it lies in the caches. */
@@ -53,7 +53,7 @@ struct sum {
     void *partial;            /* [places][blocks][row] of wf_real, or [places][blocks] of double; NULL: one block, written to dst */
 };
 
-/* Where a running index lies in both arrays. */
+/* The offsets of a running index in both arrays. */
 struct place {
     int64_t index[WF_MAX_DIMS], from, to;
 };

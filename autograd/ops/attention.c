@@ -57,7 +57,7 @@ static wf_status attention_forward(wf_call *c)
 #define A(...) .attr = &(const struct attention_attr){__VA_ARGS__}
 #define BOOLS(...) .fill = {0, 0, 0, WF_FILL_BOOLS}, .in = {__VA_ARGS__}
 #define BIASED(...) .fill = {0, 0, 0, WF_FILL_ABSENT}, .inputs = 5, .in = {__VA_ARGS__}
-/* What is added to all scores of a row changes no weight: its gradient is 0 but for rounding, which differences cannot check. */
+/* A constant added to all scores of a row changes no weight: its gradient is 0 but for rounding, which differences cannot check. */
 #define ONE_FOR_ALL_KEYS .constant = {[BIAS] = true}
 #define I32(...) (const int32_t[]){__VA_ARGS__}
 #define PACKED(n, q, k) .packed = {q, n}, .k_packed = {k, n}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parts of the op attention share. */
+/* Shared by the files of the op attention. */
 #ifndef WEFT_OPS_ATTENTION_H
 #define WEFT_OPS_ATTENTION_H
 
@@ -20,8 +20,8 @@ struct attention_attr {
 
 /* attention_shape.c: what may be asked of attention, and the shapes of its results. */
 wf_status wf_attention_shape(wf_call *c);
-/* What a mask or a bias, operand i, broadcasts to: [B,H,T,S]; of packed rows [n,H,L,M], by places in sequences, with the operand's L and M
- * where it is larger than the longest sequences. */
+/* The shape that a mask or a bias, operand i, broadcasts to: [B,H,T,S]; of packed rows [n,H,L,M], by places in sequences, with the
+ * operand's L and M where it is larger than the longest sequences. */
 wf_shape wf_attention_scores(const wf_call *c, int i);
 /* attention_backward.c */
 wf_status wf_attention_backward(wf_call *c);

@@ -67,7 +67,7 @@ static struct wf_attention_part part_of(const struct pieces *w, const struct wf_
     return piece_of(a, index / w->of_head, index % w->of_head);
 }
 
-/* Where the gradients from a piece of sequence i and group g lie, as if those of key 0 were there too. */
+/* The address of the gradients from a piece of sequence i and group g, as if those of key 0 were there too. */
 static wf_real *partial(const struct pieces *w, const wf_array *x, int64_t width, int64_t index, int64_t i, int64_t g, int64_t first)
 {
     const int64_t at = (((index - w->from) * w->p->sequences + i) * w->p->groups + g) * w->rows;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a call of attention works on, and where a sequence and a group of heads lie in it. */
+/* The operands of a call of attention, and the place of a sequence and a group of heads in them. */
 #include <math.h>
 
 #include "attention_plan.h"
@@ -90,7 +90,7 @@ static wf_real *place(const struct attention_rows *r, int64_t sequence, int64_t 
     return r->data ? r->data + sequence * r->item + row * r->step + column : NULL;
 }
 
-/* Where a mask or bias [B, H, T, S], of packed rows [n, H, L, M], begins for a sequence and a head. */
+/* The first element of a mask or bias [B, H, T, S] (of packed rows [n, H, L, M]) for a sequence and a head. */
 static int64_t begin_of(const wf_array *x, int64_t sequence, int64_t head, struct wf_attention_steps *step)
 {
     *step = (struct wf_attention_steps){x->stride[1], x->stride[2], x->stride[3]};

@@ -39,7 +39,7 @@ struct attention_rows wf_attention_rows(const wf_array *a);
 bool wf_attention_operand(wf_call *c, const wf_array *a, struct attention_rows *out);
 /* False without memory. */
 bool wf_attention_plan(wf_call *c, struct attention_plan *p);
-/* What a block works on: sequence i and group g of heads. */
+/* The work of a block: sequence i and group g of heads. */
 struct wf_attention wf_attention_problem(const struct attention_plan *p, int64_t i, int64_t g);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What may be asked of attention, and the shapes of its results. */
+/* Checks of the options of attention, and the shapes of its results. */
 #include <math.h>
 
 #include "attention.h"

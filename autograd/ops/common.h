@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What several ops share: checks of operands, operands seen as rows, gradients in contiguous form, sums, maps and products. */
+/* Shared by several ops: checks of operands, operands seen as rows, gradients in contiguous form, sums, maps and products. */
 #ifndef WEFT_OPS_COMMON_H
 #define WEFT_OPS_COMMON_H
 
@@ -29,7 +29,7 @@ wf_status wf_want_packed(wf_call *c, struct wf_packed packed, const char *what, 
 wf_status wf_same_shape(wf_call *c);
 /* dim of operand i, which may count from the end, as a place from the front; -1, with the error set, where it does not exist. */
 int wf_want_dim(wf_call *c, int i, int dim);
-/* What dimensions an operand has, for a message that one does not exist. Returns text, or a constant. */
+/* The dimensions of an operand, for a message that one does not exist. Returns text, or a constant. */
 const char *wf_dims_text(int ndim, char *text, size_t size);
 /* Another: two real operands, and a result of the shape that they broadcast to. */
 wf_status wf_broadcast_shape(wf_call *c);

@@ -36,7 +36,7 @@ static wf_status loss_shape(wf_call *c)
     return WF_OK;
 }
 
-/* What the sum of losses is multiplied by. */
+/* The factor of the sum of losses. */
 static double scale_of(const wf_call *c)
 {
     int64_t n = 1;

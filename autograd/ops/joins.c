@@ -62,7 +62,7 @@ static wf_status join_shape(wf_call *c)
     return WF_OK;
 }
 
-/* Where part i, which begins at `start` of dim, lies in the whole; in the shape of the part. */
+/* The view of the whole that operand i, which begins at `start` of dim, fills; in the shape of the operand. */
 static wf_array place(const wf_call *c, const wf_array *whole, int dim, int i, int64_t start)
 {
     const bool stack = ((const struct join *)c->attr)->stack;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What cross_entropy and linear_cross_entropy share. Operands: targets, ids of the shape of the first operand without its last dimension.
+/* Shared by cross_entropy and linear_cross_entropy. Operands: targets, ids of the shape of the first operand without its last dimension.
  */
 #ifndef WEFT_OPS_LOSSES_H
 #define WEFT_OPS_LOSSES_H

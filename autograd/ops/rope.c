@@ -76,7 +76,7 @@ static wf_status check_positions(wf_call *c)
     return WF_OK;
 }
 
-/* What the table holds. */
+/* The number of rows of the table. */
 static int64_t table_rows(const wf_call *c)
 {
     const struct rope_attr *a = c->attr;

@@ -191,7 +191,7 @@ wf_status wf_lines_next(struct wf_lines *l, wf_error *error)
     return WF_OK;
 }
 
-/* Where a block of `bytes`, with more behind it, may end inside its only line. */
+/* The place inside its only line where a block of `bytes` may end; more follows. */
 static int64_t cut_line(struct wf_lines *l, int64_t bytes)
 {
     const char *text = l->data + l->begin;

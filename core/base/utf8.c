@@ -69,7 +69,7 @@ const char *wf_utf8_fault(const char *data, int64_t length)
 
 bool wf_utf8_printable(uint32_t point)
 {
-    /* What would not show, would join the quote before it or could turn a terminal's line around. Unassigned points are
+    /* Characters that would not show, would join the quote before them, or could turn a terminal's line around. Unassigned points are
      * not listed: new Unicode versions assign them. */
     static const uint32_t hidden[][2] = {
         {0x0, 0x1F},      {0x7F, 0x9F},       {0xAD, 0xAD},       {0x300, 0x36F},     {0x483, 0x489},     {0x591, 0x5BD},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the attention kernels share: tiles with the queries in the lanes.
+/* Shared by the attention kernels: tiles with the queries in the lanes.
  *
  * A tile of scores is kept as S^T [keys][WF_ATTENTION_QUERIES]: maxima, sums and exponentials then run down the tile
  * without a reduction across lanes, and heads of any width fill the registers. Both products of a tile have the form

@@ -299,7 +299,7 @@ WF_API wf_tensor *wf_rope_with(wf_tensor *x, const struct wf_rope_options *optio
 #endif
 
 /* --- losses of elements -------------------------------------------------------------------------------------------- */
-/* What becomes of the losses of elements, or of rows for cross-entropy; [] but for WF_REDUCE_NONE. The mean of none is 0. */
+/* How losses of elements (of rows for cross-entropy) are reduced; the result is [] except for WF_REDUCE_NONE. The mean of none is 0. */
 enum wf_reduction {
     WF_REDUCE_MEAN,
     WF_REDUCE_SUM,

@@ -17,8 +17,8 @@ static inline wf_real *wf_grads_block_data(const wf_grads *grads, const struct w
     return grads->slab + grads->place[block->parameter].offset + block->at;
 }
 
-/* What one of several processes owns of a registry: it alone has the sums of these gradients, holds moments for them and updates them. Cut
- * by the blocks of all parameters, so that freezing moves nothing from process to process. */
+/* The shard of a registry that one of several processes holds: it alone has the sums of these gradients, holds moments for them and updates
+ * them. Cut by the blocks of all parameters, so that freezing moves nothing from process to process. */
 struct wf_slice {
     int parameters;
     int64_t *first;  /* [parameters + 1]: number of a parameter's first block */

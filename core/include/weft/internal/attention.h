@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the attention kernels work on: one sequence and one head of keys, with the query heads that share it. The op
+/* The operands of the attention kernels: one sequence and one head of keys, with the query heads that share it. The op
  * (autograd/ops/attention_plan.c) makes one of these for each block of its parallel loops. */
 #ifndef WEFT_INTERNAL_ATTENTION_H
 #define WEFT_INTERNAL_ATTENTION_H
@@ -58,15 +58,15 @@ struct wf_attention {
 };
 #define WF_ATTENTION_ALL (INT64_MAX / 4)
 
-/* What a call of the backward kernel does: heads and queries, of which `begin` is a multiple of WF_ATTENTION_PIECE. Alone: one piece of one
- * head, whose dk and dv are for keys wf_attention_first .. wf_attention_end - 1, and nothing is written outside these. */
+/* The work of one call of the backward kernel: heads and queries, of which `begin` is a multiple of WF_ATTENTION_PIECE. Alone: one piece of
+ * one head, whose dk and dv are for keys wf_attention_first .. wf_attention_end - 1, and nothing is written outside these. */
 struct wf_attention_part {
     int64_t head, head_end, begin, end;
     bool alone;
 };
 
-/* Where kernels begin for queries q0 and later: the first key that one of them may attend to, or a little before. Tiles begin there, and
- * at multiples of WF_ATTENTION_KEYS behind it: what a tile holds besides is masked, and masked keys are exact no-ops. */
+/* The key at which kernels begin for queries q0 and later: the first key that one of them may attend to, or a little before. Tiles begin
+ * there, and at multiples of WF_ATTENTION_KEYS behind it: what a tile holds besides is masked, and masked keys are exact no-ops. */
 static inline int64_t wf_attention_begin(const struct wf_attention *a, int64_t q0)
 {
     int64_t first = a->first_key + q0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the environment says of a launcher that started this process as one of several: mpirun, or srun. */
+/* The launcher that started this process as one of several (mpirun or srun), by the environment. */
 #ifndef WEFT_INTERNAL_LAUNCHER_H
 #define WEFT_INTERNAL_LAUNCHER_H
 

@@ -27,7 +27,7 @@ struct wf_lines {
                                         two characters */
     bool (*wait)(void *ctx, int fd); /* called before each read; false: WF_ERR_CANCELLED */
     void *ctx;
-    /* What was read and not yet given out is data[begin .. end-1]. */
+    /* Bytes read and not yet given out: data[begin .. end-1]. */
     char *data;
     int64_t begin, end, capacity;
     int64_t ends;   /* line ends in the piece */
@@ -69,7 +69,7 @@ wf_status wf_text_empty(const char *name, wf_error *error);
 wf_status wf_file_refused(const char *name, const char *what, int number, wf_error *error);
 /* The number of "\n" in so many bytes. */
 int64_t wf_line_ends(const char *text, int64_t bytes);
-/* Where a file's first line begins: behind a byte order mark. */
+/* The start of a file's first line: after a byte order mark. */
 int64_t wf_line_first(const char *text, int64_t bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What other rooms and files of core need of the start-up. */
+/* The start-up, for other rooms and files of core. */
 #ifndef WEFT_INTERNAL_RUNTIME_H
 #define WEFT_INTERNAL_RUNTIME_H
 

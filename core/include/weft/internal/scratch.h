@@ -17,7 +17,7 @@ enum {
 };
 
 /* Gives the calling thread what any thread of a wf_parallel has asked for until now, with its pages, so that it does not allocate later.
- * What its slots held is lost. Where memory is missing, wf_scratch says so later. For the start of a pass. */
+ * The contents of its slots are lost. If memory is missing, wf_scratch says so later. For the start of a pass. */
 void wf_scratch_get_ready(void);
 /* Raised when a thread of a region has asked for more than any before. */
 unsigned wf_scratch_version(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What tests and benchmarks switch and count. */
+/* Switches and counters for tests and benchmarks. */
 #ifndef WEFT_INTERNAL_TESTING_H
 #define WEFT_INTERNAL_TESTING_H
 

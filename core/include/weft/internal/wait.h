@@ -15,7 +15,7 @@ bool wf_spin_until(const _Atomic uint32_t *at, uint32_t mask, bool equal, uint32
 void wf_futex_wait(const _Atomic uint32_t *at, uint32_t value);
 void wf_futex_wake(const _Atomic uint32_t *at, int count);
 
-/* What is left to be done, and the number of threads that sleep until nothing is. Zero at first. */
+/* The number of tasks that are left, and the number of threads that sleep until none is. Zero at first. */
 struct wf_countdown {
     _Atomic uint32_t left, sleepers;
 };
