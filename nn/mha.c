@@ -3,95 +3,98 @@
 
 #include <math.h>
 
+#include <weft/internal/minmax.h>
+
 #include "internal.h"
 
-static void init_rope(wf_scope scope, struct wf_mha *m, const struct wf_mha_options *o)
+static bool size_valid(int64_t size)
 {
-    const struct wf_rotary *r = &o->rotary;
-    const int64_t width = r->width ? r->width : m->d_key;
-    if (!o->rope) {
-        if (r->width || r->interleaved || r->base != 0 || r->scaling != WF_ROPE_UNSCALED || r->factor != 0 || r->frequencies ||
-            r->frequency_tensor)
-            wf_scope_fail(scope, WF_ERR_ARGUMENT, "rotary is given without rope: set .rope = true, too");
-        return;
-    }
-    if (m->cross)
-        wf_scope_fail(scope, WF_ERR_ARGUMENT, "rope is for self-attention, not for cross-attention: turn queries and keys with wf_rope");
-    else if (width < 2 || width % 2 != 0 || width > m->d_key)
-        wf_scope_fail(scope, WF_ERR_ARGUMENT, "rope needs an even rotary.width in 2 .. d_key = %lld, not %lld", (long long)m->d_key,
-                      (long long)width);
-    m->rope = true;
-    m->rotary = *r;
+    return size >= 0 && size <= 1 << 30;
+}
+
+static bool rotary_given(const struct wf_rotary *r)
+{
+    return r->width || r->interleaved || r->base != 0 || r->scaling != WF_ROPE_UNSCALED || r->factor != 0 || r->frequencies ||
+           r->frequency_tensor;
+}
+
+static int64_t key_width(int64_t d, int heads, const struct wf_mha_options *o)
+{
+    return o->d_key > 0 ? o->d_key : d / heads;
+}
+
+/* A row: a condition under which options are refused, and the message. The first row that holds reports. */
+#define REFUSED_IF(condition, ...)                                                                                                         \
+    if (condition)                                                                                                                         \
+    return wf_scope_fail(scope, WF_ERR_ARGUMENT, __VA_ARGS__), false
+
+static bool options_valid(wf_scope scope, int64_t d, int heads, const struct wf_mha_options *o)
+{
+    REFUSED_IF(!size_valid(d) || !size_valid(o->kv_heads) || !size_valid(o->d_key) || !size_valid(o->d_value) || !size_valid(o->d_memory) ||
+                   !size_valid(o->d_values),
+               "the width %lld, kv_heads = %d, d_key = %lld, d_value = %lld, d_memory = %lld or d_values = %lld is out of range",
+               (long long)d, o->kv_heads, (long long)o->d_key, (long long)o->d_value, (long long)o->d_memory, (long long)o->d_values);
+    if (!dropout_valid(scope, o->dropout) || !dropout_valid(scope, o->residual_dropout))
+        return false;
+    REFUSED_IF(heads < 1 || (o->d_key == 0 && d % heads != 0), "heads = %d does not divide the width %lld: choose a divisor", heads,
+               (long long)d);
+    REFUSED_IF(o->kv_heads > 0 && heads % o->kv_heads != 0, "kv_heads = %d does not divide heads = %d", o->kv_heads, heads);
+    const int64_t d_key = key_width(d, heads, o), turned = o->rotary.width ? o->rotary.width : d_key;
+    REFUSED_IF(!o->rope && rotary_given(&o->rotary), "rotary is given without rope: set .rope = true, too");
+    REFUSED_IF(o->rope && o->cross, "rope is for self-attention, not for cross-attention: turn queries and keys with wf_rope");
+    REFUSED_IF(o->rope && (turned < 2 || turned % 2 != 0 || turned > d_key),
+               "rope needs an even rotary.width in 2 .. d_key = %lld, not %lld", (long long)d_key, (long long)turned);
+    REFUSED_IF(!o->qk_norm && o->qk_norm_eps != 0, "qk_norm_eps = %g is given without qk_norm: set .qk_norm = true, too", o->qk_norm_eps);
+    REFUSED_IF(!(o->softcap == 0 || (o->softcap >= 1e-30 && o->softcap <= 1e30)), "softcap = %g is not in 1e-30 .. 1e30; 0 stands for none",
+               o->softcap);
+    REFUSED_IF(!isfinite(o->scale), "scale = %g is not finite; 0 stands for 1 / sqrt(d_key)", o->scale);
+    REFUSED_IF(o->window < 0, "window = %lld is negative; 0 stands for none", (long long)o->window);
+    REFUSED_IF(o->window > 0 && o->cross, "window = %lld is for self-attention, not for cross-attention: use wf_attention, or a mask",
+               (long long)o->window);
+    REFUSED_IF(o->apart && !o->cross, "apart is for cross-attention: set .cross = true, too");
+    REFUSED_IF(o->d_values > 0 && !o->apart, "d_values is given without apart: set .apart = true, too");
+    return true;
 }
 
 void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, const struct wf_mha_options *o)
 {
     static const struct wf_mha_options none;
+    struct wf_mha_options small;
     o = o ? o : &none;
-    const int64_t sizes[] = {d, o->kv_heads, o->d_key, o->d_value, o->d_memory, o->d_values};
-    for (int i = 0; i < 6; i++)
-        if (sizes[i] < 0 || sizes[i] > 1 << 30) {
-            wf_scope_fail(scope, WF_ERR_ARGUMENT,
-                          "the width %lld, kv_heads = %d, d_key = %lld, d_value = %lld, d_memory = %lld or d_values = %lld is out of range",
-                          (long long)d, o->kv_heads, (long long)o->d_key, (long long)o->d_value, (long long)o->d_memory,
-                          (long long)o->d_values);
-            o = &none;
-            d = heads = 1;
-        }
+    if (!options_valid(scope, d, heads, o)) { /* the registry will not be built: the same layers, of any size */
+        small = (struct wf_mha_options){.cross = o->cross, .apart = o->apart && o->cross, .no_output = o->no_output, .qk_norm = o->qk_norm};
+        o = &small;
+        d = heads = 1;
+    }
+    const int64_t d_key = key_width(d, heads, o);
     *m = (struct wf_mha){.heads = heads,
                          .kv_heads = o->kv_heads > 0 ? o->kv_heads : heads,
+                         .d_key = d_key,
+                         .d_value = o->d_value > 0 ? o->d_value : d_key,
+                         .dropout = o->dropout,
+                         .residual_dropout = o->residual_dropout,
                          .cross = o->cross,
+                         .apart = o->apart,
                          .no_output = o->no_output,
-                         .dropout = dropout_valid(scope, o->dropout) ? o->dropout : 0,
-                         .residual_dropout = dropout_valid(scope, o->residual_dropout) ? o->residual_dropout : 0};
-    if (heads < 1 || (o->d_key == 0 && d % heads != 0)) {
-        wf_scope_fail(scope, WF_ERR_ARGUMENT, "heads = %d does not divide the width %lld: choose a divisor", heads, (long long)d);
-        m->heads = m->kv_heads = 1;
-    } else if (m->heads % m->kv_heads != 0) {
-        wf_scope_fail(scope, WF_ERR_ARGUMENT, "kv_heads = %d does not divide heads = %d", m->kv_heads, heads);
-        m->kv_heads = m->heads;
+                         .rope = o->rope,
+                         .rotary = o->rotary,
+                         .window = o->window,
+                         .qk_norm = o->qk_norm,
+                         .softcap = o->softcap,
+                         .scale = o->scale};
+    if (m->qk_norm) {
+        wf_rms_norm_init(wf_sub(scope, "q_norm"), &m->q_norm, d_key, .eps = o->qk_norm_eps);
+        wf_rms_norm_init(wf_sub(scope, "k_norm"), &m->k_norm, d_key, .eps = o->qk_norm_eps);
     }
-    m->d_key = o->d_key > 0 ? o->d_key : d / m->heads;
-    m->d_value = o->d_value > 0 ? o->d_value : o->d_key > 0 ? o->d_key : d / m->heads;
-    init_rope(scope, m, o);
-    m->qk_norm = o->qk_norm;
-    if (o->qk_norm) {
-        wf_rms_norm_init(wf_sub(scope, "q_norm"), &m->q_norm, m->d_key, .eps = o->qk_norm_eps);
-        wf_rms_norm_init(wf_sub(scope, "k_norm"), &m->k_norm, m->d_key, .eps = o->qk_norm_eps);
-    } else if (o->qk_norm_eps != 0) {
-        wf_scope_fail(scope, WF_ERR_ARGUMENT, "qk_norm_eps = %g is given without qk_norm: set .qk_norm = true, too", o->qk_norm_eps);
-    }
-    if (o->softcap == 0 || (o->softcap >= 1e-30 && o->softcap <= 1e30))
-        m->softcap = o->softcap;
-    else
-        wf_scope_fail(scope, WF_ERR_ARGUMENT, "softcap = %g is not in 1e-30 .. 1e30; 0 stands for none", o->softcap);
-    if (isfinite(o->scale))
-        m->scale = o->scale;
-    else
-        wf_scope_fail(scope, WF_ERR_ARGUMENT, "scale = %g is not finite; 0 stands for 1 / sqrt(d_key)", o->scale);
-    if (o->window < 0 || (o->window > 0 && m->cross))
-        wf_scope_fail(scope, WF_ERR_ARGUMENT,
-                      o->window < 0 ? "window = %lld is negative; 0 stands for none"
-                                    : "window = %lld is for self-attention, not for cross-attention: use wf_attention, or a mask",
-                      (long long)o->window);
-    else
-        m->window = o->window;
-    int64_t q = m->heads * m->d_key, k = m->kv_heads * m->d_key, v = m->kv_heads * m->d_value;
-    /* Xavier looks at one matrix of the stack, which has a meaning only if they are alike. */
-    if ((o->apart && !m->cross) || (o->d_values > 0 && !o->apart))
-        wf_scope_fail(scope, WF_ERR_ARGUMENT,
-                      o->apart ? "apart is for cross-attention: set .cross = true, too"
-                               : "d_values is given without apart: set .apart = true, too");
-    m->apart = o->apart && m->cross;
+    const int64_t q = m->heads * d_key, k = m->kv_heads * d_key, v = m->kv_heads * m->d_value, memory = o->d_memory > 0 ? o->d_memory : d;
+    if (m->cross)
+        wf_linear_init(wf_sub(scope, "q"), &m->q, d, q, .no_bias = o->no_bias);
+    /* .parts: Xavier's bound is that of one matrix of the stack, if all have the same size. */
     if (m->apart) {
-        const int64_t keys = o->d_memory > 0 ? o->d_memory : d, values = o->d_values > 0 ? o->d_values : keys;
-        wf_linear_init(wf_sub(scope, "q"), &m->q, d, q, .no_bias = o->no_bias);
-        wf_linear_init(wf_sub(scope, "k"), &m->k, keys, k, .no_bias = o->no_bias);
-        wf_linear_init(wf_sub(scope, "v"), &m->v, values, v, .no_bias = o->no_bias);
+        wf_linear_init(wf_sub(scope, "k"), &m->k, memory, k, .no_bias = o->no_bias);
+        wf_linear_init(wf_sub(scope, "v"), &m->v, o->d_values > 0 ? o->d_values : memory, v, .no_bias = o->no_bias);
     } else if (m->cross) {
-        wf_linear_init(wf_sub(scope, "q"), &m->q, d, q, .no_bias = o->no_bias);
-        wf_linear_init(wf_sub(scope, "kv"), &m->kv, o->d_memory > 0 ? o->d_memory : d, k + v, .no_bias = o->no_bias,
-                       .parts = k == v ? 2 : 1);
+        wf_linear_init(wf_sub(scope, "kv"), &m->kv, memory, k + v, .no_bias = o->no_bias, .parts = k == v ? 2 : 1);
     } else {
         wf_linear_init(wf_sub(scope, "qkv"), &m->qkv, d, q + k + v, .no_bias = o->no_bias, .parts = q == k && k == v ? 3 : 1);
     }
@@ -103,11 +106,11 @@ enum { MADE = 6 };
 struct operands {
     struct wf_mha_parts part;
     const int32_t *key_lengths, *starts;
-    wf_tensor *made[MADE]; /* by this call: what q, k and v are, or are views of */
+    wf_tensor *made[MADE]; /* by this call: q, k and v, or the tensors that they view */
     int count;
 };
 
-/* Puts the new keys and values into the cache and replaces k and v by all that are there. */
+/* Appends the new keys and values to the cache and replaces k and v by all that it holds. */
 static bool through_cache(wf_tape *tape, const struct wf_mha_call *call, struct operands *x)
 {
     struct wf_kv_held held = wf_kv_append(call->cache, x->part.k, x->part.v);
@@ -115,10 +118,10 @@ static bool through_cache(wf_tape *tape, const struct wf_mha_call *call, struct 
     x->part.k = held.keys;
     x->part.v = held.values;
     x->starts = held.starts;
-    if (held.lengths && call->key_lengths) { /* what lies behind a row's own tokens is not its own */
+    if (held.lengths && call->key_lengths) { /* a row's keys end where its tokens end */
         int32_t *least = wf_tape_memory(tape, (size_t)rows * sizeof *least);
         for (int64_t b = 0; least && b < rows; b++)
-            least[b] = call->key_lengths[b] < held.lengths[b] ? call->key_lengths[b] : held.lengths[b];
+            least[b] = WF_MIN(call->key_lengths[b], held.lengths[b]);
         x->key_lengths = least;
         return least != NULL;
     }
@@ -127,13 +130,13 @@ static bool through_cache(wf_tape *tape, const struct wf_mha_call *call, struct 
     return !wf_is_poison(held.keys);
 }
 
-/* A tensor that this call made; returned. */
+/* Notes a tensor that this call made, and returns it. */
 static wf_tensor *made(struct operands *x, wf_tensor *t)
 {
     return x->made[x->count++] = t;
 }
 
-/* Turns queries and keys by their positions; qk: where they lie side by side [..., (H + G) E], or NULL. */
+/* Turns queries and keys by their positions; qk: both in one tensor [..., (H + G) E], or NULL. */
 static void turn(const struct wf_mha *m, const struct wf_mha_call *call, wf_tensor *qk, struct operands *x)
 {
     const struct wf_cache *cache = call->cache ? call->cache->cache : NULL;
@@ -191,38 +194,40 @@ wf_tensor *wf_mha_memory_apart(const struct wf_mha *m, wf_tensor *memory, wf_ten
     return kv;
 }
 
-static bool cache_refused(const struct wf_mha *m, wf_tape *tape, const struct wf_mha_call *call, const struct wf_mha_parts *part)
+static const char cross_has_no_cache[] = "attention: a cache is for self-attention: keep a memory with wf_mha_memory instead";
+
+/* Whether the operands fit the module. False: the tape has the error. */
+static bool call_valid(const struct wf_mha *m, wf_tape *tape, const struct wf_mha_call *call)
 {
-    if (!call->cache)
-        return false;
-    if (m->cross)
-        wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: a cache is for self-attention: keep a memory with wf_mha_memory instead");
-    else
-        return !cache_fits(tape, call->cache, part->k, part->v);
+    const bool memory = call->memory, kv = call->memory_kv, value = call->value;
+    const struct {
+        bool refused;
+        const char *message;
+    } row[] = {
+        {call->positions && !m->rope, "attention: .positions requires rotary positions (.rope)"},
+        {m->cross && call->cache, cross_has_no_cache},
+        {m->cross && !memory && !kv, "attention: cross-attention needs .memory or .memory_kv"},
+        {m->cross && memory && kv, "attention: give either .memory or .memory_kv"},
+        {!m->cross && (memory || kv), "attention: .memory and .memory_kv require cross-attention (.cross)"},
+        {!m->apart && value, "attention: .value requires a module whose values come from an input of their own (.apart)"},
+        {m->apart && value && kv, "attention: .memory_kv has the values already: leave .value out"},
+        {m->apart && !value && !kv, "attention: with .apart, .memory needs .value"},
+    };
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+        if (row[i].refused) {
+            wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s", row[i].message);
+            return false;
+        }
     return true;
 }
 
-/* Fills x->part. False: the tape has the error. */
+/* Fills a->part. False: the tape has the error. */
 static bool project(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_call *call, struct operands *a)
 {
     wf_tape *tape = wf_tape_of(x);
     const int64_t q = m->heads * m->d_key, k = m->kv_heads * m->d_key, v = m->kv_heads * m->d_value;
     wf_tensor *qk = NULL;
-    if (call->positions && !m->rope)
-        wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: .positions requires rotary positions (.rope)");
-    else if (m->cross && !cache_refused(m, tape, call, NULL) && !call->memory && !call->memory_kv)
-        wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: cross-attention needs .memory or .memory_kv");
-    else if (m->cross && call->memory && call->memory_kv)
-        wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: give either .memory or .memory_kv");
-    else if (!m->cross && (call->memory || call->memory_kv))
-        wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: .memory and .memory_kv require cross-attention (.cross)");
-    else if (call->value && !m->apart)
-        wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: .value requires a module whose values come from an input of their own (.apart)");
-    else if (m->apart && !call->value == !call->memory_kv)
-        wf_tape_fail(tape, WF_ERR_ARGUMENT,
-                     call->value ? "attention: .memory_kv has the values already: leave .value out"
-                                 : "attention: with .apart, .memory needs .value");
-    if (wf_is_poison(x) || !tape || wf_tape_error(tape)->code != WF_OK)
+    if (!call_valid(m, tape, call) || wf_is_poison(x) || !tape || wf_tape_error(tape)->code != WF_OK)
         return false;
     if (m->cross)
         a->part.q = made(a, wf_linear_forward(&m->q, x)); /* [B,T,HE] */
@@ -243,7 +248,7 @@ static bool project(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_ca
         a->part.q = wf_slice(qkv, -1, 0, q);
         a->part.k = wf_slice(qkv, -1, q, k);
         a->part.v = wf_slice(qkv, -1, q + k, v);
-        if (cache_refused(m, tape, call, &a->part))
+        if (call->cache && !cache_fits(tape, call->cache, a->part.k, a->part.v))
             return false;
         if (m->rope && !m->qk_norm)
             qk = wf_slice(qkv, -1, 0, q + k);
@@ -257,12 +262,14 @@ static bool project(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_ca
     return true;
 }
 
-/* Releases what `a` made, after its last use. */
+/* Releases the tensors in a->made after their last use. */
 static wf_tensor *attend(const struct wf_mha *m, struct operands *a, const struct wf_mha_call *call)
 {
     wf_tape *tape = wf_tape_of_operands(3, (wf_tensor *[]){a->part.q, a->part.k, a->part.v});
     a->key_lengths = call->key_lengths;
-    if (cache_refused(m, tape, call, &a->part) || (call->cache && !through_cache(tape, call, a)))
+    if (call->cache && m->cross)
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, cross_has_no_cache);
+    if (call->cache && (!cache_fits(tape, call->cache, a->part.k, a->part.v) || !through_cache(tape, call, a)))
         return wf_tape_fail(tape, WF_ERR_STATE, "attention: the cache cannot be used");
     wf_tensor *y =
         wf_attention(a->part.q, a->part.k, a->part.v, .heads = m->heads, .kv_heads = m->kv_heads, .scale = m->scale, .causal = call->causal,

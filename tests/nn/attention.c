@@ -372,6 +372,10 @@ START_TEST(options_refused)
         {{.window = -3}, "window = -3 is negative; 0 stands for none"},
         {{.window = 3, .cross = true}, "window = 3 is for self-attention, not for cross-attention: use wf_attention, or a mask"},
         {{.rotary = {.base = 100}}, "rotary is given without rope: set .rope = true, too"},
+        {{.apart = true}, "apart is for cross-attention: set .cross = true, too"},
+        {{.cross = true, .d_values = 8}, "d_values is given without apart: set .apart = true, too"},
+        {{.d_values = -1}, "d_memory = 0 or d_values = -1 is out of range"},
+        {{.cross = true, .window = 3, .scale = NAN, .dropout = 2}, "dropout 2 is not in 0 <= p < 1"}, /* the first of several */
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct wf_mha m;
@@ -398,6 +402,9 @@ START_TEST(calls_refused)
     r = ATTEND("mha_rope", &m, WF_SHAPE(2, T, D), .rope = true);
     ids = wf_ids_of(r.tape, I32(0, 1, 2), WF_SHAPE(3));
     ck_says(r.tape, wf_mha_forward(&m, r.input[0], .positions = ids), "rope(slice [2,7,32], ids [3]): positions must be [B,T] or [T]");
+    wf_tape_reset(r.tape, WF_INFER);
+    wf_tensor *alone = wf_zeros(r.tape, WF_SHAPE(1, 2, D));
+    ck_says(r.tape, wf_mha_forward(&m, alone, .value = alone), "attention: .value requires a module whose values come from");
     /* The halves refuse what the whole refuses, and parts that do not fit. */
     wf_tape_reset(r.tape, WF_INFER);
     wf_tensor *x = wf_zeros(r.tape, WF_SHAPE(1, 2, D));

@@ -126,9 +126,7 @@ WF_API wf_tensor *wf_positions_packed(const struct wf_positions *m, wf_tensor *x
 
 /* --- multi-head attention (Vaswani et al. 2017) ------------------------------------------------------------ */
 /* x [B,T,d] -> [B,T,d]. Self-attention holds q, k and v in one matrix `qkv` [(H + 2G) E, d]; with .cross the query comes from
- * x through `q` [H E, d] and keys and values from memory [B,S,d_memory] through `kv` [2 G E, d_memory]. With .apart, too, keys come from
- * memory through `k` [G E, d_memory] and values from another input [B,S,d_values] through `v` [G F, d_values]: PyTorch's
- * MultiheadAttention(query, key, value) with kdim and vdim. */
+ * x through `q` [H E, d], and keys and values come from memory [B,S,d_memory] through `kv` [G (E + F), d_memory]. */
 struct wf_mha {
     struct wf_linear qkv, q, kv, k, v, out;
     int heads, kv_heads;
@@ -146,10 +144,7 @@ struct wf_mha_options {
     int64_t d_key, d_value; /* E and F, per head; 0: d / heads */
     bool cross;             /* keys and values come from a memory */
     int64_t d_memory;       /* width of the memory; 0: d */
-    bool apart;             /* with .cross: values come from .value of the call, not from the memory */
-    int64_t d_values;       /* width of .value, with .apart; 0: d_memory */
     bool no_bias;
-    bool no_output;          /* no output projection of the concatenated heads */
     double dropout;          /* on the attention weights */
     double residual_dropout; /* of the result, before .residual is added */
     bool rope;               /* queries and keys are turned by their positions, as by wf_rope; not with .cross */
@@ -160,12 +155,18 @@ struct wf_mha_options {
     double qk_norm_eps;      /* 0: RMSNorm's default */
     double softcap;          /* of the scores, as in wf_attention_options; 0: none */
     double scale;            /* of the scores; 0: 1 / sqrt(d_key); T5 has 1 */
+
+    /* Rarely needed: a single head as papers write it, without an output projection; and PyTorch's MultiheadAttention(query, key, value)
+     * with kdim and vdim, whose keys and values have different sources. With .apart keys come from memory [B,S,d_memory] through `k` [G E,
+     * d_memory] and values from .value of the call [B,S,d_values] through `v` [G F, d_values]; `kv` is then unused. */
+    bool no_output;   /* the result is the concatenated heads [B,T,H F] */
+    bool apart;       /* requires .cross, and .value in each call with .memory */
+    int64_t d_values; /* width of .value, with .apart; 0: d_memory */
 };
 WF_API void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, const struct wf_mha_options *options);
 struct wf_mha_call {
     bool causal;
     wf_tensor *memory;                 /* with .cross: either this or memory_kv */
-    wf_tensor *value;                  /* with .apart: where memory is given; of as many rows */
     const int32_t *key_lengths;        /* [B] */
     wf_tensor *mask;                   /* bool; true = may attend */
     struct wf_packed packed, k_packed; /* of x, and of the memory, as in wf_attention_options */
@@ -177,6 +178,8 @@ struct wf_mha_call {
     wf_tensor *positions;              /* with .rope: WF_I32 [B,T] or [T], packed [N]; NULL: row t is at position t of its sequence, with a
                                           cache behind the tokens that its row holds */
     wf_tensor *bias;                   /* added to the scores, as in wf_attention_options; S is that of a mask */
+
+    wf_tensor *value; /* rare: with .apart and .memory, the input of the values, with the rows of the memory */
 };
 WF_API wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_call *call);
 /* The two halves of wf_mha_forward, for what its options do not offer: wf_mha_attend(m, wf_mha_project(m, x, ...), ...) with the same call
