@@ -2,6 +2,7 @@
 /* Room for gradients: of the parameters that are trained, and of no others. */
 #include <string.h>
 
+#include <weft/internal/minmax.h>
 #include <weft/internal/slab.h>
 
 #include "internal.h"
@@ -18,7 +19,7 @@ static void lay_out(wf_grads *grads, const wf_registry *registry)
     for (int i = 0; i < registry->count; i++) {
         const struct entry *e = &registry->entry[i];
         for (int64_t at = 0; !e->info.frozen && at < e->count; at += WF_GRADS_BLOCK)
-            *block++ = (struct wf_grads_block){i, at, e->count - at < WF_GRADS_BLOCK ? e->count - at : WF_GRADS_BLOCK};
+            *block++ = (struct wf_grads_block){i, at, WF_MIN(e->count - at, WF_GRADS_BLOCK)};
         grads->place[i] = (struct wf_grads_place){grads->count, e->info.frozen ? 0 : e->count};
         grads->count += registry_room(grads->place[i].count);
     }
