@@ -13,6 +13,12 @@ static void says(const wf_error *error, wf_status code, const char *part)
                   wf_status_name(code), part, wf_status_name(error->code), error->message);
 }
 
+static void poison(const wf_tensor *result, const wf_tape *tape, wf_status code, const char *part)
+{
+    ck_assert(wf_is_poison(result));
+    says(wf_tape_error(tape), code, part);
+}
+
 static wf_registry *one_parameter(wf_tensor **w, const char *name)
 {
     wf_error error = {0};
@@ -31,12 +37,10 @@ static void *parameters_alone(void *ctx)
     ck_assert_int_eq(wf_item(wf_sum(y), &value), WF_ERR_STATE);
     says(wf_tape_error(wf_tape_of(y)), WF_ERR_STATE,
          "mul('w'): an op on parameters alone needs a tape: call wf_tape_reset, or wf_tape_use");
-    ck_assert(wf_is_poison(wf_reshape(w, 1, 2)));
-    says(wf_tape_error(NULL), WF_ERR_STATE, "reshape('w'): an op on parameters alone");
+    poison(wf_reshape(w, 1, 2), NULL, WF_ERR_STATE, "reshape('w'): an op on parameters alone");
     ck_assert_int_eq(wf_backward(w), WF_ERR_STATE);
     says(wf_tape_error(NULL), WF_ERR_STATE, "wf_backward('w')");
-    ck_assert(wf_is_poison(wf_detach(w)));
-    says(wf_tape_error(NULL), WF_ERR_STATE, "wf_detach('w')");
+    poison(wf_detach(w), NULL, WF_ERR_STATE, "wf_detach('w')");
     return NULL;
 }
 
@@ -64,8 +68,7 @@ START_TEST(null_operands)
     wf_tape *tape = new_tape();
     wf_tensor *x = wf_zeros(tape, WF_SHAPE(2));
     wf_array view;
-    ck_assert(wf_is_poison(wf_mul(wf_name(x, "x"), NULL)));
-    says(wf_tape_error(tape), WF_ERR_ARGUMENT, "mul(x [2], none): operand 2 is NULL");
+    poison(wf_mul(wf_name(x, "x"), NULL), tape, WF_ERR_ARGUMENT, "mul(x [2], none): operand 2 is NULL");
     wf_tape_reset(tape, WF_INFER);
     x = wf_name(wf_zeros(tape, WF_SHAPE(1)), "x");
     ck_assert_int_eq(wf_item(x, NULL), WF_ERR_ARGUMENT);
@@ -88,18 +91,12 @@ START_TEST(a_null_tape)
     struct wf_tape_mark mark = {{0}};
     wf_tape_reset(NULL, WF_TRAIN);
     says(wf_tape_error(NULL), WF_ERR_ARGUMENT, "wf_tape_reset: the tape is NULL: look at what wf_tape_new returned");
-    ck_assert(wf_is_poison(wf_input(NULL, v, WF_SHAPE(2), true)));
-    says(wf_tape_error(NULL), WF_ERR_ARGUMENT, "input: the tape is NULL");
-    ck_assert(wf_is_poison(wf_ids(NULL, (int32_t[]){1}, 1, 1)));
-    says(wf_tape_error(NULL), WF_ERR_ARGUMENT, "ids: the tape is NULL");
-    ck_assert(wf_is_poison(wf_bools(NULL, (bool[]){true}, WF_SHAPE(1))));
-    says(wf_tape_error(NULL), WF_ERR_ARGUMENT, "bools: the tape is NULL");
-    ck_assert(wf_is_poison(wf_zeros(NULL, WF_SHAPE(2))));
-    says(wf_tape_error(NULL), WF_ERR_ARGUMENT, "zeros: the tape is NULL");
-    ck_assert(wf_is_poison(wf_borrow(NULL, &array)));
-    says(wf_tape_error(NULL), WF_ERR_ARGUMENT, "wf_borrow: the tape is NULL");
-    ck_assert(wf_is_poison(wf_tape_rewind(NULL, mark, NULL)));
-    says(wf_tape_error(NULL), WF_ERR_ARGUMENT, "wf_tape_rewind: the tape is NULL");
+    poison(wf_input(NULL, v, WF_SHAPE(2), true), NULL, WF_ERR_ARGUMENT, "input: the tape is NULL");
+    poison(wf_ids(NULL, (int32_t[]){1}, 1, 1), NULL, WF_ERR_ARGUMENT, "ids: the tape is NULL");
+    poison(wf_bools(NULL, (bool[]){true}, WF_SHAPE(1)), NULL, WF_ERR_ARGUMENT, "bools: the tape is NULL");
+    poison(wf_zeros(NULL, WF_SHAPE(2)), NULL, WF_ERR_ARGUMENT, "zeros: the tape is NULL");
+    poison(wf_borrow(NULL, &array), NULL, WF_ERR_ARGUMENT, "wf_borrow: the tape is NULL");
+    poison(wf_tape_rewind(NULL, mark, NULL), NULL, WF_ERR_ARGUMENT, "wf_tape_rewind: the tape is NULL");
     mark = wf_tape_here(NULL);
     says(wf_tape_error(NULL), WF_ERR_ARGUMENT, "wf_tape_here: the tape is NULL");
     wf_tape_first_row(NULL, 3);
@@ -115,8 +112,8 @@ START_TEST(a_null_tape)
     wf_tape_free(NULL);
     wf_tape *tape = new_tape();
     double value;
-    ck_assert(wf_is_poison(wf_add(wf_zeros(tape, WF_SHAPE(2)), wf_zeros(NULL, WF_SHAPE(2)))));
-    says(wf_tape_error(tape), WF_ERR_STATE, "add: an operand is the result of an op without a tape");
+    poison(wf_add(wf_zeros(tape, WF_SHAPE(2)), wf_zeros(NULL, WF_SHAPE(2))), tape, WF_ERR_STATE,
+           "add: an operand is the result of an op without a tape");
     ck_assert_int_eq(wf_item(wf_zeros(NULL, WF_SHAPE(1)), &value), WF_ERR_STATE);
     wf_tape_free(tape);
 }
@@ -136,8 +133,8 @@ START_TEST(a_declaration_that_failed)
         for (int i = 0; i < 3; i++) {
             static const char *const name[] = {"'w'", "'v'", "'u'"};
             wf_tape_reset(tape, WF_TRAIN);
-            ck_assert(wf_is_poison(wf_mul(wf_zeros(tape, WF_SHAPE(2)), refused[i])));
-            says(wf_tape_error(tape), WF_ERR_STATE, freed ? "was freed: call wf_registry_free after the last use" : "has no value yet");
+            poison(wf_mul(wf_zeros(tape, WF_SHAPE(2)), refused[i]), tape, WF_ERR_STATE,
+                   freed ? "was freed: call wf_registry_free after the last use" : "has no value yet");
             says(wf_tape_error(tape), WF_ERR_STATE, name[i]);
         }
         if (!freed)
@@ -170,8 +167,8 @@ START_TEST(a_null_registry)
     wf_linear_init(wf_sub_at(wf_sub(wf_with_init(wf_root(NULL), &(struct wf_init_rules){0}), "a"), "b", 1), &m, 3, 2);
     wf_scope_fail(wf_root(NULL), WF_ERR_ARGUMENT, "nothing");
     wf_tape *tape = new_tape();
-    ck_assert(wf_is_poison(wf_linear_forward(&m, wf_zeros(tape, WF_SHAPE(2, 3)))));
-    says(wf_tape_error(tape), WF_ERR_STATE, "linear: the parameter 'a parameter of a NULL registry' has no value");
+    poison(wf_linear_forward(&m, wf_zeros(tape, WF_SHAPE(2, 3))), tape, WF_ERR_STATE,
+           "linear: the parameter 'a parameter of a NULL registry' has no value");
     says(wf_registry_error(NULL), WF_ERR_ARGUMENT, "the registry is NULL: look at what wf_registry_new returned");
     ck_assert_int_eq(wf_registry_build(NULL, 1, &error), WF_ERR_ARGUMENT);
     says(&error, WF_ERR_ARGUMENT, "the registry is NULL");
@@ -255,10 +252,10 @@ START_TEST(a_registry_that_was_freed)
             wf_registry_free(registry);
             registry = one_parameter(&kept, "other"); /* another one in its memory */
             ck_ok(wf_registry_build(registry, 1, error));
-            ck_assert(wf_is_poison(wf_mul(x, view ? view : w)));
-            says(wf_tape_error(tape), WF_ERR_STATE,
-                 view ? "mul: an operand is of a registry that was freed during this pass"
-                      : "mul: the registry of the parameter 'gain' was freed: call wf_registry_free after the last use of its parameters");
+            poison(wf_mul(x, view ? view : w), tape, WF_ERR_STATE,
+                   view
+                       ? "mul: an operand is of a registry that was freed during this pass"
+                       : "mul: the registry of the parameter 'gain' was freed: call wf_registry_free after the last use of its parameters");
             ck_assert_int_ne(wf_backward(y), WF_OK);
             wf_tape_reset(tape, (wf_mode)mode);
             ck_assert_int_eq(wf_read(w, out, 2), WF_ERR_STATE);

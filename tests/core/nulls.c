@@ -65,7 +65,8 @@ static void says(const char *function, bool refused, const wf_error *error)
 #define A9(a, ...) ARGUMENT(a), A8(__VA_ARGS__)
 #define PICK(a, b, c, d, e, f, g, h, i, pick, ...) pick
 #define ARGUMENTS(...) PICK(__VA_ARGS__, A9, A8, A7, A6, A5, A4, A3, A2, A1, )(__VA_ARGS__)
-#define EACH_CALL for (row = (struct row){-1, true}; next_call();)
+#undef _mark_point /* a crash is reported with the line of its row */
+#define EACH_CALL for (row = (struct row){-1, true}; mark_point(), next_call();)
 
 /* Functions with an error, which return a status or NULL. */
 #define REFUSES(function, ...) \
@@ -283,6 +284,7 @@ START_TEST(models)
     REFUSES(wf_family_find, "name");
     REFUSES(wf_family_check, "family");
     REFUSES(wf_key_conflict, "key", 1, "rule", "other", 1);
+    REFUSES(wf_optimizer_register, "kind");
     REFUSES(wf_model_new, "config");
     REFUSES(wf_model_new_with, "config", GIVEN);
     REFUSES(wf_model_load, "model", "file");

@@ -254,7 +254,6 @@ START_TEST(mistakes_are_named)
     }
     m.wrong = 0;
     wf_tape_free(m.other);
-    refused(wf_generate_next(NULL, tape, prompt, 2, &o, out, &count, error), WF_ERR_ARGUMENT, "wf_generate_next: model is NULL");
     refused(wf_generate_next(&good, tape, prompt, 0, &o, out, &count, error), WF_ERR_ARGUMENT, "the prompt is empty");
     refused(wf_generate_next(&good, tape, bad, 2, &o, out, &count, error), WF_ERR_ARGUMENT, "id 5 at 1 of the prompt");
     next.vocab_size = 0;

@@ -30,34 +30,25 @@ static void declared_wrong(wf_registry *r, const char *part)
     wf_registry_free(r);
 }
 
+/* Of a new registry r. */
+/* clang-format off */
+#define WRONG(part, ...) do { wf_registry *r = new_registry(); __VA_ARGS__; declared_wrong(r, part); } while (0)
+/* clang-format on */
+
 /* --- registries ---------------------------------------------------------------------------------------------------- */
 
 START_TEST(names_and_shapes_of_parameters)
 {
+    WRONG("block.NULL: a name of a scope or a parameter is NULL",
+          ck_assert_ptr_nonnull(wf_parameter(wf_sub(wf_root(r), "block"), NULL, WF_SHAPE(2))));
+    WRONG("NULL.: a name", wf_parameter(wf_sub(wf_root(r), NULL), "w", WF_SHAPE(2)));
+    WRONG("NULL.3.: a name", wf_parameter(wf_sub_at(wf_root(r), NULL, 3), "w", WF_SHAPE(2)));
+    WRONG("w: the shape NULL is invalid", ck_assert_ptr_nonnull(wf_parameter(wf_root(r), "w", NULL)));
+    for (int ndim = -1; ndim <= 1000; ndim += 1001)
+        WRONG("is invalid for a parameter", wf_parameter(wf_root(r), "w", &((wf_shape){ndim, {2, 2, 2, 2, 2, 2}})));
+    WRONG("w: the initialiser has no fill function", wf_parameter(wf_root(r), "w", WF_SHAPE(2), .init = {.kind = WF_INIT_FUNCTION}));
+    WRONG("w: the initialiser has an unknown kind", wf_parameter(wf_root(r), "w", WF_SHAPE(2), .init = {.kind = (enum wf_init_kind)99}));
     wf_registry *r = new_registry();
-    ck_assert_ptr_nonnull(wf_parameter(wf_sub(wf_root(r), "block"), NULL, WF_SHAPE(2)));
-    declared_wrong(r, "block.NULL: a name of a scope or a parameter is NULL");
-    r = new_registry();
-    wf_parameter(wf_sub(wf_root(r), NULL), "w", WF_SHAPE(2));
-    declared_wrong(r, "NULL.: a name");
-    r = new_registry();
-    wf_parameter(wf_sub_at(wf_root(r), NULL, 3), "w", WF_SHAPE(2));
-    declared_wrong(r, "NULL.3.: a name");
-    r = new_registry();
-    ck_assert_ptr_nonnull(wf_parameter(wf_root(r), "w", NULL));
-    declared_wrong(r, "w: the shape NULL is invalid");
-    for (int ndim = -1; ndim <= 1000; ndim += 1001) {
-        r = new_registry();
-        wf_parameter(wf_root(r), "w", &((wf_shape){ndim, {2, 2, 2, 2, 2, 2}}));
-        declared_wrong(r, "is invalid for a parameter");
-    }
-    r = new_registry();
-    wf_parameter(wf_root(r), "w", WF_SHAPE(2), .init = {.kind = WF_INIT_FUNCTION});
-    declared_wrong(r, "w: the initialiser has no fill function");
-    r = new_registry();
-    wf_parameter(wf_root(r), "w", WF_SHAPE(2), .init = {.kind = (enum wf_init_kind)99});
-    declared_wrong(r, "w: the initialiser has an unknown kind");
-    r = new_registry();
     wf_parameter(wf_with_init(wf_root(r), NULL), "w", WF_SHAPE(2));
     ck_ok(wf_registry_build(r, 1, error));
     wf_registry_free(r);
@@ -248,21 +239,13 @@ START_TEST(options_of_modules)
 {
     static const struct wf_mha_options mha[] = {
         {.kv_heads = -2}, {.d_key = -3}, {.d_value = -1}, {.d_memory = -8, .cross = true}, {.d_key = INT64_MAX}};
-    for (int i = 0; i < 5; i++) {
-        wf_registry *r = new_registry();
-        struct wf_mha m;
-        wf_mha_init_with(wf_sub(wf_root(r), "attn"), &m, D, 2, &mha[i]);
-        declared_wrong(r, "attn: the width 8, kv_heads = ");
-    }
-    wf_registry *r = new_registry();
-    wf_layer_norm_init(wf_sub(wf_root(r), "norm"), &(struct wf_layer_norm){0}, D, .eps = -1e-5);
-    declared_wrong(r, "norm: eps = -1e-05 must be a number of at least 0");
-    r = new_registry();
-    wf_rms_norm_init(wf_sub(wf_root(r), "norm"), &(struct wf_rms_norm){0}, D, .eps = (double)__builtin_nanf(""));
-    declared_wrong(r, "norm: eps = ");
-    r = new_registry();
-    wf_ffn_init(wf_sub(wf_root(r), "ffn"), &(struct wf_ffn){0}, D, D, .activation = (enum wf_activation)99);
-    declared_wrong(r, "ffn: the activation 99 is unknown");
+    for (int i = 0; i < 5; i++)
+        WRONG("attn: the width 8, kv_heads = ", wf_mha_init_with(wf_sub(wf_root(r), "attn"), &(struct wf_mha){0}, D, 2, &mha[i]));
+    WRONG("norm: eps = -1e-05 must be a number of at least 0",
+          wf_layer_norm_init(wf_sub(wf_root(r), "norm"), &(struct wf_layer_norm){0}, D, .eps = -1e-5));
+    WRONG("norm: eps = ", wf_rms_norm_init(wf_sub(wf_root(r), "norm"), &(struct wf_rms_norm){0}, D, .eps = (double)__builtin_nanf("")));
+    WRONG("ffn: the activation 99 is unknown",
+          wf_ffn_init(wf_sub(wf_root(r), "ffn"), &(struct wf_ffn){0}, D, D, .activation = (enum wf_activation)99));
 }
 END_TEST
 
