@@ -186,6 +186,12 @@ START_TEST(rows_of_different_lengths)
 }
 END_TEST
 
+static void poison(wf_tape *tape, const wf_tensor *y, const char *says)
+{
+    ck_assert(wf_is_poison(y) && strstr(wf_tape_error(tape)->message, says));
+    wf_tape_reset(tape, WF_INFER);
+}
+
 START_TEST(sizes)
 {
     wf_error e = {0};
@@ -196,20 +202,12 @@ START_TEST(sizes)
     ck_assert_int_eq(wf_read(y, got, 24), WF_OK);
     ck_assert(got[2] == 0 && got[3] == (wf_real)-0.0625 && got[0] == (wf_real)-0.125 && got[7] == 0); /* slope 2^-4 of head 0 */
     ck_assert_int_eq(wf_dim(wf_alibi(tape, 2, 0, 5), 1), 0);
-    y = wf_alibi(tape, 0, 1, 1);
-    ck_assert(wf_is_poison(y) && strstr(wf_tape_error(tape)->message, "wf_alibi: heads = 0 must be at least 1"));
-    wf_tape_reset(tape, WF_INFER);
-    y = wf_alibi(tape, 1, -1, 1);
-    ck_assert(wf_is_poison(y) && strstr(wf_tape_error(tape)->message, "wf_alibi: -1 queries and 1 keys"));
-    wf_tape_reset(tape, WF_INFER);
-    y = wf_alibi_self(2, wf_zeros(tape, WF_SHAPE(5, 3)), .packed = {(const int32_t[]){0, 4}, 1});
-    ck_assert(wf_is_poison(y) && strstr(wf_tape_error(tape)->message, "wf_alibi_self: packed: offsets[1] = 4 after 0, but"));
-    wf_tape_reset(tape, WF_INFER);
-    y = wf_alibi_self(2, NULL);
-    ck_assert(wf_is_poison(y) && strstr(wf_tape_error(tape)->message, "wf_alibi_self: x is NULL"));
-    wf_tape_reset(tape, WF_INFER);
-    y = wf_alibi_self(2, wf_zeros(tape, WF_SHAPE(5)));
-    ck_assert(wf_is_poison(y) && strstr(wf_tape_error(tape)->message, "wf_alibi_self: 'zeros' is not [B,T,...]"));
+    poison(tape, wf_alibi(tape, 0, 1, 1), "wf_alibi: heads = 0 must be at least 1");
+    poison(tape, wf_alibi(tape, 1, -1, 1), "wf_alibi: -1 queries and 1 keys");
+    poison(tape, wf_alibi_self(2, wf_zeros(tape, WF_SHAPE(5, 3)), .packed = {(const int32_t[]){0, 4}, 1}),
+           "wf_alibi_self: packed: offsets[1] = 4 after 0, but");
+    poison(tape, wf_alibi_self(2, NULL), "wf_alibi_self: x is NULL");
+    poison(tape, wf_alibi_self(2, wf_zeros(tape, WF_SHAPE(5))), "wf_alibi_self: 'zeros' is not [B,T,...]");
     wf_tape_free(tape);
 }
 END_TEST
