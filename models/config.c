@@ -52,6 +52,8 @@ bool slot_find(const struct wf_config *config, const char *name, struct slot *ou
 static void describe(const struct wf_key *key, const char *section, struct wf_config_key *out)
 {
     *out = (struct wf_config_key){.name = key->name, .meaning = key->meaning, .section = section, .value = key->value, .kinds = key->kinds};
+    out->of_batches = key->of_batches;
+    out->of_validation = key->of_validation;
     out->resumable = key->resumable || strcmp(section, "training") == 0 || strcmp(section, "generation") == 0;
     key_range(key, out->values, sizeof out->values);
 }

@@ -152,16 +152,14 @@ static wf_status compare_config(struct trainer *t, const struct state *s)
         if (!wf_config_get(&was, name, before, sizeof before) || !wf_config_get(&t->config, name, now, sizeof now) ||
             strcmp(before, now) == 0)
             continue;
-        /* What a tokenizer is to be made like; one that is given is compared itself. */
-        if (t->options->tokenizer && (strcmp(name, "tokenizer") == 0 || strcmp(name, "min_frequency") == 0))
+        if (t->options->tokenizer && strcmp(setting.section, "tokenizer") == 0) /* none is made: the files are compared instead */
             continue;
         if (!setting.resumable)
             return wf_error_set(t->error, WF_ERR_ARGUMENT,
                                 "%s was trained with %s = %s: a resume cannot change it to %s; leave it out, or choose another --out",
                                 s->path, name, before, now);
-        t->fit.new_validation |=
-            strcmp(name, "valid_tokens") == 0 || strcmp(name, "mask_rate") == 0 || strcmp(name, "crop") == 0 || strcmp(name, "frame") == 0;
-        t->new_batches |= strncmp(name, "batch_", 6) == 0 || strcmp(name, "max_ratio") == 0 || strcmp(name, "deduplicate") == 0;
+        t->fit.new_validation |= setting.of_validation;
+        t->new_batches |= setting.of_batches;
         wf_string_format(&t->fit.change, "%s %s %s instead of %s", t->fit.change.length ? "," : "resuming with", name, now, before);
     }
     return t->fit.change.failed ? wf_error_set(t->error, WF_ERR_MEMORY, "no memory for a message") : WF_OK;

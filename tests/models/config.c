@@ -392,8 +392,12 @@ START_TEST(keys_say_what_they_mean)
     struct wf_config c = preset("multi30k"), language = preset("char-rms");
     struct wf_config_key key;
     char text[64];
-    int count = 0, found = 0;
+    int count = 0, found = 0, of_batches = 0, of_validation = 0;
     for (; wf_config_key_at(&c, count, &key); count++) {
+        const bool cuts = strncmp(key.name, "batch_", 6) == 0 || strcmp(key.name, "max_ratio") == 0 || strcmp(key.name, "deduplicate") == 0;
+        ck_assert_msg(key.of_batches == cuts && (!cuts || key.resumable), "%s", key.name);
+        ck_assert_msg(key.of_validation == (strcmp(key.name, "valid_tokens") == 0), "%s", key.name);
+        of_batches += key.of_batches;
         ck_assert_msg(strlen(key.meaning) > 5 && strlen(key.meaning) < 120 && !strchr(key.meaning, '\n'), "%s", key.name);
         ck_assert_msg(strlen(key.values) > 3 && key.section[0], "%s", key.name);
         ck_assert(wf_config_get(&c, key.name, text, sizeof text));
@@ -405,6 +409,11 @@ START_TEST(keys_say_what_they_mean)
     }
     ck_assert_int_eq(found, sizeof some / sizeof *some);
     ck_assert_int_ge(count, 40);
+    ck_assert_int_eq(of_batches, 6);
+    struct wf_config encoder = preset("encoder-attention");
+    for (int i = 0; wf_config_key_at(&encoder, i, &key); i++)
+        of_validation += key.of_validation; /* valid_tokens, mask_rate, crop and frame */
+    ck_assert_int_eq(of_validation, 4);
     ck_assert(!wf_config_key_at(&c, -1, &key));
     for (count = 0; wf_config_key_at(&language, count, &key); count++)
         if (strcmp(key.name, "max_tokens") == 0)

@@ -16,7 +16,8 @@ static const struct wf_key bigram_keys[] = {
     WF_NUMBER_KEY(struct bigram_config, width, "16", 1, 1024, "width of the embedding", .role = WF_KEY_WIDTH),
     WF_NUMBER_KEY(struct bigram_config, context, "8", 1, 4096, "maximum sequence length in tokens", .role = WF_KEY_CONTEXT),
     WF_NUMBER_KEY(struct bigram_config, vocab_size, "0", 0, 65536, "vocabulary size", .role = WF_KEY_VOCAB),
-    WF_NUMBER_KEY(struct bigram_config, temperature_of_logits, "1", 0.01, 100, "what the logits are divided by", .resumable = true),
+    WF_NUMBER_KEY(struct bigram_config, temperature_of_logits, "1", 0.01, 100, "what the logits are divided by", .resumable = true,
+                  .of_validation = true),
 };
 struct bigram {
     struct wf_linear head; /* the first member */
@@ -102,7 +103,7 @@ START_TEST(registered_families_are_found)
     ck_assert(shape.layers == 1 && shape.heads == 0 && shape.context == 8 && shape.width == 64);
     ck_refused(wf_config_set(&c, "temperature_of_logits", "0", error), WF_ERR_ARGUMENT, "temperature_of_logits: 0 is out of range");
     struct wf_config_key key;
-    ck_assert(wf_config_section_key("bigram", 3, &key) && key.resumable);
+    ck_assert(wf_config_section_key("bigram", 3, &key) && key.resumable && key.of_validation && !key.of_batches);
 }
 END_TEST
 

@@ -149,6 +149,8 @@ struct wf_config_key {
     const char *value;          /* the default */
     char values[80];            /* allowed values: "1 to 1024", "above 0", "post or pre", "true or false" */
     bool resumable;             /* a resumed training may use another value */
+    bool of_batches;            /* such a resume begins an epoch of pairs, since their batches depend on the key */
+    bool of_validation;         /* such a resume compares losses of validations anew, since they depend on the key */
     int kinds;                  /* model kinds that use it, as bits 1 << enum wf_model_kind; 0: all */
 };
 /* The keys of one configuration, in the order of config.json; false past the last. */

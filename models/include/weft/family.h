@@ -69,7 +69,9 @@ struct wf_key {
     const char *also;         /* what users of other models and programs call it, separated by spaces: named when one of these is set; names
                                  that follow from the role, such as n_embd of a width, are known */
     enum wf_key_role role;
-    bool resumable; /* of a family: no parameter depends on it, so that the resume of a training may change it */
+    bool resumable;     /* of a family: no parameter depends on it, so that the resume of a training may change it */
+    bool of_batches;    /* the batches of pairs depend on it: a resume that changes it begins an epoch */
+    bool of_validation; /* the loss of a validation depends on it, apart from the weights: a resume that changes it compares losses anew */
 };
 struct wf_keys {
     const struct wf_key *key;
