@@ -33,8 +33,8 @@ struct wf_plot_options {
 /* Draws the runs into an SVG or PNG file (by the extension of `path`), atomically. Runs are named by their folders. A vertical axis that a
  * few outliers would more than double ends at the 1 % and 99 % quantiles, and the picture says how many values lie beyond. An error for a
  * run without metrics, or with an invalid line, names the run and the line. WF_ERR_ARGUMENT: another format, options out of range, more
- * than WF_PLOT_RUNS runs, a metric that no run has (names those that there are), or nothing between `from` and `to`; WF_ERR_STATE: gnuplot
- * is not installed (names the package). */
+ * than WF_PLOT_RUNS runs, a metric that no run has (the message lists the known ones), or nothing between `from` and `to`; WF_ERR_STATE:
+ * gnuplot is not installed (names the package). */
 WF_API wf_status wf_plot_save(const char *const *runs, int64_t count, const struct wf_plot_options *options, const char *path,
                               wf_error *error) WF_CHECKED;
 /* The same as text, appended to *out; at most WF_PLOT_TEXT_RUNS runs. */

@@ -113,7 +113,7 @@ struct wf_task {
     int metrics, best;
 
     /* Chooses the batch of update `step` (0, 1, ...) and says its weight: what the parts' losses are divided by, such as its rows or its
-     * predicted tokens; finite, not negative, and known before any forward. It may compute on a tape of its own (WF_INFER), with the
+     * predicted tokens; finite, not negative, and known before any forward. It may compute on another tape (WF_INFER), with the
      * weights as they are then; but see .values_by_ops. A batch that is a function of `step`, such as that of wf_epochs_batch
      * (weft/epochs.h), needs no more for a resume; else see `put`. Not called again for an update that is repeated. */
     wf_status (*next)(void *ctx, int64_t step, double *weight, wf_error *error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Items of work for the threads of a team. A thread takes the items of its own share first: they are mostly neighbours in memory, and the
- * same each time, so they are in its caches. Then it takes what is left of the other shares, so that no thread waits long for one that the
- * system has set aside. */
+/* Items of work for the threads of a team. A thread takes the items of its own share first: most are neighbours in memory and the same in
+ * each call, so that its caches hold them. Then it takes items from the other shares: a thread that the system has suspended delays no
+ * other for long. */
 #ifndef WEFT_INTERNAL_SHARES_H
 #define WEFT_INTERNAL_SHARES_H
 
