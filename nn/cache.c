@@ -13,7 +13,7 @@ static wf_status make(struct wf_cache *cache, int layers, int64_t rows, int64_t 
 {
     *cache = (struct wf_cache){
         .layers = layers, .rows = rows, .capacity = capacity, .key_width = key_width, .value_width = value_width, .most_rows = rows};
-    int64_t tokens, width, each, all, kept = rows > 1 && rows < INT32_MAX ? rows + 1 : rows; /* a row alone is never moved: no spare */
+    int64_t tokens, width, each, all, kept = rows > 1 && rows < INT32_MAX ? rows + 1 : rows; /* the spare row; one row alone never moves */
     if (layers < 1 || rows < 1 || rows > INT32_MAX / 16 || capacity < 1 || capacity > INT32_MAX || key_width < 1 || value_width < 0 ||
         __builtin_mul_overflow(kept, capacity, &tokens) || __builtin_add_overflow(key_width, value_width, &width) ||
         __builtin_mul_overflow(tokens, width, &each) || __builtin_mul_overflow(each, (int64_t)layers, &all)) {
@@ -93,8 +93,8 @@ void wf_cache_rewind(struct wf_cache *cache, int64_t row, int32_t length)
     }
 }
 
-/* Moves that put row from[i] into every place i < rows. A place is written when nobody wants any more what it holds; what is left
- * then are cycles, each broken by the spare row. Returns their number, at most 3/2 rows; a move is to[k] = row of[k]. */
+/* Moves that put row from[i] into every place i < rows. A slot is overwritten once no pending move reads it. What
+ * remains are cycles, each broken by the spare row. Returns their number, at most 3/2 rows; a move is to[k] = row of[k]. */
 static int64_t plan(struct wf_cache *cache, const int32_t *from, int64_t rows, int32_t *to, int32_t *of)
 {
     int32_t *readers = cache->scratch, *ready = readers + cache->most_rows + 1, spare = (int32_t)cache->most_rows;

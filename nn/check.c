@@ -25,7 +25,7 @@ struct module_check {
     wf_real *input[WF_MAX_INPUTS];
     wf_real *weight; /* R */
     int64_t results;
-    double size; /* |sum(y * R)|, which differences lose digits by */
+    double size; /* |sum(y * R)|: it bounds the rounding error of differences */
     wf_error *error;
 };
 
@@ -88,7 +88,7 @@ static wf_status compare(struct module_check *k, wf_tensor *p, const wf_real *va
             return k->error->code;
     }
     const double difference = (side[1] - side[0]) / (2 * k->step);
-    const double lost = 8 * (sizeof(wf_real) == 8 ? 2.2e-16 : 1.2e-7) * (1 + k->size) / k->step; /* of the sums' last digits */
+    const double lost = 8 * (sizeof(wf_real) == 8 ? 2.2e-16 : 1.2e-7) * (1 + k->size) / k->step; /* rounding of the sums */
     if (fabs(difference - slope) <= k->tolerance * fmax(sqrt(norm), fabs(difference)) + lost)
         return WF_OK;
     return wf_error_set(k->error, WF_ERR_NUMERIC,
@@ -115,7 +115,7 @@ static wf_status check_parameter(struct module_check *k, wf_tensor *p, const wf_
     return status;
 }
 
-/* All gradients first: those of later parameters must be of the values as they are. */
+/* All gradients before any difference, which changes values. */
 static wf_status check_parameters(struct module_check *k)
 {
     const int count = wf_registry_count(k->registry);
@@ -139,7 +139,7 @@ static wf_status check_parameters(struct module_check *k)
             return WF_ERR_MEMORY;
         if (g)
             memcpy(gradient[i], g, (size_t)n * sizeof *g);
-        else /* the pass gave it none: 0, which the differences may deny */
+        else /* no gradient counts as 0, which the differences check */
             memset(gradient[i], 0, (size_t)n * sizeof *g);
     }
     wf_status status = WF_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Room for gradients: of the parameters that are trained, and of no others. */
+/* The gradient slab: memory for gradients of trained parameters only. */
 #include <string.h>
 
 #include <weft/internal/minmax.h>
@@ -12,7 +12,7 @@ static int64_t blocks_of(int64_t count)
     return (count + WF_GRADS_BLOCK - 1) / WF_GRADS_BLOCK;
 }
 
-/* Gives each parameter that is trained its place, and cuts it into blocks. */
+/* Gives each trained parameter its place in the slab, in blocks. */
 static void lay_out(wf_grads *grads, const wf_registry *registry)
 {
     struct wf_grads_block *block = grads->block;
@@ -68,7 +68,7 @@ void wf_grads_free(wf_grads *grads)
     wf_free(grads);
 }
 
-/* Whether the slab has room for what is trained, and for nothing else. */
+/* Whether the slab has room for exactly the trained parameters. */
 static bool fits(const wf_grads *grads, const wf_registry *registry)
 {
     bool same = grads->parameters == registry->count;
@@ -77,7 +77,7 @@ static bool fits(const wf_grads *grads, const wf_registry *registry)
     return same;
 }
 
-/* The gradients of *from that have room in *to. */
+/* Copies the gradients of *from that have a place in *to. */
 static void take_over(wf_grads *to, const wf_grads *from)
 {
     for (int i = 0; i < from->parameters; i++)
@@ -129,7 +129,7 @@ void wf_registry_freeze(wf_registry *registry, wf_tensor *parameter, bool frozen
     } else if (!e->buffer) {
         e->info.frozen = frozen;
         registry_connect(registry, e);
-        if (frozen && registry->grads) { /* what it had must not reach a norm or an update */
+        if (frozen && registry->grads) { /* its old gradient must not reach a norm or an update */
             registry->grads->valid[e->info.index] = false;
             registry->grads->finite = false;
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of this room share. */
+/* Declarations that the files of this room share. */
 #ifndef WEFT_NN_INTERNAL_H
 #define WEFT_NN_INTERNAL_H
 
@@ -21,12 +21,11 @@ struct parameter_values {
 wf_status parameters_set(const char *call, int count, const struct parameter_values p[], wf_error *error) WF_CHECKED;
 
 /* --- layers.c ------------------------------------------------------------------------------------------------------ */
-/* The first that says something, else the kind given. Either may be NULL. */
+/* The first of the two that is neither NULL nor WF_INIT_DEFAULT, else one of `kind`. */
 struct wf_initializer init_or(const struct wf_initializer *first, const struct wf_initializer *second, enum wf_init_kind kind, double a);
 /* Whether p is a probability to drop by; the scope gets the error otherwise. */
 bool dropout_valid(wf_scope scope, double p);
-/* How a module ends: residual + dropout(y), or without the sum where residual is NULL. y is the module's own and is released, unless it is
- * the result. */
+/* The end of a module: residual + dropout(y); dropout(y) if residual is NULL. Releases y, unless it is the result. */
 wf_tensor *end_branch(wf_tensor *y, double dropout, wf_tensor *residual);
 
 /* --- kv.c ---------------------------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What attention does with a cache: new keys and values go in, and all that the rows hold comes out. */
+/* The cache in attention: appends new keys and values, and gives all that the rows hold. */
 #include "internal.h"
 
 int64_t cache_longest(const struct wf_cache *cache)

@@ -112,7 +112,7 @@ void wf_dropout_init(wf_scope scope, struct wf_dropout *m, double p)
 wf_tensor *end_branch(wf_tensor *y, double dropout, wf_tensor *residual)
 {
     wf_tensor *end = residual ? wf_dropout_add(y, residual, dropout) : wf_dropout(y, dropout);
-    if (end != y) /* which is y itself where nothing is dropped and nothing added */
+    if (end != y) /* without dropout and residual, end is y */
         wf_release(y);
     return end;
 }

@@ -38,13 +38,13 @@ struct choice {
     int k;
 };
 
-/* A NaN is less than all, so that a row of NaN has k experts too. */
+/* NaN is less than every number: a row of NaN has k experts, too. */
 static bool greater(wf_real a, wf_real b)
 {
     return a > b || (a == a && b != b);
 }
 
-/* The k greatest of a row, of equal ones the first. */
+/* The k greatest of a row; ties in order of index. */
 static void choose_body(void *ctx, int64_t begin, int64_t end)
 {
     const struct choice *c = ctx;

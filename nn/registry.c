@@ -135,8 +135,7 @@ void wf_scope_fail(wf_scope scope, wf_status code, const char *format, ...)
 
 /* --- parameters ---------------------------------------------------------------------------------------------------- */
 
-/* A parameter that could not be declared is still a tensor, which outlives the registry as others do; the registry's error keeps it from
- * being built. */
+/* A refused parameter is still a tensor and outlives the registry, like others. The registry's error prevents its build. */
 static wf_tensor *refused(wf_registry *registry, wf_tensor *tensor)
 {
     if (wf_grow(&registry->refused, &registry->refused_capacity, registry->refusals + 1, sizeof(wf_tensor *)))
@@ -251,7 +250,7 @@ wf_status registry_allocate(wf_registry *registry, wf_error *error)
             return wf_error_set(error, WF_ERR_MEMORY, "no memory for %lld parameters (%.1f MiB): make the model smaller",
                                 (long long)wf_registry_parameters(registry), registry->slab * (double)sizeof(wf_real) / 1048576);
         memset(registry->values, 0, (size_t)registry->slab * sizeof(wf_real));
-        /* Tables are functions of nothing but their shape: they are filled here, whatever fills the rest. */
+        /* Tables depend on their shape only: they are filled here, even if the caller fills the parameters. */
         for (int i = 0; i < registry->count; i++)
             if (registry->entry[i].buffer)
                 initialise(&registry->entry[i], registry->values + registry->entry[i].info.offset, 0);

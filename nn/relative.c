@@ -46,7 +46,7 @@ int wf_relative_bucket(int64_t distance, int buckets, int64_t max_distance, bool
     return first + (growth < (float)(buckets - 1 - exact) ? exact + (int)growth : buckets - 1);
 }
 
-/* Where queries stand among keys: in each of `rows` rows T queries and S keys, query t at position start + t, or starts[row] + t. */
+/* Positions of queries among keys: each of `rows` rows has T queries and S keys; query t is at start + t, or at starts[row] + t. */
 struct places {
     const char *what;
     int64_t rows, T, S, start;
@@ -74,7 +74,7 @@ static bool sizes_fit(wf_tape *tape, const struct places *p)
     return false;
 }
 
-/* What self-attention over x with these options needs. */
+/* The places of self-attention over x with these options. */
 static wf_status places_of(wf_tensor *x, const struct wf_relative_call *call, struct places *p, wf_error *error)
 {
     const struct wf_cache *cache = call->cache;
@@ -131,7 +131,7 @@ static wf_tensor *relative_bias(const struct wf_relative_bias *m, wf_tape *tape,
                             (long long)S);
     for (int64_t b = 0; b < p->rows; b++, row += T * S)
         for (int64_t t = 0; t < T; t++)
-            for (int64_t s = 0; s < S; s++) /* the distance alone matters: the row above has it one key before */
+            for (int64_t s = 0; s < S; s++) /* only the distance matters: the row above has the same one key earlier */
                 row[t * S + s] = t > 0 && s > 0
                                      ? row[(t - 1) * S + s - 1]
                                      : wf_relative_bucket(s - (start_of(p, b) + t), m->buckets, m->max_distance, m->bidirectional);

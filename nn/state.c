@@ -104,7 +104,7 @@ static void expand(const struct wf_load_rule *rule, const char *prefix, const ch
     }
 }
 
-/* What a load reads. */
+/* The source of a load. */
 struct reading {
     const wf_safetensors *file;
     const struct wf_load_options *options;
@@ -130,7 +130,7 @@ static void find_sources(const struct entry *e, const struct reading *r, struct 
     full_name(e, prefix, out->name[0]);
 }
 
-/* Each of `parts` tensors has an equal share of dim 0; 0 rows where they can't. */
+/* Each of `parts` tensors has an equal share of dim 0; 0 rows if they do not divide it. */
 static wf_shape share_of(const struct entry *e, int parts)
 {
     wf_shape shape = e->shape;
@@ -253,7 +253,7 @@ wf_status wf_registry_load_with(wf_registry *registry, const wf_safetensors *fil
     options = options ? options : &(struct wf_load_options){0};
     if (!registry)
         return wf_error_set(error, WF_ERR_ARGUMENT, "wf_registry_load: the registry is NULL: look at what wf_registry_new returned");
-    /* Allocation comes second: what is wrong with the file is said before memory is asked for. */
+    /* Check the file before allocating. */
     if (registry->error.code != WF_OK)
         return wf_error_set(error, registry->error.code, "%s", registry->error.message);
     struct reading r = {.file = file, .options = options};

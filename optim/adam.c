@@ -13,7 +13,7 @@ static wf_status check(void *ctx, const struct wf_optimizer *opt, wf_error *erro
     return check_ranges(range, 3, error);
 }
 
-/* What makes up for moments that start at 0 (Kingma and Ba 2015, section 3). */
+/* Corrects the bias of moments that start at 0 (Kingma and Ba 2015, section 3). */
 static void factors(void *ctx, const struct wf_optimizer *opt, int64_t updates, double factor[])
 {
     (void)ctx;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of this room share. */
+/* Declarations that the files of this room share. */
 #ifndef WEFT_OPTIM_INTERNAL_H
 #define WEFT_OPTIM_INTERNAL_H
 
@@ -21,7 +21,7 @@ enum { NAME = 1024 };
 const char *name_in(const struct wf_optimizer_part *part, int i, char text[NAME]);
 
 /* optimizer.c */
-/* Whether another call than wf_fit's own meets it amid a wf_fit of several processes, each of which has a slice of it. */
+/* Whether a call from outside wf_fit uses the optimiser during a wf_fit of several processes, where each holds a shard of its state. */
 bool is_shared(const struct wf_optimizer *opt);
 #define SHARED "the optimiser is shared among several processes until wf_fit returns"
 wf_status optimizer_begin(struct wf_optimizer *opt, wf_registry *registry, wf_error *error);
@@ -50,7 +50,7 @@ static inline const char *slab_name(const struct wf_optimizer *opt, int k)
 {
     return k == AVERAGE ? "ema" : opt->rule->slab[k];
 }
-/* A rule that updates whole parameters, of which several processes would have blocks. */
+/* Refuses a rule that updates whole parameters, since each process would have only blocks of them. */
 wf_status refuse_slices(const struct wf_optimizer *opt, wf_error *error);
 
 /* clip.c: *sum becomes the sum of the squares of all gradients, without the factor, added to it; NaN is no error. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What all optimisers share: registries, moments, a step. */
+/* Common to all optimisers: registries, moments, a step. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@ wf_status check_ranges(const struct range *range, int count, wf_error *error)
     return WF_OK;
 }
 
-/* What callers may set at any time. */
+/* Settings that callers may change at any time. */
 static wf_status check_settings(const struct wf_optimizer *opt, wf_error *error)
 {
     wf_status status = check_ranges(&(struct range){"lr", opt->lr, INFINITY}, 1, error);
@@ -143,7 +143,7 @@ static bool to_make(const struct wf_optimizer_part *part, int i)
     return p->place < 0 && !p->skipped && (p->wanted || !info_of(part, i)->frozen);
 }
 
-/* Elements that they take: those of the slice, in whole cache lines. */
+/* Elements of the moments: those of the slice, in whole cache lines. */
 static int64_t room_of(const struct wf_optimizer_part *part, int i)
 {
     const int64_t count = count_of(part, i);
@@ -255,7 +255,7 @@ struct run {
     int moments;
 };
 
-/* Without a kernel of its own: it waits for memory. */
+/* No kernel: memory is the limit. */
 static void average(int64_t count, const wf_real *value, double decay, wf_real *mean)
 {
     const wf_real step = (wf_real)(1 - decay);
@@ -286,7 +286,7 @@ static void update(const struct run *r, int parameter, int64_t at, int64_t count
     for (int k = 0; k < r->moments; k++)
         u.slab[k] = moment_at(r->part, r->grads->slice, parameter, wf_array_count(&info->value), at, k);
     if (!opt->rule->scales && u.scale != 1) {
-        wf_kernel->mul(count, gradient, 1, &u.scale, 0, gradient); /* nobody else reads what this optimiser uses up */
+        wf_kernel->mul(count, gradient, 1, &u.scale, 0, gradient); /* only this optimiser reads these gradients */
         u.scale = 1;
     }
     opt->rule->step(opt->ctx, &u);
@@ -317,7 +317,7 @@ static void update_all(const struct run *r)
             update(r, i, 0, count_of(r->part, i));
 }
 
-/* Those that it has used; another optimiser's stay, with what clipping left to be multiplied with. */
+/* Only the gradients that it used; another optimiser's stay, with the factor of clipping. */
 static void zero_gradients(const struct wf_optimizer_part *part, wf_grads *grads)
 {
     bool shared = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Optimisers by a rule of any program: what a rule must hold, and their init. */
+/* Optimisers by a rule of a program: checks of the rule, and the init. */
 #include <string.h>
 
 #include <weft/internal/minmax.h>

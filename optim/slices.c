@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Moments of which each of several processes holds a share. */
+/* Moments in shards: each process holds one. */
 #include <string.h>
 
 #include <weft/internal/minmax.h>
@@ -30,7 +30,7 @@ bool wf_optimizer_average(const struct wf_optimizer *opt, const wf_registry *reg
     return false;
 }
 
-/* What this process has of a moment both before and after, block by block. */
+/* Copies the blocks of a moment that this process owns both before and after. */
 static void keep(const struct wf_optimizer_part *from, const struct wf_slice *was, const struct wf_optimizer_part *to,
                  const struct wf_slice *slice, int i, int k)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The state of an optimiser in a file: what it knows of each parameter, by name. */
+/* The state of an optimiser in a file: moments and updates of each parameter, by name. */
 #include <stdio.h>
 #include <string.h>
 
@@ -155,7 +155,7 @@ static int unused_slab(const struct reading *r, const char *name)
     return -1;
 }
 
-/* A parameter whose state is read: trained now, or once. */
+/* Whether the state of a parameter is read: it is trained now, or was. */
 static bool is_read(const struct reading *r, int64_t j, int i)
 {
     const wf_registry *registry = r->opt->part[j].registry;
@@ -206,7 +206,7 @@ static wf_status compare(const struct reading *r, wf_error *error)
     return text[0] ? wf_error_set(error, WF_ERR_FORMAT, "the state does not match the optimiser: %s%s", text, unused) : WF_OK;
 }
 
-/* The blocks of the parameter's moments that this process has, those that lie end to end at once. */
+/* Reads the blocks of a moment that this process owns; contiguous ones in one read. */
 static wf_status read_moment(const struct reading *r, int64_t j, int i, int k, wf_error *error)
 {
     char name[FULL], own[NAME];

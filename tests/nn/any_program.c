@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Random programs in memory: registries, modules, caches, optimisers and the values of core with random, often wrong arguments, sometimes
- * without memory. Whatever is given, a call returns; what fails has a message; a right pass afterwards computes as ever; and the memory of
+ * without memory. Every call returns, with a message if it fails; a right pass afterwards computes as ever; and the memory of
  * a program that runs again and again does not grow. WF_FUZZ_CALLS=N makes about N calls. */
 #include "any.h"
 

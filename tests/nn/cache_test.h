@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of caches share: attention with positions, in pieces and at once. */
+/* Shared by the tests of caches: attention with positions, in pieces and at once. */
 #ifndef TESTS_CACHE_TEST_H
 #define TESTS_CACHE_TEST_H
 
@@ -50,7 +50,7 @@ static inline void make(struct wf_cache *cache, const struct rig *r, int64_t row
     ck_ok(wf_cache_init(cache, LAYERS, rows, capacity, r->key_width, r->value_width, error));
 }
 
-/* What row `row` of the test's data holds at place t. */
+/* The value in row `row` of the test's data at place t. */
 static inline void token(wf_real out[D], int row, int64_t t)
 {
     wf_fill_normal(out, D, 0, 1, 1000 + (uint64_t)row, (uint64_t)t);

@@ -129,7 +129,7 @@ START_TEST(parameters_and_inputs)
     }
     ck_assert_int_eq(wf_read(b.gain, after, D), WF_OK); /* as they were */
     ck_assert_mem_eq(before, after, sizeof before);
-    wf_registry_freeze(registry, b.gain, true); /* what is frozen has no gradient to check */
+    wf_registry_freeze(registry, b.gain, true); /* a frozen parameter has no gradient to check */
     ck_ok(wf_registry_gradients(registry, error));
     ck_ok(wf_check_module(registry, wrong, &b, 1, &in, NULL, error));
     why = (wf_error){0};

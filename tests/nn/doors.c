@@ -140,7 +140,7 @@ END_TEST
 
 enum { D = 8, ROWS = 3, CAPACITY = 6 };
 
-/* What uses the cache after a wrong call reports it; lengths are as they were. */
+/* A use of the cache after a wrong call reports that call; lengths stay. */
 static void cache_refuses(struct wf_cache *cache, const char *part)
 {
     wf_registry *r = new_registry();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a module holds of a tape's memory, and .residual: the same bits as a sum outside. */
+/* Tape memory that a module holds; and .residual, with the bits of a sum outside. */
 #include <weft/memory.h>
 #include <weft/nn.h>
 
@@ -119,7 +119,7 @@ START_TEST(residual_is_the_sum)
 }
 END_TEST
 
-/* What each further call holds at the end of a forward, in multiples of [B,T,D]. */
+/* Memory that each further call holds at the end of a forward, in multiples of [B,T,D]. */
 static double held(struct rig *r, wf_mode mode, int which)
 {
     enum { FEW = 3, MANY = 11 };

@@ -206,7 +206,7 @@ static void note(void *ctx, const char *name)
     strcat(strcat(ctx, name), " ");
 }
 
-/* What the file lacks keeps its value and is named; the rest is as strict as ever. */
+/* Parameters that the file lacks keep their values and are named; the rest is as strict as ever. */
 /* A registry of tables alone lacks nothing in any file. */
 START_TEST(buffers_alone)
 {

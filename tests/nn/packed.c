@@ -173,7 +173,7 @@ START_TEST(gradients)
         for (int64_t e = 0; e < (side ? 20 : 25) * D; e++)
             ck_assert(fabs((double)(d[0][side][e] - d[1][side][e])) <= 10 * tolerance);
     for (int64_t e = 7 * D; e < 9 * D; e++)
-        ck_assert(d[0][1][e] == 0); /* keys that nobody looked at */
+        ck_assert(d[0][1][e] == 0); /* keys that no query attends to */
     stop(&g);
 }
 END_TEST

@@ -192,7 +192,7 @@ END_TEST
 START_TEST(without_memory)
 {
     wf_error warm = {0};
-    wf_registry_free(wf_registry_new(&warm)); /* what is made once */
+    wf_registry_free(wf_registry_new(&warm)); /* allocations that are made once */
     int64_t live = wf_alloc_live(), n;
     for (n = 0;; n++) {
         wf_error e = {0};

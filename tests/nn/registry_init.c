@@ -122,7 +122,7 @@ static void normal_of(void *ctx, wf_real *value, const wf_shape *shape, uint64_t
     wf_fill_normal(value, wf_shape_count(shape), 0, *(double *)ctx, seed, wf_stream_of(name));
 }
 
-/* A fill function is told what ours are told, so that its numbers too depend on seed and name, not on the order of declaration. */
+/* A fill function gets the arguments of ours, so that its numbers, too, depend on seed and name, not on the order of declaration. */
 START_TEST(fill_functions)
 {
     static const char *const names[] = {"a", "b", "c.weight"};

@@ -277,7 +277,7 @@ START_TEST(only_the_decay_changes)
 }
 END_TEST
 
-/* What is set after the init is checked in the step, which then changes nothing. */
+/* Settings changed after the init are checked in the step; a refused step changes nothing. */
 START_TEST(settings_of_a_step_are_checked)
 {
     struct wf_optimizer opt;

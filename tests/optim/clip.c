@@ -51,7 +51,7 @@ START_TEST(readers_see_clipped_gradients)
     ck_assert_double_eq_tol(norm, whole / 16, loose * whole);
     ck_assert_double_eq_tol(norm_here(grads, &r, 5), whole / 16, loose * whole);
     wf_grads_zero(grads);
-    /* what a backward adds is added to the clipped gradients */
+    /* a backward adds to the clipped gradients */
     gradients(&r, 0, 5);
     ck_ok(wf_clip_norm(grads, whole / 4, NULL, error));
     gradients(&r, 0, 7);
@@ -70,7 +70,7 @@ START_TEST(readers_see_clipped_gradients)
 }
 END_TEST
 
-/* Whoever reads gradients between clipping and update changes no bit of the update. */
+/* A read of gradients between clipping and update changes no bit of the update. */
 START_TEST(reading_changes_no_bit)
 {
     wf_real *first = NULL;

@@ -77,7 +77,7 @@ END_TEST
 
 /* --- several registries --------------------------------------------------------------------------------------------- */
 
-/* One parameter, or more, of a registry of its own: those of `which`. */
+/* A registry with the parameters of `which`. */
 static struct rig some(unsigned which)
 {
     struct rig r = rig_open("optim", "adamw");

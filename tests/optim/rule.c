@@ -126,7 +126,7 @@ START_TEST(what_a_step_is_given)
         }
         for (int i = 0; i < 2 * LARGE; i++)
             ck_assert_int_eq(s.element[i / LARGE][i % LARGE], 3);
-        /* What check refuses leaves everything as it is. */
+        /* A refusal by check changes nothing. */
         grads->valid[0] = s.fails = true;
         s.calls = 0;
         ck_assert_int_eq(wf_optimizer_step(&opt, &e), WF_ERR_ARGUMENT);

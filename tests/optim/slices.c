@@ -19,7 +19,7 @@ struct one {
     double *partial; /* of all, as one process has them */
 };
 
-/* What the other processes would send. */
+/* The messages of the other processes. */
 static wf_status share(void *ctx, wf_grads *grads, wf_error *why)
 {
     const struct one *s = ctx;

@@ -236,7 +236,7 @@ START_TEST(the_old_format)
 }
 END_TEST
 
-/* What does not fit is said by name, and changes nothing. */
+/* A mismatch is reported by name and changes nothing. */
 START_TEST(what_does_not_fit)
 {
     static const struct {

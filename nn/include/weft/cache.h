@@ -54,15 +54,15 @@ WF_API void wf_cache_rewind(struct wf_cache *cache, int64_t row, int32_t length)
 WF_API wf_status wf_cache_select(struct wf_cache *cache, const int32_t *from, int64_t rows, wf_error *error) WF_CHECKED;
 
 /* --- for other attentions than wf_mha -------------------------------------------------------------------------- */
-/* What the rows hold with the new tokens: keys [R,S,key_width], values [R,S,value_width], on the tape of the new ones; S of the longest
- * row. Where rows differ, `lengths` and `starts` [R] go to wf_attention as .key_lengths and .starts; else both are NULL. The tensors show
+/* Contents of the rows, new tokens included: keys [R,S,key_width], values [R,S,value_width], on the tape of the new ones; S of the longest
+ * row. If rows differ, `lengths` and `starts` [R] go to wf_attention as .key_lengths and .starts; else both are NULL. The tensors show
  * the cache's memory: use them before it changes. */
 struct wf_kv_held {
     wf_tensor *keys, *values;
     const int32_t *lengths, *starts;
 };
 /* Puts keys [R,T,key_width] and values [R,T,value_width] behind what each row of a layer holds; wf_cache_advance then counts them, once for
- * all layers. What wf_mha does with .cache. A wrong shape, a full cache, another mode than WF_INFER are errors of the tape; both tensors
+ * all layers. wf_mha does it with .cache. A wrong shape, a full cache, another mode than WF_INFER are errors of the tape; both tensors
  * are poison then. */
 WF_API struct wf_kv_held wf_kv_append(struct wf_kv *kv, wf_tensor *keys, wf_tensor *values);
 

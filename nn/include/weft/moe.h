@@ -29,7 +29,7 @@ struct wf_moe_options {
 };
 WF_API void wf_moe_init_with(wf_scope scope, struct wf_moe *m, int64_t d, int64_t d_ff, int experts, const struct wf_moe_options *options);
 
-/* Where rows went in one call: tensors of its tape. */
+/* The experts of each row in one call: tensors of its tape. */
 struct wf_moe_routing {
     wf_tensor *probabilities; /* p [N, experts] of the N rows */
     wf_tensor *chosen;        /* ids [N, chosen], the greatest p first */

@@ -10,11 +10,11 @@
  * known without memory and optimisers run over flat ranges.
  *
  * Several threads, each with its tape, may use the parameters of one registry at the same time, in WF_INFER, or in training with separate
- * gradients (wf_grads_new): each gets the bits that it gets alone. What replaces values (build, load, wf_parameter_set) is refused with
- * WF_ERR_BUSY while a tape of another thread, which has not ended, is in a pass that has used one of them; a pass ends with wf_tape_reset
- * or wf_tape_free. Passes that begin while values are replaced get an error on their tape. Freezing is safe beside passes in WF_INFER. Not
- * protected, so that the program has to see to it: wf_registry_free, an optimiser's step, and freezing beside another thread's training;
- * values read or written through pointers (wf_registry_values, wf_view, wf_read of a parameter). */
+ * gradients (wf_grads_new): each gets the bits that it gets alone. A call that replaces values (build, load, wf_parameter_set) is refused
+ * with WF_ERR_BUSY while a tape of another thread, which has not ended, is in a pass that has used one of them; a pass ends with
+ * wf_tape_reset or wf_tape_free. Passes that begin while values are replaced get an error on their tape. Freezing is safe beside passes in
+ * WF_INFER. Not protected, so that the program has to see to it: wf_registry_free, an optimiser's step, and freezing beside another
+ * thread's training; values read or written through pointers (wf_registry_values, wf_view, wf_read of a parameter). */
 #ifndef WEFT_REGISTRY_H
 #define WEFT_REGISTRY_H
 

@@ -55,7 +55,7 @@ struct wf_sgd_options {
     bool nesterov;       /* needs momentum */
 };
 
-/* What an optimiser knows of a parameter, and of a registry. */
+/* The state of an optimiser for a parameter, and for a registry. */
 enum { WF_RULE_SLABS = 4, WF_RULE_FACTORS = 2 }; /* at most, of a rule: weft/optimizer_rule.h */
 struct wf_optimizer_parameter {
     double weight_decay, lr_scale; /* of its groups */

@@ -48,7 +48,7 @@ struct wf_update {
     wf_real *slab[WF_RULE_SLABS]; /* [count] each: the state of these elements, 0 before their first update; NULL beyond those in use */
 };
 
-/* What makes optimisers differ. The struct and all that it points to must stay as long as optimisers use it. Zero is the default of each
+/* The update rule of an optimiser. The struct and all that it points to must stay as long as optimisers use it. Zero is the default of each
  * member; abi, name and step are required. `ctx` is that of wf_optimizer_init: the hyperparameters of an optimiser, which a program may
  * change between steps. */
 struct wf_optimizer_rule {
