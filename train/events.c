@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What wf_train tells of a training. */
+/* Events of wf_train. */
 #include <math.h>
 
 #include "trainer.h"

@@ -41,13 +41,13 @@ wf_status exchange_no_memory(struct fit *f)
 
 /* --- what is made once --------------------------------------------------------------------------------------------- */
 
-/* Blocks of a share, at most: pieces differ by one block. */
+/* Most blocks of a share: pieces differ by one block. */
 static int64_t largest_share(const struct fit *f)
 {
     int64_t most = 1;
     for (int k = 0; k < WF_FIT_REGISTRIES; k++) {
         const struct slicing *s = &f->slicing[k];
-        if (!s->registry) /* one without gradients */
+        if (!s->registry) /* a registry without gradients */
             continue;
         const int64_t share = (s->blocks / s->pieces + 1) / f->processes + 1;
         most = WF_MAX(share, most);
@@ -87,7 +87,7 @@ static wf_status make(struct fit *f)
 
 /* --- the pieces of an update --------------------------------------------------------------------------------------- */
 
-/* Of what is trained now, which may change from update to update. */
+/* The pieces of the parameters that are trained now: these may change between updates. */
 static void cut(struct fit *f)
 {
     struct exchange *x = &f->exchange;
@@ -137,7 +137,7 @@ wf_status exchange_begin(struct fit *f, wf_grads *const *grads, int count)
     return f->error->code;
 }
 
-/* This process's subtree number i: a slab that is held, or the gradients themselves. After a failure nothing of it counts. */
+/* This rank's subtree i: a held slab, or the gradients themselves. After a failure its contents do not count. */
 static const wf_real *own_slab(const struct fit *f, int i, int k)
 {
     return i < f->tree.count && !f->error->code ? f->tree.held[i].slab[k].slab : f->exchange.grads[k]->slab;
@@ -150,7 +150,7 @@ bool exchange_valid(const struct fit *f, int i, int k, int parameter)
     return i < f->tree.count ? f->tree.held[i].slab[k].valid[parameter] : tree_valid(&f->tree, k, f->exchange.grads[k], parameter);
 }
 
-/* Where blocks begin .. end - 1, which lie end to end in the slab, are, with what rounds parameters up to 16 elements. */
+/* The range of the slab with blocks begin .. end - 1, which are contiguous apart from the padding of parameters to 16 elements. */
 struct range {
     int64_t offset, count;
 };
@@ -163,7 +163,7 @@ static struct range range_of(const wf_grads *grads, int64_t begin, int64_t end)
     return (struct range){offset, wf_grads_block_data(grads, last) + last->count - grads->slab - offset};
 }
 
-/* Adds what this process has of the piece, and begins to send and to receive. */
+/* Adds this rank's gradients of the piece, and starts its messages. */
 static wf_status go(struct fit *f, int number)
 {
     struct exchange *x = &f->exchange;
@@ -213,7 +213,7 @@ struct adding {
     int k;
 };
 
-/* The tree over the subtrees of all processes, for one block; the sum ends in the gradients. */
+/* Adds one block over the subtrees of all ranks in the order of the tree; the gradients become the sum. */
 static void add_block(void *ctx, int64_t i)
 {
     const struct adding *a = ctx;
@@ -249,7 +249,7 @@ static void add_block(void *ctx, int64_t i)
         memcpy(to, stack[0].sum, (size_t)b->count * sizeof *to);
 }
 
-/* The piece that is longest under way, if it has arrived or is to be waited for. */
+/* Completes the oldest piece under way, if it has arrived or `wait` is set. */
 static wf_status arrive(struct fit *f, bool wait, bool *done)
 {
     struct exchange *x = &f->exchange;
@@ -276,7 +276,7 @@ static wf_status arrive(struct fit *f, bool wait, bool *done)
     return WF_OK;
 }
 
-/* Goes on as far as it can: what has arrived is added, what is finished goes. */
+/* Progress without waiting: adds pieces that have arrived, sends pieces that are finished. */
 static void go_on(struct fit *f)
 {
     struct exchange *x = &f->exchange;

@@ -4,8 +4,8 @@
  *
  * Piece by piece, from the last one to the first, each process sends to every owner what the owner lacks of the piece, and adds up its own
  * share in the order of the tree. A piece may go once the backward of the last leaf has finished the gradients in it, so that messages are
- * under way while the processor computes; WINDOW pieces at most, since what arrives needs memory. Where each process has one subtree these
- * are as many bytes as recursive halving takes, in one round. */
+ * under way while the processor computes; WINDOW pieces at most, since messages need memory. With one subtree for each process the
+ * messages have the bytes of recursive halving, in one round. */
 #ifndef WEFT_TRAIN_EXCHANGE_H
 #define WEFT_TRAIN_EXCHANGE_H
 
@@ -14,7 +14,7 @@
 #include "slices.h"
 #include "tree.h"
 
-/* A subtree of a process. */
+/* A subtree of a rank. */
 struct sent {
     int rank;
     struct span span;
@@ -29,8 +29,8 @@ struct piece {
 struct under_way {
     int piece;
     int transfer;
-    wf_real *data;              /* what arrives of each subtree: [subtrees of others][the largest share] */
-    unsigned char *has, *sends; /* whether there are gradients: of what arrives; of own subtrees, for all owners */
+    wf_real *data;              /* received subtrees: [subtrees of others][the largest share] */
+    unsigned char *has, *sends; /* whether gradients exist: in received subtrees; in own ones, for all owners */
     struct wf_message *out, *in;
 };
 enum { WINDOW = 4 };
@@ -60,20 +60,20 @@ struct exchange {
 struct leaves_of {
     int64_t begin, end;
 };
-struct leaves_of together_leaves(const struct fit *f, int rank); /* contiguous ones, about as many on each process */
+struct leaves_of together_leaves(const struct fit *f, int rank); /* contiguous, and about evenly divided */
 
-/* A turn of an update on several processes, in this order on each; nothing on one. */
+/* A phase of an update on several ranks, in this order on each; nothing on one. */
 wf_status exchange_begin(struct fit *f, wf_grads *const *grads, int count);
-/* Around the backward of the last part of the last leaf: pieces go as they are finished. */
+/* Around the backward of the last micro-batch of the last leaf: sends pieces as they are finished. */
 void exchange_listen(struct fit *f, bool on);
-/* After the leaves, also where they failed here: the sums of this process's share and f->leaf of all, or a failure on all of them. */
+/* After the leaves, even if they failed here: the sums of this rank's share and f->leaf of all ranks, or a failure on all. */
 wf_status exchange_end(struct fit *f);
 void exchange_free(struct exchange *x);
 
 /* For records.c. Whether own subtree i has a gradient of registry k's parameter; nothing after a failure. */
 bool exchange_valid(const struct fit *f, int i, int k, int parameter);
 wf_status exchange_no_memory(struct fit *f);
-/* records.c: f->leaf of all, and which gradients there are; or a failure on all. */
+/* records.c: f->leaf of all ranks, and which gradients exist; or a failure on all. */
 wf_status records_pass(struct fit *f);
 
 #endif

@@ -35,7 +35,7 @@ static wf_status get(struct fit *f, const wf_safetensors *file, const char *path
 static const struct fit_owner anybody = {
     .any = true, .put = put, .get = get, .describe = describe, .state_prefix = "task.", .minimized_tag = "minimized"};
 
-/* All is read before rank 0 writes. */
+/* All ranks read everything before rank 0 writes. */
 static void start(struct fit *f)
 {
     fit_take(f);

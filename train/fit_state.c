@@ -46,7 +46,7 @@ static const char *optimizer_prefix(const struct fit *f, int optimizer, char tex
     return text;
 }
 
-/* The name of the metric that decides, where it is another than that of states which do not say it. */
+/* The name of the deciding metric; a state that names none was decided by the loss. */
 static const char *decides(const struct fit *f)
 {
     return f->task.metrics > 0 ? f->task.metric[f->task.best].name : "loss";
@@ -93,7 +93,7 @@ wf_status state_save(struct fit *f)
     wf_safetensors_writer *w = wf_safetensors_writer_new();
     put_numbers(f, w);
     f->owner->put(f, w);
-    /* The place of the next batch; after an update that was dropped, that of its batch. */
+    /* The place of the next batch; after a dropped update, the place of its batch. */
     if (f->task.put)
         f->task.put(f->o.ctx, f->step, &(wf_fit_state){.prefix = f->owner->state_prefix, .path = path, .writer = w});
     for (int i = 0; i < f->o.registries; i++)
@@ -204,7 +204,7 @@ static wf_status same_task(struct fit *f, const struct state *s)
                         f->task.name);
 }
 
-/* What the task's put wrote into the state: the first name, or NULL. */
+/* The first name that the task's put wrote into the state, or NULL. */
 static const char *place_in(const struct fit *f, const struct state *s)
 {
     const char *prefix = f->owner->state_prefix, *key, *value;
@@ -212,7 +212,7 @@ static const char *place_in(const struct fit *f, const struct state *s)
     for (int64_t i = 0; wf_safetensors_metadata_at(s->file, i, &key, &value); i++)
         if (strncmp(key, prefix, length) == 0)
             return key;
-    for (int i = 0; i < f->o.optimizers; i++) /* whose tensors may begin like the task's */
+    for (int i = 0; i < f->o.optimizers; i++) /* its tensors may have the task's prefix */
         if (f->o.optimizer[i].name && strncmp(f->o.optimizer[i].name, prefix, length - 1) == 0)
             return NULL;
     for (int64_t i = 0; i < wf_safetensors_count(s->file); i++)
@@ -232,8 +232,8 @@ static wf_status same_place(struct fit *f, const struct state *s)
                         s->path, f->task.name, wf_text_quote(name, quoted));
 }
 
-/* The bits go on as they were only with the same kernels. BLIS is of no account where it computes nothing now: whether it did follows from
- * the instruction set and WEFT_GEMM, and older states name it always. */
+/* A resume has the same bits only with the same kernels. BLIS is ignored if it computes nothing now: the instruction set and WEFT_GEMM
+ * decide whether it did, and older states always name it. */
 static wf_status warn_of_change(struct fit *f, const wf_safetensors *file)
 {
     const struct {
@@ -266,7 +266,7 @@ static wf_status get_losses(struct fit *f, const struct state *s)
     return WF_OK;
 }
 
-/* An error of what a file holds, with the file's name in front where it lacks it. */
+/* Puts the file's name in front of an error in its contents, if it is missing. */
 static wf_status in_state(struct fit *f, const struct state *s)
 {
     if (strncmp(f->error->message, s->path, strlen(s->path)) != 0)
@@ -295,13 +295,13 @@ static wf_status get_tensors(struct fit *f, const struct state *s)
     return WF_OK;
 }
 
-/* A model of the zoo has them among its settings, too, which have been compared. */
+/* Leaves. A model of the zoo also has them as a setting, which was compared. */
 static wf_status get_leaves(struct fit *f, const struct state *s)
 {
     int64_t was = 1; /* of states that do not say it */
     if (wf_safetensors_metadata(s->file, "leaves") && state_get_number(s->file, s->path, "leaves", &was, f->error))
         return f->error->code;
-    /* What several processes made of the program's number stays, while the program has that number. */
+    /* The accumulate that several processes raised stays, while the program asks for the same number. */
     int64_t asked = 0, parts = 0;
     if (f->owner->any && wf_safetensors_metadata(s->file, "accumulate_asked") &&
         (state_get_number(s->file, s->path, "accumulate_asked", &asked, f->error) ||
@@ -329,7 +329,7 @@ static wf_status load(struct fit *f, const struct state *s)
             wf_string_format(&f->change, "%s best by %s instead of %s", f->change.length ? "," : "resuming with", decides(f),
                              by ? by : "loss");
     }
-    if (f->new_validation) { /* the best was of another part of the text, or of another metric */
+    if (f->new_validation) { /* the best value is of another part of the text, or of another metric */
         f->best = NAN;
         f->stale = 0;
     }
@@ -351,7 +351,7 @@ static wf_status load(struct fit *f, const struct state *s)
 wf_status state_load(struct fit *f)
 {
     struct state s;
-    if (state_open(&s, f->o.out, f->error) == WF_OK && load(f, &s) != WF_OK) { /* nothing of the run was taken over */
+    if (state_open(&s, f->o.out, f->error) == WF_OK && load(f, &s) != WF_OK) { /* the state was not loaded */
         f->step = f->stale = 0;
         f->best = NAN;
         for (int i = 0; i < f->turns; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Starting from trained weights: where they lie, what they were trained with, and what of the model they lack. */
+/* A start from trained weights: their file, their configuration, and the parameters that they lack. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ void origin_free(struct origin *o)
     *o = (struct origin){0};
 }
 
-/* The folder that a file lies in. */
+/* The folder of a file. */
 static char *parent_of(const char *file)
 {
     const char *slash = strrchr(file, '/');
@@ -79,7 +79,7 @@ wf_status origin_find(const char *from, struct origin *out, wf_error *error)
     return status;
 }
 
-/* The configuration that lies with the weights. */
+/* The configuration beside the weights. */
 static wf_status read_config(const struct origin *o, struct wf_config *config, wf_error *error)
 {
     char *path = wf_run_path(o->folder, "config.json", error);
@@ -131,7 +131,7 @@ wf_status origin_tokenizers(struct trainer *t)
     return t->error->code;
 }
 
-/* Ids mean other words with another tokenizer. */
+/* Another tokenizer would give the ids other meanings. */
 static wf_status same_tokenizer(struct trainer *t, const wf_safetensors *file)
 {
     const struct {
@@ -150,7 +150,7 @@ static wf_status same_tokenizer(struct trainer *t, const wf_safetensors *file)
     return WF_OK;
 }
 
-/* What the configuration has otherwise than the weights were trained with; not all of it has a shape. */
+/* Keys in which the configuration differs from that of the weights; shapes do not show all of them. */
 static wf_status compare_architecture(struct trainer *t)
 {
     struct wf_config was;
@@ -187,7 +187,7 @@ wf_status origin_load(struct trainer *t)
     const struct wf_load_options o = {.allow_missing = true, .missing = add_fresh, .missing_ctx = t};
     if (file && !same_tokenizer(t, file) && wf_model_load_with(t->model, file, &o, t->error))
         wf_error_prefix(t->error, "%s", t->from.weights);
-    /* How sentence vectors are made goes along. */
+    /* The settings of sentence vectors are kept. */
     if (!t->error->code && t->from.folder)
         (void)!hf_embed_options(t->from.folder, &t->config, &t->from.embed, t->error);
     wf_safetensors_close(file);

@@ -7,7 +7,7 @@
 
 #include "loop.h"
 
-/* What was measured is not the most that it can take. */
+/* The next time may be longer than those measured. */
 enum { QUARTERS = 5 };
 static const double least_room = 0.5; /* seconds */
 

@@ -32,8 +32,8 @@ bool fit_cancelled(void *fit)
 {
     struct fit *f = fit;
     const bool alone = f->processes == 1;
-    return !f->committed &&
-           ((alone && f->o.cancelled && f->o.cancelled(f->o.ctx)) || ((alone || f->owes_validation /* amid one */) && limit_cuts(f)));
+    return !f->committed && ((alone && f->o.cancelled && f->o.cancelled(f->o.ctx)) ||
+                             ((alone || f->owes_validation /* during a validation */) && limit_cuts(f)));
 }
 
 const char *fit_resume_name(const struct fit *f)
@@ -62,7 +62,7 @@ static wf_status nothing_to_resume(struct fit *f)
     return report_string(f, WF_EVENT_WARNING, &text);
 }
 
-/* The folder is rank 0's. */
+/* Only rank 0 uses the folder. */
 static wf_status enter(struct fit *f)
 {
     const char *out = f->o.out;
@@ -136,7 +136,7 @@ static bool due(int64_t every, int64_t step)
     return every > 0 && step > 0 && step % every == 0;
 }
 
-/* What rank 0 does for all. */
+/* Files that rank 0 writes for all. */
 static wf_status save_files(struct fit *f)
 {
     const bool whole = f->step >= f->o.steps || f->early || due(f->o.save_every, f->step);
@@ -146,8 +146,8 @@ static wf_status save_files(struct fit *f)
                : report(f, WF_EVENT_SAVE, NULL);
 }
 
-/* The rename of the state is the commit; model.safetensors follows, and a checkpoint: not where the user cut in, so that those of a
- * broken run are at the same steps as an unbroken one's. */
+/* The rename of the state is the commit; model.safetensors follows, and a checkpoint. An interrupt writes no checkpoint, so that
+ * interrupted and uninterrupted runs have checkpoints of the same steps. */
 static wf_status save(struct fit *f)
 {
     struct timespec begin;
@@ -156,11 +156,11 @@ static wf_status save(struct fit *f)
     if (f->pace.saving)
         pace_report(f, "saving", 0, 0);
     slices_settle(f);
-    if (together_agree(f)) /* rank 0 may have failed in what it alone does */
+    if (together_agree(f)) /* rank 0 may have failed alone */
         return f->error->code;
     if (!f->o.out)
         refuse_bad_weights(f);
-    else if (f->rank == 0) { /* where it fails, the next agreement says so */
+    else if (f->rank == 0) { /* the next agreement spreads an error of it */
         save_files(f);
         slices_served(f);
     } else
@@ -173,11 +173,11 @@ static wf_status measure(struct fit *f)
 {
     wf_error why = {0};
     double value[WF_FIT_METRICS];
-    const double untouched = nan("0x7e57"); /* not the NaN of a computation */
+    const double untouched = nan("0x7e57"); /* no computation gives this NaN */
     for (int i = 0; i < WF_FIT_METRICS; i++)
         value[i] = untouched;
     wf_status status = f->task.validate(f->o.ctx, f->tape, value, &why);
-    if (wf_tape_error(f->tape)->code == WF_ERR_CANCELLED) /* whatever the task made of it */
+    if (wf_tape_error(f->tape)->code == WF_ERR_CANCELLED) /* even if the task returned another status */
         status = WF_ERR_CANCELLED;
     if (status != WF_OK)
         return wf_error_set(f->error, status, "%s", why.message[0] ? why.message : "the task's validate failed without a message");
@@ -204,14 +204,14 @@ static wf_status validate(struct fit *f)
     measure(f);
     f->pace.validating = f->pace.owes_validation = false;
     limit_name(f);
-    /* What is decided by these numbers is decided by those of rank 0, whatever a program's validate gives elsewhere. */
+    /* The values of rank 0 decide on all ranks; a program's validate may give others elsewhere. */
     if (together_agree(f) || together_from_first(f, f->value, sizeof f->value))
         return f->error->code;
     const struct wf_metric *by = &f->task.metric[f->task.best];
     double value = f->value[f->task.best];
     if (!isfinite(value))
         return explain_validation(f);
-    f->improved = by->higher ? !(value <= f->best) : !(value >= f->best); /* the first, too: best is NaN before it */
+    f->improved = by->higher ? !(value <= f->best) : !(value >= f->best); /* true for the first: best is NaN before it */
     f->stale = f->improved ? 0 : f->stale + 1;
     if (f->improved)
         f->best = value;
@@ -273,7 +273,7 @@ static const char *interrupted(const struct fit *f, char text[160])
     return text;
 }
 
-/* What is asked before an update, after `done` others. */
+/* Checks before an update, after `done` others. */
 static void ask(struct fit *f, int64_t done)
 {
     if (f->o.cancelled && f->o.cancelled(f->o.ctx))
@@ -315,7 +315,7 @@ static wf_status loop(struct fit *f)
         limit_name(f);
         if (!ahead)
             status = together_agree(f);
-        more = ahead || (more && status == WF_OK); /* ahead: an error here is told in that update */
+        more = ahead || (more && status == WF_OK); /* ahead: that update spreads an error of this rank */
         if (more)
             status = one_step(f);
     }
@@ -339,7 +339,7 @@ static wf_status loop(struct fit *f)
     return status;
 }
 
-/* A run that can't be written, on a full disk say, is not lost. */
+/* After an error of a file, on a full disk say, the message says where the run continues. */
 static wf_status what_now(struct fit *f, wf_status status)
 {
     if (status != WF_ERR_IO || !f->o.out)
@@ -355,7 +355,7 @@ static wf_status what_now(struct fit *f, wf_status status)
 wf_status fit_begin(struct fit *f)
 {
     bool resuming = f->on_disk >= 0;
-    if (together_agree(f)) /* what rank 0 alone has done before this */
+    if (together_agree(f)) /* rank 0 may have failed alone */
         return f->error->code;
     if (f->change.length && f->rank == 0) {
         what_now(f, state_save(f));
@@ -371,7 +371,7 @@ wf_status fit_begin(struct fit *f)
 
 wf_status fit_run(struct fit *f)
 {
-    /* What was killed between the state and its checkpoint lacks the checkpoint. */
+    /* A run that was killed between the state and its checkpoint lacks the checkpoint. */
     if (f->rank == 0 && f->on_disk >= 0 && due(f->o.save_every, f->step) && !checkpoint_exists(f))
         checkpoint_save(f);
     return what_now(f, loop(f));
@@ -379,7 +379,7 @@ wf_status fit_run(struct fit *f)
 
 void fit_free(struct fit *f)
 {
-    /* The optimisers of a program are its own again. */
+    /* A program gets its optimisers back whole. */
     slices_drop(f, f->owner->any);
     together_close(f);
     metrics_close(f);

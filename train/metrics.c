@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Telling what happens: to metrics.jsonl, to TensorBoard's event file, and to the caller. */
+/* Events: lines of metrics.jsonl, TensorBoard's event file, the caller's event(). */
 #include <math.h>
 #include <stdio.h>
 
@@ -28,13 +28,13 @@ static void add_curve(struct fit *f, enum wf_event_kind kind, const double *valu
     snprintf(c->tag, sizeof c->tag, "%s%s%s", before, name, after);
 }
 
-/* Of what a batch weighs. */
+/* The unit of a batch's weight. */
 static const char *unit_of(const struct fit *f)
 {
     return f->task.unit ? f->task.unit : "rows";
 }
 
-/* Two of one name would replace each other in a line, and mix in the event file. */
+/* Two numbers of one name would replace each other in a line, and mix in the event file. */
 static wf_status check_tags(const struct fit *f)
 {
     const char *const taken[] = {"event", "step", "seconds", "text", "sample", unit_of(f)};
@@ -54,7 +54,7 @@ static wf_status check_tags(const struct fit *f)
     return WF_OK;
 }
 
-/* With several turns, or optimisers, each has its curve. */
+/* Each phase, or optimiser, has its curve. */
 wf_status curves_of(struct fit *f)
 {
     const char *minimized = f->owner->minimized_tag;
@@ -81,7 +81,7 @@ wf_status curves_of(struct fit *f)
     return check_tags(f);
 }
 
-/* Those of an event that have a number. */
+/* Curves of an event that have a finite number. */
 static int numbers_of(struct fit *f, enum wf_event_kind kind)
 {
     int used = 0;
@@ -104,7 +104,7 @@ static wf_status put_numbers(json_t *line, const struct wf_fit_event *e, const s
     return WF_OK;
 }
 
-/* What the updates so far have seen, as an axis for what is measured beside it. */
+/* The total weight of the batches so far, as an axis for plots. */
 static wf_status put_total(json_t *line, const struct fit *f, const struct wf_fit_event *e)
 {
     if ((e->kind != WF_EVENT_STEP && e->kind != WF_EVENT_VALID) || !isfinite(f->total))
@@ -149,7 +149,7 @@ int64_t parameters_of(const struct fit *f)
     return sum;
 }
 
-/* Text for lines and people: of bytes that are not UTF-8 a copy in `made`, with \xNN in their place. NULL: no memory for it. */
+/* The text as UTF-8. Other bytes: a copy in `made` with \xNN in their place. NULL: no memory. */
 static const char *in_utf8(const char *text, struct wf_string *made)
 {
     int64_t left = (int64_t)strlen(text), whole;
@@ -224,7 +224,7 @@ wf_status report(struct fit *f, enum wf_event_kind kind, const char *text)
     return report_counts(f, kind, text, &parameters, kind == WF_EVENT_START);
 }
 
-/* A text that can't be drawn from the numbers that the weights give is left out: training goes on while its losses are finite. */
+/* A sample that cannot be drawn, as logits are not finite, is left out: training goes on while its losses are finite. */
 wf_status report_sample(struct fit *f)
 {
     const char *text = NULL;
@@ -241,8 +241,8 @@ wf_status report_sample(struct fit *f)
 
 /* --- the files ----------------------------------------------------------------------------------------------------- */
 
-/* What a killed process logged after its last save will be done, and logged, again. A log that can't be read is no reason not to train: the
- * state has all that is needed. */
+/* Drops lines after the last save of a killed process: their updates are done and logged again. A log that cannot be read does not end
+ * the training, which needs only the state. */
 static wf_status open_lines(struct fit *f, bool resuming)
 {
     wf_error damage = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A save: rank 0 reads from their owners the moments that it does not have. */
+/* A save: rank 0 reads moments of other shards from their owners. */
 #include "slices.h"
 
 #include <string.h>
@@ -9,8 +9,8 @@
 
 #include "loop.h"
 
-/* What rank 0 asks another for; or, with optimizer < 0, that it has done: `part`, whether the state on disk is that of this step, and `at`,
- * of which step it is. */
+/* A request of rank 0 for moments. optimizer < 0: rank 0 has finished; `part` says whether the state on disk is that of this step, and `at`
+ * gives its step. */
 struct ask {
     int32_t optimizer, parameter, moment, unused;
     int64_t part, at, count;
@@ -34,7 +34,7 @@ static const struct slicing *slicing_with(const struct fit *f, const wf_registry
     return &f->slicing[k];
 }
 
-/* Elements of a moment, run by run of one owner. */
+/* Elements of a moment, in runs of one owner. */
 static wf_status read_moment(void *ctx, const void *key, int64_t at, int64_t count, void *out, wf_error *error)
 {
     struct fit *f = ctx;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How far a training is, and how long the rest will take: updates, and the validations and saves that are known to come. */
+/* Progress of a training, and the time left for its updates, validations and saves. */
 #include <math.h>
 
 #include "loop.h"
@@ -10,13 +10,13 @@ void pace_update(struct fit *f, double seconds)
     f->pace.update += (seconds - f->pace.update) / (double)f->pace.updates;
 }
 
-/* Before the first one was measured: forwards only, a third of what an update costs on as many rows. */
+/* Before the first measurement: a forward takes a third of the time of an update with the same rows. */
 static double validation(const struct fit *f)
 {
     return f->pace.validation > 0 ? f->pace.validation : f->pace.update * f->pace.validation_share / 3;
 }
 
-/* Weights and moments into the state, and the weights once or twice more. */
+/* The state has weights and moments; the weights are written once or twice more. */
 static double save(const struct fit *f)
 {
     enum { COPIES = 5 };
@@ -57,7 +57,7 @@ double pace_expected(const struct fit *f)
     return f->pace.validating ? validation(f) : f->pace.saving ? save(f) : 0;
 }
 
-/* The callback's code is not asked: it may cancel before the next op. */
+/* The callback returns no status: it cancels through cancelled(), before the next op. */
 wf_status pace_report(struct fit *f, const char *text, int64_t done, int64_t total)
 {
     f->pace.done = done;

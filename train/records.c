@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the processes tell each other at the end of a turn besides gradients: a record of each. */
+/* Records: the message of each rank at the end of a phase, apart from gradients. */
 #include <string.h>
 
 #include <weft/internal/dist.h>
@@ -15,7 +15,7 @@ static size_t valid_bytes(const struct exchange *x)
     return bytes;
 }
 
-/* A record: the status, the scalars of the leaves, which gradients this process has. */
+/* A record: status, scalars of the leaves, and which gradients this rank has. */
 static size_t place_records(struct fit *f)
 {
     struct exchange *x = &f->exchange;
@@ -67,7 +67,7 @@ static wf_status read_records(struct fit *f)
         x->grads[k]->finite = false;
     if (!failed || f->error->code)
         return f->error->code;
-    f->echo = true; /* who has failed says why */
+    f->echo = true; /* the rank that failed reports why */
     return wf_error_set(f->error, WF_ERR_STATE, "another process has failed");
 }
 

@@ -10,7 +10,7 @@
 
 #include "trainer.h"
 
-/* They are written into a folder inside the run's, then compared with what is there. */
+/* They are written into a new folder inside the run, then compared with the files there. */
 static wf_status place(struct trainer *t, const char *folder, const char *name, const char *known)
 {
     wf_status status = WF_OK;
@@ -26,7 +26,7 @@ static wf_status place(struct trainer *t, const char *folder, const char *name, 
     return t->error->code;
 }
 
-/* How sentence vectors are made goes along with the weights; a file that says otherwise is set aside. */
+/* The settings of sentence vectors are kept with the weights; a file with others is set aside. */
 static wf_status save_pooling(struct trainer *t)
 {
     static const char *const names[] = {"modules.json", "sentence_bert_config.json"};
@@ -76,14 +76,14 @@ wf_status run_files_save(struct trainer *t, bool resuming)
          *config = wf_run_path(t->options->out, NEW_FILES "/config.json", t->error),
          *known = wf_run_path(t->options->out, NEW_FILES "/known.json", t->error);
     bool fine = !t->error->code && wf_folder_make(folder, t->error) == WF_OK;
-    for (int i = 0; i < NAMES && fine; i++) { /* of a killed process */
+    for (int i = 0; i < NAMES && fine; i++) { /* left by a killed process */
         char *path = wf_run_path(folder, names[i], t->error);
         fine = path && wf_file_remove(path, t->error) == WF_OK;
         wf_free(path);
     }
     fine = fine && save_config(t, config) == WF_OK &&
            wf_tokenizers_save(folder, &t->config, t->tokenizer, t->source_tokenizer, t->error) == WF_OK;
-    /* A resume replaces the run's own configuration, not one that was edited. */
+    /* A resume replaces the configuration that the run wrote, not one that was edited since. */
     if (fine && resuming)
         fine = save_known(t, known) == WF_OK;
     for (int i = 0; i < NAMES && fine; i++)

@@ -72,7 +72,7 @@ static wf_status tell(struct trainer *t)
     return unknown_tell(t, "validation text", c->valid.unknown, c->valid.ids.count);
 }
 
-/* Part `part` of a batch: its first row, and how many. */
+/* Micro-batch `part`: its first row and its number of rows. */
 static int64_t rows_of(const struct trainer *t, int64_t part, int64_t *first)
 {
     int64_t batch = t->config.training.batch, parts = t->config.training.accumulate;
@@ -80,7 +80,7 @@ static int64_t rows_of(const struct trainer *t, int64_t part, int64_t *first)
     return batch * (part + 1) / parts - *first;
 }
 
-/* Of the batch's ids those of a part. */
+/* The ids of a micro-batch. */
 static double share_of(const struct trainer *t, int64_t rows)
 {
     return (double)rows / (double)t->config.training.batch;
@@ -102,7 +102,7 @@ static wf_status open_language(struct trainer *t, bool resuming)
     return open_tokenizer(t, resuming) ? t->error->code : open_texts(t);
 }
 
-/* A crop is a function of the step and its row: there is nothing to take. */
+/* A crop depends on the step and the row only: there is no place in the data. */
 static wf_status next_language(void *trainer, int64_t step, double *weight, wf_error *error)
 {
     const struct trainer *t = trainer;
@@ -141,8 +141,8 @@ static bool append(void *ctx, const char *text, int64_t length)
     return wf_string_add(ctx, text, length);
 }
 
-/* The validation text's beginning and how the model continues it. The draw is the same each time: what changes between two samples is the
- * model. */
+/* The beginning of the validation text, continued by the model. All samples draw the same random numbers, so that only the model differs.
+ */
 static wf_status sample(void *trainer, wf_tape *tape, const char **out, wf_error *error)
 {
     struct trainer *t = trainer;
@@ -174,7 +174,7 @@ const struct task language_task = {
 
 /* --- encoders ------------------------------------------------------------------------------------------------------ */
 
-/* The validation's masked tokens. Where so few tokens are chosen by default that none of them is masked, more are. */
+/* The masked tokens of the validation. If the default number of tokens has none that is masked, more tokens are taken. */
 static wf_status count_masked(struct trainer *t, struct wf_id_view valid)
 {
     const bool chosen = t->config.training.valid_tokens < 0 && t->kept_limit < 0;
@@ -186,7 +186,7 @@ static wf_status count_masked(struct trainer *t, struct wf_id_view valid)
     return status;
 }
 
-/* A text of which the tokenizer knows nothing has nothing to predict. */
+/* A text of unknown tokens only has nothing to predict. */
 static wf_status open_masked(struct trainer *t, bool resuming)
 {
     struct sequence *s = t->data;
@@ -217,7 +217,7 @@ static wf_status open_masked(struct trainer *t, bool resuming)
     return WF_OK;
 }
 
-/* The ids of a part and what is hidden in it. */
+/* The ids of a micro-batch, and its masked tokens. */
 static int64_t hide(const struct trainer *t, int64_t step, int64_t part, int64_t *first, int64_t *rows)
 {
     struct sequence *s = t->data;
@@ -228,8 +228,8 @@ static int64_t hide(const struct trainer *t, int64_t step, int64_t part, int64_t
     return wf_masking_hide(&s->masking, step, *first, *rows, s->cols, s->ids, s->places, s->targets);
 }
 
-/* How many are chosen is known when all are drawn, and the first part must know; to draw them again takes less than a thousandth of an
- * update. A process draws those of its parts. */
+/* The first micro-batch needs the number of masked tokens in all, so that they are drawn twice; a draw takes less than a thousandth of an
+ * update. A rank draws those of its micro-batches. */
 static wf_status next_masked(void *trainer, int64_t step, double *weight, wf_error *error)
 {
     const struct trainer *t = trainer;
@@ -253,7 +253,7 @@ static wf_tensor *loss_masked(void *trainer, struct wf_fit_part *p)
     wf_tape_first_row(p->tape, (uint64_t)first);
     struct wf_loss_terms terms;
     wf_loss_terms_begin(&terms, t->model, p->tape, share_of(t, rows), 0);
-    /* A batch without any has a loss of 0, and gradients. */
+    /* A batch without masked tokens has a loss of 0, and gradients. */
     return with_terms(&terms, p,
                       wf_encoder_loss(t->model, wf_ids(p->tape, s->ids, rows, s->cols), NULL, s->places, s->targets, count,
                                       .label_smoothing = t->config.training.label_smoothing, .normalizer = p->weight > 0 ? p->weight : 1,

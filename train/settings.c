@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Settings of a program, "width=64 data=digits.bin": what a resume changes of them. */
+/* Settings of a program, "width=64 data=digits.bin", and their changes by a resume. */
 #include <string.h>
 
 #include "loop.h"
@@ -34,7 +34,7 @@ static bool find_setting(const char *text, const struct setting *like, struct se
     return false;
 }
 
-/* One that differs between the run and now: it is refused, or told of. */
+/* A setting that differs from that of the run: refuses it, or reports it. */
 static wf_status differs(struct fit *f, const struct setting *name, const struct setting *was, const struct setting *now, const char *path)
 {
     const char *old = was->value ? was->value : "", *new = now->value ? now->value : "";
@@ -47,7 +47,7 @@ static wf_status differs(struct fit *f, const struct setting *name, const struct
     return WF_OK;
 }
 
-/* path: where differences are refused; NULL: they are told. */
+/* path: the state, to refuse differences; NULL: reports them. */
 static wf_status compare(struct fit *f, const char *was, const char *now, const char *path)
 {
     struct setting a, b;

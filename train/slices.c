@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which process owns what of a registry. */
+/* Shards of a registry: the blocks that each rank owns. */
 #include "slices.h"
 
 #include <weft/internal/minmax.h>
@@ -96,7 +96,7 @@ wf_status slices_make(struct fit *f, int k, wf_registry *registry)
         while (done < f->o.optimizers && wf_optimizer_slice(f->o.optimizer[done].optimizer, registry, &s->slice, &why) == WF_OK)
             done++;
         grads->slice = &s->slice;
-        exchange_free(&f->exchange); /* it has room for the shares of those before */
+        exchange_free(&f->exchange); /* its memory has the size of the earlier shares */
         if (why.code == WF_OK)
             return WF_OK;
         while (done > 0)
@@ -109,7 +109,7 @@ wf_status slices_make(struct fit *f, int k, wf_registry *registry)
 
 /* --- the end ------------------------------------------------------------------------------------------------------- */
 
-/* Whether each process has its slices, and memory for all of the moments: all of them come here, also after a failure. */
+/* Whether every rank has its slices and memory for all moments. All ranks call this, also after a failure. */
 static bool all_are_well(struct fit *f, const wf_error *why)
 {
     const wf_error was = *f->error;
@@ -117,7 +117,7 @@ static bool all_are_well(struct fit *f, const wf_error *why)
     *f->error = *why;
     f->told = false;
     const bool well = together_agree(f) == WF_OK;
-    if (was.code != WF_OK) { /* which says more */
+    if (was.code != WF_OK) { /* the earlier error says more */
         *f->error = was;
         f->told = told;
     }

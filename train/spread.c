@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What goes from its owner to all: values, parts of the norm, moments at the end. */
+/* Gathers from owners to all ranks: values, partial norms, moments at the end. */
 #include "slices.h"
 
 #include <math.h>
@@ -31,7 +31,7 @@ static bool add(struct messages *list, int peer, void *data, int64_t bytes)
     return true;
 }
 
-/* Memory that grows to what an update needs, and stays. */
+/* Memory that grows to the need of an update, and is kept. */
 struct spread {
     struct messages mine, out, in;
 };
@@ -106,7 +106,7 @@ static void end_arrivals(struct slicing *s)
         use_of(s)->arrives = NULL;
 }
 
-/* What has come meanwhile; with a `wait` for piece number `until`. */
+/* Takes the pieces that have arrived; waits for piece number `until`, unless it is negative. */
 static void arrive(struct slicing *s, int64_t until)
 {
     struct fit *f = s->fit;
@@ -126,7 +126,7 @@ static void settle(struct slicing *s)
         arrive(s, piece);
 }
 
-/* An op is about to read a parameter; or, below 0, all of them are about to be replaced. */
+/* Before an op reads a parameter; below 0: before all are replaced. */
 static void await(void *slicing, int parameter)
 {
     struct slicing *s = slicing;
@@ -135,7 +135,7 @@ static void await(void *slicing, int parameter)
         return;
     }
     const int64_t first = s->slice.first[parameter], end = s->slice.first[parameter + 1];
-    if (first == end) /* a table */
+    if (first == end) /* a table has no blocks */
         return;
     for (int64_t piece = slicing_piece(s, first); piece <= slicing_piece(s, end - 1) && s->arrived < s->pieces; piece++)
         arrive(s, piece);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a training of the zoo trains on: the part of wf_train that differs between language models, encoders (sequence.c) and translation
+/* The data of a training of the zoo: the part of wf_train that differs between language models, encoders (sequence.c) and translation
  * (translation.c). Everything else, from the schedule to the state, is the same for all and does not ask which it is. */
 #ifndef WEFT_TRAIN_TASK_H
 #define WEFT_TRAIN_TASK_H

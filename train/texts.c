@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a run remembers of its texts, so that a resume needs none: absolute paths and sizes, in the state and in config.json. */
+/* Texts of a run in its state and config.json, as absolute paths and sizes, so that a resume needs none. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static wf_status absolute(const char *path, struct wf_string *out, wf_error *err
     return out->failed ? wf_error_set(error, WF_ERR_MEMORY, "no memory for a path") : WF_OK;
 }
 
-/* Absolute; left out where it is NULL or not UTF-8, which JSON can't hold. */
+/* An absolute path; left out if it is NULL or not UTF-8, which JSON cannot hold. */
 static wf_status set_path(json_t *object, const char *name, const char *path, wf_error *error)
 {
     struct wf_string text = {0};
@@ -165,7 +165,7 @@ static wf_status read_config(const char *path, struct wf_train_texts *out, wf_er
     enum { LIMIT = 1 << 20 };
     json_t *config = wf_json_load(path, LIMIT, error), *object = NULL;
     wf_status status = config ? WF_OK : error->code;
-    if (status == WF_OK && json_is_object(config)) /* whoever reads the settings says what is wrong with another */
+    if (status == WF_OK && json_is_object(config)) /* readers of settings report another type */
         status = wf_json_get_object(config, path, key, WF_JSON_OPTIONAL, &object, error);
     if (status == WF_OK && object)
         status = read_texts(object, path, out, error);
@@ -192,7 +192,7 @@ wf_status wf_train_texts_load(const char *path, struct wf_train_texts *out, wf_e
         return WF_ERR_ARGUMENT;
     *out = (struct wf_train_texts){0};
     const bool there = stat(path, &info) == 0;
-    if (there && !S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)) /* a pipe, which was read for its settings */
+    if (there && !S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)) /* a pipe: its settings were read already */
         return WF_OK;
     wf_status status = there && S_ISDIR(info.st_mode) ? read_state(path, out, &failure) : read_config(path, out, &failure);
     return status == WF_OK ? WF_OK : wf_error_set(error, status, "%s", failure.message);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Processes that train together: one outcome for all, the same training, enough parts for all. Gradients: exchange.c. */
+/* Several ranks: one outcome for all, checks that they train the same, enough micro-batches for each. Gradients: exchange.c. */
 #include <inttypes.h>
 
 #include <weft/internal/dist.h>
@@ -24,7 +24,7 @@ wf_status together_failed(struct fit *f, const wf_error *why)
 
 wf_status together_agree(struct fit *f)
 {
-    if (f->processes == 1 || f->lost || !f->in_company || (f->told && f->error->code)) /* told: all have it already */
+    if (f->processes == 1 || f->lost || !f->in_company || (f->told && f->error->code)) /* told: all ranks have the error */
         return f->error->code;
     wf_error why = *f->error;
     bool sent;
@@ -57,7 +57,7 @@ wf_status together_from_first(struct fit *f, void *data, int64_t bytes)
     return WF_OK;
 }
 
-/* In the midst of an update, say, which a log that cannot be written does not end: the next line of it will. */
+/* A log that cannot be written does not end an update; the next line reports it. */
 static void waits(void *fit, const char *text)
 {
     struct fit *f = fit;
@@ -92,7 +92,7 @@ void together_close(struct fit *f)
     exchange_free(&f->exchange);
 }
 
-/* The parts of a batch, enough of them for all processes. */
+/* Raises the number of micro-batches until each rank has one. */
 wf_status together_share(struct fit *f)
 {
     struct wf_string text = {0};
@@ -100,7 +100,7 @@ wf_status together_share(struct fit *f)
     const bool chosen = f->o.leaves == 0;
     while (least < f->processes)
         least *= 2;
-    if (f->owner->any && f->processes > 1 && was < 2) /* it may know of no parts, and give the whole batch's loss for each */
+    if (f->owner->any && f->processes > 1 && was < 2) /* its loss may ignore micro-batches, and use the whole batch for each */
         return wf_error_set(f->error, WF_ERR_ARGUMENT,
                             "%d processes were started, and the program's batch is one part: set .accumulate to %" PRId64
                             " or more, if its loss is that of part->part of part->parts",
@@ -135,14 +135,14 @@ wf_status together_resume(struct fit *f, const char *path)
                         f->o.leaves, f->processes);
 }
 
-/* What the bits depend on, as words; the weights, too, which a program may have filled in another way on each process. */
+/* Everything that the bits depend on, as words. The weights are among them: a program may fill them differently on each rank. */
 static void identify(const struct fit *f, struct wf_string *s)
 {
     uint64_t weights = 0;
     for (int k = 0; k < f->o.registries; k++)
         weights = wf_registry_hash(f->o.registry[k].registry, weights);
     wf_program_words(f->dist, s);
-    if (f->owner->identify) /* first: by the names that the user knows */
+    if (f->owner->identify) /* first: names that the user knows */
         f->owner->identify(f, s);
     wf_string_format(s,
                      "task=%s steps=%" PRId64 " accumulate=%" PRId64 " leaves=%" PRId64 " seed=%" PRIu64 " first-step=%" PRId64

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The tokenizers of a run: where they come from, and their files. */
+/* The tokenizers of a run: their sources and files. */
 #include <stdio.h>
 #include <string.h>
 
@@ -73,7 +73,8 @@ static wf_status make_all(struct trainer *t)
             return t->error->code;
         return make(t, o->train + 1, 1, shape.vocab_size, &t->tokenizer);
     }
-    /* A language model's knows both texts: a character that only the validation text has must not end the run. Else such are unknown. */
+    /* A language model's tokenizer is trained on both texts: a character that only the validation text has must not end the run. Otherwise
+     * such characters are unknown tokens. */
     int64_t count = o->train_files + (kind == WF_MODEL_LANGUAGE ? o->valid_files : 0);
     const char **paths = wf_alloc((size_t)count * sizeof *paths);
     if (!paths)
@@ -115,12 +116,12 @@ wf_status tokenizers_open(struct trainer *t, bool resuming)
             "vocabulary size mismatch: %s has %lld tokens, the model in %s %lld: give the tokenizer that it was trained with", o->tokenizer,
             (long long)wf_tokenizer_vocab_size(t->tokenizer), t->from.folder, (long long)wf_config_shape(&t->config).vocab_size);
     struct wf_config was;
-    if (resuming && o->from && !o->tokenizer) { /* whose kind was not asked for */
+    if (resuming && o->from && !o->tokenizer) { /* a kind of tokenizer was not asked for */
         if (wf_train_config(o->out, &was, NULL, t->error))
             return t->error->code;
         t->config.tokenizer = was.tokenizer;
     }
-    if (given) { /* config.json says what is, not what would have been made */
+    if (given) { /* config.json describes the given tokenizer */
         t->config.tokenizer.kind = wf_tokenizer_kind_of(t->tokenizer);
         t->config.tokenizer.min_frequency = 0;
     }

@@ -83,7 +83,7 @@ static void describe(const struct fit *f, wf_safetensors_writer *w)
     wf_weights_describe(w, t->tokenizer, t->source_tokenizer);
 }
 
-/* What is trained, and how, for the loop. */
+/* Fills the task and the options of the loop. */
 static wf_status prepare(struct trainer *t)
 {
     const struct wf_training *c = &t->config.training;
@@ -130,7 +130,7 @@ wf_tensor *with_terms(struct wf_loss_terms *terms, struct wf_fit_part *p, wf_ten
     return all;
 }
 
-/* Sets steps where the configuration counts epochs. */
+/* Sets steps, if the configuration counts epochs. */
 wf_status choose_steps(struct trainer *t, double updates)
 {
     struct wf_training *c = &t->config.training;
@@ -174,7 +174,7 @@ static wf_status share(struct trainer *t)
     return wf_config_check(&t->config, t->error);
 }
 
-/* The first process of each node reads the texts, and trains tokenizers, into the cache; the others find them there. */
+/* The first process of each node reads texts and trains tokenizers into the cache; the others read the cache. */
 static wf_status open_in_turn(struct trainer *t, bool resuming)
 {
     struct fit *f = &t->fit;
@@ -187,7 +187,7 @@ static wf_status open_in_turn(struct trainer *t, bool resuming)
     return first ? WF_OK : open_task(t, resuming);
 }
 
-/* Everything is read here, and nothing written into the run's folder but by fit_enter. */
+/* Reads everything; only fit_enter writes into the run's folder. */
 static wf_status read_all(struct trainer *t, bool resuming)
 {
     struct fit *f = &t->fit;
@@ -221,7 +221,7 @@ static wf_status run(struct trainer *t)
     return together_agree(f) ? t->error->code : fit_run(f);
 }
 
-/* A pipe would be waited for, for ever, and could not be read a second time. What is missing is found, and told, by who reads it. */
+/* Refuses a pipe: it could block forever, and cannot be read twice. Its reader reports a missing file. */
 static wf_status check_files(const char *const *path, int64_t count, wf_error *error)
 {
     struct stat info;

@@ -52,7 +52,7 @@ static bool survey_progress(void *ctx, int64_t done, int64_t total)
     return report_progress(ctx, "surveying the pairs", done, total);
 }
 
-/* Filters are for what is trained on: losses and scores of a validation stay those of its whole text. */
+/* Filters apply to training pairs only: losses and scores of a validation are those of its whole text. */
 static wf_status read_pairs(struct trainer *t, const char *const *files, bool filtered, wf_bitext **out)
 {
     struct wf_model_shape shape = wf_config_shape(&t->config);
@@ -151,7 +151,7 @@ static wf_tensor *loss(void *trainer, struct wf_fit_part *p)
     struct wf_pairs part = d->pairs;
     const struct leaves_of own = own_parts(t);
     wf_error why = {0};
-    /* Every part is looked at where a number went bad. */
+    /* The search for a bad number looks at every micro-batch. */
     if ((p->part < own.begin || p->part >= own.end) && wf_pair_batches_encode_parts(d->batches, p->part, p->part + 1, p->parts, &why))
         return wf_tape_fail(p->tape, why.code, "%s", why.message);
     if (p->parts > 1)
@@ -170,7 +170,7 @@ static bool tell_scores(void *trainer, int64_t done, int64_t total)
 {
     struct trainer *t = trainer;
     pace_report(&t->fit, "translating the validation text", done, total);
-    return true; /* the search asks validation_cancelled */
+    return true; /* the beam search checks validation_cancelled */
 }
 
 /* By the whole text, as `weft evaluate` does it: all lines, the run's beam width and length penalty. */
@@ -222,7 +222,7 @@ static wf_status get(void *trainer, int64_t step, const wf_fit_state *state, wf_
     (void)step;
     if (wf_fit_get_int(state, "epoch", &epoch, error) || wf_fit_get_int(state, "batch_index", &index, error))
         return error->code;
-    if (t->new_batches && index > 0) { /* there is no such place among the new ones */
+    if (t->new_batches && index > 0) { /* the new batches have no such place */
         epoch++;
         index = 0;
         wf_string_format(&t->fit.change, "; epoch %lld begins", (long long)epoch + 1);

@@ -82,7 +82,7 @@ static void free_slab(struct tree_slab *s)
     *s = (struct tree_slab){0};
 }
 
-/* Memory of the size of the gradients, which change with what is frozen. */
+/* Memory of the size of the gradients, which changes as parameters are frozen. */
 static wf_status fit_slab(struct tree_slab *s, const wf_grads *grads, wf_error *error)
 {
     if (s->slab && s->count == grads->count && s->parameters == grads->parameters)
@@ -98,7 +98,7 @@ static wf_status fit_slab(struct tree_slab *s, const wf_grads *grads, wf_error *
     return wf_error_set(error, WF_ERR_MEMORY, "no memory for the gradients of another part: %lld values", (long long)grads->count);
 }
 
-/* Puts the gradients aside; grads have the slab's old memory, and hold nothing. */
+/* Swaps the gradients into the slab; grads get the slab's old memory, and no gradients. */
 static void swap(struct tree_slab *s, wf_grads *grads)
 {
     struct tree_slab was = *s;
@@ -126,7 +126,7 @@ int tree_spans(int64_t begin, int64_t end, struct span out[2 * TREE_LEVELS])
     return count;
 }
 
-/* How many of the subtrees held a leaf completes, and what it makes with them. */
+/* The number of held subtrees that a leaf completes, and the resulting span. */
 static int joins_of(const struct tree *t, int64_t leaf, struct span *span)
 {
     int joins = 0;

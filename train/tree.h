@@ -2,8 +2,8 @@
 /* The gradients of an update, added as a binary tree.
  *
  * A batch is cut into parts, and the parts lie under the leaves of a tree: a leaf adds the gradients of its parts in order, in place. Two
- * neighbouring leaves are added, then two neighbouring pairs, up to the root. So the order of the additions, and with it every bit, is a
- * matter of the number of leaves alone: whoever computes whole leaves can compute them anywhere.
+ * neighbouring leaves are added, then two neighbouring pairs, up to the root. The order of the additions, and with it every bit,
+ * depends on the number of leaves only: any rank can compute a whole leaf.
  *
  * Like a binary counter, the leaves of a process need one slab more for each level, log2(leaves) in all. */
 #ifndef WEFT_TRAIN_TREE_H
@@ -11,7 +11,7 @@
 
 #include <weft/fit.h>
 
-/* What an update adds of a registry: gradients, and which of them there are. */
+/* The gradients of a registry in a sum, and which of them exist. */
 struct tree_slab {
     wf_real *slab;
     bool *valid;
@@ -36,7 +36,7 @@ struct tree {
 
 /* Leaves for `parts` parts: the largest power of two that divides them, 8 at most. */
 int64_t tree_leaves(int64_t parts);
-/* Those of a resume: what is asked for, or, where that is 0, those of the state, `was`, if they still fit; 0 in a state stands for 1. */
+/* Leaves of a resume: the number asked for; 0: that of the state, `was`, if it still fits. 0 in a state stands for 1. */
 int64_t tree_leaves_again(int64_t asked, int64_t was, int64_t parts);
 /* Whether `leaves` is a power of two that divides `parts`. */
 bool tree_fits(int64_t leaves, int64_t parts);
@@ -48,14 +48,15 @@ int tree_spans(int64_t begin, int64_t end, struct span out[2 * TREE_LEVELS]);
 bool tree_joins(struct span left, struct span right);
 /* Before the first leaf of an update. */
 void tree_begin(struct tree *t);
-/* The gradients in grads[count] are the sum of leaf `leaf`, the next one and not the last: they are added to what they complete and kept
- * aside, and grads are zero for the next. */
+/* grads[count] hold the sum of leaf `leaf`, which is not the last. It is added to the subtrees that it completes and kept; grads are
+ * zero afterwards. */
 wf_status tree_add(struct tree *t, int64_t leaf, wf_grads *const *grads, int count, wf_error *error);
-/* Leaf `leaf` is the last here: its gradients stay where they are, and what they complete is added to them by blocks, as these are ready,
- * or all at once. What only one of two has is taken as it is, so that an empty part changes no bit (-0 + 0 is 0). */
+/* Leaf `leaf` is the last here: its gradients stay in grads, and the subtrees that it completes are added to them, by blocks as these are
+ * ready or all at once. A gradient that only one of two subtrees has is copied, so that an empty micro-batch changes no bit (-0 + 0 is 0).
+ */
 void tree_last(struct tree *t, int64_t leaf);
 void tree_join(const struct tree *t, int k, wf_grads *grads, int64_t begin, int64_t end); /* blocks begin .. end - 1, each once */
-bool tree_valid(const struct tree *t, int k, const wf_grads *grads, int parameter);       /* with what is added to it */
+bool tree_valid(const struct tree *t, int k, const wf_grads *grads, int parameter);       /* the held subtrees included */
 void tree_joined(struct tree *t, wf_grads *const *grads, int count);                      /* after all blocks */
 void tree_free(struct tree *t);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One update: batch, forwards, backwards, optimisers, turn by turn; and what to say when a number goes bad. */
+/* One update: batch, forwards, backwards, optimisers, phase by phase; and the search for a number that is not finite. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -30,7 +30,7 @@ static const char *first_bad(const struct fit *f, bool gradient, char text[], si
     return NULL;
 }
 
-/* What to do where numbers are not finite. Before any update no learning rate is the cause. */
+/* Advice after a number that is not finite. Before the first update the learning rate is not the cause. */
 static const char *numeric_advice(const struct fit *f, char text[ADVICE])
 {
     const bool program = f->owner->any, clips = f->o.clip > 0;
@@ -76,7 +76,7 @@ wf_status explain_validation(struct fit *f)
     wf_tape_check_finite(f->tape, true);
     const wf_status status = f->task.validate(f->o.ctx, f->tape, value, &why);
     wf_tape_check_finite(f->tape, false);
-    /* A task may have made another status of it; and another process may have had the bad part, whose message this one has got. */
+    /* A task may have changed the status; and the message may be that of another rank, which had the bad micro-batch. */
     const bool here = wf_tape_error(f->tape)->code == WF_ERR_NUMERIC;
     if (here)
         wf_error_set(f->error, WF_ERR_NUMERIC, "step %" PRId64 ": the validation %s is %g; the first bad tensor: %s: %s", f->step, by->name,
@@ -93,17 +93,17 @@ wf_status explain_validation(struct fit *f)
                         f->step, by->name, shown, status == WF_OK ? ", and a second one with a look at each result found no bad one" : "");
 }
 
-/* The loss of a part, on the tape; NULL: an empty part. */
+/* The loss of a micro-batch, on the tape; NULL: an empty one. */
 static wf_tensor *forward(struct fit *f, struct wf_fit_part *p, int turn, int64_t part)
 {
     *p = (struct wf_fit_part){.tape = f->tape, .step = f->step, .turn = turn, .part = part, .parts = f->o.accumulate, .weight = f->weight};
-    /* Rows of different parts are different rows, also where the task does not number them. */
+    /* Rows of different micro-batches differ, even if the task does not number them. */
     wf_tape_reset(f->tape, WF_TRAIN, .seed = f->o.seed, .step = (uint64_t)(f->step * f->turns + turn), .first_row = (uint64_t)part << 32,
                   .exact = true);
     return f->task.loss(f->o.ctx, p);
 }
 
-/* Gradients that another turn's losses have left, for parameters that its optimisers do not update. */
+/* Zeroes gradients of another phase for parameters that its optimisers do not update. */
 static void zero_gradients(const struct fit *f)
 {
     for (int k = 0; k < f->o.registries; k++)
@@ -111,7 +111,7 @@ static void zero_gradients(const struct fit *f)
             wf_grads_zero(wf_registry_grads(f->o.registry[k].registry));
 }
 
-/* The parts once more, backwards too, whose forwards are all finite: the first op that gave a gradient that is not. */
+/* Repeats the micro-batches, whose forwards are finite, with their backwards: finds the first op with a gradient that is not finite. */
 static void explain_backward(struct fit *f, int turn, const char *what, const char *advice)
 {
     zero_gradients(f);
@@ -124,9 +124,9 @@ static void explain_backward(struct fit *f, int turn, const char *what, const ch
     }
 }
 
-/* Runs the turn again with a look at every result, and names the first tensor that is not finite. The weights are as they were: no
- * optimiser of this turn has stepped. `backwards`: all of the turn have run. `gradient`: whose gradient is known to be bad; NULL: it is
- * looked for. */
+/* Repeats the phase, checks every result, and names the first tensor that is not finite. The weights are unchanged: no optimiser of this
+ * phase has stepped. `backwards`: all backwards of the phase have run. `gradient`: the parameter with the bad gradient; NULL: it is
+ * searched for. */
 static wf_status explain(struct fit *f, int turn, const char *what, bool backwards, const char *gradient)
 {
     char advice_text[ADVICE];
@@ -145,15 +145,15 @@ static wf_status explain(struct fit *f, int turn, const char *what, bool backwar
         wf_tensor *loss = forward(f, &p, turn, part);
         if (loss)
             (void)!wf_item(loss, &value);
-        if (wf_tape_error(f->tape)->code == WF_ERR_NUMERIC) /* also where the task returned NULL */
+        if (wf_tape_error(f->tape)->code == WF_ERR_NUMERIC) /* even if the task returned NULL */
             wf_error_set(f->error, WF_ERR_NUMERIC, "step %" PRId64 ": %s is not finite; the first bad tensor: %s: %s", f->step + 1, what,
                          wf_tape_error(f->tape)->message, wf_tape_bad_input(f->tape) ? data_advice(f) : advice);
-        else if (isinf(value)) /* that a mask made, as far as the check knows */
+        else if (isinf(value)) /* the check takes it for an infinity of a mask */
             wf_error_set(f->error, WF_ERR_NUMERIC,
                          "step %" PRId64 ": %s is not finite; it is %g, from -inf in an input or where a mask fills it in: %s", f->step + 1,
                          what, value, advice);
     }
-    if (backwards && !f->error->code) /* else others' messages may read the slabs */
+    if (backwards && !f->error->code) /* otherwise messages may still read the slabs */
         explain_backward(f, turn, what, advice);
     wf_tape_check_finite(f->tape, false);
     return wf_error_set(f->error, WF_ERR_NUMERIC,
@@ -161,7 +161,7 @@ static wf_status explain(struct fit *f, int turn, const char *what, bool backwar
                         f->step + 1, what, gradient ? gradient : "an inner tensor", advice);
 }
 
-/* What an op or the optimiser says, with the step. */
+/* Puts the step in front of an error of an op or an optimiser. */
 static wf_status failed(struct fit *f, const wf_error *why)
 {
     return wf_error_set(f->error, why->code != WF_OK ? why->code : WF_ERR_STATE, "step %" PRId64 ": %s", f->step + 1, why->message);
@@ -196,7 +196,7 @@ static wf_status add(struct fit *f, const wf_tensor *x, double *sum)
     return WF_OK;
 }
 
-/* Losses and gradients of one part of a leaf. After the `last` one here nothing is added to the gradients. */
+/* Losses and gradients of one micro-batch of a leaf. `last`: nothing is added to the gradients after it. */
 static wf_status run_part(struct fit *f, int turn, int64_t part, bool last, struct leaf *leaf)
 {
     struct wf_fit_part p;
@@ -229,7 +229,7 @@ static wf_status run_part(struct fit *f, int turn, int64_t part, bool last, stru
     return WF_OK;
 }
 
-/* The gradients that the optimisers of a turn use: each once. */
+/* The gradients that the optimisers of a phase use, each once. */
 static int grads_of(const struct fit *f, int turn, wf_grads *grads[WF_FIT_REGISTRIES])
 {
     int count = 0;
@@ -256,13 +256,13 @@ static void set_rate(struct fit *f, int i)
     f->lr[i] = o->optimizer->lr;
 }
 
-/* Clipping, and the optimisers of a turn. */
+/* Clipping, and the optimisers of a phase. */
 static wf_status step(struct fit *f, int turn)
 {
     wf_grads *grads[WF_FIT_REGISTRIES];
     int count = grads_of(f, turn, grads);
     wf_error why = {0};
-    if (slices_settle(f)) /* what the forward has not read is still under way */
+    if (slices_settle(f)) /* values that the forward did not read may still be under way */
         return f->error->code;
     slices_activate(f, true);
     wf_status status = wf_clip_norm_of(grads, count, f->o.clip, &f->grad_norm[turn], &why);
@@ -275,7 +275,7 @@ static wf_status step(struct fit *f, int turn)
     slices_activate(f, false);
     if (status != WF_OK && status != WF_ERR_NUMERIC)
         failed(f, &why);
-    if (f->committed) { /* also where it failed here: the others go on to this */
+    if (f->committed) { /* even after an error here: the other ranks come here, too */
         if (turn == f->turns - 1)
             fit_ask_ahead(f);
         slices_values(f, grads, count);
@@ -322,11 +322,11 @@ static void sum_leaves(struct fit *f, int turn)
         f->losses += leaf->losses;
         shows |= leaf->shows;
     }
-    if (!shows) /* it is the loss */
+    if (!shows) /* the minimised loss is the loss shown */
         f->minimized[turn] = NAN;
 }
 
-/* A turn may leave an update out. */
+/* A phase may skip an update. */
 static wf_status check_losses(struct fit *f, int turn)
 {
     if (f->losses > 0 || !(f->weight > 0) || turn < f->turns - 1)
@@ -338,7 +338,7 @@ static wf_status check_losses(struct fit *f, int turn)
                         f->step + 1, f->weight);
 }
 
-/* Gradients of all parts of a turn, wherever they are computed. */
+/* Gradients of all micro-batches of a phase, on all ranks. */
 static wf_status gather(struct fit *f, int turn)
 {
     wf_grads *grads[WF_FIT_REGISTRIES];
@@ -346,7 +346,7 @@ static wf_status gather(struct fit *f, int turn)
     zero_gradients(f);
     tree_begin(&f->tree);
     exchange_begin(f, grads, count);
-    if (!f->error->code) /* otherwise the others are told of it */
+    if (!f->error->code) /* otherwise the reduction spreads the error */
         run_leaves(f, turn, grads, count);
     return exchange_end(f);
 }
@@ -356,7 +356,7 @@ static void run_turns(struct fit *f)
     for (int i = 0; i < f->reports; i++)
         f->report[i] = 0;
     f->losses = 0;
-    /* Where a turn fails after its gather, the other processes are in the next one: it is gone into, with the error, and ends them all. */
+    /* If a phase fails after its gather, the other ranks already wait in the next gather: enter it with the error, so that all stop. */
     for (int turn = 0; turn < f->turns && !gather(f, turn); turn++) {
         sum_leaves(f, turn);
         if (!check_losses(f, turn))
@@ -366,19 +366,19 @@ static void run_turns(struct fit *f)
 
 wf_status fit_update(struct fit *f)
 {
-    f->dropped = true; /* unless it comes to its end */
+    f->dropped = true; /* until the update is complete */
     double loss[WF_FIT_TURNS];
     for (int i = 0; i < f->turns; i++)
         loss[i] = f->loss[i];
-    if (!f->error->code) /* the others are told of an error here: they have agreed to this update before it */
+    if (!f->error->code) /* an error is spread in the phases, since all ranks have agreed to this update */
         take_batch(f);
-    for (int k = 0; k < f->o.registries; k++) /* one that has got gradients since */
+    for (int k = 0; k < f->o.registries; k++) /* a registry may have got gradients since the last update */
         if (slices_make(f, k, f->o.registry[k].registry))
             together_lost(f);
     run_turns(f);
     const wf_status status = f->error->code;
     f->committed = false;
-    for (int i = 0; status != WF_OK && i < f->turns; i++) /* the state has that of the last whole update */
+    for (int i = 0; status != WF_OK && i < f->turns; i++) /* back to the last complete update, as in the state */
         f->loss[i] = loss[i];
     if (status != WF_OK)
         return status;
