@@ -149,7 +149,7 @@ bool fit_cancelled(void *fit); /* by the caller; never once an optimiser has ste
 void fit_ask_ahead(struct fit *f);
 
 /* together.c: several processes. */
-/* After an error of the transport: the others cannot be told and end when this process ends. The error's code. */
+/* After an error of the transport: the others get no message and end when this process ends. The error's code. */
 wf_status together_lost(struct fit *f);
 wf_status together_failed(struct fit *f, const wf_error *why); /* the same, with this error in place of an earlier one */
 wf_status together_open(struct fit *f);

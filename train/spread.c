@@ -56,7 +56,7 @@ static struct spread *begin_spread(struct fit *f)
     return f->spread;
 }
 
-/* `data` of a block, of its owner's, for all. */
+/* Broadcasts `data` of a block from its owner. */
 static bool add_block(struct fit *f, int owner, void *data, int64_t count)
 {
     return add(owner == f->rank ? &f->spread->mine : &f->spread->in, owner, data, count * (int64_t)sizeof(wf_real));

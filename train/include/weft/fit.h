@@ -46,7 +46,7 @@ enum wf_event_kind {
     WF_EVENT_END,     /* training is complete, stopped early or was cancelled: text says which */
     WF_EVENT_SAMPLE,  /* after a validation, where the task has samples: text is one. wf_train: of a language model, the beginning of the
                          validation text continued by the model */
-    WF_EVENT_PROGRESS /* amid what takes long: text is "validating" or "saving", once as it begins, with done and total 0; wf_train: again
+    WF_EVENT_PROGRESS /* during long work: text is "validating" or "saving", once as it begins, with done and total 0; wf_train: again
                          after each batch of a validation, with the share that is done, and with "translating the validation text" */
 };
 
@@ -61,7 +61,7 @@ enum wf_event_kind {
  *                    each turn: loss(part 0), loss(part 1), ..., a backward after each; then for each optimiser of the turn, in the order
  *                    of .optimizer: rate(optimizer, step), once, and its step (rule.check, and rule.step for each block)
  *                    WF_EVENT_STEP, whose .step counts this update
- *   a validation     after its update: validate, once; WF_EVENT_VALID; sample, once; WF_EVENT_SAMPLE. Where metric[best] is not finite,
+ *   a validation     after its update: validate, once; WF_EVENT_VALID; sample, once; WF_EVENT_SAMPLE. If metric[best] is not finite,
  *                    validate once more, with wf_tape_check_finite, for the message of the error that ends the training
  *   a save           after its update and validation: put, once; WF_EVENT_SAVE. At the last update it is the one below
  *   at the end       put, unless this step's state is saved; WF_EVENT_SAVE; WF_EVENT_END. After Ctrl-C and at a limit of time too
@@ -98,8 +98,8 @@ struct wf_metric {
 };
 typedef struct wf_fit_state wf_fit_state;
 
-/* What is trained. All functions get .ctx of the options. A callback that fails returns a status with a message in *error; of a pass that
- * failed, return wf_tape_status(tape, error). Zero is the default of each member. */
+/* The task of a training. All functions get .ctx of the options. A callback that fails returns a status with a message in *error; of a pass
+ * that failed, return wf_tape_status(tape, error). Zero is the default of each member. */
 struct wf_task {
     size_t abi;       /* WF_TASK_ABI */
     const char *name; /* of the training; the state keeps it, and a resume compares it */
@@ -108,7 +108,7 @@ struct wf_task {
      * end with NULL. NULL: one turn. An update whose second turn has begun is finished before a cancellation counts. */
     const char *const *turns;
     const char *const *reports; /* names of the numbers in wf_fit_part.report, ends with NULL; logged as NAME/train */
-    /* What `validate` measures. metric[best] decides what is best, what patience counts, and when best.safetensors is written. */
+    /* The metrics of `validate`. metric[best] decides what is best, what patience counts, and when best.safetensors is written. */
     const struct wf_metric *metric;
     int metrics, best;
 
@@ -139,7 +139,7 @@ struct wf_task {
 #define WF_TASK_ABI sizeof(struct wf_task)
 
 /* For put and get. Names are the task's own. An array is read when the state is written, shortly after put; get copies `count` elements as
- * wf_safetensors_read does. What is missing is WF_ERR_FORMAT. */
+ * wf_safetensors_read does. A missing name is WF_ERR_FORMAT. */
 WF_API void wf_fit_put_int(wf_fit_state *state, const char *name, int64_t value);
 WF_API void wf_fit_put_array(wf_fit_state *state, const char *name, const wf_array *array);
 WF_API wf_status wf_fit_get_int(const wf_fit_state *state, const char *name, int64_t *value, wf_error *error) WF_CHECKED;
@@ -181,11 +181,11 @@ struct wf_fit_event {
     double per_second;   /* WF_EVENT_STEP: weight per second; else 0 */
     int64_t parameters;  /* of all registries */
     double seconds;      /* since wf_fit was called */
-    double left;         /* seconds until the end, as far as can be told: with the validations and saves to come; NaN before an update */
+    double left;         /* estimated seconds until the end, with the validations and saves to come; NaN before an update */
     int64_t done, total; /* WF_EVENT_PROGRESS; total 0: not known */
     double expected;     /* WF_EVENT_PROGRESS: seconds that the validation or the save takes, by earlier ones or a guess */
     const char *text;    /* UTF-8: other bytes, as a path may have, are \xNN in it; may be NULL */
-    /* What metrics.jsonl says of this event, by the names that it has there: WF_EVENT_STEP, WF_EVENT_VALID. */
+    /* The numbers of this event in metrics.jsonl, by their names there: WF_EVENT_STEP, WF_EVENT_VALID. */
     const struct wf_fit_number *number;
     int numbers;
 };
@@ -202,7 +202,7 @@ struct wf_fit_options {
     int64_t accumulate; /* parts of a batch; 0: 1. At least 2 for several processes, of which more than this raise it */
     /* The number of partial sums of gradients, each of accumulate / leaves parts in order, which are added as a binary tree: a power of two
      * that divides `accumulate`. The bits of a training depend on it, and on nothing else of how the work is shared; the state keeps it. 0:
-     * that of the state; otherwise the largest up to 8, or as many as there are processes. */
+     * that of the state; otherwise the largest up to 8, or up to the number of processes. */
     int64_t leaves;
     double clip; /* maximum norm of a turn's gradients, over all registries of its optimisers; 0 disables clipping */
     /* The learning rate of update `step` (0, 1, ...) for options.optimizer[optimizer], instead of its schedule: called once for each
@@ -228,9 +228,9 @@ struct wf_fit_options {
     void *ctx; /* for all functions of the options and the task */
     /* Seconds from the call of wf_fit on, before which the training saves and ends with WF_ERR_TIME; 0: no limit. No update begins unless
      * 0.5 s and 1.25 times the longest one so far fit, together with the validation and the save that are due after it and the save at the
-     * end, by the longest of each in this call. What takes longer than any before it is dropped where only the last save fits: a validation
-     * everywhere, an update on one process. The first update is followed by a save, so that its time is known. On several processes rank
-     * 0's clock decides between updates; all must have the same limit. */
+     * end, by the longest of each in this call. A validation, or on one process an update, that takes longer than any before it is
+     * dropped once there is time only for the last save. The first update is followed by a save, so that its time is known. On several
+     * processes rank 0's clock decides between updates; all must have the same limit. */
     double max_time;
     /* Several processes. no_overlap: messages go when nothing is computed; for comparison. Otherwise gradients go while the backward runs,
      * and with values_by_ops new weights come while the next loss is computed, where an op waits for those that it reads: then next, rate,
