@@ -2,6 +2,7 @@
 #include <omp.h>
 #include <stdatomic.h>
 
+#include <weft/internal/minmax.h>
 #include <weft/internal/runtime.h>
 #include <weft/internal/scratch.h>
 #include <weft/internal/shares.h>
@@ -22,7 +23,7 @@ static _Atomic int threads = 1;
 static _Atomic int cutoff = CUTOFF;
 static _Atomic double speed = 1;
 
-static _Thread_local bool serial; /* runs all blocks itself, as another thread has the team */
+static _Thread_local bool serial; /* this thread runs all blocks itself: another one has the team */
 static _Thread_local int worker;
 
 static void set_cutoff(void)
@@ -74,13 +75,13 @@ int wf_worker(void)
 
 /* ---- scratch of the workers ----------------------------------------------------------------------------------------- */
 
-/* Of wf_scratch_version, that all workers have seen; written by the caller that has the team. */
+/* The wf_scratch_version that all workers have seen. Written by the caller that has the team. */
 static unsigned team_version;
 
 static void get_ready(void *ctx, int thread)
 {
     (void)ctx;
-    if (thread != 0) /* the caller may hold a block */
+    if (thread != 0) /* the caller may be using a block of its scratch */
         wf_scratch_get_ready();
 }
 
@@ -123,9 +124,9 @@ static void run_blocks(void *ctx, int thread)
 static void run_on_team(struct blocks *b, int64_t blocks)
 {
     const int count = wf_parallel_threads(); /* no other thread changes it now */
-    b->shares = blocks < count ? (int)blocks : count;
+    b->shares = (int)WF_MIN(blocks, count);
     const unsigned version = wf_scratch_version();
-    if (version != team_version) /* all of them now, so that none allocates in a later step because it came late until then */
+    if (version != team_version) /* all workers at once: one that came late to this region would allocate in a later step */
         team_run_all(get_ready, NULL);
     team_version = version;
     struct wf_share share[WF_MAX_THREADS];
@@ -160,7 +161,7 @@ static void one_range(void *ctx, int64_t block)
 {
     const struct ranges *r = ctx;
     int64_t begin = block * r->grain;
-    r->body(r->ctx, begin, r->n - begin < r->grain ? r->n : begin + r->grain);
+    r->body(r->ctx, begin, begin + WF_MIN(r->grain, r->n - begin));
 }
 
 void wf_parallel_ranges(int64_t n, int64_t grain, double cost, void (*body)(void *ctx, int64_t begin, int64_t end), void *ctx)

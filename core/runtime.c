@@ -23,7 +23,7 @@ WF_FREE_AFTER_FORK(lock)
 static _Atomic bool up;
 static _Atomic int processors;
 
-/* Best first; NULL: not in this build. */
+/* Tables of kernels, NULL if the build lacks them; isas lists the best first. */
 #define TABLE(isa) extern const struct wf_kernels wf_kernel_table_##isa;
 TABLE(avx512)
 TABLE(avx2)
@@ -66,16 +66,16 @@ int wf_threads(void)
     return wf_parallel_threads();
 }
 
-static int most_threads(void)
+static int max_threads(void)
 {
-    return wf_processors() > WF_MAX_THREADS / MAX_PER_PROCESSOR ? WF_MAX_THREADS : MAX_PER_PROCESSOR * wf_processors();
+    return MAX_PER_PROCESSOR * WF_MIN(wf_processors(), WF_MAX_THREADS / MAX_PER_PROCESSOR);
 }
 
 wf_status wf_set_threads(int threads, wf_error *error)
 {
-    int most = most_threads();
-    if (threads < 1 || threads > most)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%d threads is out of range, 1 to %d (4 per processor, at most %d)", threads, most,
+    const int max = max_threads();
+    if (threads < 1 || threads > max)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%d threads is out of range, 1 to %d (4 per processor, at most %d)", threads, max,
                             WF_MAX_THREADS);
     if (wf_parallel_running())
         return wf_error_set(error, WF_ERR_STATE, "the number of threads can't change inside a body of wf_parallel: set it outside");
@@ -118,8 +118,8 @@ bool wf_isa_supported(const char *isa)
     return false;
 }
 
-/* Than two multiply-adds of 512 bits a cycle. AMD's family 25 (Zen 4) takes two cycles for 512 bits; Intel's processors with one such unit
- * are not told from those with two. */
+/* Whether a core does fewer than two multiply-adds of 512 bits a cycle. AMD's family 25 (Zen 4) takes two cycles for 512 bits. Intel's
+ * processors with one such unit can't be told from those with two, and count as two. */
 static bool half_as_wide(const char *isa)
 {
 #if defined __x86_64__
@@ -130,7 +130,7 @@ static bool half_as_wide(const char *isa)
 #endif
 }
 
-/* `from` says where the name came from. */
+/* `from` names the source of `isa` in messages: a variable or a function. */
 static wf_status use_isa(const char *isa, const char *from, wf_error *error)
 {
     int i = find_isa(isa);
@@ -183,7 +183,7 @@ static const char *setting(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* The first time, under the lock. A failure leaves the library down, so that it can be tried again. */
+/* Called under the lock until it succeeds: a failure leaves the library down, so that another wf_init can try again. */
 static wf_status start(int threads, wf_error *error)
 {
     wf_status status;
@@ -203,7 +203,7 @@ static wf_status init(int threads, bool again, wf_error *error)
 {
     if (threads == 0)
         threads = WF_MIN(wf_processors(), WF_MAX_THREADS);
-    if (again && wf_parallel_running()) /* before the lock, for which another thread may wait until this body ends */
+    if (again && wf_parallel_running()) /* refused before the lock: its holder may be waiting for this body to end */
         return wf_set_threads(threads, error);
     pthread_mutex_lock(&lock);
     wf_status status = !atomic_load(&up) ? start(threads, error) : again ? wf_set_threads(threads, error) : WF_OK;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* A job is posted in one word, the ticket: its number and how many workers it still admits. A worker that sees a new number takes an
- * admission by a compare-and-swap, works, and is counted out; the caller, who works too, then sets the admissions to 0 and waits for
- * those who were admitted. So a worker that wakes up late, because another program has its processor, holds nobody up, and reads nothing of
- * a job that is over.
+/* A job is posted in one word, the ticket: the job's number and the number of workers it still admits. A worker that sees a new number
+ * takes an admission by a compare-and-swap, works, and is counted out. The caller works too, then sets the admissions to 0 and waits for
+ * the admitted workers. A worker that wakes up late, because another program has its processor, delays nobody and reads nothing of a job
+ * that is over.
  *
- * POSIX threads rather than OpenMP's: libgomp's threads can't be joined before dlclose, a child of fork() hangs at their barrier, and
- * libgomp ends the process if the system refuses a thread. OMP_PROC_BIND and OMP_PLACES place these too. */
+ * The workers are POSIX threads. OpenMP's would not do: libgomp's threads can't be joined before dlclose, a child of fork() hangs at their
+ * barrier, and libgomp ends the process if the system refuses a thread. OMP_PROC_BIND and OMP_PLACES place the workers too. */
 #include <omp.h>
 #include <pthread.h>
 #include <sched.h>
@@ -20,7 +20,7 @@
 
 #include "team.h"
 
-enum { ADMITTED = 0x3ff, NUMBER = ADMITTED + 1 }; /* of the ticket: more than the threads; the rest is the job's number */
+enum { ADMITTED = 0x3ff, NUMBER = ADMITTED + 1 }; /* parts of the ticket: admissions, enough for all workers; the job's number */
 
 static struct {
     /* what a worker reads of a job, in one cache line */
@@ -28,8 +28,8 @@ static struct {
     _Atomic uint32_t asleep;
     team_job *job; /* NULL ends the workers */
     void *ctx;
-    int workers, wanted;                  /* threads that run, and that wf_set_threads asked for; written by who has the team */
-    bool tried, crowded;                  /* whether they were started; more threads than processors */
+    int workers, wanted;                  /* that run; that wf_set_threads asked for. Written by the caller that has the team */
+    bool tried, crowded;                  /* a start was tried; there are more threads than processors */
     _Alignas(64) struct wf_countdown out; /* admitted workers that have not ended their job */
     pthread_t thread[WF_MAX_THREADS];
 } team;
@@ -50,8 +50,8 @@ static uint32_t number_of(uint32_t ticket)
     return ticket & ~(uint32_t)ADMITTED;
 }
 
-/* Waits for a job of another number than the last one, `seen`. The worker increments `asleep`, then reads the ticket; the caller writes the
- * ticket, then reads `asleep`. Both are seq_cst, so at least one sees the other's write and no wake-up is lost. */
+/* Waits for a job with another number than `seen`, the last one. The worker increments `asleep`, then reads the ticket; the caller writes
+ * the ticket, then reads `asleep`. Both are seq_cst, so at least one sees the other's write and no wake-up is lost. */
 static uint32_t next_ticket(uint32_t seen)
 {
     if (team.crowded || !wf_spin_until(&team.ticket, ~(uint32_t)ADMITTED, false, seen)) {
@@ -63,7 +63,7 @@ static uint32_t next_ticket(uint32_t seen)
     return atomic_load_explicit(&team.ticket, memory_order_acquire);
 }
 
-/* Whether the calling worker may work on the job of this ticket, which then is `ticket`. */
+/* Takes an admission to the job of *ticket; false: none is left. *ticket becomes the newest value read. */
 static bool admitted(uint32_t *ticket)
 {
     while (*ticket & ADMITTED)
@@ -72,10 +72,9 @@ static bool admitted(uint32_t *ticket)
     return false;
 }
 
-/* Between jobs, when nobody waits for it, a worker that has run for a while offers its processor to other programs. Otherwise the system
- * takes it away when the time is up, which may be in the middle of a block, and the caller waits for milliseconds. Beside two busy programs
- * that made a step of encoder-attention 1.5 times, and generation 1.5 times as slow. Where no program waits, a call costs 0.3 microseconds.
- */
+/* A worker that has run for a while offers its processor to other programs between two jobs, when nobody waits for it. Otherwise the system
+ * takes the processor away later, often in the middle of a block, and the caller waits for milliseconds: beside two busy programs a step of
+ * encoder-attention and generation took 1.5 times as long. The call costs 0.3 microseconds if no program waits. */
 static void offer_processor(int64_t *since)
 {
     enum { OFFER_NS = 200000 };
@@ -89,7 +88,7 @@ static void *worker(void *index)
 {
     int64_t since = 0;
     inside = true;
-    wf_scratch_get_ready(); /* of what other teams have asked for */
+    wf_scratch_get_ready(); /* the blocks that earlier teams used */
     for (uint32_t ticket = 0;;) {
         if (number_of(atomic_load_explicit(&team.ticket, memory_order_relaxed)) == number_of(ticket))
             offer_processor(&since);
@@ -130,8 +129,8 @@ static void nothing(void *ctx, int worker)
     (void)ctx, (void)worker;
 }
 
-/* Job numbers come again after 2^22 jobs, and a worker may have slept through all: a job for every worker would not wake it. So none sleeps
- * through more than 2^20. */
+/* Job numbers repeat after 2^22 jobs. A worker that slept through all of them would miss the next job, so every worker gets an empty job
+ * once in 2^20. */
 static void renew_numbers(void)
 {
     if ((atomic_load_explicit(&team.ticket, memory_order_relaxed) / NUMBER + 1) % (1 << 20) == 0)
@@ -163,7 +162,8 @@ void team_run_all(team_job *job, void *ctx)
 
 /* ---- the life of the team ------------------------------------------------------------------------------------------- */
 
-/* OMP_PROC_BIND and OMP_PLACES: libgomp has bound the program's first thread to the first place, and threads inherit that. */
+/* Binds a worker to its place by OMP_PROC_BIND and OMP_PLACES. Without this it would inherit the first place, to which libgomp has bound
+ * the program's first thread. */
 static void place(pthread_attr_t *attr, int index)
 {
     const int places = omp_get_proc_bind() != omp_proc_bind_false ? omp_get_num_places() : 0;
@@ -187,13 +187,14 @@ static bool start_worker(int index)
     if (pthread_attr_init(&attr) != 0)
         return false;
     place(&attr, index);
-    const bool started = pthread_create(&team.thread[index], &attr, worker, (void *)(intptr_t)index) == 0 ||
-                         pthread_create(&team.thread[index], NULL, worker, (void *)(intptr_t)index) == 0; /* a place may be gone */
+    const bool started =
+        pthread_create(&team.thread[index], &attr, worker, (void *)(intptr_t)index) == 0 ||
+        pthread_create(&team.thread[index], NULL, worker, (void *)(intptr_t)index) == 0; /* without a place: the processor may be gone */
     pthread_attr_destroy(&attr);
     return started;
 }
 
-/* Signals that others send are for the program's own threads; those of a thread's own faults are handled where they arise. */
+/* Workers block the signals that others send: the program's threads get them. Signals of a thread's own faults stay open. */
 static void start(void)
 {
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPROF};
@@ -248,7 +249,7 @@ void team_restart(int workers, void (*changed)(int workers))
     pthread_mutex_unlock(&taken);
 }
 
-/* A child has the calling thread only: it starts a team when it needs one. */
+/* In a child of fork(): it has the calling thread only, and starts a team when it needs one. */
 static void forget(void)
 {
     pthread_mutex_init(&taken, NULL);
@@ -264,7 +265,7 @@ __attribute__((constructor)) static void at_load(void)
     pthread_atfork(NULL, NULL, forget);
 }
 
-/* At the end of the process or of dlclose. A thread that computes still, while the process ends, keeps the team. */
+/* At the end of the process, or in dlclose. If a thread still computes while the process ends, the team stays. */
 __attribute__((destructor)) static void at_unload(void)
 {
     if (inside || pthread_mutex_trylock(&taken) != 0)

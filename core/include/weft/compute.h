@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The building blocks of ops: parallel ranges, scratch memory, maps over strided arrays, matrix products and the kernels of each
- * instruction set. Weft's own ops use the same functions, so an op from another program is as fast (docs/ops.md).
+/* For ops of your own (docs/ops.md): maps over arrays, sums, matrix products, parallel ranges, and the kernels of the instruction set in
+ * use. Weft's ops are made of the same functions.
+ *
+ *   wf_map_unary(wf_kernel->gelu, &x, &y, 0.3);                                        y = gelu(x), any strides
+ *   status = wf_array_sum(&db, &dy, 1, true);                                          db += the sum of dy over its other dimensions
+ *   status = wf_array_matmul(&x, &w, &y, &error, .bias = b);                           y = x w + b
+ *   wf_parallel_ranges(rows, 16, 50.0 * (double)rows, normalise, &work);               normalise(&work, begin, end), on all threads
+ *
+ * Start the library first (wf_init, or a tape does it); before that everything runs on one thread with portable kernels.
  *
  * Bits: every function here gives the same bits with any number of threads. Work is cut into blocks that the shapes alone
  * determine, and each block's result does not depend on which thread computes it. An op keeps this rule if its blocks do. With
- * WF_INFER (wf_call.rows_alone) a row's bits must not depend on the other rows either.
- *
- * Start the library first (wf_init, or a tape does it); before that everything runs on one thread with portable kernels. */
+ * WF_INFER (wf_call.rows_alone) a row's bits must not depend on the other rows either. */
 #ifndef WEFT_COMPUTE_H
 #define WEFT_COMPUTE_H
 
@@ -15,57 +20,35 @@
 
 WF_BEGIN_DECLS
 
-/* --- parallel ranges ------------------------------------------------------------------------------------------------
- *
- * Calls body(ctx, block) for block = 0 .. blocks-1, each once, in any order, on any thread, and returns after the last. `cost`:
- * nanoseconds that all blocks take together on one core, roughly. Small work runs on the calling thread alone, because dividing it costs
- * more: below about 2,500 ns, or 60,000 ns with more threads than processors. So does a call from within a body, from within a parallel
- * region of OpenMP, and while another thread of the program uses the library's threads. The bits are the same. A body must not write where
- * another block reads or writes, returns normally (no longjmp), and calls neither fork, wf_set_threads nor wf_init. */
-WF_API void wf_parallel(int64_t blocks, double cost, void (*body)(void *ctx, int64_t block), void *ctx);
-/* The same for ranges: cuts 0 .. n-1 into pieces of `grain` >= 1 elements, which must be a function of shapes only. Pieces of 10 to 50
- * microseconds balance well. Nothing happens for n <= 0. */
-WF_API void wf_parallel_ranges(int64_t n, int64_t grain, double cost, void (*body)(void *ctx, int64_t begin, int64_t end), void *ctx);
-/* The number of the calling thread in the running wf_parallel, 0 .. wf_threads()-1; outside of one 0. Blocks that run at the same time have
- * different numbers, so that each worker can have its part of a buffer. Which worker runs a block varies from run to run. A sum over a
- * worker's blocks therefore varies in its bits: keep one partial sum per block. */
-WF_API int wf_worker(void);
-
-/* Scratch memory of the calling thread: at least `bytes`, 64-byte aligned. It stays the thread's, so that no step allocates, and holds
- * anything until the thread asks for the same slot again or resets a tape; ask in the body that uses it. NULL without memory, or for
- * another slot. The slots are independent; Weft's functions, products too, use other slots. All ops share these two: nothing lasts from one
- * call of an op to the next. */
-enum { WF_SCRATCH_OP, WF_SCRATCH_OP_2, WF_SCRATCH_PUBLIC_SLOTS };
-WF_API void *wf_scratch(int slot, size_t bytes);
-
 /* --- maps over arrays -----------------------------------------------------------------------------------------------
  *
  * out[i] = f(in[0][i], in[1][i], ...) in parallel. Inputs are WF_REAL, of any strides, and broadcast to the shape of `out`, which is
  * contiguous and overlaps none of them, or is one of them. Dimensions that lie end to end in all operands are merged, so that contiguous
  * operands of one shape are one flat pass; f then runs along the innermost dimension, over at most 8,192 elements at a time. An input that
  * is not contiguous there is gathered piece by piece on the stack. Nothing happens if out->data is NULL (a temporary for which there was no
- * memory). `cost`: nanoseconds an element, about 0.1 for a sum, 0.3 for a gelu.
- *
- * wf_map takes 1 to WF_MAP_INPUTS inputs; f gets n contiguous elements of each and writes n elements of y, which may be in[k]. What it
- * gives for an element must not depend on n. WF_ERR_ARGUMENT: inputs out of range, a dtype that is not WF_REAL, or an out with gaps;
- * WF_ERR_SHAPE: an input does not broadcast to out; WF_ERR_MEMORY: out->data is NULL. The others leave these checks to the caller. */
-enum { WF_MAP_INPUTS = 4 };
-typedef void wf_map_kernel(const void *ctx, int64_t n, const wf_real *const in[], wf_real *y);
+ * memory). `cost`: nanoseconds an element, about 0.1 for a sum, 0.3 for a gelu. */
+
+/* For the kernels below: wf_map_unary(wf_kernel->exp, x, out, 0.2). These leave checks of the operands to the caller. */
 typedef void wf_unary_kernel(int64_t n, const wf_real *x, wf_real *y);
 typedef void wf_binary_kernel(int64_t n, const wf_real *a, int sa, const wf_real *b, int sb, wf_real *c);
 typedef void wf_grad_kernel(int64_t n, const wf_real *x, const wf_real *dy, wf_real *dx);
+WF_API void wf_map_unary(wf_unary_kernel *f, const wf_array *x, const wf_array *out, double cost);
+WF_API void wf_map_binary(wf_binary_kernel *f, const wf_array *a, const wf_array *b, const wf_array *out, double cost);
+WF_API void wf_map_grad(wf_grad_kernel *f, const wf_array *x, const wf_array *dy, const wf_array *out, double cost);
+/* out = scale x + shift */
+WF_API void wf_map_affine(double scale, double shift, const wf_array *x, const wf_array *out);
+
+/* For 1 to WF_MAP_INPUTS inputs: f gets n contiguous elements of each and writes n elements of y, which may be in[k]. What it
+ * gives for an element must not depend on n. WF_ERR_ARGUMENT: inputs out of range, a dtype that is not WF_REAL, or an out with gaps;
+ * WF_ERR_SHAPE: an input does not broadcast to out; WF_ERR_MEMORY: out->data is NULL. */
+enum { WF_MAP_INPUTS = 4 };
+typedef void wf_map_kernel(const void *ctx, int64_t n, const wf_real *const in[], wf_real *y);
 WF_API wf_status wf_map(wf_map_kernel *f, const void *ctx, int inputs, const wf_array *const in[], const wf_array *out,
                         double cost) WF_CHECKED;
 /* The same for operands and an out of any dtypes (bools, ids), which f knows. */
 typedef void wf_map_any_kernel(const void *ctx, int64_t n, const void *const in[], void *y);
 WF_API wf_status wf_map_any(wf_map_any_kernel *f, const void *ctx, int inputs, const wf_array *const in[], const wf_array *out,
                             double cost) WF_CHECKED;
-/* The same for the kernels below: wf_map_unary(wf_kernel->exp, x, out, 0.2). */
-WF_API void wf_map_unary(wf_unary_kernel *f, const wf_array *x, const wf_array *out, double cost);
-WF_API void wf_map_binary(wf_binary_kernel *f, const wf_array *a, const wf_array *b, const wf_array *out, double cost);
-WF_API void wf_map_grad(wf_grad_kernel *f, const wf_array *x, const wf_array *dy, const wf_array *out, double cost);
-/* out = scale x + shift */
-WF_API void wf_map_affine(double scale, double shift, const wf_array *x, const wf_array *out);
 
 /* --- sums over dimensions ------------------------------------------------------------------------------------------- */
 
@@ -94,33 +77,24 @@ WF_API wf_status wf_array_matmul_with(const wf_array *a, const wf_array *b, cons
 #define wf_array_matmul(a, b, out, error, ...) wf_array_matmul_with(a, b, out, &(struct wf_matmul_options){__VA_ARGS__}, error)
 #endif
 
-/* The product of pointers and strides below it: C = alpha A B + beta C + bias. Row i, column j of a matrix lies at
- * data[i * rs + j * cs]; any strides, 0 and negative included (not 0 for C). One dispatcher chooses BLIS or Weft's own kernels by shapes
- * and strides, never by the number of threads. */
-struct wf_gemm {
-    int64_t m, n, k;
-    wf_real alpha, beta; /* beta 0: C is written, never read (NaN in it does not matter) */
-    const wf_real *a;    /* [m, k] */
-    int64_t a_rs, a_cs;
-    const wf_real *b; /* [k, n] */
-    int64_t b_rs, b_cs;
-    wf_real *c; /* [m, n]; overlaps neither a nor b */
-    int64_t c_rs, c_cs;
-    const wf_real *bias; /* [n], added to every row after alpha A B + beta C; may be NULL */
-    bool rows_alone;     /* as above; set by every product in WF_INFER */
-};
-/* In parallel; from inside a body serially. m, n or k of 0 are fine (k = 0: C = beta C + bias).
- * WF_ERR_MEMORY: no memory for packing; C then holds anything. There is no slower way that does without: it would have other bits. */
-WF_API wf_status wf_gemm(const struct wf_gemm *g) WF_CHECKED;
+/* --- parallel ranges ------------------------------------------------------------------------------------------------ */
 
-/* Products that differ by constant steps (elements) between a, b and c, as one parallel loop over products: one for each index of a batch
- * with `dims` dimensions, the innermost first. */
-enum { WF_GEMM_BATCH_DIMS = 4 };
-struct wf_gemm_batch {
-    int dims;
-    int64_t size[WF_GEMM_BATCH_DIMS], a_step[WF_GEMM_BATCH_DIMS], b_step[WF_GEMM_BATCH_DIMS], c_step[WF_GEMM_BATCH_DIMS];
-};
-WF_API wf_status wf_gemm_batched(const struct wf_gemm *g, const struct wf_gemm_batch *batch) WF_CHECKED;
+/* Cuts 0 .. n-1 into blocks of `grain` >= 1 elements, calls body(ctx, begin, end) once for each, in any order, on any thread, and returns
+ * after the last. `grain` must be a function of shapes only; blocks of 10 to 50 microseconds balance well. Nothing happens for n <= 0.
+ *
+ * `cost`: nanoseconds that all blocks take together on one fast core, roughly. It decides only whether the work is divided. Below about
+ * 2,500 the caller runs all blocks, since dividing costs more; with more threads than processors, below about 60,000. The caller also runs
+ * them all within a body, within a parallel region of OpenMP, and while another thread of the program has the team.
+ *
+ * A body must not write where another block reads or writes, returns normally (no longjmp), and neither forks nor calls wf_set_threads or
+ * wf_init. */
+WF_API void wf_parallel_ranges(int64_t n, int64_t grain, double cost, void (*body)(void *ctx, int64_t begin, int64_t end), void *ctx);
+/* The same for numbered blocks: calls body(ctx, block) once for each block = 0 .. blocks-1. */
+WF_API void wf_parallel(int64_t blocks, double cost, void (*body)(void *ctx, int64_t block), void *ctx);
+/* The number of the calling worker in the running wf_parallel, 0 .. wf_threads()-1; outside of one 0. Blocks that run at the same time have
+ * different numbers, so that each worker can have its part of a buffer. Which worker runs a block varies from run to run. A sum over a
+ * worker's blocks therefore varies in its bits: keep one partial sum per block. */
+WF_API int wf_worker(void);
 
 /* --- kernels --------------------------------------------------------------------------------------------------------
  *
@@ -201,6 +175,43 @@ struct wf_kernels {
                     const wf_real *x, wf_real *y);
 };
 WF_API extern const struct wf_kernels *wf_kernel; /* changes only in wf_init */
+
+/* --- expert: products of pointers, and scratch memory --------------------------------------------------------------- */
+
+/* The product of pointers and strides below wf_array_matmul: C = alpha A B + beta C + bias. Row i, column j of a matrix lies at
+ * data[i * rs + j * cs]; any strides, 0 and negative included (not 0 for C). One dispatcher chooses BLIS or Weft's own kernels by shapes
+ * and strides, never by the number of threads. */
+struct wf_gemm {
+    int64_t m, n, k;
+    wf_real alpha, beta; /* beta 0: C is written, never read (NaN in it does not matter) */
+    const wf_real *a;    /* [m, k] */
+    int64_t a_rs, a_cs;
+    const wf_real *b; /* [k, n] */
+    int64_t b_rs, b_cs;
+    wf_real *c; /* [m, n]; overlaps neither a nor b */
+    int64_t c_rs, c_cs;
+    const wf_real *bias; /* [n], added to every row after alpha A B + beta C; may be NULL */
+    bool rows_alone;     /* as in wf_matmul_options; set by every product in WF_INFER */
+};
+/* In parallel; from inside a body serially. m, n or k of 0 are fine (k = 0: C = beta C + bias).
+ * WF_ERR_MEMORY: no memory for packing; C then holds anything. There is no slower way that does without: it would have other bits. */
+WF_API wf_status wf_gemm(const struct wf_gemm *g) WF_CHECKED;
+
+/* Products that differ by constant steps (elements) between a, b and c, as one parallel loop over products: one for each index of a batch
+ * with `dims` dimensions, the innermost first. */
+enum { WF_GEMM_BATCH_DIMS = 4 };
+struct wf_gemm_batch {
+    int dims;
+    int64_t size[WF_GEMM_BATCH_DIMS], a_step[WF_GEMM_BATCH_DIMS], b_step[WF_GEMM_BATCH_DIMS], c_step[WF_GEMM_BATCH_DIMS];
+};
+WF_API wf_status wf_gemm_batched(const struct wf_gemm *g, const struct wf_gemm_batch *batch) WF_CHECKED;
+
+/* Scratch memory of the calling thread: at least `bytes`, 64-byte aligned. It stays the thread's, so that no step allocates, and holds
+ * anything until the thread asks for the same slot again or resets a tape; ask in the body that uses it. NULL without memory, or for
+ * another slot. The slots are independent; Weft's functions, products too, use other slots. All ops share these two: nothing lasts from one
+ * call of an op to the next. */
+enum { WF_SCRATCH_OP, WF_SCRATCH_OP_2, WF_SCRATCH_PUBLIC_SLOTS };
+WF_API void *wf_scratch(int slot, size_t bytes);
 
 WF_END_DECLS
 
