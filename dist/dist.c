@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Processes of one program, and what they do together. All of it is made of one act of the transport: exchange. */
+/* The world of processes and its collective calls. All are made of one call of the transport: begin sends and receives, finish waits. */
 #include <weft/dist.h>
 
 #include <pthread.h>
@@ -16,7 +16,7 @@
 
 #include "plugin.h"
 
-enum { PATIENCE = 60 }; /* seconds of a wait that is told */
+enum { PATIENCE = 60 }; /* seconds of a wait before it is reported */
 struct outcome {
     int32_t status, weight;
 };
@@ -28,16 +28,16 @@ struct wf_dist {
     bool *late;                     /* [size] */
     struct wf_dist_watch watch;
     pid_t owner;
-    int together; /* depth of what must not be left by one process alone */
-    bool agreed;  /* that something has failed: each may end with an error then */
-    bool lost;    /* a message has failed: nobody knows what the others wait for */
+    int together; /* depth of wf_dist_together: an exit of this rank alone would leave the others waiting */
+    bool agreed;  /* all ranks know of a failure: each may exit with an error */
+    bool lost;    /* a message has failed: the ranks are out of step, and nothing more is sent */
 };
 
 static struct wf_dist world;
 static bool opened;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* A process that exits amid something that the others wait in, or with an error that they do not know of, would leave them waiting. */
+/* Aborts all ranks if this one exits while the others wait for it, or with an error that they do not know of. */
 static void at_exit(int code, void *unused)
 {
     (void)unused;
@@ -140,7 +140,7 @@ struct wf_dist_watch wf_dist_watch(wf_dist *dist, const struct wf_dist_watch *wa
     return former;
 }
 
-static void tell(wf_dist *dist, int transfer, double seconds)
+static void report_wait(wf_dist *dist, int transfer, double seconds)
 {
     enum { NAMED = 8 };
     char ranks[NAMED * 16] = "", text[NAMED * 16 + 96];
@@ -150,30 +150,31 @@ static void tell(wf_dist *dist, int transfer, double seconds)
     for (int r = 0; r < dist->size; r++)
         if (dist->late[r] && count++ < NAMED)
             length += snprintf(ranks + length, sizeof ranks - (size_t)length, "%s%d", count > 1 ? ", " : "", r);
-    if (count == 0) /* it has come meanwhile */
+    if (count == 0) /* the messages have come in the meantime */
         return;
     snprintf(text, sizeof text, "waiting for rank%s %s%s since %.0f s: %s", count > 1 ? "s" : "", ranks, count > NAMED ? ", ..." : "",
              seconds, count > 1 ? "are their processes stopped?" : "is its process stopped?");
     dist->watch.waits(dist->watch.ctx, text);
 }
 
-/* A wait that goes on. The clock is read here only, after many looks. */
+/* A wait that goes on. The transport has polled many times before the clock is read here. */
 struct waiting {
     double since; /* 0: not begun */
-    bool told;
+    bool reported;
 };
 static void wait_on(wf_dist *dist, int transfer, struct waiting *w)
 {
     struct timespec now;
-    if (!dist->watch.waits || w->told)
+    if (!dist->watch.waits || w->reported)
         return;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    const double seconds = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec, most = dist->watch.seconds > 0 ? dist->watch.seconds : PATIENCE;
+    const double seconds = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec,
+                 limit = dist->watch.seconds > 0 ? dist->watch.seconds : PATIENCE;
     w->since = w->since > 0 ? w->since : seconds;
-    if (seconds - w->since < most)
+    if (seconds - w->since < limit)
         return;
-    w->told = true;
-    tell(dist, transfer, seconds - w->since);
+    w->reported = true;
+    report_wait(dist, transfer, seconds - w->since);
 }
 
 wf_status wf_dist_finish(wf_dist *dist, int transfer, bool wait, bool *done, wf_error *error)
@@ -199,13 +200,13 @@ static wf_status exchange_asleep(wf_dist *dist, const struct wf_message *out, in
     wf_status status = wf_dist_begin(dist, 0, out, outs, in, ins, &transfer, error);
     while (status == WF_OK && (status = wf_dist_finish(dist, transfer, false, &done, error)) == WF_OK && !done) {
         wait_on(dist, transfer, &w);
-        nanosleep(&pause, NULL); /* a signal wakes it: no harm */
+        nanosleep(&pause, NULL); /* a signal may end it early */
         pause.tv_nsec = pause.tv_nsec < LONGEST ? 2 * pause.tv_nsec : LONGEST;
     }
     return status;
 }
 
-/* All report to rank 0, so that it knows for whom it waits; then it wakes them. */
+/* All ranks send to rank 0, so that it can name the late ones; then rank 0 answers all. */
 wf_status wf_dist_rest(wf_dist *dist, wf_error *error)
 {
     const int size = wf_dist_size(dist);
@@ -289,7 +290,7 @@ wf_status wf_dist_broadcast(wf_dist *dist, void *data, int64_t bytes, int root, 
     return wf_dist_exchange(dist, out, count, NULL, 0, error);
 }
 
-/* all[count][n]: the sum of rows first .. first + rows - 1 into row `first`. */
+/* all[size][n]: adds rows first .. first + rows - 1 into row `first`, as a binary tree. */
 static void sum_tree(wf_real *all, int64_t n, int first, int rows)
 {
     int left = 1;
@@ -305,7 +306,7 @@ static void sum_tree(wf_real *all, int64_t n, int first, int rows)
 
 wf_status wf_dist_sum(wf_dist *dist, wf_real *data, int64_t count, wf_error *error)
 {
-    enum { PIECE = 1 << 16 }; /* elements of each process at a time */
+    enum { PIECE = 1 << 16 }; /* elements of each rank that are gathered at a time */
     if (!dist || count < 0 || (count > 0 && !data))
         return refuse("wf_dist_sum",
                       !dist       ? "dist is NULL: see wf_dist_world"
@@ -340,7 +341,7 @@ wf_status wf_dist_agree_as(wf_dist *dist, wf_status status, int weight, bool *se
     const struct outcome mine = {(int32_t)status, weight};
     struct outcome *all = dist ? dist->outcome : NULL;
     int worst = -1;
-    wf_error told = {0};
+    wf_error shared = {0}; /* the error that all ranks return */
     *sent = true;
     if (!dist || dist->size == 1)
         return status;
@@ -356,18 +357,18 @@ wf_status wf_dist_agree_as(wf_dist *dist, wf_status status, int weight, bool *se
     if (passed == WF_OK && worst < 0)
         return WF_OK;
     if (worst == dist->rank)
-        told = (wf_error){.code = status};
+        shared = (wf_error){.code = status};
     if (worst == dist->rank && error)
-        told = *error;
-    passed = passed == WF_OK ? wf_dist_broadcast(dist, &told, sizeof told, worst, &why) : passed;
+        shared = *error;
+    passed = passed == WF_OK ? wf_dist_broadcast(dist, &shared, sizeof shared, worst, &why) : passed;
     *sent = passed == WF_OK;
     if (error)
         *error = (wf_error){0};
     if (passed != WF_OK)
         return wf_error_set(error, passed, "%s", why.message);
     dist->agreed = true;
-    if (told.code == WF_OK) /* a failure without a message */
-        told.code = WF_ERR_STATE;
-    return worst > 0 ? wf_error_set(error, told.code, "rank %d: %s", worst, told.message)
-                     : wf_error_set(error, told.code, "%s", told.message);
+    if (shared.code == WF_OK) /* a failure without a message */
+        shared.code = WF_ERR_STATE;
+    return worst > 0 ? wf_error_set(error, shared.code, "rank %d: %s", worst, shared.message)
+                     : wf_error_set(error, shared.code, "%s", shared.message);
 }

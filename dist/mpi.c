@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The plug-in: compiled once for each MPI that Meson finds, with that MPI's header, since their types differ. */
+/* The plug-in. It is compiled once for each MPI that Meson finds, with that MPI's header, because their types differ. */
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,18 +14,18 @@ enum { CHUNK = 1 << 30, TAG = 77, LOOKS = 20000 };
 
 struct transfer {
     MPI_Request *request;
-    int *peer; /* of each request: a rank, or ~rank of one that sends */
+    int *peer; /* of each request: the rank it receives from, or ~rank it sends to */
     int count, room;
     bool used;
 };
 struct state {
     MPI_Comm world;
-    bool started; /* by this file, which ends it then */
+    bool started; /* MPI was initialised here, so it is finalised here */
     struct transfer *transfer;
     int transfers;
 };
 
-/* The library's own wf_error_set is not at hand: the program that loads this may not show it. */
+/* Replaces wf_error_set, which a plug-in can't call: a statically linked program need not export it. */
 __attribute__((format(printf, 3, 4))) static wf_status set(wf_error *error, wf_status code, const char *format, ...)
 {
     va_list args;
@@ -54,7 +54,7 @@ static int64_t chunks(const struct wf_message *m, int count)
     return sum;
 }
 
-/* The requests of one message; its pieces keep their order. */
+/* Posts the requests of one message, one for each CHUNK; MPI keeps their order. */
 static void post(struct state *s, struct transfer *x, int tag, bool send, const struct wf_message *m, int *code)
 {
     for (int64_t at = 0; at < m->bytes && *code == MPI_SUCCESS; at += CHUNK) {
@@ -67,7 +67,7 @@ static void post(struct state *s, struct transfer *x, int tag, bool send, const 
     }
 }
 
-/* A transfer that is free, with room for so many requests; NULL without memory. */
+/* A free transfer with room for `requests`; NULL: no memory. */
 static struct transfer *new_transfer(struct state *s, int64_t requests)
 {
     int i = 0;
@@ -121,7 +121,7 @@ static wf_status finish(struct wf_transport *t, int transfer, bool wait, bool *d
     int flag = 0, code = MPI_SUCCESS;
     for (int looks = 0; code == MPI_SUCCESS && !flag && looks < (wait ? LOOKS : 1); looks++) {
         if (looks > 0)
-            sched_yield(); /* MPI_Waitall of MPICH keeps the processor from the process that it waits for, where these share one */
+            sched_yield(); /* the rank it waits for may need this processor, which MPICH's MPI_Waitall would not give up */
         code = MPI_Testall(x->count, x->request, &flag, MPI_STATUSES_IGNORE);
     }
     *done = code == MPI_SUCCESS && flag;
@@ -202,7 +202,7 @@ struct wf_transport *wf_transport_open(wf_error *error)
     s->started = !running;
     int code = running ? MPI_SUCCESS : MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
     if (code == MPI_SUCCESS)
-        code = MPI_Comm_dup(MPI_COMM_WORLD, &s->world); /* messages of the program's own do not meet ours */
+        code = MPI_Comm_dup(MPI_COMM_WORLD, &s->world); /* so that the program's own messages never match ours */
     if (code == MPI_SUCCESS)
         code = MPI_Comm_set_errhandler(s->world, MPI_ERRORS_RETURN);
     if (code == MPI_SUCCESS)

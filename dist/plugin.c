@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds and loads the plug-in of an MPI: from the folder that WEFT_PLUGINS names, beside this library or program, where the build puts it,
- * or where it was installed. */
+/* Finds and loads the plug-in of an MPI. Looks in the folder that WEFT_PLUGINS names, beside this library or program, and in the folder of
+ * the installation. */
 #include "plugin.h"
 
 #include <dlfcn.h>
@@ -12,13 +12,13 @@
 #include <weft/memory.h>
 #include <weft/strings.h>
 
-/* The folder of the file that this function is in; false: unknown. */
+/* The folder of the library or program that contains this function; false: unknown. */
 static bool own_folder(char *path, size_t size)
 {
     Dl_info info;
     if (!dladdr((void *)(uintptr_t)plugin_open, &info) || !info.dli_fname)
         return false;
-    /* Of a program that is linked statically it is argv[0], which says nothing of one that was found through PATH. */
+    /* For a statically linked program dli_fname is argv[0], which has no folder if the program was found through PATH. */
     char program[4000] = "";
     const char *name = strchr(info.dli_fname, '/') ? info.dli_fname : program;
     ssize_t length = name == program ? readlink("/proc/self/exe", program, sizeof program - 1) : 1;
@@ -26,13 +26,13 @@ static bool own_folder(char *path, size_t size)
     return slash && (size_t)snprintf(path, size, "%.*s", (int)(slash - name), name) < size;
 }
 
-/* NULL: it is not there; `why` gets the loader's reason if the file is, but does not load. */
+/* NULL: the file is missing or does not load; in the second case `why` gets the loader's reason. */
 static void *load(const char *folder, const char *below, const char *name, char *why, size_t size)
 {
     char *path = wf_format("%s%s/weft-mpi-%s.so", folder, below, name);
     void *handle = NULL;
     if (path && access(path, R_OK) == 0) {
-        handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL); /* global: Open MPI loads parts of itself that look for its symbols */
+        handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL); /* global: components that Open MPI loads later need its symbols */
         const char *reason = handle ? NULL : dlerror();
         if (reason && !why[0])
             snprintf(why, size, "%s", reason);

@@ -8,12 +8,12 @@
  *   wf_dist_sum(dist, values, count, &error);
  *   if (wf_dist_rank(dist) == 0) ...
  *
- * wf_fit and wf_train use them without being asked. Started alone, a program is one process of one, and every function here works.
+ * wf_fit and wf_train use them without being asked. A program that is started alone has rank 0 and a world size of 1, and every function
+ * works.
  *
- * Each process calls the same functions in the same order, from one thread, with the same sizes; a process that fails between two calls
- * must not leave the others waiting: wf_dist_agree. One that exits with another code than 0, without an agreement that something has
- * failed, ends all of them. Numbers are never added by MPI, which promises no order, so that each result has the same bits on every
- * process, each time, with any MPI. */
+ * Each rank calls the same functions in the same order, from one thread, with the same sizes. A rank that fails between two calls must not
+ * leave the others waiting: call wf_dist_agree. A rank that exits with a code other than 0, before such an agreement, ends all of them.
+ * Results have the same bits on every rank, each time, with any MPI: Weft adds the numbers, since MPI promises no order. */
 #ifndef WEFT_DIST_H
 #define WEFT_DIST_H
 
@@ -23,19 +23,19 @@ WF_BEGIN_DECLS
 
 typedef struct wf_dist wf_dist;
 
-/* The processes that were started together with this one; opened by the first call, closed when the program exits. NULL with *error:
- * WF_ERR_STATE: there is no plug-in for the MPI of the launcher; the MPI does not start; or it knows of another number of processes than
- * the launcher does. */
+/* The processes that were started together with this one. The first call opens the connection; it closes when the program exits. NULL with
+ * *error, WF_ERR_STATE: there is no plug-in for the MPI of the launcher, the MPI does not start, or its world size is not the launcher's.
+ */
 WF_API wf_dist *wf_dist_world(wf_error *error);
 WF_API int wf_dist_rank(const wf_dist *dist);       /* 0 .. size - 1; NULL: 0 */
 WF_API int wf_dist_size(const wf_dist *dist);       /* NULL: 1 */
 WF_API int wf_dist_local_rank(const wf_dist *dist); /* among those of this node */
 
-/* Long waits: a process that was stopped (SIGSTOP), or whose machine is lost, leaves the others waiting without a word. `waits` is called
- * in each wait for other processes that takes longer than `seconds` (0: 60), once, by the thread that waits and in the midst of it, with a
- * line that names the ranks whose messages have not come: "waiting for rank 2 since 60 s: is its process stopped?". The wait goes on. It
- * calls none of these functions. Without `waits` (the default) nothing is told. wf_fit and wf_train put another in its place while they
- * run, which gives rank 0's as WF_EVENT_WARNING after the same `seconds`. Returns the former one; watch NULL: none. */
+/* Reports long waits. A rank that was stopped (SIGSTOP), or whose machine is lost, leaves the others waiting silently. `waits` is called
+ * once in each wait that takes longer than `seconds` (0: 60), by the waiting thread, with a line that names the late ranks: "waiting for
+ * rank 2 since 60 s: is its process stopped?". Then the wait goes on. `waits` calls no function of this header. watch NULL, or without
+ * `waits` (the default): nothing is reported. Returns the former watch. While wf_fit and wf_train run they set their own, which reports
+ * rank 0's waits as WF_EVENT_WARNING after the same `seconds`. */
 struct wf_dist_watch {
     double seconds;
     void (*waits)(void *ctx, const char *text);
