@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* Modules: plain structs with an _init that declares their parameters in a scope and a _forward.
  *
- * Options are zero by default. Errors of declaring go to the registry, errors of a forward to the tape. Modules own
- * no memory: parameters belong to the registry, values to the tape. A forward releases the inner tensors that it makes
- * (wf_release), never its operands, so that they cost memory only while they are used. */
+ *   struct block { struct wf_rms_norm norm1, norm2; struct wf_mha attn; struct wf_ffn ffn; };
+ *
+ *   wf_rms_norm_init(wf_sub(s, "norm1"), &b->norm1, d_model);                                              in the model's init
+ *   wf_mha_init(wf_sub(s, "attn"), &b->attn, d_model, heads);
+ *   ...
+ *   x = wf_mha_forward(&b->attn, wf_rms_norm_forward(&b->norm1, x), .causal = true, .residual = x);        in its forward
+ *   x = wf_ffn_forward(&b->ffn, wf_rms_norm_forward(&b->norm2, x), .residual = x);
+ *
+ * Options are zero by default. Errors of an init go to the registry, errors of a forward to the tape. Modules own no memory: parameters
+ * belong to the registry, values to the tape. A forward releases the inner tensors that it makes (wf_release), never its operands.
+ *
+ * In this header: linear map, embedding, norms, dropout, feed-forward, positions, attention; then adapters, packed sequences, and attention
+ * in two halves. */
 #ifndef WEFT_NN_H
 #define WEFT_NN_H
 
@@ -19,11 +29,11 @@ struct wf_linear {
     wf_tensor *lora_a, *lora_b; /* adapters; NULL: none */
     double lora_scale, lora_dropout;
 };
-/* Low-rank adapters, LoRA (Hu et al. 2021): y = x W' + b + alpha / rank * (dropout(x) A') B', with A [rank, in] from U(+-1/sqrt(in)) and
- * B [out, rank], which begins at 0: at first nothing changes. The parameters are "lora_a" and "lora_b" beside "weight". */
+/* Low-rank adapters, LoRA (Hu et al. 2021): y = x W' + b + alpha / rank * (dropout(x) A') B'. A [rank, in] starts from U(+-1/sqrt(in)) and
+ * B [out, rank] at 0, so that y is that of the map without adapters. The parameters are "lora_a" and "lora_b" beside "weight". */
 struct wf_lora {
     int64_t rank;   /* at least 1; 0 in options: no adapters */
-    double alpha;   /* 0: as rank, a scale of 1 */
+    double alpha;   /* 0: rank, a scale of 1 */
     double dropout; /* of the adapters' input; 0 <= p < 1 */
 };
 struct wf_linear_options {
@@ -32,22 +42,10 @@ struct wf_linear_options {
     wf_tensor *tied;            /* shares this [out, in] tensor (an embedding) as weight; declares none */
     struct wf_initializer init; /* of the weight, instead of the scope's rule */
     int64_t parts;              /* number of matrices stacked in the weight, for Xavier's fan_out; 0 means 1 */
-    struct wf_lora lora;        /* adapters, whatever wf_registry_lora says */
+    struct wf_lora lora;        /* adapters; takes precedence over wf_registry_lora */
 };
 WF_API void wf_linear_init_with(wf_scope scope, struct wf_linear *m, int64_t in, int64_t out, const struct wf_linear_options *options);
 WF_API wf_tensor *wf_linear_forward(const struct wf_linear *m, wf_tensor *x);
-
-/* Gives adapters to every linear map that is declared in the registry from now on, by any module, under a path that fits the pattern, in
- * which each '*' stands for any characters: "*" for all, "blocks.*.attn.*" for those of attention. Of several patterns the first that fits
- * counts. To train the adapters alone, call wf_registry_freeze_matching(registry, "*", true, &error), and with
- * "*.lora_*" and false, before wf_registry_build; weights from a file without adapters come in with .allow_missing of
- * wf_registry_load_with. A pattern that fits nothing is an error of build and load. WF_ERR_ARGUMENT: a rank below 1, a dropout out of
- * range. */
-WF_API wf_status wf_registry_lora_with(wf_registry *registry, const char *pattern, const struct wf_lora *lora, wf_error *error) WF_CHECKED;
-/* Adds the adapters to the weight, W += alpha / rank * B A, and sets B to 0, so that the map computes the same with adapters that have
- * begun anew; as wf_parameter_set does, and both or neither: after an error, repeat the call. The tape is reset. A map without adapters
- * stays as it is. */
-WF_API wf_status wf_linear_merge(const struct wf_linear *m, wf_tape *tape, wf_error *error) WF_CHECKED;
 
 /* --- embedding: ids [...] -> [..., d]; weight [count, d] ----------------------------------------------------------- */
 struct wf_embedding {
@@ -121,8 +119,6 @@ WF_API void wf_positions_init_with(wf_scope scope, struct wf_positions *m, int64
                                    const struct wf_positions_options *options);
 /* With a cache, row b starts at the number of tokens it holds, otherwise at 0. A position at or above `length` is an error. */
 WF_API wf_tensor *wf_positions_forward(const struct wf_positions *m, wf_tensor *x, const struct wf_cache *cache);
-/* The same for packed rows x [N,d]: each sequence starts at 0. */
-WF_API wf_tensor *wf_positions_packed(const struct wf_positions *m, wf_tensor *x, struct wf_packed packed);
 
 /* --- multi-head attention (Vaswani et al. 2017) ------------------------------------------------------------ */
 /* x [B,T,d] -> [B,T,d]. Self-attention holds q, k and v in one matrix `qkv` [(H + 2G) E, d]; with .cross the query comes from
@@ -147,8 +143,8 @@ struct wf_mha_options {
     bool no_bias;
     double dropout;          /* on the attention weights */
     double residual_dropout; /* of the result, before .residual is added */
-    bool rope;               /* queries and keys are turned by their positions, as by wf_rope; not with .cross */
-    struct wf_rotary rotary; /* how, with .rope; frequencies that it points to must live as long as the module */
+    bool rope;               /* rotary positions of queries and keys, as wf_rope; not with .cross */
+    struct wf_rotary rotary; /* settings of .rope; frequencies that it points to must live as long as the module */
     int64_t window;          /* sliding window, as in wf_attention_options: causal, the last `window` keys; 0: none; not with .cross */
     bool qk_norm;            /* RMSNorm of each head of queries and keys, before positions, with gains q_norm and k_norm [d_key] that the
                                 heads share (Dehghani et al. 2023; as in Qwen 3) */
@@ -170,8 +166,8 @@ struct wf_mha_call {
     const int32_t *key_lengths;        /* [B] */
     wf_tensor *mask;                   /* bool; true = may attend */
     struct wf_packed packed, k_packed; /* of x, and of the memory, as in wf_attention_options */
-    struct wf_kv *cache;               /* WF_INFER only: new keys and values are appended, and queries attend to all of their row. S of a
-                                          mask is the number of the longest row then */
+    struct wf_kv *cache;               /* WF_INFER only: new keys and values are appended, and queries attend to all of their row. S is then
+                                          the length of the longest row */
     wf_tensor **weights;               /* receives the attention weights [B,H,T,S] */
     wf_tensor *memory_kv;              /* result of wf_mha_memory, to use one memory in many calls */
     wf_tensor *residual;               /* added to the result, as by wf_add(residual, result); NULL: none */
@@ -182,21 +178,40 @@ struct wf_mha_call {
     wf_tensor *value; /* rare: with .apart and .memory, the input of the values, with the rows of the memory */
 };
 WF_API wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_call *call);
+/* Keys and values of a memory [..., d_memory] -> [..., G (E + F)], with .cross. */
+WF_API wf_tensor *wf_mha_memory(const struct wf_mha *m, wf_tensor *memory);
+
+/* --- low-rank adapters (LoRA) of many maps ---------------------------------------------------------------------------- */
+/* Gives adapters to every linear map that any module declares in the registry from now on under a path that matches the pattern. Each '*'
+ * stands for any characters: "*" for all, "blocks.*.attn.*" for those of attention. Of several patterns the first that matches counts; one
+ * that matches nothing is an error of build and load. WF_ERR_ARGUMENT: a rank below 1, a dropout out of range.
+ *
+ * To train the adapters alone, call wf_registry_freeze_matching(registry, "*", true, &error), and again with "*.lora_*" and false, before
+ * wf_registry_build. To load weights from a file without adapters, set .allow_missing of wf_registry_load_with. */
+WF_API wf_status wf_registry_lora_with(wf_registry *registry, const char *pattern, const struct wf_lora *lora, wf_error *error) WF_CHECKED;
+/* Adds the adapters to the weight, W += alpha / rank * B A, and sets B to 0: the map computes the same, and the adapters start anew. Writes
+ * as wf_parameter_set does, both or neither: after an error, repeat the call. The tape is reset. A map without adapters stays as it is. */
+WF_API wf_status wf_linear_merge(const struct wf_linear *m, wf_tape *tape, wf_error *error) WF_CHECKED;
+
+/* --- packed sequences ---------------------------------------------------------------------------------------------- */
+/* wf_positions_forward for packed rows x [N,d]: each sequence starts at position 0. (Attention: .packed of its call.) */
+WF_API wf_tensor *wf_positions_packed(const struct wf_positions *m, wf_tensor *x, struct wf_packed packed);
+
+/* --- attention in two halves, and values of another input ------------------------------------------------------------ */
 /* The two halves of wf_mha_forward, for what its options do not offer: wf_mha_attend(m, wf_mha_project(m, x, ...), ...) with the same call
- * has its bits. The parts may be changed between them, or come from elsewhere: values of another input, a bias of keys, other positions.
+ * has its bits. The program may change the parts in between, or take them from elsewhere: values of another input, a bias of keys, other
+ * positions.
  *
  * wf_mha_project: projections, norms and positions: q [B,T,H*E], k [B,S,G*E], v [B,S,G*F], packed [N, ...]; poison on an error. It reads
  * the members cache (rows' lengths, for positions), memory, value, memory_kv, positions, packed and k_packed of the call.
- * wf_mha_attend: appends k and v to the cache, if there is one, and attends; output projection, dropout and residual. It reads the others,
- * and cache, packed and k_packed. The parts are the caller's: it does not release them. */
+ * wf_mha_attend: appends k and v to the cache, if there is one, and attends; output projection, dropout and residual. It reads the other
+ * members, and cache, packed and k_packed. It does not release the parts. */
 struct wf_mha_parts {
     wf_tensor *q, *k, *v;
 };
 WF_API struct wf_mha_parts wf_mha_project_with(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_call *call);
 WF_API wf_tensor *wf_mha_attend_with(const struct wf_mha *m, struct wf_mha_parts parts, const struct wf_mha_call *call);
-/* Keys and values of a memory [..., d_memory] -> [..., G (E + F)], with .cross. */
-WF_API wf_tensor *wf_mha_memory(const struct wf_mha *m, wf_tensor *memory);
-/* The same with .apart: values come from `value` [..., d_values]. */
+/* wf_mha_memory with .apart: values come from `value` [..., d_values]. */
 WF_API wf_tensor *wf_mha_memory_apart(const struct wf_mha *m, wf_tensor *memory, wf_tensor *value);
 
 #ifndef __cplusplus
