@@ -4,6 +4,7 @@
 
 #include "cli.h"
 
+#include <weft/internal/minmax.h>
 #include <weft/internal/stopwatch.h>
 #include <weft/internal/text.h>
 
@@ -146,8 +147,7 @@ static wf_status take_sizes(struct wf_bench_case *c, const struct wf_config *con
         c->batch = config->training.batch;
     if (shape.context > 0 && (context ? rows || shape.context < c->length : c->pairs && shape.context < c->length))
         c->length = shape.context; /* generation goes on past the context where that was not set */
-    if (c->shortest > c->length)
-        c->shortest = c->length;
+    c->shortest = WF_MIN(c->shortest, c->length);
     if (c->batch > INT32_MAX / c->length)
         return wf_error_set(error, WF_ERR_ARGUMENT, "a step of %lld rows of %lld tokens is too large: at most 2^31 tokens",
                             (long long)c->batch, (long long)c->length);

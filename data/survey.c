@@ -60,8 +60,7 @@ static wf_status survey_line(struct encoding *e, struct encoder *encoder, struct
     pair->ids[e->which] = (uint32_t)ids;
     if (e->unknown)
         e->unknown[line] = (uint32_t)unknown;
-    if (ids > work->longest)
-        work->longest = ids;
+    work->longest = WF_MAX(work->longest, ids);
     if (to - from > work->longest_bytes && (!most || ids <= most)) {
         work->longest_bytes = to - from;
         work->longest_at = base + from;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include <weft/internal/grow.h>
+#include <weft/internal/minmax.h>
 #include <weft/memory.h>
 
 bool wf_grow(void *array, int64_t *capacity, int64_t need, size_t size)
@@ -9,9 +10,7 @@ bool wf_grow(void *array, int64_t *capacity, int64_t need, size_t size)
     void *block;
     if (need <= *capacity)
         return true;
-    int64_t room = *capacity > INT64_MAX / 2 || need > 2 * *capacity ? need : 2 * *capacity;
-    if (room < 16)
-        room = 16;
+    int64_t room = *capacity > INT64_MAX / 2 ? need : WF_MAX(WF_MAX(need, 2 * *capacity), 16);
     if ((uint64_t)room > (uint64_t)PTRDIFF_MAX / size)
         return false;
     memcpy(&block, array, sizeof block); /* a T ** is read as what it is: no aliasing of void * and T * */
