@@ -310,11 +310,16 @@ struct earlier *gradients_set_aside(wf_tape *tape);                             
 /* chosen.c */
 extern const char made_by_gradients[]; /* wf_tensor.made_by of the results of wf_gradients */
 
-/* apply.c */
+/* call.c */
 void call_begin(wf_call *c, wf_tape *tape, struct node *node, struct call_state *state);
 void call_finish(wf_call *c);
 void call_describe(const wf_call *c, char *text, size_t size); /* "matmul(linear [2,3], wte.weight [65,128])" */
-bool node_record(wf_tape *tape, const struct node *node);      /* a copy of it; false: the tape has the error */
+
+/* apply.c */
+bool node_record(wf_tape *tape, const struct node *node); /* a copy of it; false: the tape has the error */
+
+/* apply_view.c */
+bool view_inside(wf_tensor *x, const wf_array *view); /* all its elements lie in the storage of x */
 
 /* finite.c: the tape has the error. */
 wf_status call_check_finite(wf_call *c);                     /* after a forward */
