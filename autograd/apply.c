@@ -156,7 +156,7 @@ static bool make_results(wf_call *c, struct node *node)
         y->a = c->out[j];
         y->made_by = op_name(c->op, c->attr);
         y->base = c->op->view ? node->in[0] : NULL;
-        y->apart = c->op->view && c->grad;
+        y->place = c->op->view && c->grad ? APART : IN_BASE;
     }
     return true;
 }

@@ -60,7 +60,7 @@ wf_tensor *wf_apply_view(const char *name, wf_tensor *x, const wf_array *view)
     if (!view_inside(x, view))
         return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the view of '%s' is not inside its storage, or has another dtype", name,
                             wf_name_of(x));
-    if (x->apart)
+    if (x->place == APART)
         return wf_tape_fail(tape, WF_ERR_STATE,
                             "%s: '%s' is a view with repeated elements that needs a gradient: call wf_contiguous on it first", name,
                             wf_name_of(x));

@@ -29,7 +29,7 @@ static void fail_cut(wf_tape *tape, const char *call, const wf_tensor *x, const 
             "%s: '%s' depends on the gradient '%s', and there are no gradients of gradients: make a penalty of differences, (f(x + h "
             "v) - f(x - h v)) / 2h; only a gradient that is meant as a constant takes wf_detach",
             call, wf_name_of(x), name);
-    else if (cut->inside)
+    else if (cut->by == BY_CHECKPOINT)
         wf_tape_fail(
             tape, WF_ERR_STATE,
             "%s: '%s' depends on '%s', which was made inside wf_checkpoint and is not its result, so that no gradient flows through "

@@ -97,11 +97,11 @@ static void drop(wf_tape *tape, int64_t first, const struct node *last, wf_tenso
         wf_tensor *x = tape_tensor(tape, i);
         if (x == result || gradient_root(x) != x)
             continue;
-        x->inside = true;
+        x->by = BY_CHECKPOINT;
         x->cut = x->needs_grad ? x : NULL;
-        if (!x->buffer || x->released || x->keep || x == memory)
+        if (!x->buffer || value_is_released(x) || x->value == VALUE_KEPT || x == memory)
             continue;
-        x->released = true;
+        x->value = VALUE_RELEASED;
         pool_release(tape, x->buffer);
     }
 }
@@ -121,7 +121,7 @@ static bool replace(struct gathering *g, const struct node *made, struct checkpo
     gather_all(g, made);
     for (int64_t i = 0; i < k->operands; i++) {
         const wf_tensor *x = value_root(k->operand[i].x);
-        if (x->released) {
+        if (value_is_released(x)) {
             wf_tape_fail(tape, WF_ERR_STATE, "wf_checkpoint: the function released '%s', which is not its own: backward computes it again",
                          wf_name_of(x));
             return false;
@@ -202,7 +202,6 @@ static void pass_on(wf_tensor *from, wf_tensor *to)
     to->grad_buffer = from->grad_buffer;
     to->grad = from->grad;
     memcpy(to->grad_stride, from->grad_stride, sizeof to->grad_stride);
-    to->has_grad = true;
 }
 
 static wf_status recompute(wf_tape *tape, const struct checkpoint *k, wf_tensor *result)

@@ -53,7 +53,7 @@ static bool hold_apart(wf_tape *tape, wf_tensor *view)
             found = found || (*link)->out[j] == of;
     made->previous = *link;
     *link = made;
-    view->held = true;
+    view->place = OWN_FOR_CALL;
     return true;
 }
 
@@ -74,7 +74,7 @@ static bool hold_views_apart(wf_tape *tape, int count, struct choice *choice)
     for (int depth = 1; depth <= most; depth++)
         for (int i = 0; i < count; i++) {
             wf_tensor *x = choice[i].x;
-            if (views_between(x) != depth || x->apart || x->retain || x->held)
+            if (views_between(x) != depth || x->place != IN_BASE)
                 continue;
             choice[i].apart = true;
             if (!hold_apart(tape, x))
@@ -86,7 +86,7 @@ static bool hold_views_apart(wf_tape *tape, int count, struct choice *choice)
 static void share_again(wf_tape *tape, wf_tensor *view)
 {
     struct node **link = &tape->last;
-    view->held = false;
+    view->place = IN_BASE;
     while (*link && ((*link)->op != &op_retained_view || (*link)->out[0] != view))
         link = &(*link)->previous;
     if (!*link)
@@ -116,9 +116,9 @@ static wf_tensor *take(wf_tape *tape, wf_tensor *x)
         pool_release(tape, x->grad_buffer);
     }
     x->grad_buffer = NULL;
-    x->has_grad = false;
     g->buffer = b;
-    g->keep = g->needs_grad = true;
+    g->value = VALUE_KEPT;
+    g->needs_grad = true;
     g->cut = g;
     g->made_by = made_by_gradients;
     g->name = x->name;
@@ -131,7 +131,7 @@ static void take_all(wf_tape *tape, const wf_tensor *y, int count, const struct 
         int first = 0; /* the same tensor may be asked for twice */
         while (choice[first].x != choice[i].x)
             first++;
-        if (first == i && !choice[i].x->has_grad && !is_without(tape, y, choice[i].x))
+        if (first == i && !choice[i].x->grad_buffer && !is_without(tape, y, choice[i].x))
             return;
         gradient[i] = first < i ? gradient[first] : take(tape, choice[i].x);
     }

@@ -33,6 +33,29 @@ struct pool {
     uint64_t filled[POOL_CLASSES / 64]; /* bit: the list may hold something */
 };
 
+/* What may still be done with a value.
+ *
+ *                        memory   ops read it   backwards read it   released by
+ *   VALUE_LIVE           yes      yes           yes                 the engine, after its last reader in a backward; the user
+ *   VALUE_KEPT           yes      yes           yes                 the end of the pass only (wf_keep)
+ *   VALUE_FOR_BACKWARD   yes      no            yes                 the engine, after its last reader in a backward
+ *   VALUE_USER_RELEASED  no       no            no
+ *   VALUE_RELEASED       no       no            no
+ *
+ * wf_release of a view only bars the view: its value stays VALUE_FOR_BACKWARD, and its root is as it was. */
+enum value_state { VALUE_LIVE, VALUE_KEPT, VALUE_FOR_BACKWARD, VALUE_USER_RELEASED, VALUE_RELEASED };
+
+/* The call that released a value or used up the record that made it. */
+enum used_by { BY_BACKWARD, BY_GRADIENTS, BY_CHECKPOINT /* at its end: the tensor was made in it and is not its result */ };
+
+/* Where the gradient of a view is held; it has a record of its own unless that is in its base's. */
+enum gradient_place {
+    IN_BASE,
+    OWN_FOR_CALL, /* during a wf_gradients, in the layout of the root */
+    OWN,          /* wf_retain_grad, in the layout of the root */
+    APART         /* a view recorded by an op: contiguous, so that there can be no views of it */
+};
+
 enum tensor_kind { TENSOR_INNER, TENSOR_INPUT, TENSOR_LEAF /* of a parameter */, TENSOR_PARAMETER, TENSOR_POISON };
 
 struct wf_tensor {
@@ -40,15 +63,14 @@ struct wf_tensor {
     wf_tape *tape;       /* NULL: a parameter */
     uint64_t generation; /* the tape's reset number when it was made; 0: of no pass */
     uint8_t kind;
-    bool needs_grad, keep, retain;
-    bool wanted;                    /* wf_gradients was asked for its gradient, and is running */
-    bool held;                      /* a view, as retain, during wf_gradients */
-    bool inside;                    /* made in a wf_checkpoint that came to its end, and not its result */
-    bool apart;                     /* a recorded view: holds its own gradient, contiguous, so that there can be no views of it */
-    bool recorded;                  /* a record has it as an input */
-    bool released;                  /* the value's memory was given away */
-    bool by_gradients;              /* wf_gradients did that, or used up the record, not wf_backward */
-    bool dismissed;                 /* by wf_release: only recorded backwards read it */
+    uint8_t value; /* enum value_state */
+    uint8_t by;    /* enum used_by */
+    uint8_t place; /* enum gradient_place; of roots IN_BASE */
+    /* Independent of each other and of the states above: a record sets needs_grad, the user asks for each kind of result. */
+    bool needs_grad;
+    bool retain;                    /* its gradient stays after a wf_backward: wf_retain_grad */
+    bool wanted;                    /* its gradient stays after the wf_gradients that is running */
+    bool recorded;                  /* a record or a view has it as an operand */
     const char *name;               /* given by the user or the parameter; may be NULL */
     const char *made_by;            /* op */
     wf_tensor *base;                /* a view's parent */
@@ -59,9 +81,8 @@ struct wf_tensor {
     uint32_t path;                  /* equal to that of the tape: it depends on a chosen tensor */
     uint32_t number;                /* in the order in which tensors were made in the pass; not of leaves */
     struct wf_parameter_info *info; /* of parameters and leaves */
-    bool has_grad;
-    struct buffer *grad_buffer;
-    void *grad; /* with has_grad: the gradient, whose shape is that of the value, in any strides */
+    struct buffer *grad_buffer;     /* NULL: it has no gradient */
+    void *grad;                     /* the gradient, whose shape is that of the value, in any strides */
     int64_t grad_stride[WF_MAX_DIMS];
 };
 
@@ -184,6 +205,16 @@ static inline wf_tensor *value_root(wf_tensor *x)
     return x;
 }
 
+static inline bool value_is_released(const wf_tensor *x)
+{
+    return x->value >= VALUE_USER_RELEASED;
+}
+
+static inline bool user_released(const wf_tensor *x)
+{
+    return x->value == VALUE_FOR_BACKWARD || x->value == VALUE_USER_RELEASED;
+}
+
 static inline wf_array gradient_of(const wf_tensor *x)
 {
     wf_array g = x->a;
@@ -299,7 +330,7 @@ void records_mark_path(wf_tape *tape, struct node *last);     /* sets `path` of 
 /* backward.c */
 static inline const char *used_up_by(const wf_tensor *x)
 {
-    return x->by_gradients ? "wf_gradients" : "wf_backward";
+    return x->by == BY_GRADIENTS ? "wf_gradients" : "wf_backward";
 }
 /* Whether a backward from x is allowed now; the tape has the error otherwise, with the name of the call. */
 bool backward_valid(wf_tape *tape, const char *call, wf_tensor *x, const struct wf_backward_options *o);

@@ -134,7 +134,7 @@ static const wf_real *find_bad_gradient(const wf_tape *tape, const wf_tensor *x,
     if (x->kind == TENSOR_LEAF && !tape->choosing) {
         wf_shape shape = array_shape(&x->a);
         g = array_contiguous(slab_gradient(x->info), WF_REAL, &shape);
-    } else if (x->has_grad)
+    } else if (x->grad_buffer)
         g = gradient_of(x);
     else
         g.data = NULL;

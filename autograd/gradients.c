@@ -15,36 +15,33 @@
 
 wf_tensor *gradient_root(wf_tensor *x)
 {
-    while (x->base && !x->retain && !x->apart && !x->held)
+    while (x->base && x->place == IN_BASE)
         x = x->base;
     return x;
 }
 
 wf_tensor *uses_root(wf_tensor *x)
 {
-    while (x->base && !x->retain && !x->apart)
+    while (x->base && x->place <= OWN_FOR_CALL)
         x = x->base;
     return x;
 }
 
 bool wf_gradient_is_apart(const wf_tensor *x)
 {
-    return x && x->apart;
+    return x && x->place == APART;
 }
 
 void gradient_release(wf_tape *tape, wf_tensor *x)
 {
-    if (!x->has_grad)
-        return;
     pool_release(tape, x->grad_buffer);
     x->grad_buffer = NULL;
-    x->has_grad = false;
 }
 
 /* The strides of x's gradient when it is added to in place: those of the value, where views of x have their places. */
 static wf_array gradient_layout(const wf_tensor *x)
 {
-    if (!x->apart)
+    if (x->place != APART)
         return x->a;
     wf_shape shape = array_shape(&x->a);
     return array_contiguous(NULL, WF_REAL, &shape);
@@ -59,14 +56,13 @@ static void set_gradient(wf_tensor *x, wf_array layout, void *data)
 /* Gives x a buffer for its gradient. A retained view gets one with the layout of its root, so that views of it work. */
 static bool allocate(wf_call *c, wf_tensor *x, bool zero)
 {
-    wf_tensor *root = x->apart ? x : value_root(x);
+    wf_tensor *root = x->place == APART ? x : value_root(x);
     size_t bytes = (size_t)wf_array_count(&root->a) * sizeof(wf_real);
     struct buffer *b = pool_take(c->tape, bytes);
     if (!b)
         return false;
     x->grad_buffer = b;
     set_gradient(x, gradient_layout(x), (char *)b->data + ((char *)x->a.data - (char *)root->a.data));
-    x->has_grad = true;
     if (zero || root != x)
         memset(b->data, 0, bytes);
     return true;
@@ -130,8 +126,8 @@ static wf_array gradient_target(wf_call *c, wf_tensor *x, bool *accumulate)
         }
         *valid = true;
     } else {
-        *accumulate = owner->has_grad || !shows_all(x, owner) || (owner->base && !owner->apart);
-        if (!(owner->has_grad ? make_own(c, owner) : allocate(c, owner, !shows_all(x, owner))))
+        *accumulate = owner->grad_buffer || !shows_all(x, owner) || (owner->base && owner->place != APART);
+        if (!(owner->grad_buffer ? make_own(c, owner) : allocate(c, owner, !shows_all(x, owner))))
             return target;
         if (owner == x)
             return gradient_of(x);
@@ -175,7 +171,8 @@ bool wf_grad_fills(wf_call *c, int count)
         elements += wf_array_count(&c->in[i]);
     }
     /* A view that shows elements more than once holds its gradient apart, so these show `elements` different ones. */
-    return elements == wf_array_count(&owner->a) && !owner->has_grad && !owner->base && !is_in_slab(c, owner) && allocate(c, owner, false);
+    return elements == wf_array_count(&owner->a) && !owner->grad_buffer && !owner->base && !is_in_slab(c, owner) &&
+           allocate(c, owner, false);
 }
 
 wf_array wf_grad_new(wf_call *c, int input)
@@ -196,7 +193,7 @@ static bool holds(const struct buffer *b, const wf_array *g)
 static struct buffer *owner_of(const struct call_state *state, const wf_array *g)
 {
     for (int j = 0; j < state->node->outputs; j++)
-        if (state->node->out[j]->has_grad && holds(state->node->out[j]->grad_buffer, g))
+        if (holds(state->node->out[j]->grad_buffer, g))
             return state->node->out[j]->grad_buffer;
     for (int i = 0; i < state->node->saves; i++)
         if (holds(state->node->saved[i].buffer, g))
@@ -244,13 +241,12 @@ void wf_grad_give(wf_call *c, int input, const wf_array *g)
         return;
     }
     wf_tensor *root = gradient_root(x);
-    if (root == x && (!x->base || x->apart) && !is_in_slab(c, x) && !x->has_grad) {
+    if (root == x && (!x->base || x->place == APART) && !is_in_slab(c, x) && !x->grad_buffer) {
         struct buffer *b = owner_of(state, g);
         if (b) {
             b->refs++;
             x->grad_buffer = b;
             set_gradient(x, *g, g->data);
-            x->has_grad = true;
             return;
         }
     }
@@ -261,26 +257,24 @@ void wf_grad_give(wf_call *c, int input, const wf_array *g)
 
 void gradient_set_aside(wf_tape *tape, wf_tensor *x, struct earlier **list)
 {
-    struct earlier *e = x->has_grad ? wf_tape_memory(tape, sizeof *e) : NULL;
+    struct earlier *e = x->grad_buffer ? wf_tape_memory(tape, sizeof *e) : NULL;
     if (!e)
         return;
     *e = (struct earlier){x, x->grad_buffer, gradient_of(x), *list};
     *list = e;
     x->grad_buffer = NULL;
-    x->has_grad = false;
 }
 
 void gradients_add_earlier(wf_call *c, struct earlier *list)
 {
     for (; list && c->tape->error.code == WF_OK; list = list->next) {
         wf_tensor *x = list->of;
-        if (x->has_grad) {
+        if (x->grad_buffer) {
             gradient_add(c, x, &list->grad);
             pool_release(c->tape, list->buffer);
         } else {
             x->grad_buffer = list->buffer;
             set_gradient(x, list->grad, list->grad.data);
-            x->has_grad = true;
         }
     }
 }
@@ -292,7 +286,7 @@ static wf_status retained_backward(wf_call *c)
 {
     struct call_state *state = c->internal;
     wf_tensor alias = *state->node->out[0];
-    alias.retain = alias.held = false;
+    alias.place = IN_BASE;
     gradient_add(c, &alias, &c->dout[0]);
     return c->tape->error.code;
 }
@@ -316,7 +310,7 @@ wf_tensor *wf_retain_grad(wf_tensor *x)
                             "wf_retain_grad: no gradient will reach '%s', whose record an earlier %s used up: call "
                             "wf_retain_grad before that, or give it .retain = true",
                             wf_name_of(x), used_up_by(cut));
-    const bool shared = x->base && !x->apart; /* with its root */
+    const bool shared = x->base && x->place != APART; /* with its root */
     if (shared && x->recorded)
         return wf_tape_fail(tape, WF_ERR_STATE,
                             "wf_retain_grad: the view '%s' was already used by an op: call it directly after creating the view",
@@ -324,6 +318,8 @@ wf_tensor *wf_retain_grad(wf_tensor *x)
     const struct node node = {.op = &op_retained_view, .inputs = 1, .outputs = 1, .in = &x->base, .out = &x, .need = 1};
     if (shared && !node_record(tape, &node))
         return &tape->poison;
+    if (shared)
+        x->place = OWN;
     x->retain = true;
     return x;
 }

@@ -37,7 +37,7 @@ static void *next_struct(wf_tape *tape, struct tensor_set *set, int sets, struct
     }
     wf_tensor *x = struct_at(set, set->used, size);
     set->live = ++set->used;
-    /* But for what its maker sets, or what has_grad says when to read. */
+    /* But for what its maker sets, or what is read with a grad_buffer only. */
     memset((char *)x + offsetof(wf_tensor, tape), 0, offsetof(wf_tensor, grad) - offsetof(wf_tensor, tape));
     x->tape = tape;
     x->generation = tape->generation;
@@ -221,30 +221,30 @@ bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x)
         wf_tape_fail(tape, WF_ERR_STATE, "%s: an operand is the result of an op that failed before the last wf_tape_reset", op);
         return false;
     }
-    const wf_tensor *root = x, *dismissed = x->dismissed ? x : NULL;
+    const wf_tensor *root = x, *by_user = user_released(x) ? x : NULL;
     while (root->base) {
         root = root->base;
-        dismissed = root->dismissed ? root : dismissed;
+        by_user = user_released(root) ? root : by_user;
     }
     if (root->kind == TENSOR_LEAF && root->info->use && root->info->use->freed) {
         wf_tape_fail(tape, WF_ERR_STATE, "%s: an operand is of a registry that was freed during this pass: call wf_registry_free after it",
                      op);
         return false;
     }
-    if (root->released && root->inside) {
+    if (value_is_released(root) && root->by == BY_CHECKPOINT) {
         wf_tape_fail(tape, WF_ERR_STATE,
                      "%s: the value of '%s' was released at the end of wf_checkpoint: return it from the function, or call wf_keep on it "
                      "there",
                      op, wf_name_of(x));
         return false;
     }
-    if (dismissed && tape->recomputing == 0) { /* what was released after wf_checkpoint is read again there */
+    if (by_user && tape->recomputing == 0) { /* what was released after wf_checkpoint is read again there */
         wf_tape_fail(tape, WF_ERR_STATE,
                      "%s: '%s' was released with wf_release%s: release a tensor after its last use, and that of its views", op,
-                     wf_name_of(x), dismissed == x ? "" : ", as the tensor that it is a view of");
+                     wf_name_of(x), by_user == x ? "" : ", as the tensor that it is a view of");
         return false;
     }
-    if (root->released) {
+    if (value_is_released(root)) {
         wf_tape_fail(tape, WF_ERR_STATE,
                      "%s: the value of '%s' was released in %s: call wf_keep on it before, or give that call .retain = true where a "
                      "backward over the same records follows",

@@ -8,13 +8,13 @@ void wf_release(wf_tensor *x)
         return;
     wf_tape *tape = x->tape;
     wf_tensor *root = value_root(x);
-    if (x->generation == tape->generation && (x->keep || x->dismissed || root->released))
+    if (x->generation == tape->generation && (x->value != VALUE_LIVE || value_is_released(root)))
         return;
     if (!tape_accepts(tape, "wf_release", x))
         return;
-    x->dismissed = true;
+    x->value = VALUE_FOR_BACKWARD;
     if (!x->buffer || x->readers > 0)
         return; /* a view, or what a backward reads: that gives it up after its last reader */
-    x->released = true;
+    x->value = VALUE_USER_RELEASED;
     pool_release(tape, x->buffer);
 }

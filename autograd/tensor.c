@@ -299,11 +299,11 @@ wf_status wf_read_ids(const wf_tensor *x, int32_t *out, int64_t count)
 wf_tensor *wf_keep(wf_tensor *x)
 {
     for (wf_tensor *r = x; r; r = r->base)
-        if (r->dismissed && r->generation == r->tape->generation && !tape_accepts(r->tape, "wf_keep", x))
+        if (user_released(r) && r->generation == r->tape->generation && !tape_accepts(r->tape, "wf_keep", x))
             return &r->tape->poison;
     for (wf_tensor *r = x; r; r = r->base)
-        if (r->kind != TENSOR_POISON && r->tape)
-            r->keep = true;
+        if (r->kind != TENSOR_POISON && r->tape && r->value == VALUE_LIVE)
+            r->value = VALUE_KEPT;
     return x ? x : wf_tape_fail(wf_tape_of(x), WF_ERR_ARGUMENT, "wf_keep: the tensor is NULL");
 }
 
@@ -373,7 +373,7 @@ wf_status wf_grad(const wf_tensor *x, wf_array *view)
         return tape->error.code;
     if (x->kind == TENSOR_LEAF && slab_view(x, view))
         return WF_OK;
-    if (x->generation != tape->generation || !tape->differentiated || !x->has_grad)
+    if (x->generation != tape->generation || !tape->differentiated || !x->grad_buffer)
         return no_gradient(tape, x, reason(x));
     *view = gradient_of(x);
     return WF_OK;

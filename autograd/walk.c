@@ -8,12 +8,18 @@
  * shall not depend on sizes. */
 enum { SMALL = 4096 };
 
+static void set_user(const wf_tape *tape, wf_tensor *x)
+{
+    if (x->by != BY_CHECKPOINT)
+        x->by = tape->choosing ? BY_GRADIENTS : BY_BACKWARD;
+}
+
 static void give_up_value(wf_tape *tape, wf_tensor *x)
 {
-    if (!x->buffer || x->keep || x->released || x->readers > 0 || x->kind == TENSOR_INPUT)
+    if (!x->buffer || x->value == VALUE_KEPT || value_is_released(x) || x->readers > 0 || x->kind == TENSOR_INPUT)
         return;
-    x->released = true;
-    x->by_gradients = tape->choosing;
+    x->value = x->value == VALUE_FOR_BACKWARD ? VALUE_USER_RELEASED : VALUE_RELEASED;
+    set_user(tape, x);
     if (x->buffer->bytes > SMALL || tape->erase)
         pool_release(tape, x->buffer);
 }
@@ -53,7 +59,7 @@ static void node_done(wf_tape *tape, const struct node *node)
         if (reads & WF_READS_OUTPUT(j))
             node->out[j]->readers--;
         node->out[j]->cut = node->out[j];
-        node->out[j]->by_gradients = tape->choosing;
+        set_user(tape, node->out[j]);
         give_up_value(tape, node->out[j]);
     }
 }
@@ -152,7 +158,7 @@ static wf_status node_backward(wf_tape *tape, struct node *node)
     for (int j = 0; j < node->outputs; j++) {
         c.out[j] = node->out[j]->a;
         c.dout[j].data = NULL;
-        if (node->out[j]->has_grad) {
+        if (node->out[j]->grad_buffer) {
             c.dout[j] = gradient_of(node->out[j]);
             any = true;
         }
