@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Applying an op: operands in, shape, forward, record. */
+/* Applying an op. */
 #include <string.h>
 
 #include <weft/internal/kernels.h>
@@ -26,7 +26,7 @@ bool node_record(wf_tape *tape, const struct node *n)
     tape->nodes++;
     node->event = ++tape->events;
     const unsigned reads = values_read(n->op);
-    wf_tensor *cut = NULL;
+    wf_tensor *detached_at = NULL;
     for (int i = 0; i < n->inputs; i++) {
         wf_tensor *x = n->in[i];
         if (!x)
@@ -37,7 +37,7 @@ bool node_record(wf_tape *tape, const struct node *n)
         if (node_needs(n, i)) {
             wf_tensor *root = uses_root(x);
             root->uses++;
-            cut = root->cut ? root->cut : cut;
+            detached_at = root->detached_at ? root->detached_at : detached_at;
         }
     }
     for (int j = 0; j < n->outputs; j++) {
@@ -45,7 +45,7 @@ bool node_record(wf_tape *tape, const struct node *n)
         n->out[j]->needs_grad = n->need && n->out[j]->a.dtype == WF_REAL && (j == 0 || n->op->outputs > 1);
         if (reads & WF_READS_OUTPUT(j))
             n->out[j]->readers++;
-        n->out[j]->cut = cut;
+        n->out[j]->detached_at = detached_at;
     }
     return true;
 }
@@ -74,7 +74,7 @@ static bool allocate(wf_call *c, wf_array *a, struct buffer **buffer)
     return true;
 }
 
-/* What is checked before anything of a call is used; the tape has the error otherwise. */
+/* Checks the descriptor and the arguments; false: the tape has the error. */
 static bool call_valid(wf_tape *tape, const wf_op *op, const void *attr, int inputs, wf_tensor *const given[], int outputs)
 {
     if (op->many && inputs < 0)
@@ -220,7 +220,7 @@ static wf_tape *tape_of_call(const wf_op *op, const void *attr, int inputs, wf_t
     for (int i = 0; !tape && given && i < inputs && !named; i++)
         named = given[i];
     if (!tape && (!named || named->kind != TENSOR_POISON)) /* that has its message */
-        lost(WF_ERR_STATE, op_name(op, attr), named);
+        fail_without_tape(WF_ERR_STATE, op_name(op, attr), named);
     return tape;
 }
 
@@ -228,7 +228,7 @@ void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *co
 {
     wf_tape *tape = tape_of_call(op, attr, inputs, given);
     for (int j = 0; j < outputs; j++)
-        out[j] = tape ? &tape->poison : &lost_poison;
+        out[j] = tape ? &tape->poison : &tapeless_poison;
     if (!tape || tape->error.code != WF_OK || !tape_goes_on(tape) || !call_valid(tape, op, attr, inputs, given, outputs))
         return;
     wf_tensor *in[WF_MAX_INPUTS], *made[WF_MAX_OUTPUTS];

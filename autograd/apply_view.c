@@ -48,7 +48,7 @@ wf_tensor *wf_apply_view(const char *name, wf_tensor *x, const wf_array *view)
 {
     wf_tape *tape = wf_tape_of(x);
     if (!tape)
-        return x && x->kind == TENSOR_POISON ? &lost_poison : lost(WF_ERR_STATE, name, x);
+        return x && x->kind == TENSOR_POISON ? &tapeless_poison : fail_without_tape(WF_ERR_STATE, name, x);
     if (tape->error.code != WF_OK || (x && x->kind == TENSOR_POISON))
         return &tape->poison;
     if (!tape_accepts(tape, name, x))

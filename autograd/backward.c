@@ -19,32 +19,32 @@ static bool gradient_fits(wf_tape *tape, const char *call, const wf_tensor *x, c
     return false;
 }
 
-/* Where no gradient flows through x: why. */
-static void fail_cut(wf_tape *tape, const char *call, const wf_tensor *x, const wf_tensor *cut)
+/* Says why no gradient flows through x. */
+static void fail_detached(wf_tape *tape, const char *call, const wf_tensor *x, const wf_tensor *detached_at)
 {
-    const char *name = wf_name_of(cut);
-    if (cut->made_by == made_by_gradients)
+    const char *name = wf_name_of(detached_at);
+    if (detached_at->made_by == made_by_gradients)
         wf_tape_fail(
             tape, WF_ERR_STATE,
             "%s: '%s' depends on the gradient '%s', and there are no gradients of gradients: make a penalty of differences, (f(x + h "
             "v) - f(x - h v)) / 2h; only a gradient that is meant as a constant takes wf_detach",
             call, wf_name_of(x), name);
-    else if (cut->by == BY_CHECKPOINT)
+    else if (detached_at->by == BY_CHECKPOINT)
         wf_tape_fail(
             tape, WF_ERR_STATE,
             "%s: '%s' depends on '%s', which was made inside wf_checkpoint and is not its result, so that no gradient flows through "
             "it: return it from the function, or take wf_detach of it where no gradient is wanted",
             call, wf_name_of(x), name);
-    else if (cut == x)
+    else if (detached_at == x)
         wf_tape_fail(tape, WF_ERR_STATE,
                      "%s: an earlier %s used up the record of '%s': give that call .retain = true (there are no gradients of "
                      "gradients)",
-                     call, used_up_by(cut), name);
+                     call, used_up_by(detached_at), name);
     else
         wf_tape_fail(tape, WF_ERR_STATE,
                      "%s: '%s' depends on '%s', whose record an earlier %s used up: give that call .retain = true, or take "
                      "wf_detach of '%s' where no gradient is wanted",
-                     call, wf_name_of(x), name, used_up_by(cut), name);
+                     call, wf_name_of(x), name, used_up_by(detached_at), name);
 }
 
 bool backward_valid(wf_tape *tape, const char *call, wf_tensor *x, const struct wf_backward_options *o)
@@ -60,8 +60,8 @@ bool backward_valid(wf_tape *tape, const char *call, wf_tensor *x, const struct 
     else if (tape_registry_freed(tape))
         wf_tape_fail(tape, WF_ERR_STATE,
                      "%s: a registry whose parameters this pass has read was freed: call wf_registry_free after the pass", call);
-    else if (x && x->tape == tape && x->generation == tape->generation && x->needs_grad && gradient_root(x)->cut)
-        fail_cut(tape, call, gradient_root(x), gradient_root(x)->cut);
+    else if (x && x->tape == tape && x->generation == tape->generation && x->needs_grad && gradient_root(x)->detached_at)
+        fail_detached(tape, call, gradient_root(x), gradient_root(x)->detached_at);
     else if (tape_accepts(tape, call, x) && !x->needs_grad)
         wf_tape_fail(tape, WF_ERR_STATE, "%s: '%s' does not depend on a tensor that needs a gradient", call, wf_name_of(x));
     return tape->error.code == WF_OK && (!o->gradient || gradient_fits(tape, call, x, o->gradient));
@@ -89,8 +89,8 @@ void backward_run(wf_call *c, wf_tensor *x, const struct wf_backward_options *o)
     tape->changed = tape_parameters_changed(tape);
     tape->events++;
     if (!o->retain) {
-        records_give_up(tape, last);
-        tape->last = NULL; /* what a ready function records is new */
+        records_release_values(tape, last);
+        tape->last = NULL; /* a ready function may record ops: a new list */
     }
     if (o->gradient && tape->check_finite)
         gradient_check_given(tape, &o->gradient->a);
@@ -136,7 +136,7 @@ wf_status wf_backward_with(wf_tensor *x, const struct wf_backward_options *optio
     wf_tape *tape = wf_tape_of(x);
     if (!tape) {
         if (!x || x->kind != TENSOR_POISON)
-            lost(WF_ERR_STATE, "wf_backward", x);
+            fail_without_tape(WF_ERR_STATE, "wf_backward", x);
         return x ? WF_ERR_STATE : WF_ERR_ARGUMENT;
     }
     wf_tensor *operand = backward_operand(tape, "wf_backward", x);

@@ -86,7 +86,7 @@ wf_array wf_call_contiguous(wf_call *c, const wf_array *a)
     return contiguous;
 }
 
-/* What the op's functions are given, but for outputs and saved arrays. */
+/* Sets what the op's functions are given, except results and saved arrays. */
 void call_begin(wf_call *c, wf_tape *tape, struct node *node, struct call_state *state)
 {
     tape->doing = op_name(node->op, node->attr);

@@ -5,8 +5,8 @@
  * it returns; one record stands for them. Its backward calls the function again and walks over the new records at once. They are where
  * the old ones were in the order of all, and add to the gradients of the same tensors: so no gradient knows the difference.
  *
- * What the function uses from outside (its operand, parameters, captured tensors) are the operands of that record. They count as read by
- * it, whichever of them a backward reads: the values have to be there for the second time. */
+ * The operands of that record are all tensors that the function uses and did not make: its operand, parameters, captured tensors. They
+ * all count as read by its backward, which needs their values to call the function again. */
 #include <string.h>
 
 #include "engine.h"
@@ -68,7 +68,7 @@ static void mix(uint64_t *hash, uint64_t word)
     *hash ^= *hash >> 29;
 }
 
-/* What was recorded: ops, shapes, operands from outside. Sets *records to their number. */
+/* A hash of the records: their ops, shapes and operands from outside. Sets *records to their number. */
 static uint64_t trace_of(const struct node *last, int64_t first, int64_t *records)
 {
     uint64_t hash = 1;
@@ -85,8 +85,8 @@ static uint64_t trace_of(const struct node *last, int64_t first, int64_t *record
     return hash;
 }
 
-/* Gives back what was made inside from the tensor `first` on, but for the result, whose gradient belongs to `result`, and for what wf_keep
- * was called on. */
+/* Releases the values that were made inside (tensors from number `first` on), except the result and those that wf_keep was called on.
+ * result: the tensor that holds the gradient of the function's result. */
 static void drop(wf_tape *tape, int64_t first, const struct node *last, wf_tensor *result)
 {
     const wf_tensor *memory = value_root(result);
@@ -98,7 +98,7 @@ static void drop(wf_tape *tape, int64_t first, const struct node *last, wf_tenso
         if (x == result || gradient_root(x) != x)
             continue;
         x->by = BY_CHECKPOINT;
-        x->cut = x->needs_grad ? x : NULL;
+        x->detached_at = x->needs_grad ? x : NULL;
         if (!x->buffer || value_is_released(x) || x->value == VALUE_KEPT || x == memory)
             continue;
         x->value = VALUE_RELEASED;
@@ -129,11 +129,11 @@ static bool replace(struct gathering *g, const struct node *made, struct checkpo
     }
     if (!is_outside(value_root(result), g->first))
         value_root(result)->readers = 0; /* the records that read it are those that are dropped */
-    wf_tensor *cut = result->cut;
+    wf_tensor *detached_at = result->detached_at;
     const struct node node = {.op = &op_checkpoint, .attr = k, .out = &result, .outputs = 1, .need = 1, .first_row = k->first_row};
     if (!node_record(tape, &node))
         return false;
-    result->cut = cut;
+    result->detached_at = detached_at;
     return true;
 }
 
@@ -158,7 +158,7 @@ wf_tensor *wf_checkpoint(wf_tensor *(*function)(void *ctx, wf_tensor *x), void *
 {
     wf_tape *tape = wf_tape_of(x);
     if (!tape)
-        return &lost_poison;
+        return &tapeless_poison;
     if (tape->error.code != WF_OK || !tape_accepts(tape, "wf_checkpoint", x) || x->kind == TENSOR_POISON)
         return &tape->poison;
     if (!function)
@@ -216,8 +216,8 @@ static wf_status recompute(wf_tape *tape, const struct checkpoint *k, wf_tensor 
         memcmp(again->a.stride, result->a.stride, (size_t)again->a.ndim * sizeof *again->a.stride) != 0)
         return changed(tape, "did something else");
     pass_on(result, again);
-    records_give_up(tape, made);
-    if (tape->choosing)
+    records_release_values(tape, made);
+    if (tape->in_gradients)
         records_mark_path(tape, made);
     records_walk(tape, made, false);
     if (tape->error.code == WF_OK)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of the engine share; nothing outside autograd/ includes it.
+/* Structs and functions shared by the files of the engine; nothing outside autograd/ includes it.
  *
- * A tensor is a value (strided array) and its place in the record. Ops make root tensors, contiguous, each in a buffer of its
- * own. A view points into its base's buffer and has no record. Gradients belong to roots: what flows into a view is
- * written into the same place of its root's gradient, whose layout is that of the root's value. So slices of one parent
- * need no assembling, and a view needs no backward. Where a view shows elements more than once (wf_expand), their gradients
- * have to be added up: an op with .view records it, and its gradient is held apart from its root's. */
+ * A tensor is a value (strided array) and its place in the record. Ops make root tensors: contiguous, one buffer each. A view
+ * points into its base's buffer and has no record. Gradients belong to roots: the gradient of a view is written into the same
+ * place of its root's gradient, which has the layout of the root's value. So slices of one parent need no assembling, and a
+ * view needs no backward. The exception is a view that shows elements more than once (wf_expand), because their gradients must
+ * be added up: an op with .view records it, and it holds its own gradient. */
 #ifndef WEFT_AUTOGRAD_ENGINE_H
 #define WEFT_AUTOGRAD_ENGINE_H
 
@@ -13,12 +13,13 @@
 #include <string.h>
 
 #include <weft/internal/arena.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/parameter.h>
 #include <weft/memory.h>
 #include <weft/op.h>
 #include <weft/tape.h>
 
-/* Memory of a tape that goes back to the pool when its last user lets go. */
+/* Memory of a tape, counted by its users; it returns to the pool after the last of them. */
 struct buffer {
     void *data;
     size_t bytes;
@@ -33,7 +34,7 @@ struct pool {
     uint64_t filled[POOL_CLASSES / 64]; /* bit: the list may hold something */
 };
 
-/* What may still be done with a value.
+/* The state of a value decides who may still use it.
  *
  *                        memory   ops read it   backwards read it   released by
  *   VALUE_LIVE           yes      yes           yes                 the engine, after its last reader in a backward; the user
@@ -48,7 +49,7 @@ enum value_state { VALUE_LIVE, VALUE_KEPT, VALUE_FOR_BACKWARD, VALUE_USER_RELEAS
 /* The call that released a value or used up the record that made it. */
 enum used_by { BY_BACKWARD, BY_GRADIENTS, BY_CHECKPOINT /* at its end: the tensor was made in it and is not its result */ };
 
-/* Where the gradient of a view is held; it has a record of its own unless that is in its base's. */
+/* The place of a view's gradient. With one of these but IN_BASE the view has a record, whose backward adds to the base's gradient. */
 enum gradient_place {
     IN_BASE,
     OWN_FOR_CALL, /* during a wf_gradients, in the layout of the root */
@@ -74,11 +75,11 @@ struct wf_tensor {
     const char *name;               /* given by the user or the parameter; may be NULL */
     const char *made_by;            /* op */
     wf_tensor *base;                /* a view's parent */
-    wf_tensor *cut;                 /* NULL, or the tensor behind which no gradient flows, because the record that made it is gone */
+    wf_tensor *detached_at;         /* NULL, or the operand at which no gradient flows on, because its record is used up */
     struct buffer *buffer;          /* of a root made by an op */
     int readers;                    /* records whose backward will read the value (roots) */
     int uses;                       /* records that will add to the gradient */
-    uint32_t path;                  /* equal to that of the tape: it depends on a chosen tensor */
+    uint32_t path;                  /* equal to that of the tape: its gradient is needed for that of a wanted tensor */
     uint32_t number;                /* in the order in which tensors were made in the pass; not of leaves */
     struct wf_parameter_info *info; /* of parameters and leaves */
     struct buffer *grad_buffer;     /* NULL: it has no gradient */
@@ -96,7 +97,7 @@ struct parameter {
     uint64_t changed_at;  /* the tape's number of events when the last update was noticed: records up to it are older */
 };
 
-/* What an op saved for its backward. */
+/* An array that an op saved for its backward. */
 struct saved {
     wf_array array; /* ndim -1: not used */
     struct buffer *buffer;
@@ -161,7 +162,7 @@ struct wf_tape {
     bool differentiated; /* wf_backward ran in this pass */
     bool walking;        /* it is running */
     bool changed;        /* an update changed a parameter that records are still to read */
-    bool choosing;       /* as wf_gradients: for chosen tensors only, and never into a slab */
+    bool in_gradients;   /* wf_gradients is running: gradients of wanted tensors only, and never into a slab */
     uint32_t path;       /* number of the last wf_gradients */
     int checkpoints;     /* nested wf_checkpoint whose function is running */
     int recomputing;     /* of them in wf_backward, or in a function there */
@@ -259,8 +260,8 @@ static inline bool tape_records(const wf_tape *tape)
 /* threads.c */
 void threads_add_tape(wf_tape *tape);
 void threads_remove_tape(wf_tape *tape);
-wf_tape *tape_latest(void);   /* that this thread used last; NULL: none, it is freed, or another thread uses it now */
-extern wf_tensor lost_poison; /* of ops on parameters alone where the thread has no tape */
+wf_tape *tape_latest(void);       /* that this thread used last; NULL: none, it is freed, or another thread uses it now */
+extern wf_tensor tapeless_poison; /* of ops on parameters alone where the thread has no tape */
 
 /* A tape's pass begins to read a registry's values, unless they are being replaced; tape->reading has it once. */
 enum reading { READING, READING_REFUSED, READING_NO_MEMORY };
@@ -270,7 +271,8 @@ void tape_reads_no_more(wf_tape *tape); /* at the end of the pass */
 enum replacing { REPLACING, REPLACING_BUSY, REPLACING_READ };
 enum replacing threads_begin_replacing(struct wf_values_use *use);
 void threads_end_replacing(struct wf_values_use *use);
-wf_tensor *lost(wf_status code, const char *call, const wf_tensor *x); /* poison: `call` on x has no tape; wf_tape_error(NULL) says so */
+/* Of `call` on x, without a tape: gives tapeless_poison; wf_tape_error(NULL) has the message. */
+wf_tensor *fail_without_tape(wf_status code, const char *call, const wf_tensor *x);
 
 /* parameters.c */
 bool parameter_has_value(wf_tape *tape, const char *call, const wf_tensor *x); /* else the tape has the error */
@@ -321,10 +323,10 @@ wf_real *slab_target(wf_tape *tape, const struct wf_parameter_info *info, bool *
 wf_real *slab_gradient(const struct wf_parameter_info *info); /* contiguous; NULL where the slab holds none */
 
 /* walk.c: over records, newest first. */
-void records_give_up(wf_tape *tape, struct node *last); /* the values of results that no backward reads */
+void records_release_values(wf_tape *tape, struct node *last); /* the values of results that no backward reads */
 /* Runs their backwards; without retain the records are used up. On an error it ends, and the tape has it. */
 void records_walk(wf_tape *tape, struct node *last, bool retain);
-bool node_needs_now(const wf_tape *tape, wf_tensor *operand); /* in wf_gradients: the operand is on a path from a chosen tensor */
+bool node_needs_now(const wf_tape *tape, wf_tensor *operand); /* in wf_gradients: the operand depends on a wanted tensor */
 void records_mark_path(wf_tape *tape, struct node *last);     /* sets `path` of what depends on a tensor that has it */
 
 /* backward.c */
@@ -338,7 +340,7 @@ void backward_run(wf_call *c, wf_tensor *x, const struct wf_backward_options *o)
 wf_tensor *backward_operand(wf_tape *tape, const char *call, wf_tensor *x);       /* x, or its leaf */
 struct earlier *gradients_set_aside(wf_tape *tape);                               /* of all results that are recorded */
 
-/* chosen.c */
+/* with_respect_to.c */
 extern const char made_by_gradients[]; /* wf_tensor.made_by of the results of wf_gradients */
 
 /* call.c */

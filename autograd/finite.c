@@ -131,7 +131,7 @@ wf_status call_check_finite(wf_call *c)
 static const wf_real *find_bad_gradient(const wf_tape *tape, const wf_tensor *x, wf_shape *index)
 {
     wf_array g = x->a;
-    if (x->kind == TENSOR_LEAF && !tape->choosing) {
+    if (x->kind == TENSOR_LEAF && !tape->in_gradients) {
         wf_shape shape = array_shape(&x->a);
         g = array_contiguous(slab_gradient(x->info), WF_REAL, &shape);
     } else if (x->grad_buffer)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where gradients live and how they add up.
+/* The places of gradients, and how they are added up.
  *
  * Only roots, views recorded by an op, and views whose gradient is retained hold one. A gradient may be shared: the backward of add hands
  * the gradient of its result to both operands without a copy. So it is written in place by its sole owner only. */
@@ -97,7 +97,7 @@ static bool make_own(wf_call *c, wf_tensor *x)
 /* The gradient of x is that of a parameter and goes to its slab. */
 static bool is_in_slab(const wf_call *c, const wf_tensor *x)
 {
-    return x->kind == TENSOR_LEAF && !c->tape->choosing;
+    return x->kind == TENSOR_LEAF && !c->tape->in_gradients;
 }
 
 /* Whether x shows each element of its owner once: a transpose, a permutation, another shape. A view that shows elements more than once
@@ -281,7 +281,7 @@ void gradients_add_earlier(wf_call *c, struct earlier *list)
 
 /* --- retained views ------------------------------------------------------------------------------------------------ */
 
-/* A view whose gradient is wanted holds it apart; its record adds it to where it would have gone at once. */
+/* Adds a view's own gradient to that of its base. */
 static wf_status retained_backward(wf_call *c)
 {
     struct call_state *state = c->internal;
@@ -304,12 +304,12 @@ wf_tensor *wf_retain_grad(wf_tensor *x)
         return &tape->poison;
     if (!x->needs_grad)
         return wf_tape_fail(tape, WF_ERR_STATE, "wf_retain_grad: '%s' needs no gradient", wf_name_of(x));
-    const wf_tensor *cut = gradient_root(x)->cut;
-    if (cut)
+    const wf_tensor *detached_at = gradient_root(x)->detached_at;
+    if (detached_at)
         return wf_tape_fail(tape, WF_ERR_STATE,
                             "wf_retain_grad: no gradient will reach '%s', whose record an earlier %s used up: call "
                             "wf_retain_grad before that, or give it .retain = true",
-                            wf_name_of(x), used_up_by(cut));
+                            wf_name_of(x), used_up_by(detached_at));
     const bool shared = x->base && x->place != APART; /* with its root */
     if (shared && x->recorded)
         return wf_tape_fail(tape, WF_ERR_STATE,

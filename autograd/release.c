@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Values that the caller gives up before the pass ends. */
+/* Values that the user releases before the pass ends. */
 #include "engine.h"
 
 void wf_release(wf_tensor *x)
@@ -14,7 +14,7 @@ void wf_release(wf_tensor *x)
         return;
     x->value = VALUE_FOR_BACKWARD;
     if (!x->buffer || x->readers > 0)
-        return; /* a view, or what a backward reads: that gives it up after its last reader */
+        return; /* a view, or a value that a backward reads and releases */
     x->value = VALUE_USER_RELEASED;
     pool_release(tape, x->buffer);
 }

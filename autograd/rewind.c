@@ -13,7 +13,7 @@ wf_tape_mark wf_tape_here(const wf_tape *tape)
                            (uint64_t)(uintptr_t)tape}};
 }
 
-/* What no rewind drops. */
+/* Tensors that no rewind drops. */
 static bool is_lasting(const wf_tensor *x)
 {
     return x->kind == TENSOR_PARAMETER || x->kind == TENSOR_LEAF;

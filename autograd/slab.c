@@ -34,7 +34,7 @@ void wf_grads_settle(wf_grads *grads)
     grads->finite = false;
 }
 
-/* Where the slab has room for the parameter. */
+/* The slab has room for the gradient of the parameter. */
 static bool has_room(const wf_grads *grads, const struct wf_parameter_info *info)
 {
     return info->index < grads->parameters && grads->place[info->index].count == wf_array_count(&info->value);

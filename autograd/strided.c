@@ -99,7 +99,7 @@ static bool arrange(struct tiles *t)
 
 static int64_t rest_of(int64_t all, int64_t tile, int64_t size)
 {
-    return all - tile * size < size ? all - tile * size : size;
+    return WF_MIN(all - tile * size, size);
 }
 
 /* The rectangle of rows and columns of an array that tile i is. */

@@ -30,7 +30,7 @@ wf_tape *wf_tape_new_abi(uint32_t abi, wf_error *error)
         wf_error_set(error, WF_ERR_MEMORY, "no memory for a tape");
         return NULL;
     }
-    tape->poison = lost_poison;
+    tape->poison = tapeless_poison;
     tape->poison.tape = tape;
     threads_add_tape(tape);
     wf_tape_reset(tape, WF_INFER);
@@ -136,23 +136,23 @@ wf_mode wf_tape_mode(const wf_tape *tape)
     return without(tape, "wf_tape_mode") ? WF_INFER : tape->mode;
 }
 
-/* What was the last failure of this thread that no tape could note. */
-static _Thread_local wf_error lost_error;
+/* The last error of a call of this thread that had no tape. */
+static _Thread_local wf_error tapeless_error;
 
-wf_tensor *lost(wf_status code, const char *call, const wf_tensor *x)
+wf_tensor *fail_without_tape(wf_status code, const char *call, const wf_tensor *x)
 {
     wf_tape_fail(NULL, code,
                  x ? "%s('%s'): an op on parameters alone needs a tape: call wf_tape_reset, or wf_tape_use, in this thread before it"
                    : "%s: the operand is NULL, and this thread has no tape%s",
                  call, x ? wf_name_of(x) : "");
-    return &lost_poison;
+    return &tapeless_poison;
 }
 
 const wf_error *wf_tape_error(const wf_tape *tape)
 {
     static const wf_error none = {WF_ERR_STATE,
                                   "an op on parameters alone needs a tape: call wf_tape_reset, or wf_tape_use, in this thread before it"};
-    return tape ? &tape->error : lost_error.code != WF_OK ? &lost_error : &none;
+    return tape ? &tape->error : tapeless_error.code != WF_OK ? &tapeless_error : &none;
 }
 
 wf_status wf_tape_status(const wf_tape *tape, wf_error *error)
@@ -169,9 +169,9 @@ wf_tensor *wf_tape_fail(wf_tape *tape, wf_status code, const char *format, ...)
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
     if (!tape)
-        wf_error_clear(&lost_error);
-    wf_error_set(tape ? &tape->error : &lost_error, code, "%s", text);
-    return tape ? &tape->poison : &lost_poison;
+        wf_error_clear(&tapeless_error);
+    wf_error_set(tape ? &tape->error : &tapeless_error, code, "%s", text);
+    return tape ? &tape->poison : &tapeless_poison;
 }
 
 wf_tensor *tape_out_of_memory(wf_tape *tape, size_t bytes)

@@ -111,7 +111,7 @@ wf_tensor *wf_detach(wf_tensor *x)
     if (x && x->kind == TENSOR_POISON)
         return x;
     if (!tape)
-        return lost(x ? WF_ERR_STATE : WF_ERR_ARGUMENT, "wf_detach", x);
+        return fail_without_tape(x ? WF_ERR_STATE : WF_ERR_ARGUMENT, "wf_detach", x);
     if (!tape_accepts(tape, "wf_detach", x))
         return &tape->poison;
     if (x->kind == TENSOR_PARAMETER)
@@ -184,7 +184,7 @@ static wf_status readable(const wf_tensor *x, const char *call)
         wf_tape_fail(wf_tape_of(x), WF_ERR_ARGUMENT, "%s: the tensor is NULL", call);
         return WF_ERR_ARGUMENT;
     }
-    if (x == &lost_poison)
+    if (x == &tapeless_poison)
         return WF_ERR_STATE;
     if (!x->tape) { /* a parameter: what is wrong is said by the tape that the thread used last */
         return parameter_has_value(wf_tape_of(x), call, x) ? WF_OK : WF_ERR_STATE;
@@ -218,7 +218,7 @@ wf_status wf_print(FILE *to, const wf_tensor *x)
     if (status == WF_OK)
         return wf_array_print(to, wf_name_of(x), &x->a);
     if (to)
-        fprintf(to, "%s: %s\n", wf_name_of(x), wf_tape_error(x == &lost_poison ? NULL : wf_tape_of(x))->message);
+        fprintf(to, "%s: %s\n", wf_name_of(x), wf_tape_error(x == &tapeless_poison ? NULL : wf_tape_of(x))->message);
     return status;
 }
 

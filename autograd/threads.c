@@ -8,7 +8,7 @@
 
 #include "engine.h"
 
-wf_tensor lost_poison = {.kind = TENSOR_POISON, .a = {.dtype = WF_REAL, .ndim = 0}, .made_by = "poison"};
+wf_tensor tapeless_poison = {.kind = TENSOR_POISON, .a = {.dtype = WF_REAL, .ndim = 0}, .made_by = "poison"};
 
 /* Parameters carry no tape. Ops on parameters alone run on the tape that their thread used last, so that they read like all others. Another
  * thread may have freed that tape, and a new one may lie in its place: hence the list and the serial numbers. */
@@ -23,9 +23,9 @@ static _Thread_local struct {
 } latest;
 static pthread_key_t ending;
 static pthread_once_t ending_once = PTHREAD_ONCE_INIT;
-static bool ending_is_told;
+static bool has_ending_key;
 
-/* The tapes of a thread that has ended are nobody's: what they read stands in nobody's way. */
+/* Tapes of an ended thread have no user; their reads no longer block updates. */
 static void thread_ended(void *number)
 {
     pthread_mutex_lock(&lock);
@@ -37,15 +37,15 @@ static void thread_ended(void *number)
 
 static void make_key(void)
 {
-    ending_is_told = pthread_key_create(&ending, thread_ended) == 0;
+    has_ending_key = pthread_key_create(&ending, thread_ended) == 0;
 }
 
 /* Threads that end after dlclose must not call thread_ended. */
 __attribute__((destructor)) static void at_unload(void)
 {
-    if (ending_is_told)
+    if (has_ending_key)
         pthread_key_delete(ending);
-    ending_is_told = false;
+    has_ending_key = false;
 }
 
 static uint64_t this_thread(void)
@@ -54,7 +54,7 @@ static uint64_t this_thread(void)
     if (latest.thread == 0) {
         latest.thread = ++threads;
         pthread_once(&ending_once, make_key);
-        if (ending_is_told)
+        if (has_ending_key)
             (void)pthread_setspecific(ending, (void *)(uintptr_t)latest.thread); /* without memory the tape stays the thread's */
     }
     return latest.thread;

@@ -4,33 +4,33 @@
 
 #include "engine.h"
 
-/* Smaller values keep their memory, which is not worth giving up. They are refused all the same: what can be read after a backward
- * shall not depend on sizes. */
+/* Smaller values keep their memory, which is not worth releasing. Reading them is refused all the same, because the rule should not
+ * depend on sizes. */
 enum { SMALL = 4096 };
 
-static void set_user(const wf_tape *tape, wf_tensor *x)
+static void set_used_by(const wf_tape *tape, wf_tensor *x)
 {
     if (x->by != BY_CHECKPOINT)
-        x->by = tape->choosing ? BY_GRADIENTS : BY_BACKWARD;
+        x->by = tape->in_gradients ? BY_GRADIENTS : BY_BACKWARD;
 }
 
-static void give_up_value(wf_tape *tape, wf_tensor *x)
+static void release_value(wf_tape *tape, wf_tensor *x)
 {
     if (!x->buffer || x->value == VALUE_KEPT || value_is_released(x) || x->readers > 0 || x->kind == TENSOR_INPUT)
         return;
     x->value = x->value == VALUE_FOR_BACKWARD ? VALUE_USER_RELEASED : VALUE_RELEASED;
-    set_user(tape, x);
+    set_used_by(tape, x);
     if (x->buffer->bytes > SMALL || tape->erase)
         pool_release(tape, x->buffer);
 }
 
-/* A value that a record read, and a gradient that it added to, have one user less. */
+/* One reader less of the value, and one user less of the gradient. */
 static void operand_done(wf_tape *tape, wf_tensor *x, bool read, bool need)
 {
     if (read) {
         wf_tensor *root = value_root(x);
         root->readers--;
-        give_up_value(tape, root);
+        release_value(tape, root);
     }
     wf_tensor *root = need ? uses_root(x) : NULL;
     if (root && --root->uses <= 0 && root->kind == TENSOR_LEAF) {
@@ -40,8 +40,8 @@ static void operand_done(wf_tape *tape, wf_tensor *x, bool read, bool need)
     }
 }
 
-/* After a node's last backward: what it saved and values that only it still read are free, and whoever waits for a parameter's gradient
- * (an all-reduce) is called when it is complete. */
+/* After a node's last backward: releases the arrays that it saved and the values that it was the last to read. Calls the ready function
+ * of a parameter whose gradient is now complete (an all-reduce waits for it). */
 static void node_done(wf_tape *tape, const struct node *node)
 {
     unsigned reads = values_read(node->op);
@@ -58,9 +58,9 @@ static void node_done(wf_tape *tape, const struct node *node)
     for (int j = 0; j < node->outputs; j++) {
         if (reads & WF_READS_OUTPUT(j))
             node->out[j]->readers--;
-        node->out[j]->cut = node->out[j];
-        set_user(tape, node->out[j]);
-        give_up_value(tape, node->out[j]);
+        node->out[j]->detached_at = node->out[j];
+        set_used_by(tape, node->out[j]);
+        release_value(tape, node->out[j]);
     }
 }
 
@@ -71,13 +71,13 @@ static bool is_on_path(const wf_tape *tape, wf_tensor *x)
 
 bool node_needs_now(const wf_tape *tape, wf_tensor *operand)
 {
-    return !tape->choosing || is_on_path(tape, operand);
+    return !tape->in_gradients || is_on_path(tape, operand);
 }
 
-/* The operands whose gradients are computed now; in wf_gradients those on a path from a chosen tensor. A mask as in node.need. */
+/* The operands whose gradients are computed now; in wf_gradients those that depend on a wanted tensor. A mask as in node.need. */
 static unsigned needed_now(const wf_tape *tape, const struct node *node)
 {
-    if (!tape->choosing)
+    if (!tape->in_gradients)
         return node->need;
     unsigned need = 0;
     for (int i = 0; i < node->inputs; i++)
@@ -145,7 +145,7 @@ static wf_status node_backward(wf_tape *tape, struct node *node)
     call_begin(&c, tape, node, &state);
     c.grad = true;
     c.rows_alone = false;
-    for (int i = 0; i < node->inputs && i < WF_MAX_INPUTS && tape->choosing; i++)
+    for (int i = 0; i < node->inputs && i < WF_MAX_INPUTS && tape->in_gradients; i++)
         c.need[i] = node_needs(node, i) && node_needs_now(tape, node->in[i]);
     for (int i = 0; i < WF_MAX_SAVED; i++)
         if (i < node->saves) {
@@ -185,18 +185,18 @@ void records_walk(wf_tape *tape, struct node *last, bool retain)
         if (!tape_goes_on(tape) || node_backward(tape, node) != WF_OK)
             return;
         for (int j = 0; j < node->outputs; j++)
-            if (!(tape->choosing ? node->out[j]->wanted : node->out[j]->retain))
+            if (!(tape->in_gradients ? node->out[j]->wanted : node->out[j]->retain))
                 gradient_release(tape, node->out[j]);
         if (!retain)
             node_done(tape, node);
     }
 }
 
-void records_give_up(wf_tape *tape, struct node *last)
+void records_release_values(wf_tape *tape, struct node *last)
 {
     for (struct node *node = last; node; node = node->previous)
         for (int j = 0; j < node->outputs; j++)
-            give_up_value(tape, node->out[j]);
+            release_value(tape, node->out[j]);
 }
 
 static struct node *reversed(struct node *node)

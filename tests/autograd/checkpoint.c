@@ -75,7 +75,7 @@ START_TEST(same_bits_as_without)
 }
 END_TEST
 
-/* Several losses, and gradients of chosen tensors: the function is called once more for each. */
+/* Several losses, and gradients with respect to some tensors: the function is called once more for each. */
 START_TEST(other_backwards)
 {
     struct numbers want = {0};

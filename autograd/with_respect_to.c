@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* wf_gradients: gradients of chosen tensors, on the tape. */
+/* wf_gradients: gradients with respect to some tensors (wrt), as tensors of the tape. */
 #include "engine.h"
 
 const char made_by_gradients[] = "gradient";
 
 static const char name_of_call[] = "wf_gradients";
 
-struct choice {
+struct wrt {
     wf_tensor *x;
-    bool apart; /* a view, which holds its gradient apart for this call only */
+    bool own; /* a view with a gradient that is OWN_FOR_CALL */
 };
 
 static bool is_without(wf_tape *tape, const wf_tensor *y, const wf_tensor *x)
@@ -17,7 +17,7 @@ static bool is_without(wf_tape *tape, const wf_tensor *y, const wf_tensor *x)
     return false;
 }
 
-static bool choose(wf_tape *tape, const wf_tensor *y, wf_tensor *x, struct choice *choice)
+static bool resolve(wf_tape *tape, const wf_tensor *y, wf_tensor *x, struct wrt *wrt)
 {
     if (!tape_accepts(tape, name_of_call, x))
         return false;
@@ -30,7 +30,7 @@ static bool choose(wf_tape *tape, const wf_tensor *y, wf_tensor *x, struct choic
                                                  : "it depends on no parameter that is trained, and on no input with needs_grad");
         return false;
     }
-    *choice = (struct choice){.x = leaf};
+    *wrt = (struct wrt){.x = leaf};
     leaf->wanted = true;
     leaf->path = tape->path;
     return true;
@@ -38,9 +38,9 @@ static bool choose(wf_tape *tape, const wf_tensor *y, wf_tensor *x, struct choic
 
 /* --- views ------------------------------------------------------------------------------------------------------------- */
 
-/* A view shares the gradient of its root, where others add to it too. A chosen one holds its own during the call, by a record such as
- * wf_retain_grad makes: older than all that uses the view, and newer than what it is a view of. */
-static bool hold_apart(wf_tape *tape, wf_tensor *view)
+/* A view shares the gradient of its root, to which other views add too. During the call this view holds its own, by a record such as
+ * wf_retain_grad makes. The record's place is after that of the root and before those that use the view. */
+static bool hold_own(wf_tape *tape, wf_tensor *view)
 {
     const wf_tensor *of = gradient_root(view->base);
     const struct node node = {.op = &op_retained_view, .inputs = 1, .outputs = 1, .in = &view->base, .out = &view, .need = 1};
@@ -65,19 +65,19 @@ static int views_between(const wf_tensor *x)
     return n;
 }
 
-/* Bases first, so that a view of a chosen view passes its gradient on to that. */
-static bool hold_views_apart(wf_tape *tape, int count, struct choice *choice)
+/* Bases first: the gradient of a view goes to its base, which may hold its own too. */
+static bool hold_own_of_views(wf_tape *tape, int count, struct wrt *wrt)
 {
-    int most = 0;
+    int deepest = 0;
     for (int i = 0; i < count; i++)
-        most = views_between(choice[i].x) > most ? views_between(choice[i].x) : most;
-    for (int depth = 1; depth <= most; depth++)
+        deepest = WF_MAX(deepest, views_between(wrt[i].x));
+    for (int depth = 1; depth <= deepest; depth++)
         for (int i = 0; i < count; i++) {
-            wf_tensor *x = choice[i].x;
+            wf_tensor *x = wrt[i].x;
             if (views_between(x) != depth || x->place != IN_BASE)
                 continue;
-            choice[i].apart = true;
-            if (!hold_apart(tape, x))
+            wrt[i].own = true;
+            if (!hold_own(tape, x))
                 return false;
         }
     return true;
@@ -97,8 +97,8 @@ static void share_again(wf_tape *tape, wf_tensor *view)
 
 /* --- results ----------------------------------------------------------------------------------------------------------- */
 
-/* The gradient of x as a tensor: its own buffer where nobody shares it, else a copy. It counts as a result whose record is gone, so that a
- * backward through it is refused. */
+/* The gradient of x as a tensor, in the same buffer unless others share that. It counts as a result whose record is used up, so that
+ * a backward through it is refused. */
 static wf_tensor *take(wf_tape *tape, wf_tensor *x)
 {
     wf_array from = gradient_of(x);
@@ -119,41 +119,41 @@ static wf_tensor *take(wf_tape *tape, wf_tensor *x)
     g->buffer = b;
     g->value = VALUE_KEPT;
     g->needs_grad = true;
-    g->cut = g;
+    g->detached_at = g;
     g->made_by = made_by_gradients;
     g->name = x->name;
     return g;
 }
 
-static void take_all(wf_tape *tape, const wf_tensor *y, int count, const struct choice *choice, wf_tensor *gradient[])
+static void take_all(wf_tape *tape, const wf_tensor *y, int count, const struct wrt *wrt, wf_tensor *gradient[])
 {
     for (int i = 0; i < count; i++) {
         int first = 0; /* the same tensor may be asked for twice */
-        while (choice[first].x != choice[i].x)
+        while (wrt[first].x != wrt[i].x)
             first++;
-        if (first == i && !choice[i].x->grad_buffer && !is_without(tape, y, choice[i].x))
+        if (first == i && !wrt[i].x->grad_buffer && !is_without(tape, y, wrt[i].x))
             return;
-        gradient[i] = first < i ? gradient[first] : take(tape, choice[i].x);
+        gradient[i] = first < i ? gradient[first] : take(tape, wrt[i].x);
     }
 }
 
-static void run(wf_call *c, wf_tensor *y, int count, struct choice *choice, wf_tensor *gradient[], const struct wf_backward_options *o)
+static void run(wf_call *c, wf_tensor *y, int count, struct wrt *wrt, wf_tensor *gradient[], const struct wf_backward_options *o)
 {
     wf_tape *tape = c->tape;
-    if (!hold_views_apart(tape, count, choice))
+    if (!hold_own_of_views(tape, count, wrt))
         return;
     struct earlier *earlier = gradients_set_aside(tape);
     for (int i = 0; i < count; i++) /* inputs */
-        gradient_set_aside(tape, choice[i].x, &earlier);
-    tape->choosing = true;
+        gradient_set_aside(tape, wrt[i].x, &earlier);
+    tape->in_gradients = true;
     records_mark_path(tape, tape->last);
     backward_run(c, y, o);
-    tape->choosing = false;
+    tape->in_gradients = false;
     if (tape->error.code == WF_OK)
-        take_all(tape, y, count, choice, gradient);
+        take_all(tape, y, count, wrt, gradient);
     for (int i = 0; i < count; i++)
-        if (choice[i].apart)
-            share_again(tape, choice[i].x);
+        if (wrt[i].own)
+            share_again(tape, wrt[i].x);
     gradients_add_earlier(c, earlier);
 }
 
@@ -163,7 +163,7 @@ wf_status wf_gradients_with(wf_tensor *y, int count, wf_tensor *const x[], wf_te
     const struct wf_backward_options *o = options ? options : &none;
     wf_tape *tape = wf_tape_of(y);
     for (int i = 0; i < count && gradient; i++)
-        gradient[i] = tape ? &tape->poison : &lost_poison;
+        gradient[i] = tape ? &tape->poison : &tapeless_poison;
     if (!tape)
         return y ? WF_ERR_STATE : WF_ERR_ARGUMENT;
     if (tape->error.code == WF_OK && (count < 1 || !x || !gradient))
@@ -174,18 +174,18 @@ wf_status wf_gradients_with(wf_tensor *y, int count, wf_tensor *const x[], wf_te
     struct node node = {.op = NULL};
     struct call_state state = {.node = &node};
     wf_call c = {.tape = tape, .internal = &state};
-    struct buffer *memory = pool_take(tape, (size_t)count * sizeof(struct choice));
+    struct buffer *memory = pool_take(tape, (size_t)count * sizeof(struct wrt));
     if (!memory)
         return tape->error.code;
-    struct choice *choice = memory->data;
-    int chosen = 0;
+    struct wrt *wrt = memory->data;
+    int resolved = 0;
     tape->path++;
-    while (chosen < count && choose(tape, y, x[chosen], &choice[chosen]))
-        chosen++;
-    if (chosen == count)
-        run(&c, y, count, choice, gradient, o);
-    for (int i = 0; i < chosen; i++)
-        choice[i].x->wanted = false;
+    while (resolved < count && resolve(tape, y, x[resolved], &wrt[resolved]))
+        resolved++;
+    if (resolved == count)
+        run(&c, y, count, wrt, gradient, o);
+    for (int i = 0; i < resolved; i++)
+        wrt[i].x->wanted = false;
     pool_release(tape, memory);
     return tape->error.code;
 }

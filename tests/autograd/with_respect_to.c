@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wf_gradients: gradients of chosen tensors, which change nothing else. */
+/* wf_gradients: gradients with respect to some tensors, which change nothing else. */
 #include <math.h>
 
 #include "copy_op.h"
@@ -387,5 +387,5 @@ START_TEST(penalty_by_differences)
 }
 END_TEST
 
-WF_TEST_MAIN("chosen", penalty_by_differences, as_wf_backward, between_others, views_apart, jacobian, only_what_is_on_a_path,
+WF_TEST_MAIN("with_respect_to", penalty_by_differences, as_wf_backward, between_others, views_apart, jacobian, only_what_is_on_a_path,
              records_and_memory, gradients_of_gradients, refusals)
