@@ -41,10 +41,10 @@ static wf_status attention_forward(wf_call *c)
         return WF_OK;
     if (!wf_attention_plan(c, &p))
         return WF_ERR_MEMORY;
-    const int64_t window = p.attr->window < p.longest ? p.attr->window : 0, shortest = 4 * window > SHORTEST ? 4 * window : SHORTEST;
+    const int64_t window = p.attr->window < p.longest ? p.attr->window : 0, shortest = WF_MAX(4 * window, SHORTEST);
     int64_t heads = p.sequences * p.groups, most = (p.longest + shortest - 1) / shortest;
     p.chunks = heads >= BLOCKS || heads == 0 ? 1 : (BLOCKS + heads - 1) / heads;
-    p.chunks = p.chunks > most ? most > 0 ? most : 1 : p.chunks;
+    p.chunks = WF_MIN(p.chunks, WF_MAX(most, 1));
     p.chunk = (p.longest + p.chunks * WF_ATTENTION_QUERIES - 1) / (p.chunks * WF_ATTENTION_QUERIES) * WF_ATTENTION_QUERIES;
     double cost = p.scores * (0.5 + 0.03 * (double)(p.e + p.f)) * (c->outputs > 1 ? 2 : 1) + 150 * (double)heads;
     wf_parallel(heads * p.chunks, cost, forward_block, &p);

@@ -59,7 +59,7 @@ struct pieces {
 static struct wf_attention_part piece_of(const struct wf_attention *a, int64_t head, int64_t n)
 {
     const int64_t begin = n * WF_ATTENTION_PIECE, end = begin + WF_ATTENTION_PIECE;
-    return (struct wf_attention_part){head, head + 1, begin, end < a->queries ? end : a->queries, true};
+    return (struct wf_attention_part){head, head + 1, begin, WF_MIN(end, a->queries), true};
 }
 
 static struct wf_attention_part part_of(const struct pieces *w, const struct wf_attention *a, int64_t index)
@@ -136,16 +136,16 @@ static void add_parts(const struct pieces *w, const struct wf_attention *a, int6
             continue;
         int64_t first, last;
         range_of(a, &part, &first, &last);
-        const int64_t from = first > c0 ? first : c0, to = last < c1 ? last : c1;
-        const int64_t known = from < c1 ? from : c1, met = to < high ? to : high > from ? high : from;
+        const int64_t from = WF_MAX(first, c0), to = WF_MIN(last, c1);
+        const int64_t known = WF_MIN(from, c1), met = to < high ? to : WF_MAX(high, from);
         if (index >= w->from) {
             const wf_real *x = partial(w, t->parts, t->width, index, i, g, first);
             zero_rows(t, high, known);
             add_rows(t, x, from, met, true);
             add_rows(t, x, met, to, t->add);
         }
-        high = known > high ? known : high;
-        high = to > high ? to : high;
+        high = WF_MAX(high, known);
+        high = WF_MAX(high, to);
     }
     if (t->to && w->from + w->count == w->all)
         zero_rows(t, high, c1);
@@ -156,7 +156,7 @@ static void add_block(void *ctx, int64_t block)
     const struct pieces *w = ctx;
     const int64_t g = block / w->key_blocks % w->p->groups, i = block / w->key_blocks / w->p->groups;
     const struct wf_attention a = wf_attention_problem(w->p, i, g);
-    const int64_t c0 = block % w->key_blocks * KEY_ROWS, c1 = c0 + KEY_ROWS < a.all_keys ? c0 + KEY_ROWS : a.all_keys;
+    const int64_t c0 = block % w->key_blocks * KEY_ROWS, c1 = WF_MIN(c0 + KEY_ROWS, a.all_keys);
     add_parts(w, &a, i, g, c0, c1, &(struct target){a.dk, a.dk_step, a.e, a.dk_add, a.scale, &w->dk, w->pe});
     add_parts(w, &a, i, g, c0, c1, &(struct target){a.dv, a.dv_step, a.f, a.dv_add, 1, &w->dv, w->pf});
 }
@@ -174,13 +174,13 @@ static bool pieces_pay(struct attention_plan *p, struct pieces *w)
         for (; n * WF_ATTENTION_PIECE < a.queries; n++) {
             const struct wf_attention_part piece = piece_of(&a, 0, n);
             range_of(&a, &piece, &first, &last);
-            w->rows = last - first > w->rows ? last - first : w->rows;
+            w->rows = WF_MAX(w->rows, last - first);
         }
-        w->of_head = n > w->of_head ? n : w->of_head;
+        w->of_head = WF_MAX(w->of_head, n);
     }
     w->all = w->of_head * p->share;
     w->count = BLOCKS * wf_threads() / blocks;
-    w->count = w->count < w->all ? w->count : w->all;
+    w->count = WF_MIN(w->count, w->all);
     w->pe = wf_attention_pad(p->e);
     w->pf = wf_attention_pad(p->f);
     const int64_t each = p->sequences * p->groups * w->rows * (w->pe + w->pf);
@@ -199,7 +199,7 @@ static bool in_pieces(wf_call *c, struct pieces *w, double cost)
         return false;
     for (int64_t done = 0, left = w->all; left > 0; done += w->count, left -= w->count) {
         w->from = done;
-        w->count = left < w->count ? left : w->count;
+        w->count = WF_MIN(w->count, left);
         const double share = (double)w->count / (double)w->all;
         wf_parallel(blocks_of(p) * w->count, cost * share, piece_block, w);
         wf_parallel(p->sequences * p->groups * w->key_blocks,

@@ -68,7 +68,7 @@ bool wf_attention_plan(wf_call *c, struct attention_plan *p)
     p->sequences = a->packed.offsets ? a->packed.count : c->in[Q].dim[0];
     for (int64_t i = 0; i < p->sequences; i++) {
         int64_t t = part_of(a->packed, i, p->queries).count, s = part_of(a->k_packed, i, p->keys).count;
-        p->longest = t > p->longest ? t : p->longest;
+        p->longest = WF_MAX(p->longest, t);
         double each = (double)s * (a->causal ? 0.5 : 1), most = (double)a->window * (a->causal ? 1 : 2) + WF_ATTENTION_QUERIES;
         p->scores += (double)t * (a->window > 0 && most < each ? most : each);
     }

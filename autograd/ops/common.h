@@ -5,6 +5,7 @@
 
 #include <weft/compute.h>
 #include <weft/internal/kernels.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/ops_all.h>
 #include <weft/ops.h>
 
@@ -74,14 +75,14 @@ static inline bool wf_find_dim(int *dim, int ndim)
 static inline int64_t wf_block_rows(int64_t d)
 {
     int64_t rows = d > 0 ? 8192 / d : 64;
-    return rows < 1 ? 1 : rows > 64 ? 64 : rows;
+    return WF_MIN(WF_MAX(rows, 1), 64);
 }
 
 /* Which of 16 random bits drop an element with probability p: those below this. */
 static inline uint32_t wf_dropout_threshold(double p)
 {
     uint32_t threshold = (uint32_t)(p * 65536 + 0.5);
-    return threshold > 65535 ? 65535 : threshold;
+    return WF_MIN(threshold, 65535);
 }
 
 /* --- gradients ------------------------------------------------------------------------------------------------------ */

@@ -69,7 +69,7 @@ static void work_body(void *ctx, int64_t begin, int64_t end)
     wf_real piece[PIECE];
     double sum = 0;
     for (int64_t i = begin; i < end; i += PIECE) {
-        int64_t n = end - i < PIECE ? end - i : PIECE;
+        int64_t n = WF_MIN(end - i, PIECE);
         const wf_real *in[OPERANDS];
         for (int k = 0; k < OPERANDS; k++)
             in[k] = w->in[k] ? w->in[k] + i : NULL;

@@ -144,7 +144,7 @@ static void search_columns(void *ctx, int64_t begin, int64_t end)
     wf_real y[COLUMNS];
     int32_t id[COLUMNS];
     for (int64_t block = begin; block < end; block++) {
-        int64_t o = block / s->pieces, j = block % s->pieces * COLUMNS, d = s->p.inner - j < COLUMNS ? s->p.inner - j : COLUMNS;
+        int64_t o = block / s->pieces, j = block % s->pieces * COLUMNS, d = WF_MIN(s->p.inner - j, COLUMNS);
         int64_t to = o * s->p.inner + j;
         wf_kernel->internal->extreme_columns(s->p.n, d, s->x + o * s->p.n * s->p.inner + j, s->p.inner, s->least, s->y ? s->y + to : y,
                                              s->id ? s->id + to : id);
@@ -256,7 +256,7 @@ static wf_status top_k_shape(wf_call *c)
 {
     const struct top_k *a = c->attr;
     wf_shape shape;
-    wf_status status = reduced(c, a->dim, a->k > 0 ? a->k : 1, &shape);
+    wf_status status = reduced(c, a->dim, WF_MAX(a->k, 1), &shape);
     if (status != WF_OK)
         return status;
     int64_t n = c->in[0].dim[find(c, a->dim)];

@@ -67,7 +67,7 @@ static void pass_body(void *ctx, int64_t begin, int64_t end)
     }
     for (int64_t block = begin; block < end; block++) {
         int64_t first = piece * p->piece, x = x0 + first * p->x_column, own = own0 + first;
-        int64_t n = p->columns - first < p->piece ? p->columns - first : p->piece;
+        int64_t n = WF_MIN(p->columns - first, p->piece);
         for (int64_t i = 0; i < p->steps; i++, own += p->along)
             if (p->add)
                 add_line(p, n, p->id + own, p->to + x, p->from + own);
@@ -111,7 +111,7 @@ static void run(const wf_array *x, const wf_array *ids, int dim, bool add, const
         blocks *= p.pieces;
     }
     int64_t grain = GRAIN / (p.piece * p.steps);
-    wf_parallel_ranges(blocks, grain < 1 ? 1 : grain, (double)count * 1.0 + (double)blocks * 5, pass_body, &p);
+    wf_parallel_ranges(blocks, WF_MAX(grain, 1), (double)count * 1.0 + (double)blocks * 5, pass_body, &p);
 }
 
 static wf_status ids_shape(wf_call *c)

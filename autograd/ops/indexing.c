@@ -62,8 +62,7 @@ static void add_body(void *ctx, int64_t block)
 {
     const struct add *s = ctx;
     const int64_t buckets = s->position ? BUCKETS : 1, bucket = block % buckets, piece = block / buckets % s->pieces,
-                  plane = block / buckets / s->pieces, d = s->from->dim[2], first = piece * COLUMNS,
-                  n = d - first < COLUMNS ? d - first : COLUMNS;
+                  plane = block / buckets / s->pieces, d = s->from->dim[2], first = piece * COLUMNS, n = WF_MIN(d - first, COLUMNS);
     const wf_real *from = (const wf_real *)s->from->data + plane * s->from->stride[0] + first;
     wf_real *to = s->to + plane * s->limit * d + first;
     for (int64_t k = s->begin[bucket]; k < s->begin[bucket + 1]; k++) {

@@ -14,8 +14,8 @@ enum { DX, DW, DB, DZ };
 static int64_t chunk_rows(int64_t rows, int64_t v, int64_t d)
 {
     enum { CACHED = 1 << 21, LARGE_WEIGHT = 1 << 22, LEAST = 128, LEAST_LARGE = 512 };
-    int64_t least = v * d > LARGE_WEIGHT ? LEAST_LARGE : LEAST, most = CACHED / (v > 0 ? v : 1) / 64 * 64;
-    most = most < least ? least : most;
+    int64_t least = v * d > LARGE_WEIGHT ? LEAST_LARGE : LEAST, most = CACHED / WF_MAX(v, 1) / 64 * 64;
+    most = WF_MAX(most, least);
     int64_t chunks = (rows + most - 1) / most;
     return chunks > 1 ? (rows + chunks - 1) / chunks : most;
 }
@@ -102,7 +102,7 @@ static wf_status fused_begin(wf_call *c, struct fused *f, int64_t *most)
     const int64_t rows = f->x.dim[0], v = f->w.dim[0];
     const bool kept = c->grad && c->saved[DZ].data;
     *most = kept ? rows : chunk_rows(rows, v, f->w.dim[1]);
-    f->logits = kept ? c->saved[DZ].data : wf_call_temp(c, WF_REAL, &(wf_shape){2, {rows < *most ? rows : *most, v}}).data;
+    f->logits = kept ? c->saved[DZ].data : wf_call_temp(c, WF_REAL, &(wf_shape){2, {WF_MIN(rows, *most), v}}).data;
     return f->logits ? WF_OK : WF_ERR_MEMORY;
 }
 
@@ -131,7 +131,7 @@ static wf_status fused_forward(wf_call *c)
         return WF_OK;
     }
     for (int64_t begin = 0; begin < rows; begin += most)
-        if (!one_chunk(c, &f, begin, rows - begin < most ? rows - begin : most, NULL))
+        if (!one_chunk(c, &f, begin, WF_MIN(rows - begin, most), NULL))
             return WF_ERR_MEMORY;
     loss_set(c, &f.sums, f.scale);
     return WF_OK;
@@ -213,7 +213,7 @@ static wf_status fused_rows_forward(wf_call *c)
         status = loss_scale(c, &f.targets, f.w.dim[0], &f.scale);
     for (int64_t begin = 0, rows = f.x.dim[0]; status == WF_OK && begin < rows; begin += most) {
         struct loss_each each = loss_each_of(c, begin);
-        if (!one_chunk(c, &f, begin, rows - begin < most ? rows - begin : most, &each))
+        if (!one_chunk(c, &f, begin, WF_MIN(rows - begin, most), &each))
             status = WF_ERR_MEMORY;
     }
     return status;
@@ -239,7 +239,7 @@ static wf_status fused_rows_backward(wf_call *c)
         }
     for (int64_t begin = 0, rows = f.x.dim[0]; begin < rows; begin += most) {
         struct loss_each each = {.upstream = (const wf_real *)g.data + begin};
-        if (!one_chunk(c, &f, begin, rows - begin < most ? rows - begin : most, &each))
+        if (!one_chunk(c, &f, begin, WF_MIN(rows - begin, most), &each))
             return WF_ERR_MEMORY;
     }
     for (int i = 0; i < 3; i++)

@@ -36,7 +36,7 @@ static void row_body(void *ctx, int64_t begin, int64_t end)
 static void column_body(void *ctx, int64_t block)
 {
     const struct passes *p = ctx;
-    const int64_t plane = block / p->pieces, first = block % p->pieces * COLUMNS, d = p->d - first < COLUMNS ? p->d - first : COLUMNS,
+    const int64_t plane = block / p->pieces, first = block % p->pieces * COLUMNS, d = WF_MIN(p->d - first, COLUMNS),
                   at = plane * p->n * p->d + first, row = plane * p->d + first;
     if (p->sum && p->dy)
         wf_kernel->internal->logsumexp_grad_columns(p->n, d, p->d, p->x + at, p->y + row, p->dy + row, p->out + at);

@@ -76,7 +76,7 @@ static wf_status norm_forward(wf_call *c)
 static void backward_body(void *ctx, int64_t block)
 {
     const struct norm *s = ctx;
-    int64_t begin = block * BLOCK_ROWS, rows = s->rows - begin < BLOCK_ROWS ? s->rows - begin : BLOCK_ROWS;
+    int64_t begin = block * BLOCK_ROWS, rows = WF_MIN(s->rows - begin, BLOCK_ROWS);
     const wf_real *x = s->x + begin * s->d, *dy = s->dy + begin * s->d;
     wf_real *dx = s->dx ? s->dx + begin * s->d : NULL;
     wf_real *dgain = s->dgain ? s->dgain + block * s->d : NULL, *dbias = s->dbias ? s->dbias + block * s->d : NULL;

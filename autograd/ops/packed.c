@@ -165,7 +165,7 @@ enum { COLUMNS = 64 };
 static void mean_block(void *ctx, int64_t block)
 {
     const struct means *m = ctx;
-    const int64_t i = block / m->pieces, first = block % m->pieces * COLUMNS, n = m->d - first < COLUMNS ? m->d - first : COLUMNS;
+    const int64_t i = block / m->pieces, first = block % m->pieces * COLUMNS, n = WF_MIN(m->d - first, COLUMNS);
     const int64_t begin = m->at.offsets[i], end = m->at.offsets[i + 1];
     double sum[COLUMNS] = {0};
     for (int64_t t = begin; t < end; t++)

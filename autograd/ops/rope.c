@@ -157,7 +157,7 @@ static void table_rows_body(void *ctx, int64_t begin, int64_t end)
     const struct table *t = ctx;
     double high[2 * PIECE], own[2 * PIECE];
     for (int64_t i0 = 0; i0 < t->n; i0 += PIECE) {
-        const int64_t n = t->n - i0 < PIECE ? t->n - i0 : PIECE;
+        const int64_t n = WF_MIN(t->n - i0, PIECE);
         int64_t group = INT64_MAX;
         for (int64_t row = begin; row < end; row++) {
             const int64_t p = position_of(t, row), g = group_of(p);
@@ -293,7 +293,7 @@ static void turn(const wf_call *c, const wf_real *table, const wf_array *x, cons
     s.x_step = x->stride[last - 1];
     s.y_step = y->stride[last - 1];
     const int64_t grain = 8192 / x->dim[last];
-    wf_parallel_ranges(s.rows, grain > 1 ? grain : 1, 0.3 * (double)s.rows * (double)x->dim[last], turn_rows, &s);
+    wf_parallel_ranges(s.rows, WF_MAX(grain, 1), 0.3 * (double)s.rows * (double)x->dim[last], turn_rows, &s);
 }
 
 static wf_status rope_forward(wf_call *c)

@@ -33,7 +33,7 @@ struct place {
 static struct place place_of(const struct around *s, int64_t block)
 {
     int64_t plane = block / s->pieces, first = block % s->pieces * COLUMNS;
-    return (struct place){plane * s->n * s->d + first, plane * s->d + first, s->d - first < COLUMNS ? s->d - first : COLUMNS};
+    return (struct place){plane * s->n * s->d + first, plane * s->d + first, WF_MIN(s->d - first, COLUMNS)};
 }
 
 /* ctx begins with a struct around. Blocks of rows are a multiple of what the kernels take together. With n = 0 there is nothing
