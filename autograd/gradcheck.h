@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of the gradient check share. */
+/* Structs and functions shared by the files of the gradient check. */
 #ifndef WEFT_AUTOGRAD_GRADCHECK_H
 #define WEFT_AUTOGRAD_GRADCHECK_H
 

@@ -281,7 +281,7 @@ static wf_status expanded_operand(struct check *k, int i)
     return status;
 }
 
-/* What an input alone, or with another one of its shape, is checked for at other values. */
+/* Checks at other values, of an input alone and with another one of its shape. */
 static wf_status with_other_values(struct check *k, int i)
 {
     struct check_input *in = &k->in[i];
