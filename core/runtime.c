@@ -14,7 +14,7 @@
 #include <weft/internal/testing.h>
 #include <weft/runtime.h>
 
-#include "gemm/parts.h"
+#include "gemm/private.h"
 
 enum { MAX_PER_PROCESSOR = 4 };
 

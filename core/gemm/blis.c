@@ -15,7 +15,7 @@
 #include <weft/internal/runtime.h>
 #include <weft/runtime.h>
 
-#include "product.h"
+#include "private.h"
 
 static char name[64] = "BLIS";
 
@@ -139,9 +139,9 @@ wf_status wf_blis_start(const char *isa, wf_error *error)
 #endif
     snprintf(name, sizeof name, "BLIS %s (%s)", bli_info_get_version_str(), bli_arch_string(bli_arch_query_id()));
     /* Its packing buffers are allocated at the first product. */
-    enum { N = 144 };
-    static wf_real a[N * N], c[N * N];
-    const struct wf_gemm g = {N, N, N, 1, 0, a, N, 1, a, N, 1, c, N, 1, NULL, false};
+    static wf_real a[BLIS_WARM_UP * BLIS_WARM_UP], c[BLIS_WARM_UP * BLIS_WARM_UP];
+    const struct wf_gemm g = {BLIS_WARM_UP, BLIS_WARM_UP, BLIS_WARM_UP, 1, 0, a, BLIS_WARM_UP, 1, a, BLIS_WARM_UP, 1, c, BLIS_WARM_UP, 1,
+                              NULL,         false};
     wf_blis_gemm(&g, false);
     return WF_OK;
 }
@@ -156,23 +156,21 @@ bool wf_blis_can(const struct wf_gemm *g)
     return contiguous(g->m, g->k, g->a_rs, g->a_cs) && contiguous(g->k, g->n, g->b_rs, g->b_cs) && contiguous(g->m, g->n, g->c_rs, g->c_cs);
 }
 
-/* A product in parts, each by BLIS on one thread: the library's threads compute them. Each sum is one element's, so that the bits
+/* A product in blis_tasks, each by BLIS on one thread: the library's threads compute them. Each sum is one element's, so that the bits
  * are those of the whole. */
-struct parts {
+struct blis_tasks {
     const struct wf_gemm *g;
     int64_t count;
-    bool rows; /* the parts are rows of C; else columns */
+    bool rows; /* the blis_tasks are rows of C; else columns */
 };
 
-enum { PART = 96 }; /* rows or columns: a multiple of what BLIS's kernels compute at once */
-
-static void part_of(void *ctx, int64_t i)
+static void blis_task(void *ctx, int64_t i)
 {
-    const struct parts *w = ctx;
+    const struct blis_tasks *w = ctx;
     struct wf_gemm g = *w->g;
     int64_t *size = w->rows ? &g.m : &g.n;
-    const int64_t pieces = gemm_up(*size, PART), begin = gemm_cut(pieces, w->count, i) * PART,
-                  end = gemm_least(gemm_cut(pieces, w->count, i + 1) * PART, *size);
+    const int64_t grains = gemm_ceil_div(*size, BLIS_GRAIN), begin = gemm_cut(grains, w->count, i) * BLIS_GRAIN,
+                  end = WF_MIN(gemm_cut(grains, w->count, i + 1) * BLIS_GRAIN, *size);
     *size = end - begin;
     g.c += begin * (w->rows ? g.c_rs : g.c_cs);
     if (w->rows)
@@ -189,9 +187,9 @@ static void part_of(void *ctx, int64_t i)
 void wf_blis_gemm(const struct wf_gemm *g, bool serial)
 {
     const double flops = 2. * (double)g->m * (double)g->n * (double)g->k;
-    struct parts w = {g, 1, g->m > g->n};
-    const int64_t most = gemm_up(w.rows ? g->m : g->n, PART), wanted = wf_threads();
-    if (!serial && flops >= 4e6) /* each packs for itself */
-        w.count = most < wanted ? most : wanted;
-    wf_parallel(w.count, flops / 60, part_of, &w);
+    struct blis_tasks w = {g, 1, g->m > g->n};
+    const int64_t grains = gemm_ceil_div(w.rows ? g->m : g->n, BLIS_GRAIN);
+    if (!serial && flops >= BLIS_TASK_FLOPS) /* each packs for itself */
+        w.count = WF_MIN(grains, wf_threads());
+    wf_parallel(w.count, flops / BATCH_FLOPS_PER_NS, blis_task, &w);
 }

@@ -8,7 +8,7 @@
 #include <weft/internal/runtime.h>
 #include <weft/runtime.h>
 
-#include "parts.h"
+#include "private.h"
 
 enum gemm_mode wf_gemm_chosen;
 
@@ -26,7 +26,7 @@ static bool blis_may_be_better(void)
 
 static bool blis_is_better(const struct wf_gemm *g)
 {
-    return g->m >= 384 && g->n >= 384 && g->k >= 512 && g->a_rs == 1 && g->a_cs > 1 && blis_may_be_better();
+    return g->m >= BLIS_MN && g->n >= BLIS_MN && g->k >= BLIS_K && g->a_rs == 1 && g->a_cs > 1 && blis_may_be_better();
 }
 
 const char *wf_gemm_blas(void)
@@ -109,15 +109,15 @@ wf_status wf_gemm_batched(const struct wf_gemm *g, const struct wf_gemm_batch *b
         w.count *= batch->size[d];
     if (w.count <= 0 || g->m <= 0 || g->n <= 0)
         return WF_OK;
-    const double flops = 2. * (double)g->m * (double)g->n * (double)(g->k > 0 ? g->k : 1) + 100, alone = 2e7, item = 1e6;
-    if (w.count == 1 || flops >= alone) {
+    const double flops = 2. * (double)g->m * (double)g->n * (double)WF_MAX(g->k, 1) + 100;
+    if (w.count == 1 || flops >= BATCH_FLOPS) {
         bool done = true;
         for (int64_t i = 0; i < w.count && done; i++)
             done = one_of(&w, i, false);
         return status_of(done);
     }
-    w.group = flops < item ? (int64_t)(item / flops) : 1;
-    const double cost = flops / 60 * (double)w.count + 20 * (double)w.count;
-    wf_parallel((w.count + w.group - 1) / w.group, cost, group_of, &w);
+    w.group = flops < BATCH_TASK_FLOPS ? (int64_t)(BATCH_TASK_FLOPS / flops) : 1;
+    const double cost = flops / BATCH_FLOPS_PER_NS * (double)w.count + BATCH_NS * (double)w.count;
+    wf_parallel(gemm_ceil_div(w.count, w.group), cost, group_of, &w);
     return status_of(!atomic_load_explicit(&w.failed, memory_order_relaxed));
 }

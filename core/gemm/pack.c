@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Packing: panels in the order in which the micro-kernels read them. */
 #include "../transpose.h"
-#include "isa.h"
+#include "private.h"
 
 /* A square of the source with contiguous k, at most V_LANES rows of it and V_LANES steps of k, is turned in registers. */
-V_INLINE void turn(int64_t w, int64_t k, const wf_real *s, int64_t is, const int width, int64_t room, wf_real *out)
+V_INLINE void transpose(int64_t w, int64_t k, const wf_real *s, int64_t is, const int width, int64_t space, wf_real *out)
 {
     vr r[V_LANES];
     if (w >= V_LANES && k >= V_LANES) {
@@ -12,19 +12,19 @@ V_INLINE void turn(int64_t w, int64_t k, const wf_real *s, int64_t is, const int
         for (int i = 0; i < V_LANES; i++)
             r[i] = v_load(s + i * is);
     } else {
-        const v_mask m = V_FIRST((int)(k < V_LANES ? k : V_LANES));
+        const v_mask m = V_FIRST((int)WF_MIN(k, V_LANES));
 #pragma GCC unroll 16
         for (int i = 0; i < V_LANES; i++)
             r[i] = i < w ? v_load_mask(s + i * is, m) : v_set(0);
     }
     v_transpose(r);
-    if (k >= V_LANES && room >= V_LANES) {
+    if (k >= V_LANES && space >= V_LANES) {
 #pragma GCC unroll 16
         for (int p = 0; p < V_LANES; p++)
             v_store(out + p * width, r[p]);
         return;
     }
-    const v_mask m = V_FIRST((int)(room < V_LANES ? room : V_LANES));
+    const v_mask m = V_FIRST((int)WF_MIN(space, V_LANES));
 #pragma GCC unroll 16
     for (int p = 0; p < V_LANES; p++)
         if (p < k)
@@ -33,8 +33,7 @@ V_INLINE void turn(int64_t w, int64_t k, const wf_real *s, int64_t is, const int
 
 /* Of rows pages apart the processor foresees nothing: a line of each, some before it is needed. Those of the next panel are fetched at the
  * end of this one; past the last one nothing is read. */
-enum { LINES_AHEAD = 4, ROWS_AHEAD = 16 };
-V_INLINE void fetch_lines(const wf_real *s, int64_t is, const int width)
+V_INLINE void prefetch_rows(const wf_real *s, int64_t is, const int width)
 {
     for (int i = 0; i < width; i++)
         __builtin_prefetch(s + i * is);
@@ -42,7 +41,7 @@ V_INLINE void fetch_lines(const wf_real *s, int64_t is, const int width)
 
 V_INLINE void pack(const int width, int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out)
 {
-    enum { MOST = TILE_N > 16 ? TILE_N / V_LANES : (16 + V_LANES - 1) / V_LANES };
+    enum { MAX_VECTORS = NR > 16 ? NR / V_LANES : (16 + V_LANES - 1) / V_LANES };
     const int vectors = (width + V_LANES - 1) / V_LANES;
     if (is == 1) {
         if (w == width && width % V_LANES == 0) {
@@ -52,14 +51,14 @@ V_INLINE void pack(const int width, int64_t w, int64_t k, const wf_real *s, int6
                     v_store(out + v * V_LANES, v_load(s + v * V_LANES));
             return;
         }
-        v_mask from[MOST], to[MOST];
+        v_mask from[MAX_VECTORS], to[MAX_VECTORS];
         for (int v = 0; v < vectors; v++) {
-            const int64_t have = w - v * V_LANES, room = width - v * V_LANES;
-            from[v] = V_FIRST((int)(have < 0 ? 0 : have < V_LANES ? have : V_LANES));
-            to[v] = V_FIRST((int)(room < V_LANES ? room : V_LANES));
+            const int64_t present = w - v * V_LANES, space = width - v * V_LANES;
+            from[v] = V_FIRST((int)WF_MAX(0, WF_MIN(present, V_LANES)));
+            to[v] = V_FIRST((int)WF_MIN(space, V_LANES));
         }
         for (int64_t p = 0; p < k; p++, s += ps, out += width) {
-            __builtin_prefetch(s + ROWS_AHEAD * ps); /* what the next call packs, of rows of A */
+            __builtin_prefetch(s + PACK_K_AHEAD * ps); /* what the next call packs, of rows of A */
 #pragma GCC unroll 8
             for (int v = 0; v < vectors; v++)
                 v_store_mask(out + v * V_LANES, to[v], v_load_mask(s + v * V_LANES, from[v]));
@@ -67,11 +66,11 @@ V_INLINE void pack(const int width, int64_t w, int64_t k, const wf_real *s, int6
     } else if (ps == 1) {
         for (int64_t p = 0; p < k; p += V_LANES) {
             if (p % LINE == 0) {
-                const int64_t then = p + LINES_AHEAD * LINE;
-                fetch_lines(then < k ? s + then : s + width * is + (then - k), is, width);
+                const int64_t then = p + PACK_LINES_AHEAD * LINE;
+                prefetch_rows(then < k ? s + then : s + width * is + (then - k), is, width);
             }
             for (int v = 0; v < vectors; v++)
-                turn(w - v * V_LANES, k - p, s + v * V_LANES * is + p, is, width, width - v * V_LANES, out + p * width + v * V_LANES);
+                transpose(w - v * V_LANES, k - p, s + v * V_LANES * is + p, is, width, width - v * V_LANES, out + p * width + v * V_LANES);
         }
     } else {
         for (int64_t p = 0; p < k; p++, out += width)
@@ -80,12 +79,12 @@ V_INLINE void pack(const int width, int64_t w, int64_t k, const wf_real *s, int6
     }
 }
 
-void WF_GEMM(pack_n)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out)
+void WF_GEMM(pack_b_panel)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out)
 {
-    pack(TILE_N, w, k, s, is, ps, out);
+    pack(NR, w, k, s, is, ps, out);
 }
 
-void WF_GEMM(pack_m)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out)
+void WF_GEMM(pack_a_panel)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out)
 {
-    pack(TILE_M, w, k, s, is, ps, out);
+    pack(MR, w, k, s, is, ps, out);
 }

@@ -119,8 +119,8 @@ static const struct pair {
     {"kernels/attention_forward.c", "kernels/attention_rows.c", attention, NULL},
     {"kernels/attention_backward.c, all pieces", "autograd/ops/attention_backward.c in_pieces", NULL, "autograd/attention_pieces"},
     {"kernels/attention_tile.h product_*_add", "masked_*_add, for tiles with NaN or infinities", NULL, "autograd/attention"},
-    {"gemm/kernel.c block", "gemm/rows.c, and C by columns", products, NULL},
-    {"gemm/kernel.c block", "gemm/lines.c", NULL, "core/gemm rows_alone_and_together"},
+    {"gemm/micro_kernel.c", "gemm/skinny_nt.c, and C by columns", products, NULL},
+    {"gemm/micro_kernel.c", "gemm/skinny_nn.c", NULL, "core/gemm rows_alone_and_together"},
     {"gemm/pack.c, packed", "in place", NULL, "core/gemm"},
     {"every kernel, whole registers", "its tail", NULL, "core/kernels unary_bits, core/kernels_rows"},
 };

@@ -11,7 +11,7 @@
 
 struct wf_attention; /* attention.h */
 struct wf_attention_part;
-struct gemm_isa; /* core/gemm/isa.h */
+struct gemm_isa; /* core/gemm/private.h */
 
 enum { WF_TOP_ROWS = 8 }; /* elements that top_rows finds in a row, at most */
 enum wf_noise { WF_NOISE_UNIFORM, WF_NOISE_NORMAL };

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+/* The micro-kernels: a tile of up to MR x NR elements of C in registers, rank-1 updates along k. A is read by
+ * broadcasts, packed or in position through its strides; B by whole vectors, packed or in position where its m are contiguous. */
+#include "../simd.h"
+#include "private.h"
+
+struct tile {
+    int64_t k;
+    const wf_real *a;
+    int64_t a_rs, a_cs;
+    const wf_real *b;
+    int64_t b_step;
+    int tail; /* valid lanes of the last vector */
+    /* What is read later: at each step of k a line of it is prefetched, then the address goes on by prefetch_step bytes, and each time
+     * after prefetch_lines of them by prefetch_jump more. */
+    const char *prefetch;
+    int64_t prefetch_step, prefetch_lines, prefetch_jump;
+    wf_real *c;
+    int64_t c_rs;
+    const wf_real *bias_n, *bias_m;
+    const struct gemm_epilogue *epilogue;
+};
+
+/* c = alpha sum + beta c + bias. `read`: beta is perhaps not 0; `bias_by_row`: the bias is one number a row. */
+V_INLINE void store_tile(const int m, const int vectors, const bool read, const bool bias_by_row, const struct tile *t,
+                         vr sum[MR][NR_VECTORS])
+{
+    const struct gemm_epilogue *e = t->epilogue;
+    const vr alpha = v_set(e->alpha), beta = v_set(e->beta);
+    const v_mask last = V_FIRST(t->tail);
+    const bool with = !bias_by_row || e->beta != 0;
+    wf_real *c = t->c;
+    vr bias[NR_VECTORS];
+#pragma GCC unroll 2
+    for (int v = 0; v < vectors; v++)
+        bias[v] = bias_by_row || !t->bias_n ? v_set(0)
+                  : v == vectors - 1        ? v_load_mask(t->bias_n + v * V_LANES, last)
+                                            : v_load(t->bias_n + v * V_LANES);
+    if (MASKS_ARE_FREE || t->tail < V_LANES) {
+#pragma GCC unroll 14
+        for (int i = 0; i < m; i++, c += t->c_rs)
+#pragma GCC unroll 2
+            for (int v = 0; v < vectors; v++) {
+                vr beta_c = bias_by_row ? v_set(t->bias_m[i]) : bias[v];
+                if (read && with)
+                    beta_c = v_fma(beta, v == vectors - 1 ? v_load_mask(c + v * V_LANES, last) : v_load(c + v * V_LANES), beta_c);
+                beta_c = v_fma(alpha, sum[i][v], beta_c);
+                if (v == vectors - 1)
+                    v_store_mask(c + v * V_LANES, last, beta_c);
+                else
+                    v_store(c + v * V_LANES, beta_c);
+            }
+        return;
+    }
+#pragma GCC unroll 14
+    for (int i = 0; i < m; i++, c += t->c_rs)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++) {
+            vr beta_c = bias_by_row ? v_set(t->bias_m[i]) : bias[v];
+            if (read && with)
+                beta_c = v_fma(beta, v_load(c + v * V_LANES), beta_c);
+            v_store(c + v * V_LANES, v_fma(alpha, sum[i][v], beta_c));
+        }
+}
+
+/* Where a tile reads next. */
+struct position {
+    const char *a, *a7, *b, *prefetch;
+};
+
+/* `unit`: a_rs is 1, known to the compiler; otherwise m are at their a_row_offset. `masked`: the last vector of B is not all there. */
+V_INLINE void rank_1_updates(const int m, const int vectors, const bool unit, const bool masked, int64_t k, const struct tile *t,
+                             struct position *w, vr sum[MR][NR_VECTORS])
+{
+    const v_mask last = V_FIRST(t->tail);
+    const int64_t size = sizeof(wf_real), r1 = t->a_rs * size, a_cs = t->a_cs * size, b_step = t->b_step * size,
+                  prefetch_step = t->prefetch_step;
+    int64_t r3 = 3 * r1, r5 = 5 * r1;
+    __asm__("" : "+r"(r3), "+r"(r5)); /* or they are computed again in the loop */
+    const char *a = w->a, *a7 = w->a7, *b = w->b, *prefetch = w->prefetch;
+#pragma GCC unroll 1 /* unrolled, GCC runs out of registers */
+    for (int64_t p = k; p > 0; p--) {
+        vr x[NR_VECTORS];
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++) {
+            const wf_real *from = (const wf_real *)b + v * V_LANES;
+            x[v] = masked && v == vectors - 1 ? v_load_mask(from, last) : v_load(from);
+        }
+#pragma GCC unroll 14
+        for (int i = 0; i < m; i++) {
+            const char *base = i < A7 ? a : a7;
+            const vr y = v_set(unit ? ((const wf_real *)a)[i] : *(const wf_real *)(base + a_row_offset(i, r1, r3, r5)));
+#pragma GCC unroll 2
+            for (int v = 0; v < vectors; v++)
+                sum[i][v] = v_fma(y, x[v], sum[i][v]);
+        }
+        __builtin_prefetch(prefetch);
+        prefetch += prefetch_step;
+        a += a_cs;
+        a7 += a_cs;
+        b += b_step;
+    }
+    *w = (struct position){a, a7, b, prefetch};
+}
+
+V_INLINE void micro_kernel(const int m, const int vectors, const bool unit, const bool masked, const struct tile *t)
+{
+    vr sum[MR][NR_VECTORS];
+#pragma GCC unroll 14
+    for (int i = 0; i < m; i++)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++)
+            sum[i][v] = v_set(0);
+    struct position w = {(const char *)t->a, (const char *)(t->a + A7 * t->a_rs), (const char *)t->b, t->prefetch};
+    __asm__("" : "+r"(w.a7));
+    if (t->k >= FAR_K) { /* where sums go is far away mostly: after the multiplications it is here */
+#pragma GCC unroll 14
+        for (int i = 0; i < m; i++)
+#pragma GCC unroll 2
+            for (int v = 0; v < vectors; v++)
+                __builtin_prefetch(t->c + i * t->c_rs + v * V_LANES, 1);
+    }
+    if (t->prefetch_jump == 0) { /* a loop of its own: small micro_kernels feel the other's start */
+        rank_1_updates(m, vectors, unit, masked, t->k, t, &w, sum);
+    } else {
+        for (int64_t left = t->k; left > 0; left -= t->prefetch_lines, w.prefetch += t->prefetch_jump)
+            rank_1_updates(m, vectors, unit, masked, WF_MIN(left, t->prefetch_lines), t, &w, sum);
+    }
+    if (t->bias_m)
+        store_tile(m, vectors, true, true, t, sum);
+    else if (t->epilogue->beta != 0)
+        store_tile(m, vectors, true, false, t, sum);
+    else
+        store_tile(m, vectors, false, false, t, sum);
+}
+
+/* A function for each number of m, of vectors, and way to read A and B. */
+#define MICRO_KERNEL(m, vectors, unit, masked)                                                                                             \
+    static void micro_kernel_##m##_##vectors##_##unit##_##masked(const struct tile *t)                                                     \
+    {                                                                                                                                      \
+        micro_kernel(m, vectors, unit, masked, t);                                                                                         \
+    }
+#define MICRO_KERNELS(m)                                                                                                                   \
+    MICRO_KERNEL(m, 1, 0, 0)                                                                                                               \
+    MICRO_KERNEL(m, 1, 0, 1)                                                                                                               \
+    MICRO_KERNEL(m, 1, 1, 0)                                                                                                               \
+    MICRO_KERNEL(m, 1, 1, 1) MICRO_KERNEL(m, 2, 0, 0) MICRO_KERNEL(m, 2, 0, 1) MICRO_KERNEL(m, 2, 1, 0) MICRO_KERNEL(m, 2, 1, 1)
+MICRO_KERNELS(1)
+MICRO_KERNELS(2)
+MICRO_KERNELS(3)
+MICRO_KERNELS(4)
+MICRO_KERNELS(5)
+MICRO_KERNELS(6)
+#if defined WF_ISA_AVX512
+MICRO_KERNELS(7)
+MICRO_KERNELS(8)
+MICRO_KERNELS(9)
+MICRO_KERNELS(10)
+MICRO_KERNELS(11)
+MICRO_KERNELS(12)
+MICRO_KERNELS(13)
+MICRO_KERNELS(14)
+#define ABOVE_6(...)                                                                                                                       \
+    NAME(7, __VA_ARGS__), NAME(8, __VA_ARGS__), NAME(9, __VA_ARGS__), NAME(10, __VA_ARGS__), NAME(11, __VA_ARGS__), NAME(12, __VA_ARGS__), \
+        NAME(13, __VA_ARGS__), NAME(14, __VA_ARGS__)
+#else
+#define ABOVE_6(...)
+#endif
+#define NAME(m, vectors, unit, masked) micro_kernel_##m##_##vectors##_##unit##_##masked
+#define EACH_M(...)                                                                                                                        \
+    {                                                                                                                                      \
+        NAME(1, __VA_ARGS__), NAME(2, __VA_ARGS__), NAME(3, __VA_ARGS__), NAME(4, __VA_ARGS__), NAME(5, __VA_ARGS__),                      \
+            NAME(6, __VA_ARGS__), ABOVE_6(__VA_ARGS__)                                                                                     \
+    }
+
+typedef void micro_kernel_function(const struct tile *);
+/* [A has unit row stride][B masked][vectors - 1][m - 1] */
+static micro_kernel_function *const micro_kernels[2][2][NR_VECTORS][MR] = {
+    {{EACH_M(1, 0, 0), EACH_M(2, 0, 0)}, {EACH_M(1, 0, 1), EACH_M(2, 0, 1)}},
+    {{EACH_M(1, 1, 0), EACH_M(2, 1, 0)}, {EACH_M(1, 1, 1), EACH_M(2, 1, 1)}},
+};
+
+/* C with strides that no store fits: the tile goes through a contiguous copy. */
+static void store_through_copy(micro_kernel_function *f, struct tile *t, int64_t m, int64_t n, int64_t c_cs)
+{
+    wf_real copy[MR * NR] __attribute__((aligned(64))), *const c = t->c;
+    const int64_t c_rs = t->c_rs;
+    if (t->epilogue->beta != 0)
+        for (int64_t i = 0; i < m; i++)
+            for (int64_t j = 0; j < n; j++)
+                copy[i * NR + j] = c[i * c_rs + j * c_cs];
+    t->c = copy;
+    t->c_rs = NR;
+    f(t);
+    t->c_rs = c_rs;
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++)
+            c[i * c_rs + j * c_cs] = copy[i * NR + j];
+}
+
+/* Where the pieces that a macro_kernel prefetches have come to. */
+struct prefetched {
+    int area;
+    int64_t runs;
+};
+
+/* What a tile prefetches while it multiplies, a line at each step of k: `m` of A, which come next, or a part of what is read after the
+ * macro_kernel. The first tile of a row brings m that are read in position from far away, the last has them in the first-level cache; a
+ * tile alone in its row prefetches what is packed next, which is further away. It may be that nothing is left: then nothing is prefetched.
+ */
+V_INLINE void prefetch(const struct gemm_cache_block *g, struct tile *t, const wf_real *next_rows, struct prefetched *f)
+{
+    t->prefetch_step = CACHE_LINE;
+    t->prefetch_jump = 0;
+    while (f->area < PREFETCHES && (f->runs >= g->prefetch[f->area].runs || g->prefetch[f->area].lines <= 0))
+        *f = (struct prefetched){f->area + 1, 0};
+    if (next_rows && (f->area == PREFETCHES || g->n > NR)) {
+        t->prefetch = (const char *)next_rows;
+        if (g->a_panel)
+            return;
+        if (g->a_rs == 1) {
+            t->prefetch_step = g->a_cs * (int64_t)sizeof(wf_real);
+            return;
+        }
+        if (g->a_cs == 1) {
+            if (g->a_rs == t->k)
+                return;
+            t->prefetch_lines = gemm_ceil_div(t->k, LINE);
+            t->prefetch_jump = g->a_rs * (int64_t)sizeof(wf_real) - t->prefetch_lines * CACHE_LINE;
+            return;
+        }
+    }
+    if (f->area == PREFETCHES) {
+        t->prefetch = (const char *)g->a;
+        t->prefetch_step = 0;
+        return;
+    }
+    const struct gemm_prefetch *p = &g->prefetch[f->area];
+    t->prefetch_lines = WF_MIN(p->lines, t->k);
+    const int64_t runs = t->k / t->prefetch_lines, run = WF_MIN(f->runs, WF_MAX(p->runs - runs, 0));
+    t->prefetch = (const char *)(p->at + run * p->stride);
+    t->prefetch_jump = p->stride * (int64_t)sizeof(wf_real) - t->prefetch_lines * CACHE_LINE;
+    f->runs += runs;
+}
+
+/* Rows outside, n inside: a tile's m of A stay in the first-level cache while panels of B stream past, as many as the
+ * second-level cache holds. */
+void WF_GEMM(macro_kernel)(const struct gemm_cache_block *g)
+{
+    enum { STREAM = STREAM_N / NR * NR };
+    const int64_t tiles_m = gemm_ceil_div(g->m, MR);
+    struct tile t = {.k = g->k, .a_rs = g->a_rs, .a_cs = g->a_cs, .b_step = g->b_step, .c_rs = g->c_rs, .epilogue = &g->epilogue};
+    t.prefetch = (const char *)g->a;
+    const bool far = g->m * g->k >= FAR_A,
+               prefetches = far || g->prefetch[0].runs > 0 || g->prefetch[1].runs > 0 || g->prefetch[2].runs > 0;
+    struct prefetched prefetched = {0, 0};
+    for (int64_t j0 = 0; j0 < g->n; j0 += STREAM) {
+        const int64_t j1 = WF_MIN(g->n, j0 + STREAM);
+        for (int64_t i = 0, row = 0; i < tiles_m; i++) {
+            const int64_t next = gemm_cut(g->m, tiles_m, i + 1), m = next - row;
+            t.a = g->a_panel ? g->a + i * g->a_panel : g->a + row * g->a_rs;
+            t.bias_m = g->epilogue.bias_m ? g->epilogue.bias_m + row : NULL;
+            for (int64_t j = j0; j < j1; j += NR) {
+                const int64_t n = WF_MIN(g->n - j, NR);
+                const int vectors = n > V_LANES ? 2 : 1;
+                t.tail = (int)(n - (vectors - 1) * V_LANES);
+                t.b = g->b + j / NR * g->b_panel;
+                t.bias_n = g->epilogue.bias_n ? g->epilogue.bias_n + j : NULL;
+                t.c = g->c + row * g->c_rs + j * g->c_cs;
+                const wf_real *next_rows = next < g->m ? (g->a_panel ? t.a + g->a_panel : t.a + m * g->a_rs) : g->next_a;
+                const bool edge = j + NR >= j1 || (j == j0 && j1 - j0 > 2 * NR && !g->a_panel);
+                if (prefetches)
+                    prefetch(g, &t, far && edge ? next_rows : NULL, &prefetched);
+                micro_kernel_function *f = micro_kernels[g->a_rs == 1][!g->b_padded && t.tail < V_LANES][vectors - 1][m - 1];
+                if (g->c_cs == 1 || n == 1)
+                    f(&t);
+                else
+                    store_through_copy(f, &t, m, n, g->c_cs);
+            }
+            row = next;
+        }
+    }
+}
+
+const struct gemm_isa WF_GEMM(isa) = {
+    .mr = MR,
+    .nr = NR,
+    .lanes = V_LANES,
+    .skinny_m = SKINNY_M,
+    .macro_kernel = WF_GEMM(macro_kernel),
+    .pack_b_panel = WF_GEMM(pack_b_panel),
+    .pack_a_panel = WF_GEMM(pack_a_panel),
+    .skinny_nt = WF_GEMM(skinny_nt),
+    .skinny_nn = WF_GEMM(skinny_nn),
+};

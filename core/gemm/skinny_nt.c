@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/* Few m times a matrix whose k is contiguous (a linear layer on a token or some). Squares of the matrix are turned in registers
+ * on their way from memory, so that the additions go in the order of the tiles (isa.h) and a row alone has the bits that it
+ * has in a batch. Each output is one chain of dependent multiply-adds: where m are few, two vectors of n have their turn. */
+#include "../transpose.h"
+#include "private.h"
+
+/* A k-block of some m of A and of some n, NT_VECTORS vectors of them at most. `k_left`: of the m of B, with this block. */
+struct strip {
+    int64_t k, k_left;
+    const wf_real *a;
+    int64_t a_rs, a_cs;
+    const wf_real *b;
+    int64_t b_cs;
+    wf_real *c;
+    int64_t c_rs, c_cs;
+    int64_t n;
+    const wf_real *bias_n, *bias_m;
+    wf_real alpha, beta;
+};
+
+V_INLINE vr load_c(const wf_real *c, int64_t c_cs, int64_t count)
+{
+    if (c_cs == 1)
+        return v_load_mask(c, V_FIRST((int)count));
+    vr x = v_set(0);
+    for (int i = 0; i < V_LANES && i < count; i++)
+        x[i] = c[i * c_cs];
+    return x;
+}
+
+V_INLINE void store_c(wf_real *c, int64_t c_cs, int64_t count, vr x)
+{
+    if (c_cs == 1)
+        v_store_mask(c, V_FIRST((int)count), x);
+    else
+        for (int i = 0; i < V_LANES && i < count; i++)
+            c[i * c_cs] = x[i];
+}
+
+/* A square of B, turned: its n at one step of k each. `steps` and `n` may be fewer than a vector's. */
+V_INLINE void load_square(const wf_real *b, int64_t b_cs, int64_t steps, int64_t n, vr x[V_LANES])
+{
+    const v_mask m = V_FIRST((int)steps);
+#pragma GCC unroll 16
+    for (int i = 0; i < V_LANES; i++)
+        x[i] = i < n ? v_load_mask(b + i * b_cs, m) : v_set(0);
+    v_transpose(x);
+}
+
+/* Rows of A that are read by broadcasts: a_row_offset. */
+struct a_rows {
+    const char *a, *a7;
+    int64_t r1, r3, r5;
+};
+
+V_INLINE struct a_rows a_rows_at(const wf_real *a, int64_t a_rs)
+{
+    const int64_t r1 = a_rs * (int64_t)sizeof(wf_real);
+    struct a_rows at = {(const char *)a, (const char *)a + A7 * r1, r1, 3 * r1, 5 * r1};
+    __asm__("" : "+r"(at.r3), "+r"(at.r5), "+r"(at.a7)); /* or they are computed again in the loop */
+    return at;
+}
+
+/* The element `at` of row r, in all lanes. */
+V_INLINE vr broadcast_a(const struct a_rows *a, const int r, int64_t p)
+{
+    return v_set(((const wf_real *)((r < A7 ? a->a : a->a7) + a_row_offset(r, a->r1, a->r3, a->r5)))[p]);
+}
+
+/* `unit`: a_cs is 1, known to the compiler. */
+V_INLINE void multiply(const int m, const int vectors, const bool unit, const struct strip *s)
+{
+    vr sum[SKINNY_M][NT_VECTORS];
+#pragma GCC unroll 12
+    for (int r = 0; r < m; r++)
+#pragma GCC unroll 2
+        for (int g = 0; g < vectors; g++)
+            sum[r][g] = v_set(0);
+    const int64_t k = s->k, a_cs = unit ? 1 : s->a_cs, b_cs = s->b_cs;
+    const struct a_rows a = a_rows_at(s->a, s->a_rs);
+    int64_t p = 0;
+    if (s->n == vectors * V_LANES) {
+        /* Rows of B are more than the processor follows by itself: a line of each is fetched for later, of the next n where m
+         * are short, past the last step too. */
+        const int64_t then = b_cs <= NT_SHORT_K ? vectors * V_LANES * b_cs : NT_K_AHEAD;
+        for (; p + V_LANES <= k; p += V_LANES) {
+            const int64_t ahead = then - (then < b_cs && p + then >= s->k_left ? s->k_left - vectors * V_LANES * b_cs : 0);
+#pragma GCC unroll 2
+            for (int g = 0; g < vectors; g++) {
+                vr x[V_LANES];
+                const wf_real *b = s->b + p + g * V_LANES * b_cs, *fetch = b + ahead;
+#pragma GCC unroll 16
+                for (int i = 0; i < V_LANES; i++)
+                    __builtin_prefetch(fetch + (i & ~3) * b_cs + (i & 3) * b_cs, 0, 2);
+                __asm__("" : "+r"(b));
+#pragma GCC unroll 16
+                for (int i = 0; i < V_LANES; i++)
+                    x[i] = v_load(b + i * b_cs);
+                v_transpose(x);
+#pragma GCC unroll 16
+                for (int i = 0; i < V_LANES; i++)
+#pragma GCC unroll 12
+                    for (int r = 0; r < m; r++)
+                        sum[r][g] = v_fma(broadcast_a(&a, r, (p + i) * a_cs), x[i], sum[r][g]);
+            }
+        }
+    }
+    for (; p < k; p += V_LANES) {
+        const int64_t steps = WF_MIN(k - p, V_LANES);
+        for (int g = 0; g < vectors && g * V_LANES < s->n; g++) {
+            vr x[V_LANES];
+            load_square(s->b + p + g * V_LANES * b_cs, b_cs, steps, s->n - g * V_LANES, x);
+#pragma GCC unroll 16
+            for (int i = 0; i < V_LANES; i++)
+                if (i < steps)
+#pragma GCC unroll 12
+                    for (int r = 0; r < m; r++)
+                        sum[r][g] = v_fma(broadcast_a(&a, r, (p + i) * a_cs), x[i], sum[r][g]);
+        }
+    }
+    for (int g = 0; g < vectors && g * V_LANES < s->n; g++) {
+        const int64_t from = g * V_LANES, count = WF_MIN(s->n - from, V_LANES);
+        const vr bias = s->bias_n ? load_c(s->bias_n + from, 1, count) : v_set(0);
+#pragma GCC unroll 12
+        for (int r = 0; r < m; r++) {
+            wf_real *c = s->c + r * s->c_rs + from * s->c_cs;
+            vr beta_c = s->bias_m ? v_set(s->bias_m[r]) : bias;
+            if (s->beta != 0)
+                beta_c = v_fma(v_set(s->beta), load_c(c, s->c_cs, count), beta_c);
+            store_c(c, s->c_cs, count, v_fma(v_set(s->alpha), sum[r][g], beta_c));
+        }
+    }
+}
+
+#define KERNEL(count)                                                                                                                      \
+    static void skinny_nt_##count(const struct strip *s)                                                                                   \
+    {                                                                                                                                      \
+        multiply(count, count <= NT_PAIRED_M ? NT_VECTORS : 1, count > 1, s);                                                              \
+    }
+EACH_SKINNY_M(KERNEL)
+#define NAME(count) skinny_nt_##count,
+static void (*const kernels[SKINNY_M])(const struct strip *s) = {EACH_SKINNY_M(NAME)};
+
+void WF_GEMM(skinny_nt)(const struct wf_gemm *g, const struct gemm_epilogue *epilogue)
+{
+    const int64_t block = gemm_kc(g->k), width = (g->m <= NT_PAIRED_M ? NT_VECTORS : 1) * V_LANES;
+    for (int64_t j = 0; j < g->n; j += width)
+        for (int64_t p = 0; p < g->k; p += block) {
+            const bool last = g->k - p <= block;
+            kernels[g->m - 1](&(struct strip){
+                .k = WF_MIN(g->k - p, block),
+                .k_left = g->k - p,
+                .a = g->a + p * g->a_cs,
+                .a_rs = g->a_rs,
+                .a_cs = g->a_cs,
+                .b = g->b + j * g->b_cs + p,
+                .b_cs = g->b_cs,
+                .c = g->c + j * g->c_cs,
+                .c_rs = g->c_rs,
+                .c_cs = g->c_cs,
+                .n = WF_MIN(g->n - j, width),
+                .bias_n = last && epilogue->bias_n ? epilogue->bias_n + j : NULL,
+                .bias_m = last ? epilogue->bias_m : NULL,
+                .alpha = epilogue->alpha,
+                .beta = p == 0 ? epilogue->beta : 1,
+            });
+        }
+}

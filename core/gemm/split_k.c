@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* Few elements of C, long sums: k in partials, sums results added in their order. */
+#include <weft/internal/scratch.h>
+
+#include "private.h"
+
+struct split_k {
+    const struct product *p;
+    int64_t partials, reductions;
+    wf_real *sums;
+};
+
+static bool multiply_task(void *ctx, int64_t index)
+{
+    const struct split_k *w = ctx;
+    const struct wf_gemm *g = &w->p->g;
+    const int64_t blocks = gemm_ceil_div(g->k, w->p->kc), k0 = gemm_cut(blocks, w->partials, index) * w->p->kc;
+    const int64_t k1 = WF_MIN(gemm_cut(blocks, w->partials, index + 1) * w->p->kc, g->k);
+    struct product partial = {.g = *g, .kc = w->p->kc, .k_after = g->k - k1};
+    partial.g.alpha = 1;
+    partial.g.beta = 0;
+    partial.g.k = k1 - k0;
+    partial.g.a += k0 * g->a_cs;
+    partial.g.b += k0 * g->b_rs;
+    partial.g.c = w->sums + index * g->m * g->n;
+    partial.g.c_rs = g->n;
+    partial.g.c_cs = 1;
+    return wf_gemm_task(&partial, &(struct gemm_task){0, g->m, 0, g->n, 0, partial.g.k});
+}
+
+static bool reduce_task(void *ctx, int64_t index)
+{
+    const struct split_k *w = ctx;
+    const struct wf_gemm *g = &w->p->g;
+    const int64_t from = gemm_cut(g->m, w->reductions, index), to = gemm_cut(g->m, w->reductions, index + 1), all = g->m * g->n;
+    wf_real *sum = w->sums;
+    for (int64_t s = 1; s < w->partials; s++)
+        for (int64_t e = from * g->n; e < to * g->n; e++)
+            sum[e] += w->sums[s * all + e];
+    for (int64_t i = from; i < to; i++) {
+        wf_real *c = g->c + i * g->c_rs;
+        for (int64_t j = 0; j < g->n; j++, c += g->c_cs) {
+            wf_real value = g->alpha * sum[i * g->n + j];
+            if (g->beta != 0)
+                value += g->beta * *c;
+            *c = value + (w->p->bias_n ? w->p->bias_n[j] : w->p->bias_m ? w->p->bias_m[i] : 0);
+        }
+    }
+    return true;
+}
+
+bool wf_gemm_split_k_pays(const struct wf_gemm *g)
+{
+    return !g->rows_alone && g->k >= 2 * SPLIT_K_MIN && g->m <= SPLIT_K_C && g->n <= SPLIT_K_C && g->m * g->n <= SPLIT_K_C;
+}
+
+bool wf_gemm_split_k(const struct product *p, double cost, bool serial)
+{
+    const struct wf_gemm *g = &p->g;
+    struct split_k w = {.p = p, .partials = WF_MIN(g->k / SPLIT_K_MIN, SPLIT_K_MAX), .reductions = WF_MIN(g->m, REDUCE_TASKS)};
+    w.sums = wf_scratch(WF_SCRATCH_PACK_B, (size_t)(w.partials * g->m * g->n) * sizeof(wf_real));
+    if (!w.sums)
+        return false;
+    struct stages stages = {.count = 2, .tasks = {w.partials, w.reductions}, .run = {multiply_task, reduce_task}, .ctx = {&w, &w}};
+    return wf_gemm_stages(&stages, cost, serial);
+}

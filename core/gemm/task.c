@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/* Part of a product on the calling thread: A in place or packed here, B in place or packed here, some panels at a time. */
+#include <weft/internal/scratch.h>
+
+#include "private.h"
+
+struct gemm_cache_block wf_gemm_cache_block(const struct product *p, const struct gemm_task *task, int64_t k0, int64_t k1)
+{
+    const struct wf_gemm *g = &p->g;
+    const bool last = k1 == g->k;
+    return (struct gemm_cache_block){
+        .m = task->m1 - task->m0,
+        .n = task->n1 - task->n0,
+        .k = k1 - k0,
+        .a = g->a + task->m0 * g->a_rs + k0 * g->a_cs,
+        .a_rs = g->a_rs,
+        .a_cs = g->a_cs,
+        .c = g->c + task->m0 * g->c_rs + task->n0 * g->c_cs,
+        .c_rs = g->c_rs,
+        .c_cs = g->c_cs,
+        .epilogue = {g->alpha, k0 == 0 ? g->beta : 1, last && p->bias_n ? p->bias_n + task->n0 : NULL,
+                     last && p->bias_m ? p->bias_m + task->m0 : NULL},
+    };
+}
+
+void wf_gemm_pack_a(struct gemm_cache_block *b, wf_real *packed)
+{
+    const int mr = gemm_isa()->mr;
+    const int64_t tiles = gemm_ceil_div(b->m, mr);
+    /* With contiguous columns a few steps of k at a time over all tiles: a line of memory is used whole before the next. */
+    const int64_t steps = b->a_rs == 1 ? PACK_K : b->k;
+    for (int64_t k0 = 0; k0 < b->k; k0 += steps)
+        for (int64_t i = 0; i < tiles; i++) {
+            const int64_t row = gemm_cut(b->m, tiles, i), rows = gemm_cut(b->m, tiles, i + 1) - row;
+            gemm_isa()->pack_a_panel(rows, WF_MIN(steps, b->k - k0), b->a + row * b->a_rs + k0 * b->a_cs, b->a_rs, b->a_cs,
+                                     packed + (i * b->k + k0) * mr);
+        }
+    b->a = packed;
+    b->a_rs = 1;
+    b->a_cs = mr;
+    b->a_panel = b->k * mr;
+}
+
+/* Reading rows in place costs less than packing them: A is read by broadcasts, so a contiguous k is as good as a contiguous row. Where
+ * columns are contiguous (a weight's gradient) each step of k is on another line, many of which fall on the same place of the first-level
+ * cache: packed, they are read once in the order in which they lie. */
+bool wf_gemm_a_in_place(const struct wf_gemm *g, int64_t columns)
+{
+    if (g->m < PACK_M_MIN || columns <= (g->a_rs == 1 ? 1 : 2) * gemm_isa()->nr)
+        return true;
+    if (g->a_cs == 1) /* rows whole pages apart fall on the same lines of the first-level cache */
+        return g->a_rs * (int64_t)sizeof(wf_real) % ALIAS_BYTES != 0 || columns < ALIAS_PANELS * gemm_isa()->nr;
+    return false;
+}
+
+bool wf_gemm_b_in_place(const struct wf_gemm *g, int64_t rows)
+{
+    return g->b_cs == 1 && (rows < PACK_M_MIN || g->n * (int64_t)sizeof(wf_real) <= IN_PLACE_BYTES);
+}
+
+wf_real *wf_gemm_packed_a(int64_t rows, int64_t k)
+{
+    const int mr = gemm_isa()->mr;
+    return wf_scratch(WF_SCRATCH_PACK_A, (size_t)(gemm_ceil_div(rows, mr) * mr * k) * sizeof(wf_real));
+}
+
+void wf_gemm_pack_b(const struct wf_gemm *g, int64_t n, int64_t k, const wf_real *b, wf_real *panels)
+{
+    const int nr = gemm_isa()->nr;
+    const int64_t steps = g->b_cs == 1 ? PACK_K : k;
+    for (int64_t p = 0; p < k; p += steps)
+        for (int64_t j = 0; j < n; j += nr)
+            gemm_isa()->pack_b_panel(WF_MIN(nr, n - j), WF_MIN(steps, k - p), b + j * g->b_cs + p * g->b_rs, g->b_cs, g->b_rs,
+                                     panels + j * k + p * nr);
+}
+
+bool wf_gemm_task(const struct product *p, const struct gemm_task *task)
+{
+    const struct wf_gemm *g = &p->g;
+    const struct gemm_isa *isa = gemm_isa();
+    const int nr = isa->nr;
+    const int64_t m = task->m1 - task->m0, n = task->n1 - task->n0, kb = WF_MIN(p->kc, g->k);
+    const bool a_in_place = wf_gemm_a_in_place(g, n), b_in_place = wf_gemm_b_in_place(g, m), far = g->n * g->k >= FAR_B;
+    wf_real on_stack[STACK_B] __attribute__((aligned(64)));
+    wf_real *packed_a = NULL, *packed_b = on_stack;
+    /* Packed pack_n of the tiles: all columns if that is little, else one panel at a time, of contiguous columns as many as make a good run
+     * of memory. */
+    const int64_t padded_n = gemm_ceil_div(n, nr) * nr, pack_n = kb * padded_n <= STACK_B ? padded_n
+                                                                 : g->b_cs == 1           ? WF_MIN(padded_n, PACK_N)
+                                                                                          : nr;
+    if (!a_in_place && !(packed_a = wf_gemm_packed_a(m, kb)))
+        return false;
+    if (!b_in_place && pack_n * kb > STACK_B && !(packed_b = wf_scratch(WF_SCRATCH_GEMM, (size_t)(pack_n * kb) * sizeof(wf_real))))
+        return false;
+    for (int64_t k0 = task->k0; k0 < task->k1; k0 += kb) {
+        const int64_t next_k = WF_MIN(kb, g->k + p->k_after - WF_MIN(k0 + kb, task->k1)); /* of the next macro_kernel */
+        struct gemm_cache_block b = wf_gemm_cache_block(p, task, k0, WF_MIN(k0 + kb, task->k1));
+        const wf_real *from = g->b + k0 * g->b_rs + task->n0 * g->b_cs;
+        if (!a_in_place)
+            wf_gemm_pack_a(&b, packed_a);
+        if (b_in_place) {
+            if (far)
+                b.prefetch[0] = gemm_prefetch_of(from + b.k * g->b_rs, n, g->b_cs, next_k, g->b_rs);
+            if (!a_in_place)
+                b.prefetch[1] = gemm_prefetch_of(g->a + task->m0 * g->a_rs + (k0 + b.k) * g->a_cs, m, g->a_rs, next_k, g->a_cs);
+            b.b = from;
+            b.b_step = g->b_rs;
+            b.b_panel = nr;
+            isa->macro_kernel(&b);
+            continue;
+        }
+        b.b = packed_b;
+        b.b_step = nr;
+        b.b_panel = b.k * nr;
+        b.b_padded = true;
+        for (int64_t j = 0; j < n; j += pack_n) {
+            b.n = WF_MIN(pack_n, n - j);
+            const int64_t left = n - j - pack_n;
+            if (far && left > 0)
+                b.prefetch[0] = gemm_prefetch_of(from + (j + pack_n) * g->b_cs, WF_MIN(pack_n, left), g->b_cs, b.k, g->b_rs);
+            else if (far && next_k > 0)
+                b.prefetch[0] = gemm_prefetch_of(from + b.k * g->b_rs, WF_MIN(pack_n, n), g->b_cs, next_k, g->b_rs);
+            else if (far) /* of the task beside this one, which the same thread may take next */
+                b.prefetch[0] = gemm_prefetch_of(g->b + task->n1 * g->b_cs, WF_MIN(pack_n, g->n - task->n1), g->b_cs, kb, g->b_rs);
+            wf_gemm_pack_b(g, b.n, b.k, from + j * g->b_cs, packed_b);
+            isa->macro_kernel(&b);
+            b.c += pack_n * b.c_cs;
+            if (b.epilogue.bias_n)
+                b.epilogue.bias_n += pack_n;
+        }
+    }
+    return true;
+}
