@@ -25,7 +25,7 @@ static wf_status check(const wf_array *a, const wf_array *b, const wf_array *out
     return WF_OK;
 }
 
-/* a [..., m, k] as [rows, k] when that is a view. */
+/* Views a [..., m, k] as [rows, k] if the strides allow it. */
 static bool fold(const wf_array *a, wf_array *folded)
 {
     int64_t rows = 1;
@@ -34,8 +34,8 @@ static bool fold(const wf_array *a, wf_array *folded)
     return wf_array_reshape(a, &(wf_shape){2, {rows, a->dim[a->ndim - 1]}}, folded);
 }
 
-/* One product for all rows where b is the same in the whole batch and the rows of a and of out lie at one distance; else the batch,
- * merged to as few dims as it goes. */
+/* One product for all rows if b is the same in the whole batch and rows of a and of out have one stride. Otherwise a batch, merged into the
+ * fewest dims. */
 wf_status wf_array_matmul_with(const wf_array *a, const wf_array *b, const wf_array *out, const struct wf_matmul_options *options,
                                wf_error *error)
 {

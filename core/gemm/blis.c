@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* BLIS (Van Zee and van de Geijn 2015), the only file that knows it.
+/* BLIS (Van Zee and van de Geijn 2015); no other file calls it.
  *
- * BLIS 0.9 chooses its kernels by the processor's family and falls to reference kernels, six times slower, on the ones that
- * came after it. So its architecture is set here, from the instruction set in use, through the environment, before its
- * first call: the library exports no other way. It takes a number there: a name reads as 0 (skx), and a number that it lacks ends
- * the process; the number that belongs to a name differs between versions. */
+ * BLIS 0.9 chooses its kernels by the family of the processor. On families that came later it falls back to reference kernels, which are
+ * six times slower. So its architecture is set here from the instruction set in use, before its first call, through the environment: the
+ * library exports no other way. The variable takes a number: a name reads as 0 (skx), and an unknown number ends the process. The
+ * number of an architecture differs between versions. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ const char *wf_blas(void)
     return name;
 }
 
-/* The architectures that we let BLIS run with, and what they need of the processor. */
+/* Whether the processor has the instructions of an architecture that we let BLIS use. */
 static bool arch_fits(const char *arch)
 {
     if (strcmp(arch, "generic") == 0)
@@ -54,9 +54,9 @@ static int arch_number(const char *arch)
 #define VARIABLE "BLIS_ARCH_TYPE"
 #define UNSET "-1" /* BLIS then chooses */
 
-/* Our entry of the environment, where the variable is not set by others. setenv may move the environment while other threads read it, so
- * the entry is made when the library is loaded, and later only the text behind the '=' changes, while BLIS reads it. Never freed: the
- * environment refers to it. */
+/* Our entry of the environment, if the variable is not set. setenv may move the environment while other threads read it. So the entry is
+ * made when the library is loaded, and later only the text after '=' changes, while BLIS reads it. Never freed: the environment refers to
+ * it. */
 static char *entry;
 
 static bool is_set(const char *value)
@@ -72,7 +72,7 @@ __attribute__((constructor)) static void make_entry(void)
     entry = NULL;
 }
 
-/* The first of these that the library knows. */
+/* The first of these architectures that the library has. */
 static int wanted_arch(const char *isa)
 {
     static const char *const amd[] = {"zen3", "zen2", "zen", "haswell", NULL}, *const intel[] = {"haswell", NULL};
@@ -103,7 +103,7 @@ static wf_status check_setting(const char *value, wf_error *error)
 /* On the calling thread. */
 static void multiply(const struct wf_gemm *g, wf_real beta)
 {
-    /* Its small-matrix path chooses by the shape of the part and gives other bits. */
+    /* its small-matrix path depends on the shape of the task and gives other bits */
     rntm_t how;
     bli_rntm_init(&how);
     bli_rntm_set_num_threads(1, &how);
@@ -126,7 +126,7 @@ wf_status wf_blis_start(const char *isa, wf_error *error)
     wf_status status = is_set(value) ? check_setting(value, error) : WF_OK;
     if (status != WF_OK)
         return status;
-    const bool ours = entry && value == entry + strlen(VARIABLE "="); /* else BLIS chooses, or who set the variable */
+    const bool ours = entry && value == entry + strlen(VARIABLE "="); /* else BLIS or the user chooses */
     if (ours)
         snprintf(value, sizeof UNSET, "%d", wanted_arch(isa));
     bli_init();
@@ -138,7 +138,7 @@ wf_status wf_blis_start(const char *isa, wf_error *error)
     bli_init();
 #endif
     snprintf(name, sizeof name, "BLIS %s (%s)", bli_info_get_version_str(), bli_arch_string(bli_arch_query_id()));
-    /* Its packing buffers are allocated at the first product. */
+    /* BLIS allocates its packing buffers at the first product. */
     static wf_real a[BLIS_WARM_UP * BLIS_WARM_UP], c[BLIS_WARM_UP * BLIS_WARM_UP];
     const struct wf_gemm g = {BLIS_WARM_UP, BLIS_WARM_UP, BLIS_WARM_UP, 1, 0, a, BLIS_WARM_UP, 1, a, BLIS_WARM_UP, 1, c, BLIS_WARM_UP, 1,
                               NULL,         false};
@@ -156,12 +156,11 @@ bool wf_blis_can(const struct wf_gemm *g)
     return contiguous(g->m, g->k, g->a_rs, g->a_cs) && contiguous(g->k, g->n, g->b_rs, g->b_cs) && contiguous(g->m, g->n, g->c_rs, g->c_cs);
 }
 
-/* A product in blis_tasks, each by BLIS on one thread: the library's threads compute them. Each sum is one element's, so that the bits
- * are those of the whole. */
+/* Tasks of a product, each computed by BLIS on one thread. No sum is divided, so the bits are those of the whole. */
 struct blis_tasks {
     const struct wf_gemm *g;
     int64_t count;
-    bool rows; /* the blis_tasks are rows of C; else columns */
+    bool rows; /* tasks are rows of C, else columns */
 };
 
 static void blis_task(void *ctx, int64_t i)
@@ -189,7 +188,7 @@ void wf_blis_gemm(const struct wf_gemm *g, bool serial)
     const double flops = 2. * (double)g->m * (double)g->n * (double)g->k;
     struct blis_tasks w = {g, 1, g->m > g->n};
     const int64_t grains = gemm_ceil_div(w.rows ? g->m : g->n, BLIS_GRAIN);
-    if (!serial && flops >= BLIS_TASK_FLOPS) /* each packs for itself */
+    if (!serial && flops >= BLIS_TASK_FLOPS) /* each task packs its own A and B */
         w.count = WF_MIN(grains, wf_threads());
     wf_parallel(w.count, flops / BATCH_FLOPS_PER_NS, blis_task, &w);
 }

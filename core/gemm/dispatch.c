@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The entrance of core/gemm: which kernels for which product. */
+/* Dispatch: which kernels compute a product. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -39,7 +39,7 @@ static bool is_nothing(const struct wf_gemm *g)
     return g->m <= 0 || g->n <= 0 || g->k <= 0 || g->alpha == 0;
 }
 
-/* BLIS never under the row rule: it promises nothing about the bits of a row in batches of different sizes. */
+/* Never BLIS under the row rule: its bits of a row may depend on the number of rows. */
 static bool for_blis(const struct wf_gemm *g)
 {
     return wf_gemm_chosen != GEMM_OWN && !g->rows_alone && (wf_gemm_chosen == GEMM_BLIS || blis_is_better(g)) && wf_blis_can(g);

@@ -1,9 +1,34 @@
 /* SPDX-License-Identifier: MIT */
-/* The micro-kernels: a tile of up to MR x NR elements of C in registers, rank-1 updates along k. A is read by
- * broadcasts, packed or in position through its strides; B by whole vectors, packed or in position where its m are contiguous. */
+/* The micro-kernels compute a register tile of C, up to MR x NR elements, by rank-1 updates along k. The macro-kernel loops over the tiles
+ * of a cache block. A is read by broadcasts, packed or in place through its strides. B is read by whole vectors, packed or in place if its
+ * rows are contiguous. */
 #include "../simd.h"
 #include "private.h"
 
+V_INLINE wf_real fma_1(wf_real a, wf_real b, wf_real c)
+{
+    return v_fma(v_set(a), v_set(b), v_set(c))[0];
+}
+
+/* The reference micro-kernel, for a cache block of one register tile. The tuned ones below give the same bits: tests/core/gemm.c. */
+static void reference(const struct gemm_cache_block *g)
+{
+    const struct gemm_epilogue *e = &g->epilogue;
+    wf_real ab[MR][NR] = {{0}};        /* initialise the accumulator */
+    for (int64_t p = 0; p < g->k; p++) /* k rank-1 updates */
+        for (int64_t i = 0; i < g->m; i++)
+            for (int64_t j = 0; j < g->n; j++)
+                ab[i][j] = fma_1(g->a[i * g->a_rs + p * g->a_cs], g->b[p * g->b_step + j], ab[i][j]);
+    for (int64_t i = 0; i < g->m; i++) /* scale by alpha, add beta C and the bias */
+        for (int64_t j = 0; j < g->n; j++) {
+            wf_real *c = g->c + i * g->c_rs + j * g->c_cs, addend = e->bias_n ? e->bias_n[j] : e->bias_m ? e->bias_m[i] : 0;
+            if (e->beta != 0)
+                addend = fma_1(e->beta, *c, addend);
+            *c = fma_1(e->alpha, ab[i][j], addend);
+        }
+}
+
+/* ---- Tuned. */
 struct tile {
     int64_t k;
     const wf_real *a;
@@ -11,8 +36,8 @@ struct tile {
     const wf_real *b;
     int64_t b_step;
     int tail; /* valid lanes of the last vector */
-    /* What is read later: at each step of k a line of it is prefetched, then the address goes on by prefetch_step bytes, and each time
-     * after prefetch_lines of them by prefetch_jump more. */
+    /* Prefetched meanwhile: a line at each step of k. The address advances by prefetch_step bytes, and after each prefetch_lines lines by
+     * prefetch_jump more. */
     const char *prefetch;
     int64_t prefetch_step, prefetch_lines, prefetch_jump;
     wf_real *c;
@@ -21,7 +46,7 @@ struct tile {
     const struct gemm_epilogue *epilogue;
 };
 
-/* c = alpha sum + beta c + bias. `read`: beta is perhaps not 0; `bias_by_row`: the bias is one number a row. */
+/* The epilogue: c = alpha sum + beta c + bias. `read`: beta may not be 0. `bias_by_row`: the bias is one number a row. */
 V_INLINE void store_tile(const int m, const int vectors, const bool read, const bool bias_by_row, const struct tile *t,
                          vr sum[MR][NR_VECTORS])
 {
@@ -41,14 +66,14 @@ V_INLINE void store_tile(const int m, const int vectors, const bool read, const 
         for (int i = 0; i < m; i++, c += t->c_rs)
 #pragma GCC unroll 2
             for (int v = 0; v < vectors; v++) {
-                vr beta_c = bias_by_row ? v_set(t->bias_m[i]) : bias[v];
+                vr addend = bias_by_row ? v_set(t->bias_m[i]) : bias[v];
                 if (read && with)
-                    beta_c = v_fma(beta, v == vectors - 1 ? v_load_mask(c + v * V_LANES, last) : v_load(c + v * V_LANES), beta_c);
-                beta_c = v_fma(alpha, sum[i][v], beta_c);
+                    addend = v_fma(beta, v == vectors - 1 ? v_load_mask(c + v * V_LANES, last) : v_load(c + v * V_LANES), addend);
+                addend = v_fma(alpha, sum[i][v], addend);
                 if (v == vectors - 1)
-                    v_store_mask(c + v * V_LANES, last, beta_c);
+                    v_store_mask(c + v * V_LANES, last, addend);
                 else
-                    v_store(c + v * V_LANES, beta_c);
+                    v_store(c + v * V_LANES, addend);
             }
         return;
     }
@@ -56,19 +81,20 @@ V_INLINE void store_tile(const int m, const int vectors, const bool read, const 
     for (int i = 0; i < m; i++, c += t->c_rs)
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++) {
-            vr beta_c = bias_by_row ? v_set(t->bias_m[i]) : bias[v];
+            vr addend = bias_by_row ? v_set(t->bias_m[i]) : bias[v];
             if (read && with)
-                beta_c = v_fma(beta, v_load(c + v * V_LANES), beta_c);
-            v_store(c + v * V_LANES, v_fma(alpha, sum[i][v], beta_c));
+                addend = v_fma(beta, v_load(c + v * V_LANES), addend);
+            v_store(c + v * V_LANES, v_fma(alpha, sum[i][v], addend));
         }
 }
 
-/* Where a tile reads next. */
+/* The addresses that a tile reads next. */
 struct position {
     const char *a, *a7, *b, *prefetch;
 };
 
-/* `unit`: a_rs is 1, known to the compiler; otherwise m are at their a_row_offset. `masked`: the last vector of B is not all there. */
+/* k rank-1 updates. `unit`: a_rs is 1, known to the compiler; otherwise rows of A are at a_row_offset. `masked`: the last vector of B is
+ * partial. */
 V_INLINE void rank_1_updates(const int m, const int vectors, const bool unit, const bool masked, int64_t k, const struct tile *t,
                              struct position *w, vr sum[MR][NR_VECTORS])
 {
@@ -76,9 +102,9 @@ V_INLINE void rank_1_updates(const int m, const int vectors, const bool unit, co
     const int64_t size = sizeof(wf_real), r1 = t->a_rs * size, a_cs = t->a_cs * size, b_step = t->b_step * size,
                   prefetch_step = t->prefetch_step;
     int64_t r3 = 3 * r1, r5 = 5 * r1;
-    __asm__("" : "+r"(r3), "+r"(r5)); /* or they are computed again in the loop */
+    __asm__("" : "+r"(r3), "+r"(r5)); /* keeps them in registers: GCC would compute them again in the loop */
     const char *a = w->a, *a7 = w->a7, *b = w->b, *prefetch = w->prefetch;
-#pragma GCC unroll 1 /* unrolled, GCC runs out of registers */
+#pragma GCC unroll 1 /* GCC runs out of registers if it unrolls */
     for (int64_t p = k; p > 0; p--) {
         vr x[NR_VECTORS];
 #pragma GCC unroll 2
@@ -113,14 +139,14 @@ V_INLINE void micro_kernel(const int m, const int vectors, const bool unit, cons
             sum[i][v] = v_set(0);
     struct position w = {(const char *)t->a, (const char *)(t->a + A7 * t->a_rs), (const char *)t->b, t->prefetch};
     __asm__("" : "+r"(w.a7));
-    if (t->k >= FAR_K) { /* where sums go is far away mostly: after the multiplications it is here */
+    if (t->k >= FAR_K) { /* C is mostly in memory: it arrives during the multiplications */
 #pragma GCC unroll 14
         for (int i = 0; i < m; i++)
 #pragma GCC unroll 2
             for (int v = 0; v < vectors; v++)
                 __builtin_prefetch(t->c + i * t->c_rs + v * V_LANES, 1);
     }
-    if (t->prefetch_jump == 0) { /* a loop of its own: small micro_kernels feel the other's start */
+    if (t->prefetch_jump == 0) { /* a separate loop, since small tiles notice the start of the other */
         rank_1_updates(m, vectors, unit, masked, t->k, t, &w, sum);
     } else {
         for (int64_t left = t->k; left > 0; left -= t->prefetch_lines, w.prefetch += t->prefetch_jump)
@@ -134,7 +160,7 @@ V_INLINE void micro_kernel(const int m, const int vectors, const bool unit, cons
         store_tile(m, vectors, false, false, t, sum);
 }
 
-/* A function for each number of m, of vectors, and way to read A and B. */
+/* A function for each m, number of vectors, and way to read A and B. */
 #define MICRO_KERNEL(m, vectors, unit, masked)                                                                                             \
     static void micro_kernel_##m##_##vectors##_##unit##_##masked(const struct tile *t)                                                     \
     {                                                                                                                                      \
@@ -180,7 +206,7 @@ static micro_kernel_function *const micro_kernels[2][2][NR_VECTORS][MR] = {
     {{EACH_M(1, 1, 0), EACH_M(2, 1, 0)}, {EACH_M(1, 1, 1), EACH_M(2, 1, 1)}},
 };
 
-/* C with strides that no store fits: the tile goes through a contiguous copy. */
+/* Strides of C that no vector store fits: the tile is stored through a contiguous copy. */
 static void store_through_copy(micro_kernel_function *f, struct tile *t, int64_t m, int64_t n, int64_t c_cs)
 {
     wf_real copy[MR * NR] __attribute__((aligned(64))), *const c = t->c;
@@ -198,16 +224,15 @@ static void store_through_copy(micro_kernel_function *f, struct tile *t, int64_t
             c[i * c_rs + j * c_cs] = copy[i * NR + j];
 }
 
-/* Where the pieces that a macro_kernel prefetches have come to. */
+/* The position in the areas that a cache block prefetches. */
 struct prefetched {
     int area;
     int64_t runs;
 };
 
-/* What a tile prefetches while it multiplies, a line at each step of k: `m` of A, which come next, or a part of what is read after the
- * macro_kernel. The first tile of a row brings m that are read in position from far away, the last has them in the first-level cache; a
- * tile alone in its row prefetches what is packed next, which is further away. It may be that nothing is left: then nothing is prefetched.
- */
+/* Chooses what a tile prefetches, a line at each step of k: the next rows of A, or an area that is read after the block. The first tile of
+ * a row brings rows in place from far away; the last tile brings them into the first-level cache. A tile alone in its row prefetches the
+ * areas first, which are further away. If nothing is left, nothing is prefetched. */
 V_INLINE void prefetch(const struct gemm_cache_block *g, struct tile *t, const wf_real *next_rows, struct prefetched *f)
 {
     t->prefetch_step = CACHE_LINE;
@@ -243,8 +268,8 @@ V_INLINE void prefetch(const struct gemm_cache_block *g, struct tile *t, const w
     f->runs += runs;
 }
 
-/* Rows outside, n inside: a tile's m of A stay in the first-level cache while panels of B stream past, as many as the
- * second-level cache holds. */
+/* The macro-kernel. Its outer loop goes over rows and its inner loop over columns: the A of a tile stays in the first-level cache while
+ * panels of B stream past, up to STREAM_N columns, from the second-level cache. */
 void WF_GEMM(macro_kernel)(const struct gemm_cache_block *g)
 {
     enum { STREAM = STREAM_N / NR * NR };
@@ -287,6 +312,7 @@ const struct gemm_isa WF_GEMM(isa) = {
     .nr = NR,
     .lanes = V_LANES,
     .skinny_m = SKINNY_M,
+    .reference = reference,
     .macro_kernel = WF_GEMM(macro_kernel),
     .pack_b_panel = WF_GEMM(pack_b_panel),
     .pack_a_panel = WF_GEMM(pack_a_panel),

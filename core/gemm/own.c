@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Our own products: how one is cut into blocks, what is packed, and who computes what. All choices depend on shapes, strides, the number
- * of threads and the processor, which change no sum, never on memory: where there is none for packing the product fails. */
+/* Blocking, packing and work distribution of our own products. All choices depend on shapes, strides, the number of threads and the
+ * processor, never on memory: without memory for packing a product fails. None of them changes a sum, except the
+ * choice of split-K, which depends on shape and strides alone. */
 #include <unistd.h>
 
 #include <weft/internal/runtime.h>
@@ -9,11 +10,10 @@
 
 #include "private.h"
 
-/* Elements of B that are packed together for each thread, and of an index in a k-macro_kernel, at most: half of what its second-level cache
- * holds. */
+/* Elements of packed B for each thread, and of a task in a cache block, at most: half of the second-level cache. */
 static int64_t packed_b_max = PACKED_B;
 
-/* The cost of an index, at least: on a slower core it takes as long, and is less. */
+/* The cost of a task, at least. A slower core takes as long for less work. */
 static double task_ns(void)
 {
     return TASK_NS * wf_core_speed();
@@ -26,7 +26,7 @@ void wf_gemm_own_start(void)
         packed_b_max = WF_MAX(PACKED_B_MIN, WF_MIN(fits, PACKED_B_MAX));
 }
 
-/* ---- Few rows. */
+/* ---- Skinny products. */
 struct skinny_work {
     const struct product *p;
     int64_t tasks;
@@ -57,18 +57,18 @@ static struct skinny_work divide_skinny(const struct product *p, double cost, bo
 {
     const int64_t panels = gemm_ceil_div(p->g.n, gemm_isa()->nr), threads = serial ? 1 : wf_threads();
     int64_t tasks = WF_MIN((int64_t)(cost / task_ns()) + 1, threads == 1 ? 1 : SKINNY_TASKS * threads);
-    if (p->g.b_rs != 1 && tasks > 1) /* long runs of its rows, and as many for each thread */
+    if (p->g.b_rs != 1 && tasks > 1) /* long runs of rows of B, and an equal number for each thread */
         tasks = gemm_ceil_div(WF_MIN(tasks, gemm_ceil_div(p->g.n, SKINNY_NN_TASK_N)), threads) * threads;
     return (struct skinny_work){p, WF_MIN(panels, tasks)};
 }
 
-/* ---- Some rows, or nothing to pack: grid with nothing shared between them. */
+/* ---- Few rows, or B in place: independent tasks. */
 struct task_grid {
     const struct product *p;
     int64_t down, across;   /* tasks */
-    int64_t n0, n1, k0, k1; /* of B, in this chunk */
-    wf_real *packed;        /* shared: panels of k-blocks; NULL: every task packs for itself */
-    int64_t pack_across;    /* tasks of packing in a k-macro_kernel */
+    int64_t n0, n1, k0, k1; /* the chunk of B */
+    wf_real *packed;        /* shared panels of B, by cache block; NULL: every task packs its own */
+    int64_t pack_across;    /* packing tasks of a cache block */
 };
 
 static struct gemm_task task_of(const struct task_grid *w, int64_t index)
@@ -93,8 +93,8 @@ static bool independent_task(void *ctx, int64_t index)
     return wf_gemm_task(w->p, &task);
 }
 
-/* ---- Many rows: B is packed once, by all threads, then tiles are computed from it. */
-/* Elements of the k-macro_kernel that begins at k0, and its panel of the columns from n on, which begin a panel. */
+/* ---- Many rows: all threads pack a chunk of B, then compute tasks from it. */
+/* Steps of k of the cache block from k0 on, and its packed panel that begins at column n. */
 static int64_t kc_at(const struct task_grid *w, int64_t k0)
 {
     return WF_MIN(w->p->kc, w->k1 - k0);
@@ -119,8 +119,8 @@ static bool pack_b_task(void *ctx, int64_t index)
     return true;
 }
 
-/* What lies below this k-macro_kernel of a task in the next chunk of B, or beside it, as the same thread packs it then where columns are
- * shared out. Memory is free while a chunk is multiplied. The tasks of one range of columns fetch a share each, this is the i-th. */
+/* The part of B that this thread packs next: below this block in the next chunk of k, or in the next columns. It is prefetched while the
+ * tiles leave the memory bus idle. The tasks of one range of columns prefetch a share each; this is share i. */
 static struct gemm_prefetch prefetch_chunk(const struct task_grid *w, const struct gemm_task *task, int64_t i, int64_t k0)
 {
     const struct wf_gemm *g = &w->p->g;
@@ -133,7 +133,7 @@ static struct gemm_prefetch prefetch_chunk(const struct task_grid *w, const stru
     return (struct gemm_prefetch){all.at + from * all.stride, all.lines, all.stride, gemm_cut(all.runs, w->down, i + 1) - from};
 }
 
-/* After a macro_kernel comes the next of k, or the first of the next rows, with the same columns. */
+/* The next cache block: the next of k, or the first of the next rows, with the same columns. */
 static void prefetch_next(const struct task_grid *w, const struct gemm_task *task, int64_t k0, bool a_in_place, struct gemm_cache_block *b)
 {
     const struct wf_gemm *g = &w->p->g;
@@ -145,7 +145,7 @@ static void prefetch_next(const struct task_grid *w, const struct gemm_task *tas
     else if (rows > 0)
         b->prefetch[1] = gemm_prefetch_of(a, rows, g->a_rs, k, g->a_cs);
     const int nr = gemm_isa()->nr;
-    const int64_t tile = k * CACHE_LINE / (int64_t)sizeof(wf_real); /* elements that one tile fetches, a line for each of k */
+    const int64_t tile = k * CACHE_LINE / (int64_t)sizeof(wf_real); /* elements that one tile prefetches, a line for each step of k */
     b->prefetch[2] =
         gemm_prefetch(packed_panel(w, after, task->n0), tile, tile, gemm_ceil_div(gemm_ceil_div(task->n1 - task->n0, nr) * nr * k, tile));
 }
@@ -176,14 +176,14 @@ static bool shared_b_task(void *ctx, int64_t index)
     return true;
 }
 
-/* A thread's share of the tasks is a range of columns with all rows, or some rows, of it: then what it packs of B lies in its own
- * second-level cache, for all of its tasks. Some tasks for each thread even out what others take from the processors. */
+/* Divides C into tasks. A thread gets a range of columns with all rows, or with some of them, so that the B that it packs stays in its own
+ * second-level cache. Several tasks for each thread even out what other programs take from the processors. */
 static void divide(struct task_grid *w, int64_t panels, int64_t max_tasks, int64_t threads)
 {
     const int64_t max_panels = WF_MAX(1, WF_MIN(TASK_N, packed_b_max / KC) / gemm_isa()->nr);
     const int64_t tiles = gemm_ceil_div(w->p->g.m, gemm_isa()->mr),
                   wanted = threads == 1 ? 1 : WF_MIN(max_tasks, TASKS_PER_THREAD * threads);
-    const bool tall = w->p->g.m >= 2 * w->p->g.n && !wf_gemm_a_in_place(&w->p->g, w->p->g.n); /* each would pack all of A */
+    const bool tall = w->p->g.m >= 2 * w->p->g.n && !wf_gemm_a_in_place(&w->p->g, w->p->g.n); /* each thread would pack all of A */
     int64_t columns = tall || max_tasks < threads ? 1 : threads;
     while (columns > 1 && (panels < columns * THREAD_PANELS || threads % columns != 0))
         columns--;
@@ -194,7 +194,7 @@ static void divide(struct task_grid *w, int64_t panels, int64_t max_tasks, int64
         w->down++;
 }
 
-/* Items that a product of this cost is cut into, at most. */
+/* Tasks of a product of this cost, at most. */
 static int64_t tasks_for(double cost)
 {
     return cost < TASKS_MAX * task_ns() ? WF_MAX(1, (int64_t)(cost / task_ns())) : TASKS_MAX;
@@ -206,8 +206,8 @@ static bool run_shared_b(const struct product *p, double cost, bool serial)
     const int nr = gemm_isa()->nr;
     const int64_t threads = serial ? 1 : wf_threads(), wanted = tasks_for(cost);
     struct task_grid w = {.p = p};
-    const bool whole =
-        gemm_ceil_div(g->n, nr) * nr * g->k <= threads * (packed_b_max + packed_b_max / 2); /* a little more costs less than a cut */
+    const bool whole = gemm_ceil_div(g->n, nr) * nr * g->k <=
+                       threads * (packed_b_max + packed_b_max / 2); /* a chunk slightly too large costs less than a second one */
     const int64_t room = threads * packed_b_max * (whole ? 2 : 1), columns = WF_MIN(gemm_ceil_div(g->n, nr) * nr, threads * NC_PER_THREAD);
     const int64_t chunk_k = WF_MIN(g->k, WF_MAX(1, room / columns / p->kc) * p->kc);
     const int64_t chunk_n = WF_MIN(gemm_ceil_div(g->n, nr), WF_MAX(1, room / chunk_k / nr)) * nr;
@@ -233,8 +233,8 @@ static bool run_shared_b(const struct product *p, double cost, bool serial)
     return true;
 }
 
-/* ---- Which path a product goes. */
-/* Nanoseconds on one core: where rows are is_skinny, what B takes from memory counts more than the arithmetic. */
+/* ---- The path of a product. */
+/* Nanoseconds on one core. With few rows, reading B costs more than the arithmetic. */
 static double cost_of(const struct wf_gemm *g, double flops)
 {
     const double m = (double)g->m, n = (double)g->n, k = (double)g->k;
@@ -242,19 +242,19 @@ static double cost_of(const struct wf_gemm *g, double flops)
 }
 
 enum path {
-    ONE_TASK,          /* one task, on the calling thread */
-    SKINNY,            /* is_skinny rows */
-    INDEPENDENT_TASKS, /* that share nothing */
-    SHARED_B,          /* of B, packed */
-    SPLIT_K            /* of k */
+    ONE_TASK,          /* on the calling thread */
+    SKINNY,            /* skinny_nt or skinny_nn */
+    INDEPENDENT_TASKS, /* each packs its own A and B */
+    SHARED_B,          /* all threads pack B in chunks, in two stages */
+    SPLIT_K            /* partial products, in two stages */
 };
 
-/* A product, the path it goes, and, as far as that is one phase, its tasks. It stays where it was made. */
+/* A product, its path, and the tasks of a path with one stage. The tasks point into it, so it is never moved. */
 struct plan {
     struct product p;
     double cost;
     enum path path;
-    int64_t tasks; /* 0: more than one phase */
+    int64_t tasks; /* 0: two stages */
     bool (*run)(void *ctx, int64_t index);
     void *ctx;
     struct skinny_work skinny;

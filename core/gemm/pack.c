@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Packing: panels in the order in which the micro-kernels read them. */
+/* Packs panels of A and B in the order in which the micro-kernels read them. */
 #include "../transpose.h"
 #include "private.h"
 
-/* A square of the source with contiguous k, at most V_LANES rows of it and V_LANES steps of k, is turned in registers. */
+/* Transposes a square of the source in registers: at most V_LANES rows with V_LANES contiguous steps of k. */
 V_INLINE void transpose(int64_t w, int64_t k, const wf_real *s, int64_t is, const int width, int64_t space, wf_real *out)
 {
     vr r[V_LANES];
@@ -31,8 +31,8 @@ V_INLINE void transpose(int64_t w, int64_t k, const wf_real *s, int64_t is, cons
             v_store_mask(out + p * width, m, r[p]);
 }
 
-/* Of rows pages apart the processor foresees nothing: a line of each, some before it is needed. Those of the next panel are fetched at the
- * end of this one; past the last one nothing is read. */
+/* The hardware prefetcher does not follow rows that are pages apart, so a line of each is prefetched. Near the end of a panel it belongs to
+ * the next one. A prefetch past the last panel reads nothing. */
 V_INLINE void prefetch_rows(const wf_real *s, int64_t is, const int width)
 {
     for (int i = 0; i < width; i++)
@@ -58,7 +58,7 @@ V_INLINE void pack(const int width, int64_t w, int64_t k, const wf_real *s, int6
             to[v] = V_FIRST((int)WF_MIN(space, V_LANES));
         }
         for (int64_t p = 0; p < k; p++, s += ps, out += width) {
-            __builtin_prefetch(s + PACK_K_AHEAD * ps); /* what the next call packs, of rows of A */
+            __builtin_prefetch(s + PACK_K_AHEAD * ps); /* of the next call, for rows of A */
 #pragma GCC unroll 8
             for (int v = 0; v < vectors; v++)
                 v_store_mask(out + v * V_LANES, to[v], v_load_mask(s + v * V_LANES, from[v]));

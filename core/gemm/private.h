@@ -136,8 +136,9 @@ struct gemm_cache_block {
 };
 
 struct gemm_isa {
-    int mr, nr, lanes; /* register tile; elements of a vector */
-    int skinny_m;      /* rows of a skinny product, at most */
+    int mr, nr, lanes;                                   /* register tile; elements of a vector */
+    int skinny_m;                                        /* rows of a skinny product, at most */
+    void (*reference)(const struct gemm_cache_block *b); /* for tests: at most one register tile */
     void (*macro_kernel)(const struct gemm_cache_block *b);
     /* out[p * width + i] = s[i * is + p * ps] for i < w, p < k. Width is MR for A; for B it is NR, and i from w on gives 0. */
     void (*pack_a_panel)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out);

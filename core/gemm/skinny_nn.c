@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Few m times a matrix whose m are contiguous (what a linear layer on some tokens hands back). The matrix is read in the order in
- * which it lies, some steps of k at a time over many n: a tile, which goes down a few n, would have a page of memory at each
- * step. Sums wait for their next steps in the first-level cache; they are added in the order of the tiles (isa.h). */
+/* Skinny products of few rows with a matrix whose rows are contiguous, such as the input gradient of a linear layer on some tokens. The
+ * matrix is read in memory order, NN_K steps of k at a time over many columns: a register tile would touch another page at each step.
+ * Partial sums wait in the first-level cache. The order of additions is that of private.h. */
 #include "../simd.h"
 #include "private.h"
 
-/* Some steps of k for a strip of n. `k_after`: steps that come after these. */
+/* Some steps of k for a strip of n columns. `k_after`: steps after these. */
 struct strip {
     int64_t n, k_after;
     const wf_real *a; /* [steps, m] */
@@ -51,7 +51,7 @@ V_INLINE void add_vectors(const int m, const int vectors, const int steps, const
 
 V_INLINE void add_steps(const int m, const int steps, const struct strip *given)
 {
-    const struct strip copy = *given, *const s = &copy; /* stores change nothing of it */
+    const struct strip copy = *given, *const s = &copy; /* a local copy, which no store can change */
     const int vectors = m * NR_VECTORS + NR_VECTORS + 1 <= REGISTERS ? NR_VECTORS : 1;
     int64_t j = 0;
     for (; j + vectors * V_LANES <= s->n; j += vectors * V_LANES)
@@ -82,13 +82,13 @@ static void store(const struct wf_gemm *g, const struct gemm_epilogue *epilogue,
         for (int64_t j = 0; j < s->n; j += V_LANES) {
             const v_mask m = V_FIRST((int)WF_MIN(s->n - j, V_LANES));
             wf_real *c = g->c + r * g->c_rs + from + j;
-            vr beta_c = !last              ? v_set(0)
+            vr addend = !last              ? v_set(0)
                         : epilogue->bias_m ? v_set(epilogue->bias_m[r])
                         : epilogue->bias_n ? v_load_mask(epilogue->bias_n + from + j, m)
                                            : v_set(0);
             if (p > 0 || epilogue->beta != 0)
-                beta_c = v_fma(beta, v_load_mask(c, m), beta_c);
-            v_store_mask(c, m, v_fma(alpha, v_load(s->sum + r * s->width + j), beta_c));
+                addend = v_fma(beta, v_load_mask(c, m), addend);
+            v_store_mask(c, m, v_fma(alpha, v_load(s->sum + r * s->width + j), addend));
         }
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Few m times a matrix whose k is contiguous (a linear layer on a token or some). Squares of the matrix are turned in registers
- * on their way from memory, so that the additions go in the order of the tiles (isa.h) and a row alone has the bits that it
- * has in a batch. Each output is one chain of dependent multiply-adds: where m are few, two vectors of n have their turn. */
+/* Skinny products of few rows with a matrix whose k is contiguous, such as a linear layer on some tokens. Squares of the matrix are
+ * transposed in registers, so that the order of additions is that of private.h and a single row has the bits that it has in a batch. An
+ * element of C is one chain of dependent multiply-adds: with few rows two vectors of columns take turns. */
 #include "../transpose.h"
 #include "private.h"
 
-/* A k-block of some m of A and of some n, NT_VECTORS vectors of them at most. `k_left`: of the m of B, with this block. */
+/* KC steps of k for m rows of A and n columns, at most NT_VECTORS vectors. `k_left`: steps to the end of k, these included. */
 struct strip {
     int64_t k, k_left;
     const wf_real *a;
@@ -38,7 +38,7 @@ V_INLINE void store_c(wf_real *c, int64_t c_cs, int64_t count, vr x)
             c[i * c_cs] = x[i];
 }
 
-/* A square of B, turned: its n at one step of k each. `steps` and `n` may be fewer than a vector's. */
+/* Transposes a square of B: vector i has step i of k. `steps` and `n` may be fewer than V_LANES. */
 V_INLINE void load_square(const wf_real *b, int64_t b_cs, int64_t steps, int64_t n, vr x[V_LANES])
 {
     const v_mask m = V_FIRST((int)steps);
@@ -48,7 +48,7 @@ V_INLINE void load_square(const wf_real *b, int64_t b_cs, int64_t steps, int64_t
     v_transpose(x);
 }
 
-/* Rows of A that are read by broadcasts: a_row_offset. */
+/* Rows of A that are read by broadcasts, see a_row_offset. */
 struct a_rows {
     const char *a, *a7;
     int64_t r1, r3, r5;
@@ -58,11 +58,11 @@ V_INLINE struct a_rows a_rows_at(const wf_real *a, int64_t a_rs)
 {
     const int64_t r1 = a_rs * (int64_t)sizeof(wf_real);
     struct a_rows at = {(const char *)a, (const char *)a + A7 * r1, r1, 3 * r1, 5 * r1};
-    __asm__("" : "+r"(at.r3), "+r"(at.r5), "+r"(at.a7)); /* or they are computed again in the loop */
+    __asm__("" : "+r"(at.r3), "+r"(at.r5), "+r"(at.a7)); /* keeps them in registers: GCC would compute them again in the loop */
     return at;
 }
 
-/* The element `at` of row r, in all lanes. */
+/* Element p of row r, in all lanes. */
 V_INLINE vr broadcast_a(const struct a_rows *a, const int r, int64_t p)
 {
     return v_set(((const wf_real *)((r < A7 ? a->a : a->a7) + a_row_offset(r, a->r1, a->r3, a->r5)))[p]);
@@ -81,8 +81,8 @@ V_INLINE void multiply(const int m, const int vectors, const bool unit, const st
     const struct a_rows a = a_rows_at(s->a, s->a_rs);
     int64_t p = 0;
     if (s->n == vectors * V_LANES) {
-        /* Rows of B are more than the processor follows by itself: a line of each is fetched for later, of the next n where m
-         * are short, past the last step too. */
+        /* The hardware prefetcher does not follow so many rows of B, so a line of each is prefetched: of the next columns if k is short,
+         * else of later steps, and past the last step of the next columns. */
         const int64_t then = b_cs <= NT_SHORT_K ? vectors * V_LANES * b_cs : NT_K_AHEAD;
         for (; p + V_LANES <= k; p += V_LANES) {
             const int64_t ahead = then - (then < b_cs && p + then >= s->k_left ? s->k_left - vectors * V_LANES * b_cs : 0);
@@ -125,10 +125,10 @@ V_INLINE void multiply(const int m, const int vectors, const bool unit, const st
 #pragma GCC unroll 12
         for (int r = 0; r < m; r++) {
             wf_real *c = s->c + r * s->c_rs + from * s->c_cs;
-            vr beta_c = s->bias_m ? v_set(s->bias_m[r]) : bias;
+            vr addend = s->bias_m ? v_set(s->bias_m[r]) : bias;
             if (s->beta != 0)
-                beta_c = v_fma(v_set(s->beta), load_c(c, s->c_cs, count), beta_c);
-            store_c(c, s->c_cs, count, v_fma(v_set(s->alpha), sum[r][g], beta_c));
+                addend = v_fma(v_set(s->beta), load_c(c, s->c_cs, count), addend);
+            store_c(c, s->c_cs, count, v_fma(v_set(s->alpha), sum[r][g], addend));
         }
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Few elements of C, long sums: k in partials, sums results added in their order. */
+/* Split-K, for few elements of C and long sums: partial products over ranges of k, added in their order. */
 #include <weft/internal/scratch.h>
 
 #include "private.h"

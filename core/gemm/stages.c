@@ -24,7 +24,7 @@ static void work(void *ctx, int64_t thread)
         if (stage > 0 && !t->stages->independent)
             wf_countdown_wait(&t->first);
         for (int64_t task; (task = wf_shares_take(t->share[stage], t->shares, &at, &left)) >= 0;) {
-            /* After a failure tasks are still counted: somebody may wait for those of the first stage. */
+            /* Tasks are counted after a failure too: a thread may wait for the first stage. */
             if (!atomic_load_explicit(&t->failed, memory_order_relaxed) && !t->stages->run[stage](t->stages->ctx[stage], task))
                 atomic_store_explicit(&t->failed, true, memory_order_relaxed);
             if (stage == 0 && t->stages->count > 1 && !t->stages->independent)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Part of a product on the calling thread: A in place or packed here, B in place or packed here, some panels at a time. */
+/* A task on the calling thread: packs A and B or reads them in place, and calls the macro-kernel for each cache block. */
 #include <weft/internal/scratch.h>
 
 #include "private.h"
@@ -27,7 +27,7 @@ void wf_gemm_pack_a(struct gemm_cache_block *b, wf_real *packed)
 {
     const int mr = gemm_isa()->mr;
     const int64_t tiles = gemm_ceil_div(b->m, mr);
-    /* With contiguous columns a few steps of k at a time over all tiles: a line of memory is used whole before the next. */
+    /* With contiguous columns PACK_K steps of k at a time over all tiles, so that a cache line is used whole. */
     const int64_t steps = b->a_rs == 1 ? PACK_K : b->k;
     for (int64_t k0 = 0; k0 < b->k; k0 += steps)
         for (int64_t i = 0; i < tiles; i++) {
@@ -41,14 +41,14 @@ void wf_gemm_pack_a(struct gemm_cache_block *b, wf_real *packed)
     b->a_panel = b->k * mr;
 }
 
-/* Reading rows in place costs less than packing them: A is read by broadcasts, so a contiguous k is as good as a contiguous row. Where
- * columns are contiguous (a weight's gradient) each step of k is on another line, many of which fall on the same place of the first-level
- * cache: packed, they are read once in the order in which they lie. */
+/* Reading A in place costs less than packing it: A is read by broadcasts, so a contiguous k is as good as contiguous columns. With
+ * contiguous columns (the gradient of a weight) each step of k is on another cache line, and many of these alias in the first-level cache.
+ * Packing reads them once, in memory order. */
 bool wf_gemm_a_in_place(const struct wf_gemm *g, int64_t columns)
 {
     if (g->m < PACK_M_MIN || columns <= (g->a_rs == 1 ? 1 : 2) * gemm_isa()->nr)
         return true;
-    if (g->a_cs == 1) /* rows whole pages apart fall on the same lines of the first-level cache */
+    if (g->a_cs == 1) /* rows whole pages apart alias in the first-level cache */
         return g->a_rs * (int64_t)sizeof(wf_real) % ALIAS_BYTES != 0 || columns < ALIAS_PANELS * gemm_isa()->nr;
     return false;
 }
@@ -83,8 +83,7 @@ bool wf_gemm_task(const struct product *p, const struct gemm_task *task)
     const bool a_in_place = wf_gemm_a_in_place(g, n), b_in_place = wf_gemm_b_in_place(g, m), far = g->n * g->k >= FAR_B;
     wf_real on_stack[STACK_B] __attribute__((aligned(64)));
     wf_real *packed_a = NULL, *packed_b = on_stack;
-    /* Packed pack_n of the tiles: all columns if that is little, else one panel at a time, of contiguous columns as many as make a good run
-     * of memory. */
+    /* Columns of B that are packed at a time: all if they fit the stack, up to PACK_N if they are contiguous, else one panel. */
     const int64_t padded_n = gemm_ceil_div(n, nr) * nr, pack_n = kb * padded_n <= STACK_B ? padded_n
                                                                  : g->b_cs == 1           ? WF_MIN(padded_n, PACK_N)
                                                                                           : nr;
@@ -93,7 +92,7 @@ bool wf_gemm_task(const struct product *p, const struct gemm_task *task)
     if (!b_in_place && pack_n * kb > STACK_B && !(packed_b = wf_scratch(WF_SCRATCH_GEMM, (size_t)(pack_n * kb) * sizeof(wf_real))))
         return false;
     for (int64_t k0 = task->k0; k0 < task->k1; k0 += kb) {
-        const int64_t next_k = WF_MIN(kb, g->k + p->k_after - WF_MIN(k0 + kb, task->k1)); /* of the next macro_kernel */
+        const int64_t next_k = WF_MIN(kb, g->k + p->k_after - WF_MIN(k0 + kb, task->k1)); /* of the next cache block */
         struct gemm_cache_block b = wf_gemm_cache_block(p, task, k0, WF_MIN(k0 + kb, task->k1));
         const wf_real *from = g->b + k0 * g->b_rs + task->n0 * g->b_cs;
         if (!a_in_place)
@@ -120,7 +119,7 @@ bool wf_gemm_task(const struct product *p, const struct gemm_task *task)
                 b.prefetch[0] = gemm_prefetch_of(from + (j + pack_n) * g->b_cs, WF_MIN(pack_n, left), g->b_cs, b.k, g->b_rs);
             else if (far && next_k > 0)
                 b.prefetch[0] = gemm_prefetch_of(from + b.k * g->b_rs, WF_MIN(pack_n, n), g->b_cs, next_k, g->b_rs);
-            else if (far) /* of the task beside this one, which the same thread may take next */
+            else if (far) /* of the task to the right, which the same thread may take next */
                 b.prefetch[0] = gemm_prefetch_of(g->b + task->n1 * g->b_cs, WF_MIN(pack_n, g->n - task->n1), g->b_cs, kb, g->b_rs);
             wf_gemm_pack_b(g, b.n, b.k, from + j * g->b_cs, packed_b);
             isa->macro_kernel(&b);

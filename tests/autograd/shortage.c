@@ -80,8 +80,8 @@ static wf_tensor *elements(wf_tensor *const in[])
                   wf_logsumexp(in[0], 0, false));
 }
 
-/* In the terms of tests/core/gemm_memory.c: chunks of k in the forward (A packed too) and in the gradient of a weight, slices, in parts;
- * sums of gradients over rows in parts and in any pattern. */
+/* In the terms of tests/core/gemm_memory.c: chunks of k in the forward (A packed too) and in the gradient of a weight, split-K, independent
+ * tasks; sums of gradients over rows in parts and in any pattern. */
 static const struct pass passes[] = {
     {"matmul, k of 3072", matmul, {{120, 3072}, {3072, 264}}},
     {"matmul, few results", matmul, {{40, 5000}, {5000, 40}}},

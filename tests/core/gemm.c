@@ -10,6 +10,8 @@
 #include <weft/compute.h>
 #include <weft/internal/gemm.h>
 
+#include "../../core/gemm/private.h"
+
 /* ck_assert_msg writes to a file each time; this only where it fails. */
 #define expect(condition, ...)                                                                                                             \
     do {                                                                                                                                   \
@@ -291,6 +293,46 @@ START_TEST(not_finite)
 END_TEST
 
 /* ---- Bits. */
+/* One register tile: the tuned micro-kernel has the bits of the reference, with operands in place and packed. */
+START_TEST(reference_micro_kernel)
+{
+    static const wf_real scales[] = {1, 0, -1, (wf_real)0.3};
+    ck_ok(wf_init(error, .threads = 1));
+    FOR_EACH_ISA(isa)
+    {
+        ck_ok(wf_isa_use(isa, error));
+        const struct gemm_isa *kernels = gemm_isa();
+        const int mr = kernels->mr, nr = kernels->nr;
+        for (int t = 0; t < 3000; t++) {
+            const int64_t m = 1 + below(mr), n = 1 + below(nr), k = 1 + below(t % 4 ? 40 : KC), c_cs = 1 + below(2), size_c = mr * nr * 2;
+            const bool ta = below(2), pack_a = below(2), pack_b = below(2);
+            wf_real *a = numbers(m * k), *b = numbers(k * nr), *packed_a = numbers(mr * k), *packed_b = numbers(k * nr),
+                    *c = numbers(size_c), *want = numbers(size_c), *bias = numbers(mr + nr);
+            const int by = (int)below(3);
+            struct gemm_cache_block g = {
+                m,          n, k,        a,    ta ? 1 : k,
+                ta ? m : 1, 0, b,        nr,   nr,
+                pack_b,     c, n * c_cs, c_cs, {scales[below(4)], scales[below(4)], by == 1 ? bias : NULL, by == 2 ? bias : NULL}};
+            if (pack_a) {
+                kernels->pack_a_panel(m, k, a, g.a_rs, g.a_cs, packed_a);
+                g.a = packed_a, g.a_rs = 1, g.a_cs = mr, g.a_panel = k * mr;
+            }
+            if (pack_b) {
+                kernels->pack_b_panel(n, k, b, 1, nr, packed_b);
+                g.b = packed_b, g.b_panel = k * nr;
+            }
+            memcpy(want, c, (size_t)size_c * sizeof *c);
+            kernels->macro_kernel(&g);
+            g.c = want;
+            kernels->reference(&g);
+            expect(memcmp(c, want, (size_t)size_c * sizeof *c) == 0, "%s: m %d n %d k %d, packed %d %d, bias %d: not the reference's bits",
+                   isa, (int)m, (int)n, (int)k, pack_a, pack_b, by);
+            free(a), free(b), free(packed_a), free(packed_b), free(c), free(want), free(bias);
+        }
+    }
+}
+END_TEST
+
 static void in_body(void *ctx, int64_t block)
 {
     if (block == 1)
@@ -578,5 +620,5 @@ START_TEST(blis_is_named_where_it_computes)
 END_TEST
 
 /* blis_settings comes first: where all tests run in one process, the library must not be up yet. */
-WF_TEST_MAIN("gemm", blis_settings, environment_stays, all_edges, strides_and_scales, not_finite, threads_do_not_matter,
-             rows_alone_and_together, batches, two_at_once, blis_is_named_where_it_computes)
+WF_TEST_MAIN("gemm", blis_settings, environment_stays, all_edges, strides_and_scales, not_finite, reference_micro_kernel,
+             threads_do_not_matter, rows_alone_and_together, batches, two_at_once, blis_is_named_where_it_computes)

@@ -25,8 +25,8 @@ struct problem {
     bool rows_alone;
 };
 
-/* Each way of own.c: packed chunks of B over two chunks of k, and over two chunks of n; few rows; B in place; slices of k; less than an
- * item; batches of small products and of large ones. The first has rows of A whole pages apart, which are packed. */
+/* Each way of own.c: packed chunks of B over two chunks of k, and over two chunks of n; independent tasks; B in place; split-K; less than a
+ * task; batches of small products and of large ones. The first has rows of A whole pages apart, which are packed. */
 static const struct problem problems[] = {
     {120, 264, 3072, 1, NN}, {120, 264, 3072, 1, TN}, {120, 264, 3072, 1, NN, true}, {150, 1100, 1024, 1, NT},
     {60, 300, 600, 1, NT},   {60, 300, 600, 1, TN},   {300, 100, 530, 1, TN},        {40, 40, 5000, 1, NT},
