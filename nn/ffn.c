@@ -44,10 +44,12 @@ static wf_tensor *hidden_of(const struct wf_ffn *m, wf_tensor *up, wf_tensor *ga
 
 wf_tensor *wf_ffn_forward_with(const struct wf_ffn *m, wf_tensor *x, const struct wf_ffn_call *call)
 {
+    wf_tensor *residual = call ? call->residual : NULL;
+    x = sublayer_begin(x, &residual);
     wf_tensor *up = wf_linear_forward(&m->up, x); /* [..., d_ff] */
     wf_tensor *gate = m->activation == WF_SWIGLU ? wf_linear_forward(&m->gate, x) : NULL;
     wf_tensor *h = hidden_of(m, up, gate);
     wf_tensor *y = wf_linear_forward(&m->down, h); /* [..., d] */
     wf_release(h);
-    return end_branch(y, m->residual_dropout, call ? call->residual : NULL);
+    return sublayer_end(end_branch(y, m->residual_dropout, residual), x, residual);
 }

@@ -27,6 +27,9 @@ struct wf_initializer init_or(const struct wf_initializer *first, const struct w
 bool dropout_valid(wf_scope scope, double p);
 /* The end of a module: residual + dropout(y); dropout(y) if residual is NULL. Releases y, unless it is the result. */
 wf_tensor *end_branch(wf_tensor *y, double dropout, wf_tensor *residual);
+/* In a chain of sublayers (sublayers.c): x as sublayer_end of the module's result takes it. *residual may be x, and then stays it. */
+wf_tensor *sublayer_begin(wf_tensor *x, wf_tensor **residual);
+wf_tensor *sublayer_end(wf_tensor *y, const wf_tensor *x, const wf_tensor *residual);
 
 /* --- kv.c ---------------------------------------------------------------------------------------------------------- */
 /* Whether the cache takes new keys k [R,T,Wk] and values v [R,T,Wv]; the tape has the error otherwise. */

@@ -291,12 +291,13 @@ static const struct wf_mha_call no_call;
 wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_call *call)
 {
     struct operands a = {.count = 0};
-    call = call ? call : &no_call;
+    struct wf_mha_call c = call ? *call : no_call;
     if (wf_is_poison(x))
         return x;
-    if (!project(m, x, call, &a))
+    x = sublayer_begin(x, &c.residual);
+    if (!project(m, x, &c, &a))
         return wf_tape_fail(wf_tape_of(x), WF_ERR_STATE, "attention: no queries and keys");
-    return attend(m, &a, call);
+    return sublayer_end(attend(m, &a, &c), x, c.residual);
 }
 
 struct wf_mha_parts wf_mha_project_with(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_call *call)
