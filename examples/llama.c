@@ -54,9 +54,11 @@ static void block_init(wf_scope s, struct block *b, const struct llama_config *c
     wf_ffn_init(wf_sub(s, "ffn"), &b->ffn, c->d_model, c->d_ff, .activation = WF_SWIGLU, .no_bias = true, .residual_dropout = c->dropout);
 }
 
-static wf_tensor *block_forward(const struct block *b, wf_tensor *x, struct wf_kv *cache, wf_tensor **weights)
+static wf_tensor *block_forward(const void *block, wf_tensor *x, const struct wf_block_call *call)
 {
-    x = wf_mha_forward(&b->attn, wf_rms_norm_forward(&b->norm1, x), .causal = true, .cache = cache, .weights = weights, .residual = x);
+    const struct block *b = block;
+    x = wf_mha_forward(&b->attn, wf_rms_norm_forward(&b->norm1, x), .causal = true, .cache = call->cache, .weights = call->weights,
+                       .residual = x);
     return wf_ffn_forward(&b->ffn, wf_rms_norm_forward(&b->norm2, x), .residual = x); /* [B,T,d] */
 }
 
@@ -87,8 +89,7 @@ static wf_tensor *llama_forward(const void *model, wf_tensor *ids, struct wf_cac
 {
     const struct llama *m = model;
     wf_tensor *x = wf_embedding_forward(&m->embed, ids); /* [B,T] -> [B,T,d] */
-    for (int64_t i = 0; i < m->layers; i++)
-        x = block_forward(&m->block[i], x, cache ? &cache->layer[i] : NULL, weights ? &weights[i] : NULL);
+    x = wf_blocks_forward(m->block, m->layers, block_forward, x, .cache = cache, .weights = weights);
     return wf_rms_norm_forward(&m->norm, x);
 }
 

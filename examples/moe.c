@@ -77,21 +77,31 @@ static void init(wf_scope s, void *model, const void *config)
     wf_linear_init(wf_sub(s, "head"), &m->head, c->d_model, c->vocab_size, .no_bias = true);
 }
 
+static bool balances(const struct model *m, wf_tensor *x)
+{
+    return m->balance > 0 && wf_loss_term_wanted(wf_tape_of(x));
+}
+
+static wf_tensor *block_forward(const void *block, wf_tensor *x, const struct wf_block_call *call)
+{
+    const struct block *b = block;
+    const struct model *m = call->ctx;
+    const bool balance = balances(m, x);
+    struct wf_moe_routing routing;
+    x = wf_mha_forward(&b->attn, wf_rms_norm_forward(&b->norm1, x), .causal = true, .cache = call->cache, .weights = call->weights,
+                       .residual = x);
+    x = wf_moe_forward(&b->moe, wf_rms_norm_forward(&b->norm2, x), .residual = x, .routing = balance ? &routing : NULL);
+    if (balance)
+        wf_loss_term_add(wf_tape_of(x), wf_scale(wf_moe_balance(&routing, 1), m->balance / (double)m->layers));
+    return x;
+}
+
 static wf_tensor *forward(const void *model, wf_tensor *ids, struct wf_cache *cache, wf_tensor **weights)
 {
     const struct model *m = model;
-    wf_tape *tape = wf_tape_of(ids);
-    const bool balances = m->balance > 0 && wf_loss_term_wanted(tape);
     wf_tensor *x = wf_embedding_forward(&m->embed, ids); /* [B,T] -> [B,T,d] */
-    for (int64_t i = 0; i < m->layers; i++) {
-        const struct block *b = &m->block[i];
-        struct wf_moe_routing routing;
-        x = wf_mha_forward(&b->attn, wf_rms_norm_forward(&b->norm1, x), .causal = true, .cache = cache ? &cache->layer[i] : NULL,
-                           .weights = weights ? &weights[i] : NULL, .residual = x);
-        x = wf_moe_forward(&b->moe, wf_rms_norm_forward(&b->norm2, x), .residual = x, .routing = balances ? &routing : NULL);
-        if (balances)
-            wf_loss_term_add(tape, wf_scale(wf_moe_balance(&routing, 1), m->balance / (double)m->layers));
-    }
+    /* keep: the terms of the loss outlive their block */
+    x = wf_blocks_forward(m->block, m->layers, block_forward, x, .cache = cache, .weights = weights, .ctx = m, .keep = balances(m, x));
     return wf_rms_norm_forward(&m->norm, x);
 }
 

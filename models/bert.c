@@ -54,14 +54,14 @@ static void block_init(wf_scope s, struct block *b, const struct bert_config *c)
     wf_layer_norm_init(wf_sub(s, "norm2"), &b->norm2, c->d_model, .eps = c->norm_eps);
 }
 
-static wf_tensor *block_forward(const struct block *b, wf_tensor *x, wf_tape_mark mark, const struct wf_encoder_call *call,
-                                wf_tensor **weights)
+static wf_tensor *block_forward(const void *block, wf_tensor *x, const struct wf_block_call *call)
 {
-    x = wf_mha_forward(&b->attn, x, .causal = call->causal, .key_lengths = call->lengths, .mask = call->mask, .packed = call->packed,
-                       .weights = weights, .residual = x); /* [B,T,d] */
-    x = wf_tape_compact(mark, wf_layer_norm_forward(&b->norm1, x));
-    x = wf_ffn_forward(&b->ffn, x, .residual = x); /* [B,T,d] */
-    return wf_tape_compact(mark, wf_layer_norm_forward(&b->norm2, x));
+    const struct block *b = block;
+    const struct wf_encoder_call *e = call->ctx;
+    x = wf_mha_forward(&b->attn, x, .causal = e->causal, .key_lengths = e->lengths, .mask = e->mask, .packed = e->packed,
+                       .weights = call->weights, .residual = x); /* [B,T,d] */
+    x = wf_layer_norm_forward(&b->norm1, x);
+    return wf_layer_norm_forward(&b->norm2, wf_ffn_forward(&b->ffn, x, .residual = x)); /* [B,T,d] */
 }
 
 struct bert {
@@ -112,17 +112,15 @@ static wf_tensor *segment_vectors(const struct bert *m, wf_tensor *ids, const in
 static wf_tensor *bert_hidden(const void *model, wf_tensor *ids, const struct wf_encoder_call *call)
 {
     const struct bert *m = model;
-    const wf_tape_mark mark = call->weights ? (wf_tape_mark){0} : wf_tape_here(wf_tape_of(ids)); /* weights outlive their block */
-    wf_tensor *tokens = wf_embedding_forward(&m->embed, ids);                                    /* [B,T] -> [B,T,d], or [N] -> [N,d] */
+    const wf_tape_mark start = wf_tape_here(wf_tape_of(ids));
+    wf_tensor *tokens = wf_embedding_forward(&m->embed, ids); /* [B,T] -> [B,T,d], or [N] -> [N,d] */
     wf_tensor *sum = wf_add(tokens, segment_vectors(m, ids, call->segments));
     wf_release(tokens);
     wf_tensor *x =
         call->packed.offsets ? wf_positions_packed(&m->positions, sum, call->packed) : wf_positions_forward(&m->positions, sum, NULL);
     wf_release(sum);
     x = wf_dropout_forward(&m->drop, wf_layer_norm_forward(&m->norm, x));
-    for (int64_t i = 0; i < m->layers; i++)
-        x = block_forward(&m->block[i], x, mark, call, call->weights ? &call->weights[i] : NULL);
-    return x;
+    return wf_blocks_forward(m->block, m->layers, block_forward, x, .weights = call->weights, .ctx = call, .since = start);
 }
 
 /* norm(act(x W' + b)); [..,d] -> [..,d] */

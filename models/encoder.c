@@ -58,15 +58,16 @@ static void block_init(wf_scope s, struct block *b, const struct encoder_config 
     b->pre = c->norm == WF_NORM_PRE;
 }
 
-static wf_tensor *block_forward(const struct block *b, wf_tensor *x, wf_tape_mark mark, const struct wf_encoder_call *call,
-                                wf_tensor **weights)
+static wf_tensor *block_forward(const void *block, wf_tensor *x, const struct wf_block_call *call)
 {
+    const struct block *b = block;
+    const struct wf_encoder_call *e = call->ctx;
     /* x + drop(f(norm(x))), or norm(x + drop(f(x))); [B,T,d] each */
-    x = wf_mha_forward(&b->attn, b->pre ? wf_layer_norm_forward(&b->norm1, x) : x, .causal = call->causal, .key_lengths = call->lengths,
-                       .mask = call->mask, .packed = call->packed, .weights = weights, .residual = x);
-    x = wf_tape_compact(mark, b->pre ? x : wf_layer_norm_forward(&b->norm1, x));
+    x = wf_mha_forward(&b->attn, b->pre ? wf_layer_norm_forward(&b->norm1, x) : x, .causal = e->causal, .key_lengths = e->lengths,
+                       .mask = e->mask, .packed = e->packed, .weights = call->weights, .residual = x);
+    x = b->pre ? x : wf_layer_norm_forward(&b->norm1, x);
     x = wf_ffn_forward(&b->ffn, b->pre ? wf_layer_norm_forward(&b->norm2, x) : x, .residual = x);
-    return wf_tape_compact(mark, b->pre ? x : wf_layer_norm_forward(&b->norm2, x));
+    return b->pre ? x : wf_layer_norm_forward(&b->norm2, x);
 }
 
 struct encoder {
@@ -100,13 +101,12 @@ static void encoder_init(wf_scope s, void *model, const void *config)
 static wf_tensor *encoder_hidden(const void *model, wf_tensor *ids, const struct wf_encoder_call *call)
 {
     const struct encoder *m = model;
-    const wf_tape_mark mark = call->weights ? (wf_tape_mark){0} : wf_tape_here(wf_tape_of(ids)); /* weights outlive their block */
-    wf_tensor *tokens = wf_embedding_forward(&m->embed, ids);                                    /* [B,T] -> [B,T,d], or [N] -> [N,d] */
+    const wf_tape_mark start = wf_tape_here(wf_tape_of(ids));
+    wf_tensor *tokens = wf_embedding_forward(&m->embed, ids); /* [B,T] -> [B,T,d], or [N] -> [N,d] */
     wf_tensor *x =
         call->packed.offsets ? wf_positions_packed(&m->positions, tokens, call->packed) : wf_positions_forward(&m->positions, tokens, NULL);
     wf_release(tokens);
-    for (int64_t i = 0; i < m->layers; i++)
-        x = block_forward(&m->block[i], x, mark, call, call->weights ? &call->weights[i] : NULL);
+    x = wf_blocks_forward(m->block, m->layers, block_forward, x, .weights = call->weights, .ctx = call, .since = start);
     return m->final_norm ? wf_layer_norm_forward(&m->norm, x) : x;
 }
 

@@ -51,13 +51,12 @@ static void block_init(wf_scope s, struct block *b, const struct gpt_config *c)
                 .residual_dropout = c->dropout);
 }
 
-static wf_tensor *block_forward(const struct block *b, wf_tensor *x, wf_tape_mark mark, struct wf_kv *cache, wf_tensor **weights)
+static wf_tensor *block_forward(const void *block, wf_tensor *x, const struct wf_block_call *call)
 {
-    x = wf_mha_forward(&b->attn, wf_layer_norm_forward(&b->norm1, x), .causal = true, .cache = cache, .weights = weights,
-                       .residual = x); /* [B,T,d] */
-    x = wf_tape_compact(mark, x);
-    x = wf_ffn_forward(&b->ffn, wf_layer_norm_forward(&b->norm2, x), .residual = x); /* [B,T,d] */
-    return wf_tape_compact(mark, x);
+    const struct block *b = block;
+    x = wf_mha_forward(&b->attn, wf_layer_norm_forward(&b->norm1, x), .causal = true, .cache = call->cache, .weights = call->weights,
+                       .residual = x);                                                  /* [B,T,d] */
+    return wf_ffn_forward(&b->ffn, wf_layer_norm_forward(&b->norm2, x), .residual = x); /* [B,T,d] */
 }
 
 struct gpt {
@@ -92,12 +91,11 @@ static void gpt_init(wf_scope s, void *model, const void *config)
 static wf_tensor *gpt_forward(const void *model, wf_tensor *ids, struct wf_cache *cache, wf_tensor **weights)
 {
     const struct gpt *m = model;
-    const wf_tape_mark mark = weights ? (wf_tape_mark){0} : wf_tape_here(wf_tape_of(ids)); /* weights outlive their block */
-    wf_tensor *tokens = wf_embedding_forward(&m->embed, ids);                              /* [B,T] -> [B,T,d] */
+    const wf_tape_mark start = wf_tape_here(wf_tape_of(ids));
+    wf_tensor *tokens = wf_embedding_forward(&m->embed, ids); /* [B,T] -> [B,T,d] */
     wf_tensor *x = wf_dropout_forward(&m->drop, wf_positions_forward(&m->positions, tokens, cache));
     wf_release(tokens);
-    for (int64_t i = 0; i < m->layers; i++)
-        x = block_forward(&m->block[i], x, mark, cache ? &cache->layer[i] : NULL, weights ? &weights[i] : NULL);
+    x = wf_blocks_forward(m->block, m->layers, block_forward, x, .cache = cache, .weights = weights, .since = start);
     return wf_layer_norm_forward(&m->norm, x);
 }
 

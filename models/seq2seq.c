@@ -89,20 +89,22 @@ static wf_tensor *enter(const struct block *b, const struct wf_layer_norm *norm,
     return b->pre ? wf_layer_norm_forward(norm, x) : x;
 }
 
-static wf_tensor *leave(const struct block *b, const struct wf_layer_norm *norm, wf_tensor *sum, wf_tape_mark mark)
+static wf_tensor *leave(const struct block *b, const struct wf_layer_norm *norm, wf_tensor *sum)
 {
-    return wf_tape_compact(mark, b->pre ? sum : wf_layer_norm_forward(norm, sum));
+    return b->pre ? sum : wf_layer_norm_forward(norm, sum);
 }
 
-static wf_tensor *feed_forward(const struct block *b, const struct wf_layer_norm *norm, wf_tensor *x, wf_tape_mark mark)
+static wf_tensor *feed_forward(const struct block *b, const struct wf_layer_norm *norm, wf_tensor *x)
 {
-    return leave(b, norm, wf_ffn_forward(&b->ffn, enter(b, norm, x), .residual = x), mark);
+    return leave(b, norm, wf_ffn_forward(&b->ffn, enter(b, norm, x), .residual = x));
 }
 
-static wf_tensor *encoder_block(const struct block *b, wf_tensor *x, const struct wf_packed *source, wf_tape_mark mark, wf_tensor **weights)
+static wf_tensor *encoder_block(const void *block, wf_tensor *x, const struct wf_block_call *call)
 {
-    x = wf_mha_forward(&b->self, enter(b, &b->norm1, x), .packed = *source, .weights = weights, .residual = x); /* [M,d] */
-    return feed_forward(b, &b->norm2, leave(b, &b->norm1, x, mark), mark);
+    const struct block *b = block;
+    const struct wf_packed *source = call->ctx;
+    x = wf_mha_forward(&b->self, enter(b, &b->norm1, x), .packed = *source, .weights = call->weights, .residual = x); /* [M,d] */
+    return feed_forward(b, &b->norm2, leave(b, &b->norm1, x));
 }
 
 /* x + self-attention of packed targets, [N,d], or of the new tokens [R,T,d] of a cache's rows, which attend by rows. */
@@ -117,15 +119,16 @@ static wf_tensor *decoder_self(const struct block *b, wf_tensor *x, const struct
     return wf_reshape(y, wf_dim(x, 0), d);
 }
 
-static wf_tensor *decoder_block(const struct block *b, wf_tensor *x, const struct wf_decoding *d, int64_t i, wf_tape_mark mark)
+static wf_tensor *decoder_block(const void *block, wf_tensor *x, const struct wf_block_call *call)
 {
-    x = decoder_self(b, x, &d->target, d->cache ? &d->cache->layer[i] : NULL, d->weights ? &d->weights[i] : NULL); /* [N,d] */
-    x = leave(b, &b->norm1, x, mark);
+    const struct block *b = block;
+    const struct wf_decoding *d = call->ctx;
+    const int64_t i = call->index;
+    x = leave(b, &b->norm1, decoder_self(b, x, &d->target, call->cache, call->weights)); /* [N,d] */
     x = wf_mha_forward(&b->cross, enter(b, &b->norm2, x), .memory = d->kv ? NULL : d->memory, .memory_kv = d->kv ? d->kv[i] : NULL,
                        .packed = d->target, .k_packed = d->source, .weights = d->cross_weights ? &d->cross_weights[i] : NULL,
                        .residual = x);
-    x = leave(b, &b->norm2, x, mark);
-    return feed_forward(b, &b->norm3, x, mark); /* [N,d] */
+    return feed_forward(b, &b->norm3, leave(b, &b->norm2, x)); /* [N,d] */
 }
 
 struct seq2seq {
@@ -182,10 +185,9 @@ static wf_tensor *embed(const struct seq2seq *m, const struct wf_embedding *embe
 static wf_tensor *seq2seq_encode(const void *model, wf_tensor *ids, const struct wf_packed *source, wf_tensor **weights)
 {
     const struct seq2seq *m = model;
-    const wf_tape_mark mark = weights ? (wf_tape_mark){0} : wf_tape_here(wf_tape_of(ids)); /* weights outlive their block */
-    wf_tensor *x = embed(m, &m->source, ids, source, NULL);                                /* [M] -> [M,d] */
-    for (int64_t i = 0; i < m->encoder_layers; i++)
-        x = encoder_block(&m->block[i], x, source, mark, weights ? &weights[i] : NULL);
+    const wf_tape_mark start = wf_tape_here(wf_tape_of(ids));
+    wf_tensor *x = embed(m, &m->source, ids, source, NULL); /* [M] -> [M,d] */
+    x = wf_blocks_forward(m->block, m->encoder_layers, encoder_block, x, .weights = weights, .ctx = source, .since = start);
     return m->final_norm ? wf_layer_norm_forward(&m->encoder_norm, x) : x;
 }
 
@@ -198,13 +200,12 @@ static wf_tensor *seq2seq_memory(const void *model, int64_t layer, wf_tensor *me
 static wf_tensor *seq2seq_decode(const void *model, wf_tensor *ids, const struct wf_decoding *d)
 {
     const struct seq2seq *m = model;
-    const bool all = d->weights || d->cross_weights; /* which outlive their block */
-    const wf_tape_mark mark = all ? (wf_tape_mark){0} : wf_tape_here(wf_tape_of(ids));
+    const wf_tape_mark start = wf_tape_here(wf_tape_of(ids));
     wf_tensor *x = embed(m, &m->target, ids, &d->target, d->cache); /* [N] -> [N,d] */
     if (d->cache)
         x = wf_reshape(x, -1, wf_dim(x, -1)); /* [R,T,d] -> [R T,d] */
-    for (int64_t i = 0; i < m->decoder_layers; i++)
-        x = decoder_block(&m->block[m->encoder_layers + i], x, d, i, mark);
+    x = wf_blocks_forward(m->block + m->encoder_layers, m->decoder_layers, decoder_block, x, .cache = d->cache, .weights = d->weights,
+                          .ctx = d, .keep = d->cross_weights, .since = start);
     return m->final_norm ? wf_layer_norm_forward(&m->decoder_norm, x) : x;
 }
 

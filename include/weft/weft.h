@@ -32,6 +32,7 @@
 #include <weft/detokenize.h>
 #include <weft/score.h>
 /* models */
+#include <weft/blocks.h>
 #include <weft/config.h>
 #include <weft/encoder.h>
 #include <weft/family.h>

@@ -25,6 +25,7 @@
 
 #include <stddef.h>
 
+#include <weft/blocks.h>
 #include <weft/encoder.h>
 #include <weft/models.h>
 
