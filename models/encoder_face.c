@@ -79,7 +79,18 @@ wf_tensor *wf_encoder_forward_with(const wf_model *model, wf_tensor *ids, const 
     wf_tensor *wrong = wf_is_packed(call->packed) ? check_packed(model, tape, ids, call) : check_rows(model, tape, ids, call);
     if (!wrong)
         wrong = check_segments(model, tape, count_of(ids), call->segments);
-    return wrong ? wrong : model->family->hidden(model->body, ids, call);
+    if (wrong)
+        return wrong;
+    struct wf_blocks_pass pass;
+    wf_blocks_begin(&pass, model, tape);
+    struct wf_encoder_call c = *call;
+    if (pass.recompute) {
+        c.lengths = wf_blocks_copy(tape, c.lengths, (size_t)wf_dim(ids, 0) * sizeof *c.lengths);
+        c.packed.offsets = wf_blocks_copy(tape, c.packed.offsets, ((size_t)c.packed.count + 1) * sizeof *c.packed.offsets);
+        call = wf_blocks_copy(tape, &c, sizeof c);
+    }
+    wf_tensor *x = call ? model->family->hidden(model->body, ids, call) : wf_tape_fail(tape, WF_ERR_MEMORY, "no memory for a call");
+    return wf_blocks_end(&pass, tape, x);
 }
 
 wf_tensor *wf_encoder_logits_with(const wf_model *model, wf_tensor *ids, const struct wf_encoder_call *call)

@@ -207,7 +207,9 @@ static wf_tensor *hidden(const wf_model *model, wf_tensor *ids, struct wf_cache 
         return wf_tape_fail(tape, WF_ERR_STATE, "%s takes no cache: give all ids of the context each time, and NULL", model->config.model);
     if (cache)
         cache_mark(cache, wf_dim(ids, 1));
-    wf_tensor *x = model->family->forward(model->body, ids, cache, weights);
+    struct wf_blocks_pass pass;
+    wf_blocks_begin(&pass, model, tape);
+    wf_tensor *x = wf_blocks_end(&pass, tape, model->family->forward(model->body, ids, cache, weights));
     if (!x)
         return wf_tape_fail(tape, WF_ERR_ARGUMENT, "family %s: forward returned NULL, not a tensor", model->family->name);
     if (!cache || wf_is_poison(x))

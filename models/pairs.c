@@ -31,7 +31,7 @@ static wf_tensor *hidden(const wf_model *model, wf_tape *tape, const struct wf_p
     const struct wf_family *family = model->family;
     const struct wf_seq2seq_weights w = weights ? *weights : (struct wf_seq2seq_weights){0};
     bool alone = w.encoder || w.decoder || w.cross;
-    struct wf_decoding d = {.weights = w.decoder, .cross_weights = w.cross};
+    struct wf_decoding own = {.weights = w.decoder, .cross_weights = w.cross}, *d = &own;
     wf_tensor *refused = refuse(model, tape);
     if (refused)
         return refused;
@@ -41,16 +41,26 @@ static wf_tensor *hidden(const wf_model *model, wf_tape *tape, const struct wf_p
         return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: attention weights require exactly one pair, not %lld", model->config.model,
                             (long long)p->count);
     const int count = (int)p->count;
-    wf_tensor *source = packed_ids(model, tape, "source", p->source, (struct wf_packed){p->source_offsets, count}, alone, &d.source);
-    wf_tensor *input = packed_ids(model, tape, "target", p->input, (struct wf_packed){p->target_offsets, count}, alone, &d.target);
+    wf_tensor *source = packed_ids(model, tape, "source", p->source, (struct wf_packed){p->source_offsets, count}, alone, &d->source);
+    wf_tensor *input = packed_ids(model, tape, "target", p->input, (struct wf_packed){p->target_offsets, count}, alone, &d->target);
     if (wf_is_poison(source) || wf_is_poison(input))
         return wf_is_poison(source) ? source : input;
+    struct wf_blocks_pass pass;
+    wf_blocks_begin(&pass, model, tape);
+    pass.recompute &= !alone;
+    if (pass.recompute) {
+        own.source.offsets = wf_blocks_copy(tape, own.source.offsets, ((size_t)count + 1) * sizeof(int32_t));
+        own.target.offsets = wf_blocks_copy(tape, own.target.offsets, ((size_t)count + 1) * sizeof(int32_t));
+        d = wf_blocks_copy(tape, &own, sizeof own);
+    }
+    if (!d)
+        return wf_blocks_end(&pass, tape, wf_tape_fail(tape, WF_ERR_MEMORY, "no memory for a call"));
     wf_tape_first_row(tape, (uint64_t)p->first_source);
     wf_loss_terms_of_source(tape, true);
-    d.memory = family->encode(model->body, source, &d.source, w.encoder);
+    d->memory = family->encode(model->body, source, &d->source, w.encoder);
     wf_loss_terms_of_source(tape, false);
     wf_tape_first_row(tape, (uint64_t)p->first_target);
-    return family->decode(model->body, input, &d);
+    return wf_blocks_end(&pass, tape, family->decode(model->body, input, d));
 }
 
 wf_tensor *wf_pairs_logits(const wf_model *model, wf_tape *tape, const struct wf_pairs *pairs, const struct wf_seq2seq_weights *weights)

@@ -43,6 +43,7 @@ static const struct {
     {"encoder-attention", "mlm_probability", "use mask_rate"},
     /* transformers: TrainingArguments, GenerationConfig */
     {"char-rms", "per_device_train_batch_size", "use batch"},
+    {"char-rms", "gradient_checkpointing", "use checkpoint"},
     {"multi30k", "per_device_train_batch_size", "use batch_tokens"},
     {"char-rms", "warmup_steps", "use warmup"},
     {"char-rms", "max_steps", "use steps"},

@@ -35,14 +35,18 @@ struct wf_blocks_options {
     /* Tensors that blocks make are used after them, as a term of the loss is. */
     bool keep;
     /* A mark from before x was made. Zeros: x is older than all that is dropped. With a mark no tensor made since may be used, but in a
-     * sublayer: by wf_mha_forward and wf_ffn_forward with .residual, and the norm before or after them. Their sum alone goes on to the next one. */
+     * sublayer: by wf_mha_forward and wf_ffn_forward with .residual, and the norm before or after them. Their sum alone goes on to the next
+     * one. */
     wf_tape_mark since;
 };
 
 /* forward(block i, ... forward(block 0, x)), for `count` structs of `size` bytes from `first` on. Of what a block makes its result alone
  * is used later: where nothing is recorded, in WF_INFER, the rest is dropped after each block (wf_tape_compact), and with .since after each
  * sublayer, so that the memory is that of one. With .weights or .keep nothing is dropped. WF_ERR_SHAPE on the tape: the cache has fewer
- * layers. */
+ * layers.
+ *
+ * In a training with the setting checkpoint=true each block runs in wf_checkpoint: what it reads through ctx must stay until wf_backward,
+ * so ctx is the model's struct, or memory of wf_tape_memory (weft/op.h). WF_ERR_ARGUMENT with .keep. */
 WF_API wf_tensor *wf_blocks_forward_with(const void *first, size_t size, int64_t count, wf_block_forward *forward, wf_tensor *x,
                                          const struct wf_blocks_options *options);
 #ifndef __cplusplus

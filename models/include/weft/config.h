@@ -24,6 +24,7 @@ struct wf_training {
     int64_t steps, batch, accumulate; /* `batch` rows per step, in `accumulate` micro-batches */
     double epochs;                    /* passes through the training text, from which wf_train makes steps; 0: steps counts */
     int64_t leaves;                   /* wf_fit_options.leaves; 0: chosen */
+    bool checkpoint;                  /* blocks are computed a second time in backward: see weft/blocks.h */
     int64_t batch_tokens;             /* pairs: padded positions per step, instead of `batch`; 0: one batch of all pairs */
     int64_t batch_tolerance;          /* positions by which a step may exceed batch_tokens */
     enum wf_batch_cost batch_cost;    /* "both", "side"; used with batch_tokens */

@@ -32,6 +32,19 @@ bool wf_config_fits(const struct wf_config *config, int64_t types);
 wf_tensor *wf_head_logits(const wf_model *model, wf_tensor *x);
 wf_tensor *wf_head_loss(const wf_model *model, wf_tensor *x, wf_tensor *targets, const struct wf_cross_entropy_options *options);
 
+/* Around a call of a family's function on `tape`: in a training with checkpoint=true wf_blocks_forward recomputes each block in backward.
+ * wf_blocks_end returns x, or poison where the function did not call it. */
+struct wf_blocks_pass {
+    const wf_model *model;
+    bool recompute, ran;
+    struct wf_blocks_pass *outer;
+};
+void wf_blocks_begin(struct wf_blocks_pass *pass, const wf_model *model, const wf_tape *tape);
+wf_tensor *wf_blocks_end(struct wf_blocks_pass *pass, wf_tape *tape, wf_tensor *x);
+/* A copy on the tape for blocks that are computed again, when the caller's memory may be gone. NULL: `from` is, or the tape has the error.
+ */
+void *wf_blocks_copy(wf_tape *tape, const void *from, size_t bytes);
+
 /* Collects what the model's functions add by wf_loss_term_add while its loss is computed on `tape`, in this thread. share: of the ids of
  * this part in the batch; source_share: of the source's ids. wf_loss_terms_end gives the loss with the terms; *term: their sum, times the
  * shares, or NULL where there are none. */
