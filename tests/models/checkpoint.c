@@ -139,16 +139,10 @@ static wf_tensor *keeping(const void *model, wf_tensor *x, struct wf_cache *cach
 }
 
 #define SMALL(title, function)                                                                                                             \
-    {.abi = WF_FAMILY_ABI,                                                                                                                 \
-     .name = title,                                                                                                                        \
-     .kind = WF_MODEL_LANGUAGE,                                                                                                            \
-     .config_size = sizeof(struct small_config),                                                                                           \
-     .keys = WF_ROWS(keys),                                                                                                                \
-     .size = sizeof(struct small),                                                                                                         \
-     .init = init,                                                                                                                         \
-     .forward = function,                                                                                                                  \
-     .no_cache = true,                                                                                                                     \
-     .head = WF_HEAD_AT(struct small, head)}
+    {                                                                                                                                      \
+        .abi = WF_FAMILY_ABI, .name = title, .kind = WF_MODEL_LANGUAGE, .config_size = sizeof(struct small_config), .keys = WF_ROWS(keys), \
+        .size = sizeof(struct small), .init = init, .forward = function, .no_cache = true, .head = WF_HEAD_AT(struct small, head)          \
+    }
 static const struct wf_family families[] = {SMALL("without", without), SMALL("keeping", keeping)};
 
 START_TEST(families_that_cannot_say_so)
