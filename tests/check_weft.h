@@ -54,6 +54,29 @@ static inline int run_tests(const char *name, const TTest *const *tests, int cou
         ck_assert_msg((call) == WF_OK, "%s: %s", #call, ck_error.message);                                                                 \
     } while (0)
 
+/* One line that has these words. */
+#define ck_says(message, words) ck_assert_msg(strstr(message, words) && !strchr(message, '\n'), "\"%s\" lacks \"%s\"", message, words)
+
+/* A call that must fail, with this status and these words in its message; its last argument is `error`. */
+#define ck_fails(call, status, words)                                                                                                      \
+    do {                                                                                                                                   \
+        wf_error ck_error = {0};                                                                                                           \
+        wf_error *error = &ck_error;                                                                                                       \
+        const wf_status ck_got = (call);                                                                                                   \
+        ck_assert_msg(ck_got == (status) && ck_error.code == ck_got, "%s: %s, \"%s\"", #call, wf_status_name(ck_got), ck_error.message);   \
+        ck_says(ck_error.message, words);                                                                                                  \
+    } while (0)
+
+/* The same for a call that returns a pointer: NULL. */
+#define ck_fails_null(call, status, words)                                                                                                 \
+    do {                                                                                                                                   \
+        wf_error ck_error = {0};                                                                                                           \
+        wf_error *error = &ck_error;                                                                                                       \
+        ck_assert_ptr_null(call);                                                                                                          \
+        ck_assert_msg(ck_error.code == (status), "%s: %s, \"%s\"", #call, wf_status_name(ck_error.code), ck_error.message);                \
+        ck_says(ck_error.message, words);                                                                                                  \
+    } while (0)
+
 /* Built with the sanitizers, which take ten times as long: a test of many like cases takes a sample of them then. */
 static inline bool sanitized(void)
 {

@@ -12,13 +12,6 @@ enum { TEAMS = 3, ROOM = 40000 };
 
 static wf_real numbers[ROOM];
 
-#define ck_fails(call, code, text)                                                                                                         \
-    do {                                                                                                                                   \
-        wf_error e = {0}, *error = &e;                                                                                                     \
-        ck_assert_int_eq(call, code);                                                                                                      \
-        ck_assert_msg(strstr(e.message, text) != NULL, "%s", e.message);                                                                   \
-    } while (0)
-
 static void start(int threads)
 {
     ck_ok(wf_init(error, .threads = threads));

@@ -105,15 +105,4 @@ static inline int sweep_memory(wf_status (*body)(void *ctx, wf_error *error), vo
     }
 }
 
-/* A call that must fail with this status and a one-line message that holds `part`. */
-#define ck_fails(call, status, part)                                                                                                       \
-    do {                                                                                                                                   \
-        wf_error ck_error = {0};                                                                                                           \
-        wf_error *error = &ck_error;                                                                                                       \
-        wf_status ck_got = (call);                                                                                                         \
-        ck_assert_msg(ck_got == (status) && ck_error.code == ck_got, "%s: %s, \"%s\"", #call, wf_status_name(ck_got), ck_error.message);   \
-        ck_assert_msg(strstr(ck_error.message, part) && !strchr(ck_error.message, '\n'), "%s: \"%s\" lacks \"%s\"", #call,                 \
-                      ck_error.message, part);                                                                                             \
-    } while (0)
-
 #endif

@@ -226,27 +226,27 @@ START_TEST(refusals)
     int32_t id = 77;
     for (int i = 0; i < N; i += 32) {
         logits[i] = NAN;
-        ck_refused(wf_sample(&s, logits, N, 0, order, &id, error), WF_ERR_NUMERIC, "NaN");
+        ck_fails(wf_sample(&s, logits, N, 0, order, &id, error), WF_ERR_NUMERIC, "NaN");
         s.greedy = !s.greedy;
-        ck_refused(wf_sample(&s, logits, N, 0, order, &id, error), WF_ERR_NUMERIC, "NaN");
+        ck_fails(wf_sample(&s, logits, N, 0, order, &id, error), WF_ERR_NUMERIC, "NaN");
         logits[i] = 0;
     }
     for (int i = 0; i < N; i++)
         logits[i] = -INFINITY;
-    ck_refused(wf_sample(&s, logits, N, 0, order, &id, error), WF_ERR_NUMERIC, "finite");
+    ck_fails(wf_sample(&s, logits, N, 0, order, &id, error), WF_ERR_NUMERIC, "finite");
     logits[4] = INFINITY;
-    ck_refused(wf_sample(&s, logits, N, 0, order, &id, error), WF_ERR_NUMERIC, "finite");
+    ck_fails(wf_sample(&s, logits, N, 0, order, &id, error), WF_ERR_NUMERIC, "finite");
     logits[5] = 0;
-    ck_refused(wf_sample(&s, logits, 0, 0, order, &id, error), WF_ERR_ARGUMENT, "no logits");
+    ck_fails(wf_sample(&s, logits, 0, 0, order, &id, error), WF_ERR_ARGUMENT, "no logits");
     static const double temperatures[] = {-1, NAN, INFINITY}, ps[] = {-0.1, 1.1, NAN};
     for (int i = 0; i < 3; i++) {
         s = (struct wf_sampler){.temperature = temperatures[i]};
-        ck_refused(wf_sample(&s, logits, N, 0, order, &id, error), WF_ERR_ARGUMENT, "temperature");
+        ck_fails(wf_sample(&s, logits, N, 0, order, &id, error), WF_ERR_ARGUMENT, "temperature");
         s = (struct wf_sampler){.top_p = ps[i]};
-        ck_refused(wf_sample(&s, logits, N, 0, order, &id, error), WF_ERR_ARGUMENT, "top_p");
+        ck_fails(wf_sample(&s, logits, N, 0, order, &id, error), WF_ERR_ARGUMENT, "top_p");
     }
     s = (struct wf_sampler){.top_k = -1};
-    ck_refused(wf_sample(&s, logits, N, 0, order, &id, error), WF_ERR_ARGUMENT, "top_k");
+    ck_fails(wf_sample(&s, logits, N, 0, order, &id, error), WF_ERR_ARGUMENT, "top_k");
     ck_assert_int_eq(id, 77);
 }
 END_TEST

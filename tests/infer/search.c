@@ -217,14 +217,6 @@ static bool at_once(void *ctx)
     return true;
 }
 
-#define refused(call, code, text)                                                                                                          \
-    do {                                                                                                                                   \
-        wf_error why = {0};                                                                                                                \
-        wf_error *error = &why;                                                                                                            \
-        ck_assert_int_eq((call), code);                                                                                                    \
-        ck_assert_msg(strstr(why.message, text), "\"%s\" lacks \"%s\"", why.message, text);                                                \
-    } while (0)
-
 START_TEST(mistakes_are_named)
 {
     struct own m;
@@ -254,18 +246,18 @@ START_TEST(mistakes_are_named)
     }
     m.wrong = 0;
     wf_tape_free(m.other);
-    refused(wf_generate_next(&good, tape, prompt, 0, &o, out, &count, error), WF_ERR_ARGUMENT, "the prompt is empty");
-    refused(wf_generate_next(&good, tape, bad, 2, &o, out, &count, error), WF_ERR_ARGUMENT, "id 5 at 1 of the prompt");
+    ck_fails(wf_generate_next(&good, tape, prompt, 0, &o, out, &count, error), WF_ERR_ARGUMENT, "the prompt is empty");
+    ck_fails(wf_generate_next(&good, tape, bad, 2, &o, out, &count, error), WF_ERR_ARGUMENT, "id 5 at 1 of the prompt");
     next.vocab_size = 0;
-    refused(wf_generate_next(&next, tape, prompt, 2, &o, out, &count, error), WF_ERR_ARGUMENT, "vocab_size = 0");
+    ck_fails(wf_generate_next(&next, tape, prompt, 2, &o, out, &count, error), WF_ERR_ARGUMENT, "vocab_size = 0");
     next = good, next.cache = NULL;
-    refused(wf_beam_search(&next, tape, prompt, 2, &found, error), WF_ERR_ARGUMENT, "beam search needs a cache");
-    refused(wf_beam_search(&good, tape, prompt, 2, &found, error, .beam = 2000), WF_ERR_ARGUMENT, "beam: 2000");
-    refused(wf_beam_search(&good, tape, prompt, 2, &found, error, .beam = 2, .n_best = 3), WF_ERR_ARGUMENT, "n_best: 3");
-    refused(wf_beam_search(&good, tape, prompt, 2, &found, error, .end = &end), WF_ERR_ARGUMENT, "end: id 5");
-    refused(wf_beam_search(&good, tape, prompt, CONTEXT, &found, error), WF_ERR_ARGUMENT, "no room for more");
-    refused(wf_beam_search(&good, tape, prompt, 2, &found, error, .length_penalty = -1), WF_ERR_ARGUMENT, "length_penalty: -1");
-    refused(wf_beam_search(&good, tape, prompt, 2, &found, error, .cancelled = at_once), WF_ERR_CANCELLED, "the search was cancelled");
+    ck_fails(wf_beam_search(&next, tape, prompt, 2, &found, error), WF_ERR_ARGUMENT, "beam search needs a cache");
+    ck_fails(wf_beam_search(&good, tape, prompt, 2, &found, error, .beam = 2000), WF_ERR_ARGUMENT, "beam: 2000");
+    ck_fails(wf_beam_search(&good, tape, prompt, 2, &found, error, .beam = 2, .n_best = 3), WF_ERR_ARGUMENT, "n_best: 3");
+    ck_fails(wf_beam_search(&good, tape, prompt, 2, &found, error, .end = &end), WF_ERR_ARGUMENT, "end: id 5");
+    ck_fails(wf_beam_search(&good, tape, prompt, CONTEXT, &found, error), WF_ERR_ARGUMENT, "no room for more");
+    ck_fails(wf_beam_search(&good, tape, prompt, 2, &found, error, .length_penalty = -1), WF_ERR_ARGUMENT, "length_penalty: -1");
+    ck_fails(wf_beam_search(&good, tape, prompt, 2, &found, error, .cancelled = at_once), WF_ERR_CANCELLED, "the search was cancelled");
     wf_tape_free(tape);
     wf_registry_free(m.registry);
 }

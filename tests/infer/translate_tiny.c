@@ -142,8 +142,8 @@ START_TEST(new_words_are_named)
     ck_assert_msg(t != NULL, "%s", problem.message);
     struct wf_line_translations lines;
     static const char text[] = "The cat.\nThe dog.\nThe roof.\n";
-    ck_refused(wf_translator_lines(t, text, (int64_t)strlen(text), &lines, error), WF_ERR_FORMAT, "new.en:2:5: ");
-    ck_refused(wf_translator_lines(t, text, (int64_t)strlen(text), &lines, error), WF_ERR_FORMAT, "dog");
+    ck_fails(wf_translator_lines(t, text, (int64_t)strlen(text), &lines, error), WF_ERR_FORMAT, "new.en:2:5: ");
+    ck_fails(wf_translator_lines(t, text, (int64_t)strlen(text), &lines, error), WF_ERR_FORMAT, "dog");
     ck_assert_int_eq(lines.count, 1);
     wf_translator_free(t);
     wf_model_free(m);

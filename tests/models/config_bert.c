@@ -106,8 +106,8 @@ START_TEST(what_would_change_the_numbers_is_refused)
     struct wf_config c = {.model = "kept"};
     for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
         write_config(bad[i].more);
-        ck_refused(wf_config_load(&c, path, error), WF_ERR_FORMAT, bad[i].message);
-        ck_refused(wf_config_load(&c, path, error), WF_ERR_FORMAT, path);
+        ck_fails(wf_config_load(&c, path, error), WF_ERR_FORMAT, bad[i].message);
+        ck_fails(wf_config_load(&c, path, error), WF_ERR_FORMAT, path);
     }
     ck_assert_str_eq(c.model, "kept");
     unlink(path);
@@ -138,7 +138,7 @@ START_TEST(sizes_must_be_there_and_fit)
     struct wf_config c;
     for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
         write_text(bad[i][0]);
-        ck_refused(wf_config_load(&c, path, error), WF_ERR_FORMAT, bad[i][1]);
+        ck_fails(wf_config_load(&c, path, error), WF_ERR_FORMAT, bad[i][1]);
     }
     unlink(path);
 }

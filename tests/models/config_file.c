@@ -236,7 +236,7 @@ START_TEST(files_of_the_users_own)
     for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
         write_file(bad[i][0], strlen(bad[i][0]));
         refused(bad[i][0]);
-        ck_refused(wf_config_load(&c, path, error), WF_ERR_FORMAT, bad[i][1]);
+        ck_fails(wf_config_load(&c, path, error), WF_ERR_FORMAT, bad[i][1]);
     }
     /* a kind of tokenizer that is given, not trained: files have it, --set does not take it */
     c = preset("encoder-attention");
@@ -244,14 +244,14 @@ START_TEST(files_of_the_users_own)
     ck_ok(wf_config_save(&c, path, error));
     ck_ok(wf_config_load(&c, path, error));
     ck_assert(key_is(&c, "tokenizer", "wordpiece"));
-    ck_refused(wf_config_set(&c, "tokenizer", "wordpiece", error), WF_ERR_ARGUMENT, "is not one of char, word, bpe or byte-bpe");
+    ck_fails(wf_config_set(&c, "tokenizer", "wordpiece", error), WF_ERR_ARGUMENT, "is not one of char, word, bpe or byte-bpe");
     c = preset("char-rms");
     write_file("{\"layers\": 3}", 13);
     ck_ok(wf_config_load_over(&c, path, error));
     ck_assert(key_of(&c, "layers") == 3 && c.generation.top_k == 4);
     ck_assert_str_eq(c.model, "char-rms");
     write_file("{\"family\": \"gpt\"}", 17);
-    ck_refused(wf_config_load_over(&c, path, error), WF_ERR_FORMAT, "char-rms is of the family rms, not gpt");
+    ck_fails(wf_config_load_over(&c, path, error), WF_ERR_FORMAT, "char-rms is of the family rms, not gpt");
     remove_folder();
 }
 END_TEST
@@ -271,12 +271,12 @@ START_TEST(a_byte_order_mark)
     ck_assert(key_of(&marked, "layers") == 3);
     ck_ok(wf_config_load_over(&c, path, error));
     write_file(bad, strlen(bad)); /* it counts as no column */
-    ck_refused(wf_config_load(&c, path, error), WF_ERR_FORMAT, "config.json:1:10: ");
+    ck_fails(wf_config_load(&c, path, error), WF_ERR_FORMAT, "config.json:1:10: ");
     write_file("\xef\xbb\xbf", 3);
-    ck_refused(wf_config_load(&c, path, error), WF_ERR_FORMAT, "empty");
+    ck_fails(wf_config_load(&c, path, error), WF_ERR_FORMAT, "empty");
     snprintf(text, sizeof text, "\xef\xbb\xbf\xef\xbb\xbf%s", plain);
     write_file(text, strlen(text));
-    ck_refused(wf_config_load(&c, path, error), WF_ERR_FORMAT, "config.json:1:1: ");
+    ck_fails(wf_config_load(&c, path, error), WF_ERR_FORMAT, "config.json:1:1: ");
     remove_folder();
 }
 END_TEST
@@ -304,10 +304,10 @@ START_TEST(truncated_and_foreign_files)
     wf_free(text);
     unlink(path);
     struct wf_config c;
-    ck_refused(wf_config_load(&c, path, error), WF_ERR_IO, path);
-    ck_refused(wf_config_load(&c, folder, error), WF_ERR_IO, folder);
+    ck_fails(wf_config_load(&c, path, error), WF_ERR_IO, path);
+    ck_fails(wf_config_load(&c, folder, error), WF_ERR_IO, folder);
     c = preset("char-rms");
-    ck_refused(wf_config_save(&c, "/nonexistent/folder/config.json", error), WF_ERR_IO, "/nonexistent/folder");
+    ck_fails(wf_config_save(&c, "/nonexistent/folder/config.json", error), WF_ERR_IO, "/nonexistent/folder");
     remove_folder();
 }
 END_TEST

@@ -93,14 +93,14 @@ START_TEST(an_unknown_model_names_the_nearest)
     struct wf_config c, before;
     memset(&c, 0x5a, sizeof c);
     before = c;
-    ck_refused(wf_config_preset(&c, "nanogpt-chr", error), WF_ERR_ARGUMENT, "unknown model \"nanogpt-chr\": did you mean nanogpt-char?");
-    ck_refused(wf_config_preset(&c, "nanogpt", error), WF_ERR_ARGUMENT, "did you mean nanogpt-char?");
-    ck_refused(wf_config_preset(&c, "NanoGPT-Char-Smal", error), WF_ERR_ARGUMENT, "did you mean nanogpt-char-small?");
-    ck_refused(wf_config_preset(&c, "char_rms", error), WF_ERR_ARGUMENT, "did you mean char-rms?");
-    ck_refused(wf_config_preset(&c, "resnet", error), WF_ERR_ARGUMENT, "unknown model \"resnet\": the command `models` lists them");
-    ck_refused(wf_config_preset(&c, "", error), WF_ERR_ARGUMENT, "the command `models` lists them");
-    ck_refused(wf_config_preset(&c, "brt", error), WF_ERR_ARGUMENT, "unknown model \"brt\": did you mean bert?");
-    ck_refused(wf_config_preset(&c, "a\nb", error), WF_ERR_ARGUMENT, "unknown model");
+    ck_fails(wf_config_preset(&c, "nanogpt-chr", error), WF_ERR_ARGUMENT, "unknown model \"nanogpt-chr\": did you mean nanogpt-char?");
+    ck_fails(wf_config_preset(&c, "nanogpt", error), WF_ERR_ARGUMENT, "did you mean nanogpt-char?");
+    ck_fails(wf_config_preset(&c, "NanoGPT-Char-Smal", error), WF_ERR_ARGUMENT, "did you mean nanogpt-char-small?");
+    ck_fails(wf_config_preset(&c, "char_rms", error), WF_ERR_ARGUMENT, "did you mean char-rms?");
+    ck_fails(wf_config_preset(&c, "resnet", error), WF_ERR_ARGUMENT, "unknown model \"resnet\": the command `models` lists them");
+    ck_fails(wf_config_preset(&c, "", error), WF_ERR_ARGUMENT, "the command `models` lists them");
+    ck_fails(wf_config_preset(&c, "brt", error), WF_ERR_ARGUMENT, "unknown model \"brt\": did you mean bert?");
+    ck_fails(wf_config_preset(&c, "a\nb", error), WF_ERR_ARGUMENT, "unknown model");
     ck_assert_int_eq(memcmp(&c, &before, sizeof c), 0);
 }
 END_TEST

@@ -100,11 +100,11 @@ START_TEST(the_wrong_kind_of_model)
     poisoned(tape, wf_model_next(encoder, wf_ids(tape, ids, 1, 4), NULL), WF_ERR_STATE, no_language);
     poisoned(tape, wf_model_attention(encoder, wf_ids(tape, ids, 1, 4), w), WF_ERR_STATE, no_language);
     poisoned(tape, wf_model_loss(encoder, wf_ids(tape, ids, 1, 4), wf_ids(tape, ids, 1, 4)), WF_ERR_STATE, no_language);
-    ck_refused(wf_model_cache(encoder, &cache, 1, error), WF_ERR_STATE, "encoder-attention is an encoder");
-    ck_refused(wf_model_evaluate(encoder, tape, wf_id_view_of(ids, 4), 0, &e, error), WF_ERR_STATE,
-               "encoder-attention is not a language model");
-    ck_refused(wf_generate_with(encoder, tape, ids, 4, &(struct wf_generate_options){.max_tokens = 2}, out, &count, error), WF_ERR_STATE,
-               "encoder-attention is not a language model");
+    ck_fails(wf_model_cache(encoder, &cache, 1, error), WF_ERR_STATE, "encoder-attention is an encoder");
+    ck_fails(wf_model_evaluate(encoder, tape, wf_id_view_of(ids, 4), 0, &e, error), WF_ERR_STATE,
+             "encoder-attention is not a language model");
+    ck_fails(wf_generate_with(encoder, tape, ids, 4, &(struct wf_generate_options){.max_tokens = 2}, out, &count, error), WF_ERR_STATE,
+             "encoder-attention is not a language model");
     wf_tape_reset(tape, WF_INFER);
     ck_assert(wf_model_kind_of(encoder) != WF_MODEL_PAIRS);
     poisoned(tape, wf_model_encode(encoder, tape, ids, (struct wf_packed){(int32_t[]){0, 4}, 1}), WF_ERR_STATE,

@@ -71,8 +71,8 @@ START_TEST(registered_families_are_found)
     while (wf_preset_at(presets))
         presets++;
     struct wf_config c;
-    ck_refused(wf_config_preset(&c, "bigram-tiny", error), WF_ERR_ARGUMENT, "unknown model");
-    ck_refused(wf_config_defaults(&c, "bigram", error), WF_ERR_ARGUMENT, "use the program that registers it");
+    ck_fails(wf_config_preset(&c, "bigram-tiny", error), WF_ERR_ARGUMENT, "unknown model");
+    ck_fails(wf_config_defaults(&c, "bigram", error), WF_ERR_ARGUMENT, "use the program that registers it");
     /* the folder of a program that registers it, and a name that is near to another one */
     static const char *const texts[] = {
         "{\"weft_version\": \"0.1.0\", \"model_type\": \"weft-bigram\", \"model\": \"x\", \"family\": \"bigram\"}",
@@ -83,9 +83,8 @@ START_TEST(registered_families_are_found)
     close(fd);
     for (int i = 0; i < 2; i++) {
         ck_ok(wf_file_save(path, texts[i], (int64_t)strlen(texts[i]), error));
-        ck_refused(wf_config_load(&c, path, error), WF_ERR_FORMAT,
-                   i ? "no family \"gpt2\" is registered here: use the program"
-                     : "no family \"bigram\" is registered here: use the program");
+        ck_fails(wf_config_load(&c, path, error), WF_ERR_FORMAT,
+                 i ? "no family \"gpt2\" is registered here: use the program" : "no family \"bigram\" is registered here: use the program");
     }
     unlink(path);
     ck_ok(wf_family_register(&bigram, error));
@@ -95,13 +94,13 @@ START_TEST(registered_families_are_found)
     ck_assert_ptr_null(wf_family_at(-1));
     ck_assert_ptr_eq(wf_family_find("bigram", NULL), &bigram);
     ck_assert_str_eq(wf_preset_at(presets + 1)->name, "bigram-wide");
-    ck_refused(wf_config_preset(&c, "bigram-tny", error), WF_ERR_ARGUMENT, "did you mean bigram-tiny?");
+    ck_fails(wf_config_preset(&c, "bigram-tny", error), WF_ERR_ARGUMENT, "did you mean bigram-tiny?");
     ck_ok(wf_config_preset(&c, "bigram-wide", error));
     ck_assert_str_eq(wf_config_family(&c), "bigram");
     ck_assert_int_eq(key_of(&c, "width"), 64);
     struct wf_model_shape shape = wf_config_shape(&c);
     ck_assert(shape.layers == 1 && shape.heads == 0 && shape.context == 8 && shape.width == 64);
-    ck_refused(wf_config_set(&c, "temperature_of_logits", "0", error), WF_ERR_ARGUMENT, "temperature_of_logits: 0 is out of range");
+    ck_fails(wf_config_set(&c, "temperature_of_logits", "0", error), WF_ERR_ARGUMENT, "temperature_of_logits: 0 is out of range");
     struct wf_config_key key;
     ck_assert(wf_config_section_key("bigram", 3, &key) && key.resumable && key.of_validation && !key.of_batches);
 }
@@ -145,7 +144,7 @@ START_TEST(they_train_and_generate)
         }
         ck_assert(loss < 0.1 && first > 1);
         struct wf_cache cache = {0};
-        ck_refused(wf_model_cache(m, &cache, 1, error), WF_ERR_STATE, "bigram-tiny takes no cache");
+        ck_fails(wf_model_cache(m, &cache, 1, error), WF_ERR_STATE, "bigram-tiny takes no cache");
         int32_t prompt = 3, out[12];
         int64_t count = 0;
         const struct wf_generate_options o = {.sampler = {.greedy = true}, .max_tokens = 12};
@@ -224,7 +223,7 @@ static void refused(struct wf_family f, const char *text)
     int before = 0, after = 0;
     while (wf_family_at(before))
         before++;
-    ck_refused(wf_family_register(&f, error), WF_ERR_ARGUMENT, text);
+    ck_fails(wf_family_register(&f, error), WF_ERR_ARGUMENT, text);
     while (wf_family_at(after))
         after++;
     ck_assert_int_eq(before, after);
@@ -313,12 +312,12 @@ START_TEST(families_that_are_only_read)
     fclose(f);
     ck_ok(wf_config_load(&c, path, error));
     ck_assert(wf_config_read_only(&c) && key_of(&c, "vocab_size") == 7);
-    ck_refused(wf_config_save(&c, path, error), WF_ERR_ARGUMENT, "can be read but not written");
-    ck_refused(wf_config_preset(&c, "reader", error), WF_ERR_ARGUMENT, "reader is read from a Hugging Face folder, not trained");
+    ck_fails(wf_config_save(&c, path, error), WF_ERR_ARGUMENT, "can be read but not written");
+    ck_fails(wf_config_preset(&c, "reader", error), WF_ERR_ARGUMENT, "reader is read from a Hugging Face folder, not trained");
     f = fopen(path, "w");
     fputs("{\"family\": \"reader\"}", f);
     fclose(f);
-    ck_refused(wf_config_load(&c, path, error), WF_ERR_FORMAT, "with \"model_type\": \"other-reader\"");
+    ck_fails(wf_config_load(&c, path, error), WF_ERR_FORMAT, "with \"model_type\": \"other-reader\"");
     remove(path);
 }
 END_TEST

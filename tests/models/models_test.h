@@ -16,16 +16,6 @@
 #include <weft/run.h>
 #include <weft/runtime.h>
 
-#define ck_refused(call, wanted, text)                                                                                                     \
-    do {                                                                                                                                   \
-        wf_error ck_error = {0};                                                                                                           \
-        wf_error *error = &ck_error;                                                                                                       \
-        ck_assert_int_eq((call), wanted);                                                                                                  \
-        ck_assert_int_eq(ck_error.code, wanted);                                                                                           \
-        ck_assert_msg(strstr(ck_error.message, text), "\"%s\" lacks \"%s\"", ck_error.message, text);                                      \
-        ck_assert_msg(!strchr(ck_error.message, '\n'), "\"%s\" is not one line", ck_error.message);                                        \
-    } while (0)
-
 static inline struct wf_config preset(const char *name)
 {
     struct wf_config c;

@@ -349,7 +349,7 @@ END_TEST
 
 /* --- refusals ------------------------------------------------------------------------------------------------------- */
 
-static void ck_says(wf_tape *tape, const wf_tensor *y, const char *says)
+static void ck_tape_says(wf_tape *tape, const wf_tensor *y, const char *says)
 {
     ck_assert_msg(wf_is_poison(y) && strstr(wf_tape_error(tape)->message, says), "'%s' lacks '%s'", wf_tape_error(tape)->message, says);
 }
@@ -394,29 +394,29 @@ START_TEST(calls_refused)
     struct wf_mha m;
     struct rig r = ATTEND("mha_rope", &m, WF_SHAPE(2, T, D), .no_bias = false);
     wf_tensor *ids = wf_ids_of(r.tape, I32(0, 1, 2, 3, 4, 5, 6), WF_SHAPE(T));
-    ck_says(r.tape, wf_mha_forward(&m, r.input[0], .positions = ids), "attention: .positions requires rotary positions (.rope)");
+    ck_tape_says(r.tape, wf_mha_forward(&m, r.input[0], .positions = ids), "attention: .positions requires rotary positions (.rope)");
     wf_tape_reset(r.tape, WF_INFER);
     wf_tensor *rows = wf_mha_forward(&m, wf_zeros(r.tape, WF_SHAPE(T, D))); /* packed rows, without saying so */
-    ck_says(r.tape, rows, "q must be [B,T,H*E], k [B,S,G*E] and v [B,S,G*F]; or [N,H*E], [M,G*E] and [M,G*F] with .packed");
+    ck_tape_says(r.tape, rows, "q must be [B,T,H*E], k [B,S,G*E] and v [B,S,G*F]; or [N,H*E], [M,G*E] and [M,G*F] with .packed");
     rig_close(&r);
     r = ATTEND("mha_rope", &m, WF_SHAPE(2, T, D), .rope = true);
     ids = wf_ids_of(r.tape, I32(0, 1, 2), WF_SHAPE(3));
-    ck_says(r.tape, wf_mha_forward(&m, r.input[0], .positions = ids), "rope(slice [2,7,32], ids [3]): positions must be [B,T] or [T]");
+    ck_tape_says(r.tape, wf_mha_forward(&m, r.input[0], .positions = ids), "rope(slice [2,7,32], ids [3]): positions must be [B,T] or [T]");
     wf_tape_reset(r.tape, WF_INFER);
     wf_tensor *alone = wf_zeros(r.tape, WF_SHAPE(1, 2, D));
-    ck_says(r.tape, wf_mha_forward(&m, alone, .value = alone), "attention: .value requires a module whose values come from");
+    ck_tape_says(r.tape, wf_mha_forward(&m, alone, .value = alone), "attention: .value requires a module whose values come from");
     /* The halves refuse what the whole refuses, and parts that do not fit. */
     wf_tape_reset(r.tape, WF_INFER);
     wf_tensor *x = wf_zeros(r.tape, WF_SHAPE(1, 2, D));
     struct wf_mha_parts parts = wf_mha_project(&m, x, .memory = x);
     ck_assert(wf_is_poison(parts.k) && wf_is_poison(parts.v));
-    ck_says(r.tape, parts.q, "attention: .memory and .memory_kv require cross-attention (.cross)");
+    ck_tape_says(r.tape, parts.q, "attention: .memory and .memory_kv require cross-attention (.cross)");
     wf_tape_reset(r.tape, WF_INFER);
     x = wf_zeros(r.tape, WF_SHAPE(1, 2, D));
     parts = wf_mha_project(&m, x, .causal = true);
     parts.k = x;
     parts.v = NULL;
-    ck_says(r.tape, wf_mha_attend(&m, parts, .causal = true), "operand 3 is NULL");
+    ck_tape_says(r.tape, wf_mha_attend(&m, parts, .causal = true), "operand 3 is NULL");
     rig_close(&r);
 }
 END_TEST

@@ -2,14 +2,6 @@
 /* Registries: names, ties, freezing, what is refused, memory. */
 #include "registry_test.h"
 
-#define ck_refused(call, wanted, text)                                                                                                     \
-    do {                                                                                                                                   \
-        wf_error ck_error = {0};                                                                                                           \
-        wf_error *error = &ck_error;                                                                                                       \
-        ck_assert_int_eq((call), wanted);                                                                                                  \
-        ck_assert_str_eq(ck_error.message, text);                                                                                          \
-    } while (0)
-
 static const char *name_at(const wf_registry *registry, int i)
 {
     return wf_parameter_info(wf_registry_at(registry, i))->name;
@@ -147,7 +139,7 @@ START_TEST(errors_of_declaring)
     wf_parameter(wf_sub(wf_root(r), "a"), "w", WF_SHAPE(4), .init = {0});
     wf_parameter(wf_root(r), "z", WF_SHAPE(0), .init = {0}); /* the first error wins */
     ck_assert_str_eq(wf_registry_error(r)->message, "a.w: declared twice");
-    ck_refused(wf_registry_build(r, 1, error), WF_ERR_ARGUMENT, "a.w: declared twice");
+    ck_fails(wf_registry_build(r, 1, error), WF_ERR_ARGUMENT, "a.w: declared twice");
     wf_registry_free(r);
 
     static const struct {
@@ -161,7 +153,7 @@ START_TEST(errors_of_declaring)
         r = new_registry();
         wf_tensor *p = wf_parameter(wf_root(r), "w", &bad[i].shape, .init = {0});
         ck_assert_ptr_nonnull(p);
-        ck_refused(wf_registry_build(r, 1, error), WF_ERR_ARGUMENT, bad[i].message);
+        ck_fails(wf_registry_build(r, 1, error), WF_ERR_ARGUMENT, bad[i].message);
         wf_registry_free(r);
     }
 
@@ -170,14 +162,14 @@ START_TEST(errors_of_declaring)
     struct wf_linear m;
     wf_embedding_init(wf_sub(wf_root(r), "embed"), &e, 11, 8);
     wf_linear_init(wf_sub(wf_root(r), "head"), &m, 8, 12, .tied = e.weight);
-    ck_refused(wf_registry_build(r, 1, error), WF_ERR_SHAPE, "head: the tied weight is not [12,8]");
+    ck_fails(wf_registry_build(r, 1, error), WF_ERR_SHAPE, "head: the tied weight is not [12,8]");
     wf_registry_free(r);
 
     r = new_registry();
     wf_parameter(wf_root(r), "w", WF_SHAPE(3), .init = {0});
     ck_ok(wf_registry_build(r, 1, error));
     wf_parameter(wf_root(r), "late", WF_SHAPE(3), .init = {0});
-    ck_refused(wf_registry_build(r, 1, error), WF_ERR_STATE, "late: declared after the registry was built");
+    ck_fails(wf_registry_build(r, 1, error), WF_ERR_STATE, "late: declared after the registry was built");
     wf_registry_free(r);
 
     wf_error error = {0};

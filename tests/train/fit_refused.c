@@ -11,8 +11,6 @@ static const char *refused(const struct wf_task *task, const struct wf_fit_optio
                   wf_status_name(refusal.code), refusal.message);
     return refusal.message;
 }
-#define ck_says(message, text) ck_assert_msg(strstr(message, text) != NULL, "'%s' is missing in: %s", text, message)
-
 START_TEST(tasks_are_checked)
 {
     struct study *s = study_open(0);
