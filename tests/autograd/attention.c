@@ -3,22 +3,14 @@
 #include <weft/internal/kernels.h>
 
 #include "attention_reference.h"
-#include "new_tape.h"
 
 static const double bound = sizeof(wf_real) == 8 ? 1e-12 : 2e-6;
-static const char *const isas[] = {"avx512", "avx2", "base"};
-
-static void ck_tape(const wf_tape *tape)
-{
-    ck_assert_msg(wf_tape_error(tape)->code == WF_OK, "%s", wf_tape_error(tape)->message);
-}
-
 /* Everything that a run gives, contiguous. */
 struct run {
     wf_tensor *q, *k, *v, *all /* what q, k and v are slices of, or NULL */, *out, *weights;
 };
 
-static struct wf_attention_options options_of(const struct problem *p, wf_tape *tape)
+static struct wf_attention_options options_of(const struct problem *p)
 {
     struct wf_attention_options o = {
         .heads = (int)p->h, .kv_heads = (int)p->g, .causal = p->causal, .key_lengths = p->lengths, .scale = p->scale};
@@ -28,7 +20,7 @@ static struct wf_attention_options options_of(const struct problem *p, wf_tape *
 }
 
 /* q, k and v as tensors, as slices of one tensor where their sizes allow it. */
-static struct run forward(wf_tape *tape, const struct problem *p, bool weights)
+static struct run forward(const struct problem *p, bool weights)
 {
     struct run r = {0};
     if (p->t == p->s && p->h == p->g && p->e == p->f) {
@@ -50,20 +42,19 @@ static struct run forward(wf_tape *tape, const struct problem *p, bool weights)
         r.k = wf_input(tape, p->k, WF_SHAPE(p->b, p->s, p->g * p->e), true);
         r.v = wf_input(tape, p->v, WF_SHAPE(p->b, p->s, p->g * p->f), true);
     }
-    struct wf_attention_options o = options_of(p, tape);
+    struct wf_attention_options o = options_of(p);
     if (weights)
         o.weights = &r.weights;
     r.out = wf_attention_with(r.q, r.k, r.v, &o);
-    ck_tape(tape);
+    ran(wf_tape_error(tape)->code);
     return r;
 }
 
-static void backward(wf_tape *tape, const struct problem *p, const struct run *r)
+static void backward(const struct problem *p, const struct run *r)
 {
     wf_keep(r->out);
     wf_tensor *dout = wf_input(tape, p->dout, WF_SHAPE(p->b, p->t, p->h * p->f), false);
-    wf_status status = wf_backward(wf_sum(wf_mul(r->out, dout)));
-    ck_assert_msg(status == WF_OK, "%s", wf_tape_error(tape)->message);
+    ran(wf_backward(wf_sum(wf_mul(r->out, dout))));
 }
 
 /* Result 0: out, 1: dq, 2: dk, 3: dv. */
@@ -71,17 +62,16 @@ static wf_array result_of(const struct run *r, int which)
 {
     wf_array a = {0};
     wf_tensor *const inputs[] = {r->q, r->k, r->v};
-    wf_status status = which == 0 ? wf_view(r->out, &a) : wf_grad(r->all ? r->all : inputs[which - 1], &a);
-    ck_assert_int_eq(status, WF_OK);
+    ran(which == 0 ? wf_view(r->out, &a) : wf_grad(r->all ? r->all : inputs[which - 1], &a));
     if (which > 0 && r->all)
         a = wf_array_slice(a, 2, (which - 1) * a.dim[2] / 3, a.dim[2] / 3);
     return a;
 }
 
-static void check_near(const char *isa, const struct problem *p, const char *what, wf_array a, const double *expected)
+static void check_near(const struct problem *p, const char *what, wf_array a, const double *expected)
 {
     double d = distance(&a, expected), allowed = p->s == 1 ? 10 * bound : bound; /* one key: dq and dk are rounding errors */
-    ck_assert_msg(d <= allowed, "%s B%d T%d S%d H%d G%d E%d F%d causal %d: %s is off by %.2g", isa, (int)p->b, (int)p->t, (int)p->s,
+    ck_assert_msg(d <= allowed, "%s B%d T%d S%d H%d G%d E%d F%d causal %d: %s is off by %.2g", wf_isa(), (int)p->b, (int)p->t, (int)p->s,
                   (int)p->h, (int)p->g, (int)p->e, (int)p->f, p->causal, what, d);
 }
 
@@ -91,22 +81,19 @@ static void check_problem(struct problem p)
 {
     fill_problem(&p);
     struct reference want = make_reference(&p);
-    for (int i = 0; i < 3; i++) {
-        if (!wf_isa_supported(isas[i]))
+    for (int i = 0; i < ISAS; i++) {
+        if (!isa_used(i))
             continue;
-        wf_tape *tape = new_tape();
-        ck_ok(wf_isa_use(isas[i], error));
-        wf_tape_reset(tape, WF_GRADIENTS);
-        struct run r = forward(tape, &p, true);
+        begin(WF_GRADIENTS);
+        struct run r = forward(&p, true);
         wf_array weights;
-        ck_assert_int_eq(wf_view(r.weights, &weights), WF_OK);
-        check_near(isas[i], &p, "weights", weights, want.weights);
-        backward(tape, &p, &r);
+        ran(wf_view(r.weights, &weights));
+        check_near(&p, "weights", weights, want.weights);
+        backward(&p, &r);
         const double *expected[] = {want.out, want.dq, want.dk, want.dv};
         static const char *const names[] = {"out", "dq", "dk", "dv"};
         for (int j = 0; j < 4; j++)
-            check_near(isas[i], &p, names[j], result_of(&r, j), expected[j]);
-        wf_tape_free(tape);
+            check_near(&p, names[j], result_of(&r, j), expected[j]);
     }
     free_reference(&want);
     free_problem(&p);
@@ -123,8 +110,8 @@ START_TEST(against_reference)
         {2, 128, 128, 4, 4, 8, 8},
         {1, 33, 65, 6, 2, 17, 31},
         {1, 40, 129, 4, 1, 256, 100, .scale = 0.2},
-        {3, 65, 65, 3, 3, 5, 5, .lengths = (const int32_t[]){65, 0, 7}},
-        {3, 10, 66, 2, 1, 16, 16, .causal = true, .lengths = (const int32_t[]){64, 60, 1}},
+        {3, 65, 65, 3, 3, 5, 5, .lengths = I32(65, 0, 7)},
+        {3, 10, 66, 2, 1, 16, 16, .causal = true, .lengths = I32(64, 60, 1)},
         {1, 200, 200, 1, 1, 300, 300, .causal = true},
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
@@ -178,7 +165,6 @@ START_TEST(broadcast_masks)
                                       {1, {90}},           {0, {0}},           {3, {3, 1, 90}}};
     struct problem p = {2, 20, 90, 3, 3, 12, 12};
     fill_problem(&p);
-    wf_tape *tape = new_tape();
     const wf_shape full = shapes[0], *out_shape = WF_SHAPE(2, 20, 36);
     int64_t n = wf_shape_count(out_shape);
     wf_real *a = malloc((size_t)n * sizeof *a), *b = malloc((size_t)n * sizeof *b);
@@ -188,12 +174,12 @@ START_TEST(broadcast_masks)
         from = wf_array_expand(&from, &full);
         wf_array_copy(&to, &from);
         for (int j = 0; j < 2; j++) {
-            wf_tape_reset(tape, WF_INFER);
+            begin(WF_INFER);
             struct wf_attention_options o = {.heads = 3, .mask = wf_bools(tape, j ? small : whole, j ? &shapes[i] : &full)};
             wf_tensor *y =
                 wf_attention_with(wf_input(tape, p.q, WF_SHAPE(2, 20, 36), false), wf_input(tape, p.k, WF_SHAPE(2, 90, 36), false),
                                   wf_input(tape, p.v, WF_SHAPE(2, 90, 36), false), &o);
-            ck_assert_msg(wf_read(y, j ? b : a, n) == WF_OK, "%s", wf_tape_error(tape)->message);
+            ran(wf_read(y, j ? b : a, n));
         }
         ck_assert_mem_eq(a, b, (size_t)n * sizeof *a);
         free(small);
@@ -202,21 +188,19 @@ START_TEST(broadcast_masks)
     free(a);
     free(b);
     free_problem(&p);
-    wf_tape_free(tape);
 }
 END_TEST
 
 START_TEST(weights_sum_to_one)
 {
-    struct problem p = {2, 40, 100, 4, 2, 16, 16, .causal = true, .lengths = (const int32_t[]){80, 0}};
+    struct problem p = {2, 40, 100, 4, 2, 16, 16, .causal = true, .lengths = I32(80, 0)};
     fill_problem(&p);
-    wf_tape *tape = new_tape();
-    wf_tape_reset(tape, WF_INFER);
-    struct run r = forward(tape, &p, true), plain = forward(tape, &p, false);
+    begin(WF_INFER);
+    struct run r = forward(&p, true), plain = forward(&p, false);
     wf_array w, a, b;
-    ck_assert_int_eq(wf_view(r.weights, &w), WF_OK);
-    ck_assert_int_eq(wf_view(r.out, &a), WF_OK);
-    ck_assert_int_eq(wf_view(plain.out, &b), WF_OK);
+    ran(wf_view(r.weights, &w));
+    ran(wf_view(r.out, &a));
+    ran(wf_view(plain.out, &b));
     ck_assert_mem_eq(a.data, b.data, (size_t)wf_array_count(&a) * sizeof(wf_real));
     for (int64_t row = 0; row < p.b * p.h * p.t; row++) {
         int64_t item = row / (p.h * p.t), t = row % p.t, allowed = 0;
@@ -231,7 +215,6 @@ START_TEST(weights_sum_to_one)
         ck_assert_double_eq_tol(sum, allowed ? 1 : 0, sizeof(wf_real) == 8 ? 1e-14 : 1e-5);
     }
     free_problem(&p);
-    wf_tape_free(tape);
 }
 END_TEST
 
@@ -242,7 +225,7 @@ static void check_dirt(struct problem p, bool (*dirty)(const struct problem *p, 
 {
     fill_problem(&p);
     wf_array result[2][4];
-    wf_tape *tape[2];
+    begin(WF_GRADIENTS);
     for (int pass = 0; pass < 2; pass++) {
         if (pass)
             for (int64_t b = 0; b < p.b; b++)
@@ -252,30 +235,19 @@ static void check_dirt(struct problem p, bool (*dirty)(const struct problem *p, 
                         if (p.e == p.f)
                             p.v[(b * p.s + s) * p.g * p.e + i] = -dirt;
                     }
-        tape[pass] = new_tape();
-        wf_tape_reset(tape[pass], WF_GRADIENTS);
-        struct run r = forward(tape[pass], &p, false);
-        backward(tape[pass], &p, &r);
+        struct run r = forward(&p, false);
+        backward(&p, &r);
         for (int i = 0; i < 4; i++)
             result[pass][i] = result_of(&r, i);
     }
     for (int i = 0; i < 4; i++) {
-        wf_shape shape = wf_array_shape(&result[0][i]);
-        int64_t n = wf_shape_count(&shape);
-        wf_real *x[2];
-        for (int pass = 0; pass < 2; pass++) {
-            x[pass] = malloc((size_t)n * sizeof(wf_real));
-            wf_array to = wf_array_contiguous(x[pass], WF_REAL, &shape);
-            wf_array_copy(&to, &result[pass][i]);
-        }
-        for (int64_t j = 0; j < n; j++)
+        wf_real *x[2] = {copy_of(&result[0][i]), copy_of(&result[1][i])};
+        for (int64_t j = 0; j < wf_array_count(&result[0][i]); j++)
             ck_assert_msg(x[0][j] == x[1][j], "result %d element %d: %g clean, %g with %g in masked keys", i, (int)j, (double)x[0][j],
                           (double)x[1][j], (double)dirt);
         free(x[0]);
         free(x[1]);
     }
-    for (int pass = 0; pass < 2; pass++)
-        wf_tape_free(tape[pass]);
     free_problem(&p);
 }
 
@@ -297,8 +269,8 @@ START_TEST(dirt_in_masked_keys)
 {
     const wf_real dirts[] = {NAN, INFINITY, sizeof(wf_real) == 8 ? (wf_real)1e300 : (wf_real)1e38};
     for (int i = 0; i < 3; i++) {
-        check_dirt((struct problem){3, 40, 100, 2, 2, 16, 16, .lengths = (const int32_t[]){70, 0, 1}}, beyond_length, dirts[i]);
-        check_dirt((struct problem){1, 70, 100, 4, 2, 12, 12, .causal = true, .lengths = (const int32_t[]){90}}, beyond_length, dirts[i]);
+        check_dirt((struct problem){3, 40, 100, 2, 2, 16, 16, .lengths = I32(70, 0, 1)}, beyond_length, dirts[i]);
+        check_dirt((struct problem){1, 70, 100, 4, 2, 12, 12, .causal = true, .lengths = I32(90)}, beyond_length, dirts[i]);
         struct problem p = {2, 20, 90, 2, 2, 8, 8};
         bool *mask = random_mask(p.b * p.h * p.t * p.s, 0.5);
         for (int64_t row = 0; row < p.b * p.h * p.t; row++)
@@ -318,35 +290,32 @@ START_TEST(dirt_in_the_future)
 {
     struct problem p = {1, 80, 80, 2, 2, 16, 16, .causal = true};
     fill_problem(&p);
-    wf_tape *tape = new_tape();
-    wf_tape_reset(tape, WF_INFER);
-    struct run clean = forward(tape, &p, true);
+    begin(WF_INFER);
+    struct run clean = forward(&p, true);
     for (int64_t i = 0; i < 32; i++)
         p.k[70 * 32 + i] = p.v[50 * 32 + i] = p.q[75 * 32 + i] = NAN;
-    struct run r = forward(tape, &p, true);
+    struct run r = forward(&p, true);
     wf_array a, b;
-    ck_assert_int_eq(wf_view(clean.out, &a), WF_OK);
-    ck_assert_int_eq(wf_view(r.out, &b), WF_OK);
+    ran(wf_view(clean.out, &a));
+    ran(wf_view(r.out, &b));
     const wf_real *x = a.data, *y = b.data;
     ck_assert_mem_eq(x, y, 50 * 32 * sizeof *x);
     for (int64_t i = 50 * 32; i < 80 * 32; i++)
         ck_assert_msg(isnan(y[i]), "row %d does not show the NaN of key 50", (int)(i / 32));
     free_problem(&p);
-    wf_tape_free(tape);
 }
 END_TEST
 
 /* Rows that may attend to nothing: zeros, and no gradient from or to them, whatever their query holds. */
 START_TEST(rows_without_keys)
 {
-    struct problem p = {2, 40, 30, 2, 2, 8, 8, .causal = true, .lengths = (const int32_t[]){30, 0}};
+    struct problem p = {2, 40, 30, 2, 2, 8, 8, .causal = true, .lengths = I32(30, 0)};
     fill_problem(&p);
     for (int64_t i = 0; i < 10 * 16; i++)
         p.q[i] = NAN; /* the first 10 queries come before all keys */
-    wf_tape *tape = new_tape();
-    wf_tape_reset(tape, WF_GRADIENTS);
-    struct run r = forward(tape, &p, true);
-    backward(tape, &p, &r);
+    begin(WF_GRADIENTS);
+    struct run r = forward(&p, true);
+    backward(&p, &r);
     for (int j = 0; j < 4; j++) {
         wf_array a = result_of(&r, j); /* contiguous: S is not T */
         for (int64_t i = 0; i < wf_array_count(&a); i++) {
@@ -356,25 +325,22 @@ START_TEST(rows_without_keys)
         }
     }
     free_problem(&p);
-    wf_tape_free(tape);
 }
 END_TEST
 
 /* A batch of any size has no elements where there are no queries: it is not gone through. */
 START_TEST(empty_batch_of_any_size)
 {
-    wf_tape *tape = new_tape();
     for (int mode = WF_GRADIENTS; mode >= 0; mode = mode == WF_GRADIENTS ? WF_INFER : -1) {
-        wf_tape_reset(tape, (wf_mode)mode);
+        begin((wf_mode)mode);
         const wf_real none[1] = {0};
         wf_tensor *x = wf_input(tape, none, WF_SHAPE(INT64_C(1) << 44, 0, 8), true);
         wf_tensor *y = wf_attention(x, x, x, .heads = 2, .causal = true);
         ck_assert_msg(!wf_is_poison(y), "%s", wf_tape_error(tape)->message);
         ck_assert(wf_dim(y, 0) == INT64_C(1) << 44 && wf_dim(y, 1) == 0 && wf_dim(y, 2) == 8);
         if (mode == WF_GRADIENTS)
-            ck_assert_msg(wf_backward(wf_sum(y)) == WF_OK, "%s", wf_tape_error(tape)->message);
+            ran(wf_backward(wf_sum(y)));
     }
-    wf_tape_free(tape);
 }
 END_TEST
 

@@ -9,7 +9,9 @@
 #include <weft/ops.h>
 #include <weft/random.h>
 
-#include "check_weft.h"
+#include "one_tape.h"
+
+#include "isas.h"
 
 struct problem {
     int64_t b, t, s, h, g, e, f;

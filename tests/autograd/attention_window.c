@@ -1,63 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Sliding windows: the bits of a mask that says the same, in values, weights and gradients; of a cache, packed rows, any threads; none
  * changed where nothing is left out; and no memory for a mask. Against PyTorch: tests/nn/attention.c. */
-#include "ops_tools.h"
+#include "attention_runs.h"
 
-#define I32(...) ((const int32_t[]){__VA_ARGS__})
-
-struct shape {
-    int64_t B, T, S, H, G, E, F;
-};
-
-/* What a run gives: out, weights, dq, dk, dv. */
-struct result {
-    wf_real *part[5];
-    int64_t count[5];
-};
-
-static wf_tensor *rows(wf_tape *tape, uint64_t stream, int64_t B, int64_t T, int64_t width)
+static struct result run(const struct sizes *s, struct wf_attention_options o, const bool *mask, bool weights)
 {
-    return normal(tape, stream, WF_SHAPE(B, T, width));
-}
-
-static struct result run(wf_tape *tape, const struct shape *s, struct wf_attention_options o, const bool *mask, bool weights)
-{
-    struct result r = {0};
-    wf_tape_reset(tape, WF_TRAIN, .seed = 3, .step = 4, .exact = true);
-    wf_tensor *in[] = {rows(tape, 1, s->B, s->T, s->H * s->E), rows(tape, 2, s->B, s->S, s->G * s->E),
-                       rows(tape, 3, s->B, s->S, s->G * s->F)};
-    wf_tensor *w = NULL;
-    o.heads = (int)s->H;
-    o.kv_heads = (int)s->G;
-    o.mask = mask ? wf_bools(tape, mask, WF_SHAPE(s->B, 1, s->T, s->S)) : NULL;
-    o.weights = weights ? &w : NULL;
-    wf_tensor *y = wf_keep(wf_attention_with(in[0], in[1], in[2], &o));
-    if (w)
-        wf_keep(w);
-    ck_assert_msg(wf_backward(y, .gradient = rows(tape, 4, s->B, s->T, s->H * s->F)) == WF_OK, "%s", trouble(y));
-    wf_tensor *const t[] = {y, w, in[0], in[1], in[2]};
-    for (int i = 0; i < 5; i++)
-        if (t[i]) {
-            r.part[i] = i < 2 ? value_of(t[i]) : gradient_of(t[i]);
-            r.count[i] = count_of(t[i]);
-        }
-    return r;
-}
-
-static void same_and_free(struct result a, struct result b, const char *what)
-{
-    static const char *const names[] = {"out", "weights", "dq", "dk", "dv"};
-    for (int i = 0; i < 5; i++) {
-        for (int64_t j = 0; j < a.count[i] && b.part[i]; j++)
-            ck_assert_msg(a.part[i][j] == b.part[i][j], "%s: element %lld of %s is %.9g, not %.9g", what, (long long)j, names[i],
-                          (double)a.part[i][j], (double)b.part[i][j]);
-        free(a.part[i]);
-        free(b.part[i]);
-    }
+    return run_with(s, o, NULL, mask, WF_SHAPE(s->B, 1, s->T, s->S), false, weights);
 }
 
 /* Query t of sequence b stands at starts[b] + t, or at S - T + t. */
-static bool *band(const struct shape *s, int64_t window, bool causal, const int32_t *starts)
+static bool *band(const struct sizes *s, int64_t window, bool causal, const int32_t *starts)
 {
     bool *mask = malloc((size_t)(s->B * s->T * s->S));
     for (int64_t i = 0; i < s->B * s->T * s->S; i++) {
@@ -67,22 +19,19 @@ static bool *band(const struct shape *s, int64_t window, bool causal, const int3
     return mask;
 }
 
-static const char *const isas[] = {"avx512", "avx2", "base"};
-
 START_TEST(equals_a_mask)
 {
-    static const struct shape shapes[] = {{1, 300, 300, 2, 1, 8, 8}, {2, 65, 65, 2, 2, 20, 7},  {1, 33, 200, 1, 1, 16, 16},
+    static const struct sizes shapes[] = {{1, 300, 300, 2, 1, 8, 8}, {2, 65, 65, 2, 2, 20, 7},  {1, 33, 200, 1, 1, 16, 16},
                                           {1, 200, 90, 2, 2, 5, 5},  {2, 6, 150, 4, 2, 16, 16}, {1, 1, 1, 1, 1, 3, 3}};
     static const int64_t windows[] = {1, 2, 15, 16, 17, 33, 64, 100, 128};
     static const int32_t starts[] = {7, 3};
-    for (int isa = 0; isa < 3; isa++) {
-        if (!wf_isa_supported(isas[isa]))
+    for (int isa = 0; isa < ISAS; isa++) {
+        if (!isa_used(isa))
             continue;
-        wf_tape *tape = tape_in(WF_TRAIN);
-        ck_ok(wf_isa_use(isas[isa], error));
+        begin(WF_TRAIN);
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
             for (size_t j = 0; j < sizeof windows / sizeof *windows; j++) {
-                const struct shape *s = &shapes[i];
+                const struct sizes *s = &shapes[i];
                 const bool causal = (i + j) % 3 > 0;
                 const int32_t *from = s->B == 2 && j % 2 ? starts : NULL, *lengths = s->B == 2 && j % 3 == 0 ? I32(60, 5) : NULL;
                 bool *mask = band(s, windows[j], causal, from);
@@ -91,12 +40,11 @@ START_TEST(equals_a_mask)
                 w.causal = causal;
                 w.starts = from;
                 char what[128];
-                snprintf(what, sizeof what, "%s, shape %d, window %d, causal %d", isas[isa], (int)i, (int)windows[j], causal);
-                same_and_free(run(tape, s, w, NULL, true), run(tape, s, o, mask, true), what);
-                same_and_free(run(tape, s, w, NULL, false), run(tape, s, o, mask, false), what);
+                snprintf(what, sizeof what, "%s, shape %d, window %d, causal %d", wf_isa(), (int)i, (int)windows[j], causal);
+                same_and_free(run(s, w, NULL, true), run(s, o, mask, true), what);
+                same_and_free(run(s, w, NULL, false), run(s, o, mask, false), what);
                 free(mask);
             }
-        wf_tape_free(tape);
     }
 }
 END_TEST
@@ -104,31 +52,29 @@ END_TEST
 /* With a mask of the caller both hold. */
 START_TEST(and_a_mask)
 {
-    const struct shape s = {2, 130, 130, 2, 2, 8, 8};
-    wf_tape *tape = tape_in(WF_TRAIN);
+    const struct sizes s = {2, 130, 130, 2, 2, 8, 8};
+    begin(WF_TRAIN);
     bool *mask = band(&s, 20, true, NULL), *own = malloc((size_t)(s.B * s.T * s.S));
     for (int64_t i = 0; i < s.B * s.T * s.S; i++) {
         own[i] = i % 7 != 3 && (i / s.S) % 40 != 11;
         mask[i] = mask[i] && own[i];
     }
-    same_and_free(run(tape, &s, (struct wf_attention_options){.causal = true, .window = 20}, own, true),
-                  run(tape, &s, (struct wf_attention_options){0}, mask, true), "with a mask");
+    same_and_free(run(&s, (struct wf_attention_options){.causal = true, .window = 20}, own, true),
+                  run(&s, (struct wf_attention_options){0}, mask, true), "with a mask");
     free(mask);
     free(own);
-    wf_tape_free(tape);
 }
 END_TEST
 
 START_TEST(no_limit_no_difference)
 {
-    const struct shape s = {2, 150, 150, 4, 2, 8, 8};
-    wf_tape *tape = tape_in(WF_TRAIN);
+    const struct sizes s = {2, 150, 150, 4, 2, 8, 8};
+    begin(WF_TRAIN);
     static const int64_t windows[] = {150, 151, 1000, INT64_MAX};
     for (int i = 0; i < 4; i++)
         for (int causal = 0; causal < 2; causal++)
-            same_and_free(run(tape, &s, (struct wf_attention_options){.causal = causal, .window = windows[i]}, NULL, true),
-                          run(tape, &s, (struct wf_attention_options){.causal = causal}, NULL, true), "no limit");
-    wf_tape_free(tape);
+            same_and_free(run(&s, (struct wf_attention_options){.causal = causal, .window = windows[i]}, NULL, true),
+                          run(&s, (struct wf_attention_options){.causal = causal}, NULL, true), "no limit");
 }
 END_TEST
 
@@ -138,7 +84,7 @@ START_TEST(dirt_outside)
     enum { T = 100, D = 8, W = 20 };
     wf_real x[T * D], clean[2][D];
     wf_fill_normal(x, T * D, 0, 1, 5, 6);
-    wf_tape *tape = tape_in(WF_INFER);
+    begin(WF_INFER);
     for (int dirty = 0; dirty < 2; dirty++) {
         for (int i = 0; dirty && i < (T - W) * D; i++)
             x[i] = i % 3 ? NAN : INFINITY;
@@ -153,24 +99,22 @@ START_TEST(dirt_outside)
         }
     }
     ck_assert(memcmp(clean[0], clean[1], sizeof clean[0]) == 0);
-    wf_tape_free(tape);
 }
 END_TEST
 
 START_TEST(same_bits_on_any_threads)
 {
-    static const struct shape shapes[] = {{1, 700, 700, 3, 3, 16, 16}, {1, 700, 700, 3, 3, 8, 5}, {1, 700, 700, 3, 1, 8, 20}};
-    wf_tape *tape = tape_in(WF_TRAIN);
+    static const struct sizes shapes[] = {{1, 700, 700, 3, 3, 16, 16}, {1, 700, 700, 3, 3, 8, 5}, {1, 700, 700, 3, 1, 8, 20}};
+    begin(WF_TRAIN);
     for (int i = 0; i < 6; i++) {
-        const struct shape s = shapes[i % 3];
+        const struct sizes s = shapes[i % 3];
         const int threads = i < 3 ? 2 : 5;
         const struct wf_attention_options o = {.causal = true, .window = 50, .dropout = 0.1};
         ck_ok(wf_set_threads(1, error));
-        struct result one = run(tape, &s, o, NULL, false);
+        struct result one = run(&s, o, NULL, false);
         ck_ok(wf_set_threads(threads, error));
-        same_and_free(run(tape, &s, o, NULL, false), one, "threads");
+        same_and_free(run(&s, o, NULL, false), one, "threads");
     }
-    wf_tape_free(tape);
 }
 END_TEST
 
@@ -178,22 +122,21 @@ END_TEST
 START_TEST(memory)
 {
     enum { T = 20000, D = 8 };
-    wf_tape *tape = tape_in(WF_GRADIENTS);
-    wf_tensor *x = normal(tape, 1, WF_SHAPE(1, T, D)), *y = wf_attention(x, x, x, .causal = true, .window = 16);
-    ck_assert_msg(wf_backward(y) == WF_OK, "%s", trouble(y));
+    begin(WF_GRADIENTS);
+    wf_tensor *x = normal(1, WF_SHAPE(1, T, D)), *y = wf_attention(x, x, x, .causal = true, .window = 16);
+    ran(wf_backward(y));
     ck_assert_uint_lt(wf_tape_stats(tape).peak, (size_t)16 * T * D * sizeof(wf_real));
-    wf_tape_free(tape);
 }
 END_TEST
 
-START_TEST(refused)
+START_TEST(refusals)
 {
-    wf_tape *tape = tape_in(WF_INFER);
-    wf_tensor *x = normal(tape, 1, WF_SHAPE(1, 4, 8));
+    begin(WF_INFER);
+    wf_tensor *x = normal(1, WF_SHAPE(1, 4, 8));
     expect_error(wf_attention(x, x, x, .window = -1), WF_ERR_ARGUMENT,
                  "attention(input [1,4,8], input [1,4,8], input [1,4,8]): window = -1 is negative");
-    wf_tape_free(tape);
 }
 END_TEST
 
-WF_TEST_MAIN("attention_window", equals_a_mask, and_a_mask, no_limit_no_difference, dirt_outside, same_bits_on_any_threads, memory, refused)
+WF_TEST_MAIN("attention_window", equals_a_mask, and_a_mask, no_limit_no_difference, dirt_outside, same_bits_on_any_threads, memory,
+             refusals)

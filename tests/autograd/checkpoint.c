@@ -71,7 +71,6 @@ START_TEST(same_bits_as_without)
         most = fmax(most, fabs((double)want.g[i]));
     ck_assert(most > 1e-3 && isfinite(most));
     free(want.g);
-    finish();
 }
 END_TEST
 
@@ -105,7 +104,6 @@ START_TEST(other_backwards)
     for (int i = 0; i < 4; i++)
         free(chosen[i / 2][i % 2]);
     free(want.g);
-    finish();
 }
 END_TEST
 
@@ -132,7 +130,6 @@ START_TEST(memory)
     ck_assert_msg(each < plain / 3, "%zu bytes, and %zu without", each, plain);
     for (int pass = 0; pass < 3; pass++)
         ck_assert_uint_eq(used_by(EACH, LAYERS), each);
-    finish();
 }
 END_TEST
 
@@ -143,7 +140,6 @@ START_TEST(steady_state_allocates_nothing)
     int64_t before = wf_alloc_count();
     used_by(EACH, LAYERS);
     ck_assert_int_eq(wf_alloc_count(), before);
-    finish();
 }
 END_TEST
 
@@ -186,7 +182,6 @@ START_TEST(complete_gradients)
         }
         grads->ready = NULL;
     }
-    finish();
 }
 END_TEST
 
@@ -213,7 +208,6 @@ START_TEST(cancelled)
         done = status == WF_OK;
         wf_tape_cancel(tape, NULL, NULL);
     }
-    finish();
 }
 END_TEST
 
@@ -242,7 +236,6 @@ START_TEST(every_allocation_may_fail)
         }
     }
     free(want.g);
-    finish();
 }
 END_TEST
 

@@ -31,7 +31,6 @@ START_TEST(results_whose_size_overflows)
     ck_refused(wf_reshape(wf_zeros(tape, WF_SHAPE(0)), n, n, n, 0), WF_ERR_SHAPE, "reshape");
     wf_tensor *part = wf_zeros(tape, WF_SHAPE((int64_t)1 << 58, 0)), *parts[8] = {part, part, part, part, part, part, part, part};
     ck_refused(wf_concat(parts, 8, 0), WF_ERR_SHAPE, "too large");
-    finish();
 }
 END_TEST
 
@@ -55,7 +54,6 @@ START_TEST(rows_of_nothing)
         ck_assert_msg(wf_backward(wf_sum(y)) == WF_OK, "%d: %s", i, wf_tape_error(tape)->message);
         alarm(0);
     }
-    finish();
 }
 END_TEST
 
@@ -97,7 +95,6 @@ START_TEST(arrays_that_are_none)
         ck_refused(wf_borrow(tape, &a), WF_ERR_ARGUMENT, "wf_borrow: the array's dtype, shape or data are invalid");
     }
     ck_assert(!wf_is_poison(wf_borrow(tape, &good)));
-    finish();
 }
 END_TEST
 
@@ -114,7 +111,6 @@ START_TEST(no_data)
     ck_refused(wf_borrow(tape, NULL), WF_ERR_ARGUMENT, "wf_borrow");
     ck_assert_int_eq(wf_read(wf_zeros(tape, WF_SHAPE(2)), NULL, 2), WF_ERR_ARGUMENT);
     refused_once(WF_ERR_ARGUMENT, "wf_read: the place for 'zeros' is NULL");
-    finish();
 }
 END_TEST
 
@@ -201,7 +197,7 @@ START_TEST(key_lengths_that_do_not_fit)
 {
     enum { N = 2000, D = 4 };
     static wf_real data[N * D];
-    const int32_t offsets[] = {0, N / 2, N}, *lengths = at_the_edge((const int32_t[]){3, 5}, 2);
+    const int32_t offsets[] = {0, N / 2, N}, *lengths = at_the_edge(I32(3, 5), 2);
     begin(WF_INFER);
     wf_tensor *x = wf_input(tape, data, WF_SHAPE(N, D), false);
     ck_refused(wf_attention(x, x, x, .heads = 2, .packed = {offsets, 2}, .key_lengths = lengths), WF_ERR_ARGUMENT,
@@ -213,7 +209,6 @@ START_TEST(key_lengths_that_do_not_fit)
     ck_refused(wf_attention(x, two, two, .heads = 2, .key_lengths = lengths), WF_ERR_SHAPE, "q, k and v must have the same B");
     two = wf_input(tape, data, WF_SHAPE(2, 5, D), false);
     ck_assert(!wf_is_poison(wf_attention(two, two, two, .heads = 2, .key_lengths = lengths)));
-    finish();
 }
 END_TEST
 
@@ -236,7 +231,6 @@ START_TEST(marks_of_elsewhere)
     ck_assert_ptr_null(wf_tape_rewind(tape, first, NULL));
     ck_refused(wf_tape_rewind(tape, second, NULL), WF_ERR_STATE, "an earlier rewind went back behind this mark");
     wf_tape_free(other);
-    finish();
 }
 END_TEST
 
@@ -248,7 +242,6 @@ START_TEST(modes)
     ck_assert_ptr_nonnull(strstr(wf_tape_error(tape)->message, "wf_tape_reset: the mode 7 is unknown"));
     begin(WF_TRAIN);
     ck_assert(!wf_is_poison(wf_zeros(tape, WF_SHAPE(2))));
-    finish();
 }
 END_TEST
 

@@ -3,7 +3,7 @@
  * exact passes, whose masks depend on nothing before them. */
 #include <weft/weft.h>
 
-#include "new_tape.h"
+#include "one_tape.h"
 
 enum { ROWS = 32, D = 64, COUNT = ROWS * D };
 struct mask {
@@ -11,7 +11,7 @@ struct mask {
 };
 
 /* The mask of rows first .. first+rows-1 of a pass that the caller began, from the values and, the same, from the gradient. */
-static void take(wf_tape *tape, int first, int rows, bool attention, struct mask *mask)
+static void take(int first, int rows, bool attention, struct mask *mask)
 {
     static wf_real ones[COUNT];
     wf_array view;
@@ -25,9 +25,9 @@ static void take(wf_tape *tape, int first, int rows, bool attention, struct mask
     } else {
         y = wf_dropout(x, 0.5);
     }
-    ck_assert_int_eq(wf_read(y, to, rows * D), WF_OK);
-    ck_assert_int_eq(wf_backward(wf_sum(y)), WF_OK);
-    ck_assert_int_eq(wf_grad(x, &view), WF_OK);
+    ran(wf_read(y, to, rows * D));
+    ran(wf_backward(wf_sum(y)));
+    ran(wf_grad(x, &view));
     for (int i = 0; !attention && i < rows * D; i++)
         ck_assert(((const wf_real *)view.data)[i / D * view.stride[0] + i % D * view.stride[1]] == to[i]);
 }
@@ -55,29 +55,29 @@ START_TEST(a_loop_without_step)
 {
     static struct mask mask[PASSES], again, exact;
     for (int attention = 0; attention < 2; attention++) {
-        wf_tape *tape = new_tape();
+        begin(WF_INFER);
         for (int i = 0; i < PASSES; i++) {
             wf_tape_reset(tape, WF_TRAIN);
-            take(tape, 0, ROWS, attention, &mask[i]);
+            take(0, ROWS, attention, &mask[i]);
             wf_tape_reset(tape, WF_INFER); /* validation between the updates */
             wf_tape_reset(tape, WF_GRADIENTS);
         }
         ck_differ(mask, PASSES, attention ? "attention" : "dropout");
-        wf_tape_free(tape);
-        tape = new_tape(); /* the program's next run, without validation */
+        finish();
+        begin(WF_INFER); /* the program's next run, without validation */
         for (int i = 0; i < PASSES; i++) {
             wf_tape_reset(tape, WF_TRAIN);
-            take(tape, 0, ROWS, attention, &again);
+            take(0, ROWS, attention, &again);
             ck_assert_msg(same(&again, &mask[i]), "pass %d depends on more than the passes before", i);
         }
         wf_tape_reset(tape, WF_TRAIN, .exact = true);
-        take(tape, 0, ROWS, attention, &exact);
+        take(0, ROWS, attention, &exact);
         ck_assert(same(&exact, &mask[0]));
         wf_tape_reset(tape, WF_TRAIN, .seed = 1, .exact = true);
-        take(tape, 0, ROWS, attention, &exact);
+        take(0, ROWS, attention, &exact);
         for (int i = 0; i < PASSES; i++)
             ck_assert(!same(&exact, &mask[i]));
-        wf_tape_free(tape);
+        finish();
     }
 }
 END_TEST
@@ -87,41 +87,39 @@ START_TEST(parts_of_a_step)
 {
     enum { STEPS = 3, PARTS = 2 };
     static struct mask mask[STEPS * PARTS], again;
-    wf_tape *tape = new_tape();
+    begin(WF_INFER);
     for (int i = 0; i < STEPS * PARTS; i++) {
         wf_tape_reset(tape, WF_TRAIN, .seed = 3, .step = (uint64_t)(i / PARTS));
-        take(tape, 0, ROWS, false, &mask[i]);
+        take(0, ROWS, false, &mask[i]);
     }
     ck_differ(mask, STEPS * PARTS, "parts");
-    wf_tape_free(tape);
-    tape = new_tape(); /* resumed at the last step */
+    finish();
+    begin(WF_INFER); /* resumed at the last step */
     for (int i = (STEPS - 1) * PARTS; i < STEPS * PARTS; i++) {
         wf_tape_reset(tape, WF_TRAIN, .seed = 3, .step = (uint64_t)(i / PARTS));
-        take(tape, 0, ROWS, false, &again);
+        take(0, ROWS, false, &again);
         ck_assert(same(&again, &mask[i]));
     }
-    wf_tape_free(tape);
 }
 END_TEST
 
 START_TEST(exact_passes)
 {
     static struct mask whole, parts, plain;
-    wf_tape *tape = new_tape();
+    begin(WF_INFER);
     wf_tape_reset(tape, WF_TRAIN, .seed = 3, .step = 7);
-    take(tape, 0, ROWS, false, &plain);
+    take(0, ROWS, false, &plain);
     for (int i = 0; i < 3; i++) {
         wf_tape_reset(tape, WF_TRAIN, .seed = 3, .step = 7, .exact = true);
-        take(tape, 0, ROWS, false, &whole);
+        take(0, ROWS, false, &whole);
         ck_assert_msg(same(&whole, &plain), "exact pass %d has another mask", i);
         for (int first = 0, rows; first < ROWS; first += rows) {
             rows = first == 0 ? ROWS / 4 : 3 * ROWS / 4;
             wf_tape_reset(tape, WF_TRAIN, .seed = 3, .step = 7, .first_row = (uint64_t)first, .exact = true);
-            take(tape, first, rows, false, &parts);
+            take(first, rows, false, &parts);
         }
         ck_assert_msg(same(&parts, &whole), "masks of an exact pass depend on how the batch is cut");
     }
-    wf_tape_free(tape);
 }
 END_TEST
 
@@ -172,15 +170,14 @@ START_TEST(an_op_from_outside)
     static const wf_real ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
     wf_real y[3][8];
     ck_ok(wf_check_op(&op_noise, NULL, error));
-    wf_tape *tape = new_tape();
+    begin(WF_INFER);
     for (int i = 0; i < 3; i++) {
         wf_tape_reset(tape, WF_TRAIN);
         wf_tensor *x = wf_input(tape, ones, WF_SHAPE(8), false);
-        ck_assert_int_eq(wf_read(wf_apply(&op_noise, NULL, 1, &x), y[i], 8), WF_OK);
+        ran(wf_read(wf_apply(&op_noise, NULL, 1, &x), y[i], 8));
         for (int k = 0; k < i; k++)
             ck_assert(memcmp(y[i], y[k], sizeof y[0]) != 0);
     }
-    wf_tape_free(tape);
 }
 END_TEST
 

@@ -3,16 +3,21 @@
 #ifndef TESTS_GOLDEN_OPS_H
 #define TESTS_GOLDEN_OPS_H
 
-#include "../golden/golden.h"
-
-#include <weft/ops.h>
-
 #include "ops_tools.h"
+
+#include "../golden/golden.h"
 
 struct golden_case {
     const char *name;
     wf_tensor *(*function)(wf_tensor *const operand[]);
 };
+
+/* A function of a case. */
+#define CALL(name, ...)                                                                                                                    \
+    static wf_tensor *name(wf_tensor *const x[])                                                                                           \
+    {                                                                                                                                      \
+        return __VA_ARGS__;                                                                                                                \
+    }
 
 /* The key of a part of the case and what the file has there, or NULL. */
 static inline const struct wf_safetensors_entry *golden_find(const wf_safetensors *file, const char *name, const char *part, char key[96])
@@ -35,7 +40,7 @@ static inline double *golden_numbers(const wf_safetensors *file, const struct wf
     return x;
 }
 
-static inline wf_tensor *golden_operand(wf_tape *tape, const wf_safetensors *file, const struct wf_safetensors_entry *e)
+static inline wf_tensor *golden_operand(const wf_safetensors *file, const struct wf_safetensors_entry *e)
 {
     double *x = golden_numbers(file, e);
     void *data = malloc((size_t)(e->count + 1) * sizeof(double));
@@ -73,13 +78,13 @@ static inline void golden_same(const wf_safetensors *file, const char *key, cons
 /* The operands as they are, or each as a transposed view of a transposed copy. */
 static inline void golden_run(const wf_safetensors *file, const struct golden_case *g, bool views)
 {
-    wf_tape *tape = tape_in(WF_GRADIENTS);
+    begin(WF_GRADIENTS);
     wf_tensor *leaf[4], *operand[4];
     const struct wf_safetensors_entry *entry;
     char key[96], part[16];
     int n = 0;
     for (; snprintf(part, sizeof part, "%d", n), (entry = golden_find(file, g->name, part, key)) != NULL; n++) {
-        leaf[n] = operand[n] = golden_operand(tape, file, entry);
+        leaf[n] = operand[n] = golden_operand(file, entry);
         if (views && entry->shape.ndim > 0) /* another order in memory */
             operand[n] = wf_transpose(wf_contiguous(wf_transpose(leaf[n], 0, -1)), 0, -1);
     }
@@ -98,7 +103,7 @@ static inline void golden_run(const wf_safetensors *file, const struct golden_ca
     if (golden_find(file, g->name, "dy", key)) {
         double *x = golden_read(file, key, wf_shape_count(&shape));
         wf_tensor *dy = wf_zeros(tape, &shape);
-        ck_assert(wf_view(dy, &view) == WF_OK);
+        ran(wf_view(dy, &view));
         for (int64_t i = 0; i < wf_shape_count(&shape); i++)
             ((wf_real *)view.data)[i] = (wf_real)x[i];
         free(x);
@@ -111,18 +116,14 @@ static inline void golden_run(const wf_safetensors *file, const struct golden_ca
             golden_same(file, key, &view);
         }
     }
-    wf_tape_free(tape);
 }
 
 static inline void golden_run_all(const char *name, const struct golden_case *cases, size_t count)
 {
-    static const char *const isas[] = {"avx512", "avx2", "base"};
     wf_safetensors *file = golden_open(name);
-    for (int s = 0; s < 3; s++) {
-        if (!wf_isa_supported(isas[s]))
+    for (int s = 0; s < ISAS; s++) {
+        if (!isa_used(s))
             continue;
-        ck_ok(wf_init(error));
-        ck_ok(wf_isa_use(isas[s], error));
         for (size_t i = 0; i < count; i++)
             for (int views = 0; views < 2; views++)
                 golden_run(file, &cases[i], views);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Ops over a dimension against PyTorch: tests/golden/make_row_ops.py. */
 #include "../golden/golden.h"
+#include "new_tape.h"
 
 static struct rig begin(const char *name)
 {
@@ -9,25 +10,30 @@ static struct rig begin(const char *name)
     return r;
 }
 
+static wf_tensor *x_of(struct rig *r)
+{
+    return rig_input(r, "x", WF_SHAPE(3, 7, 5), 1);
+}
+
 START_TEST(logarithms)
 {
     struct rig r = begin("logsumexp");
-    rig_check(&r, wf_logsumexp(wf_scale(rig_input(&r, "x", WF_SHAPE(3, 7, 5), 1), 9), -1, false));
+    rig_check(&r, wf_logsumexp(wf_scale(x_of(&r), 9), -1, false));
     r = begin("logsumexp_middle");
-    rig_check(&r, wf_logsumexp(wf_scale(rig_input(&r, "x", WF_SHAPE(3, 7, 5), 1), 9), 1, true));
+    rig_check(&r, wf_logsumexp(wf_scale(x_of(&r), 9), 1, true));
     r = begin("log_softmax");
-    rig_check(&r, wf_log_softmax(wf_scale(rig_input(&r, "x", WF_SHAPE(3, 7, 5), 1), 9), -1));
+    rig_check(&r, wf_log_softmax(wf_scale(x_of(&r), 9), -1));
     r = begin("log_softmax_first");
-    rig_check(&r, wf_log_softmax(wf_scale(rig_input(&r, "x", WF_SHAPE(3, 7, 5), 1), 9), 0));
+    rig_check(&r, wf_log_softmax(wf_scale(x_of(&r), 9), 0));
 }
 END_TEST
 
 START_TEST(lengths)
 {
     struct rig r = begin("normalize");
-    rig_check(&r, wf_l2_normalize(rig_input(&r, "x", WF_SHAPE(3, 7, 5), 1), 1e-12));
+    rig_check(&r, wf_l2_normalize(x_of(&r), 1e-12));
     r = begin("normalize_short");
-    rig_check(&r, wf_l2_normalize(rig_input(&r, "x", WF_SHAPE(3, 7, 5), 1), 1.2));
+    rig_check(&r, wf_l2_normalize(x_of(&r), 1.2));
     r = begin("cosine");
     wf_tensor *a = rig_input(&r, "a", WF_SHAPE(4, 1, 6), 1), *b = rig_input(&r, "b", WF_SHAPE(5, 6), 1);
     rig_check(&r, wf_cosine_similarity(a, b, 1e-8));
@@ -37,9 +43,9 @@ END_TEST
 START_TEST(recurrences)
 {
     struct rig r = begin("cumsum");
-    rig_check(&r, wf_cumsum(rig_input(&r, "x", WF_SHAPE(3, 7, 5), 1), -1));
+    rig_check(&r, wf_cumsum(x_of(&r), -1));
     r = begin("cumsum_middle");
-    rig_check(&r, wf_cumsum(rig_input(&r, "x", WF_SHAPE(3, 7, 5), 1), 1));
+    rig_check(&r, wf_cumsum(x_of(&r), 1));
     r = begin("scan");
     wf_tensor *a = rig_input(&r, "a", WF_SHAPE(2, 9, 5), 1), *b = rig_input(&r, "b", WF_SHAPE(2, 9, 5), 1);
     rig_check(&r, wf_scan(a, b, rig_input(&r, "h", WF_SHAPE(2, 5), 1), 1));
@@ -95,8 +101,7 @@ END_TEST
 START_TEST(nothing_but_minus_infinity)
 {
     const wf_real inf = (wf_real)INFINITY;
-    wf_error e = {0};
-    wf_tape *tape = wf_tape_new(&e);
+    wf_tape *tape = new_tape();
     for (int columns = 0; columns < 2; columns++)
         for (int sums = 0; sums < 2; sums++) {
             wf_real x[6] = {-inf, 1, -inf, 2, -inf, 3}, all[6];

@@ -107,58 +107,26 @@ START_TEST(right_passes)
 }
 END_TEST
 
-static void must_fail(enum fault f, const char *why)
+START_TEST(wrong_fails)
 {
-    wf_error error = {0};
-    ck_assert_msg(check_with(f, &error) != WF_OK, "the check passed a backward with a wrong %s", why);
-    ck_assert_msg(strstr(error.message, "product"), "the message does not name the op: %s", error.message);
-    ck_assert_int_ne(error.code, WF_ERR_MEMORY);
-}
-
-START_TEST(wrong_sign)
-{
-    must_fail(SIGN, "sign");
-}
-END_TEST
-START_TEST(wrong_factor)
-{
-    must_fail(FACTOR, "factor");
-}
-END_TEST
-START_TEST(missing_broadcast_sum)
-{
-    must_fail(NO_BROADCAST_SUM, "broadcast sum");
-}
-END_TEST
-START_TEST(writes_into_shared_gradient)
-{
-    must_fail(IN_PLACE, "in-place write");
-}
-END_TEST
-START_TEST(forgets_to_accumulate)
-{
-    must_fail(FORGETS_ACCUMULATE, "accumulation");
-}
-END_TEST
-START_TEST(swapped_operands)
-{
-    must_fail(SWAPPED, "order of operands");
-}
-END_TEST
-START_TEST(one_input_without_gradient)
-{
-    must_fail(ONE_INPUT_ONLY, "second gradient");
-}
-END_TEST
-START_TEST(last_element_forgotten)
-{
-    must_fail(LAST_ELEMENT, "tail");
-}
-END_TEST
-
-START_TEST(one_nan_before_right_numbers)
-{
-    must_fail(NAN_IN_VIEWS, "first element for strided operands");
+    static const struct {
+        enum fault fault;
+        const char *what;
+    } wrong[] = {{SIGN, "sign"},
+                 {FACTOR, "factor"},
+                 {NO_BROADCAST_SUM, "broadcast sum"},
+                 {IN_PLACE, "in-place write"},
+                 {FORGETS_ACCUMULATE, "accumulation"},
+                 {SWAPPED, "order of operands"},
+                 {ONE_INPUT_ONLY, "second gradient"},
+                 {LAST_ELEMENT, "tail"},
+                 {NAN_IN_VIEWS, "first element for strided operands"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        wf_error error = {0};
+        ck_assert_msg(check_with(wrong[i].fault, &error) != WF_OK, "the check passed a backward with a wrong %s", wrong[i].what);
+        ck_says(error.message, "product");
+        ck_assert_int_ne(error.code, WF_ERR_MEMORY);
+    }
 }
 END_TEST
 
@@ -166,9 +134,7 @@ START_TEST(op_without_cases)
 {
     wf_op op = product_op();
     op.cases.count = 0;
-    wf_error error = {0};
-    ck_assert_int_ne(wf_check_op(&op, NULL, &error), WF_OK);
-    ck_assert_ptr_nonnull(strstr(error.message, "no cases"));
+    ck_fails(wf_check_op(&op, NULL, error), WF_ERR_ARGUMENT, "no cases");
 }
 END_TEST
 
@@ -176,20 +142,14 @@ END_TEST
 START_TEST(op_without_backward)
 {
     wf_op op = product_op();
-    wf_error error = {0};
     fault = NONE;
     op.backward = NULL;
-    ck_assert_int_eq(wf_check_op(&op, NULL, &error), WF_ERR_ARGUMENT);
-    ck_assert_msg(strstr(error.message, "product has no backward"), "%s", error.message);
-    wf_error_clear(&error);
-    ck_assert_int_eq(wf_check_case(&op, &product_cases[0], NULL, &error), WF_ERR_ARGUMENT);
-    ck_assert_msg(strstr(error.message, "product has no backward"), "%s", error.message);
-    wf_error_clear(&error);
+    ck_fails(wf_check_op(&op, NULL, error), WF_ERR_ARGUMENT, "product has no backward");
+    ck_fails(wf_check_case(&op, &product_cases[0], NULL, error), WF_ERR_ARGUMENT, "product has no backward");
     op.constant = true;
-    ck_assert_msg(wf_check_op(&op, NULL, &error) == WF_OK, "%s", error.message);
+    ck_ok(wf_check_op(&op, NULL, error));
     op.backward = product_backward;
-    ck_assert_int_eq(wf_check_op(&op, NULL, &error), WF_ERR_ARGUMENT);
-    ck_assert_msg(strstr(error.message, "product has a backward, but its descriptor says .constant"), "%s", error.message);
+    ck_fails(wf_check_op(&op, NULL, error), WF_ERR_ARGUMENT, "product has a backward, but its descriptor says .constant");
 }
 END_TEST
 
@@ -219,28 +179,24 @@ START_TEST(constant_operand)
                                 none = {"none", .in = {{2, 3}, {2, 3}}, .constant = {true, true}},
                                 real = {"asks for both", .in = {{2, 3}, {2, 3}}};
     wf_op op = product_op();
-    wf_error error = {0};
     op.name = "weighted";
     op.shape = weighted_shape;
     op.backward = weighted_backward;
     fault = NONE;
-    ck_assert_msg(wf_check_case(&op, &right, NULL, &error) == WF_OK, "%s", error.message);
-    ck_assert_msg(wf_check_case(&op, &row, NULL, &error) == WF_OK, "%s", error.message);
-    ck_assert_int_ne(wf_check_case(&op, &real, NULL, &error), WF_OK);
-    ck_assert_msg(strstr(error.message, "there is no gradient for w"), "%s", error.message);
+    ck_ok(wf_check_case(&op, &right, NULL, error));
+    ck_ok(wf_check_case(&op, &row, NULL, error));
+    ck_fails(wf_check_case(&op, &real, NULL, error), WF_ERR_ARGUMENT, "there is no gradient for w");
     gives = true; /* a right gradient that the case does not ask for */
-    error = (wf_error){0};
-    ck_assert_msg(wf_check_case(&op, &right, NULL, &error) == WF_OK, "%s", error.message);
+    ck_ok(wf_check_case(&op, &right, NULL, error));
     gives = false, forgets = true;
-    ck_assert_int_eq(wf_check_case(&op, &right, NULL, &error), WF_ERR_NUMERIC);
-    ck_assert_msg(strstr(error.message, "weighted, case -1 weights: input 1 is .constant, but the op takes one"), "%s", error.message);
-    forgets = false, error = (wf_error){0};
-    ck_assert_int_eq(wf_check_case(&op, &none, NULL, &error), WF_ERR_ARGUMENT);
-    ck_assert_msg(strstr(error.message, "all real inputs are .constant"), "%s", error.message);
+    ck_fails(wf_check_case(&op, &right, NULL, error), WF_ERR_NUMERIC,
+             "weighted, case -1 weights: input 1 is .constant, but the op takes one");
+    forgets = false;
+    ck_fails(wf_check_case(&op, &none, NULL, error), WF_ERR_ARGUMENT, "all real inputs are .constant");
     static const enum fault faults[] = {SIGN, FACTOR, LAST_ELEMENT, FORGETS_ACCUMULATE, IN_PLACE, NAN_IN_VIEWS};
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) { /* the other operand is checked as ever */
         fault = faults[i];
-        ck_assert_int_ne(wf_check_case(&op, &right, NULL, &error), WF_OK);
+        ck_assert_int_ne(wf_check_case(&op, &right, NULL, NULL), WF_OK);
     }
 }
 END_TEST
@@ -326,20 +282,15 @@ START_TEST(functions)
 {
     static const enum wf_fill fill[] = {WF_FILL_NORMAL, WF_FILL_IDS};
     const wf_shape shapes[] = {{2, {1, 4}}, {1, {3}}};
-    wf_error error = {0};
-    ck_assert_msg(wf_check_function(square, NULL, 2, shapes, fill, NULL, &error) == WF_OK, "%s", error.message);
-    ck_assert_int_eq(wf_check_function(square, &error, 2, shapes, fill, NULL, &error), WF_ERR_NUMERIC);
-    ck_assert_msg(strstr(error.message, "gradient of input 0 along direction 0"), "%s", error.message);
+    ck_ok(wf_check_function(square, NULL, 2, shapes, fill, NULL, error));
+    ck_fails(wf_check_function(square, error, 2, shapes, fill, NULL, error), WF_ERR_NUMERIC, "gradient of input 0 along direction 0");
 
     const wf_shape bad[] = {{2, {(int64_t)1 << 31, (int64_t)1 << 31}}, {2, {3, -1}}, {3, {(int64_t)1 << 40, (int64_t)1 << 40, 2}}};
     for (int i = 0; i < 3; i++) {
-        wf_error refused = {0};
-        ck_assert_int_eq(wf_check_function(square, NULL, 1, &bad[i], NULL, NULL, &refused), WF_ERR_SHAPE);
-        ck_assert_msg(strstr(refused.message, "of input 0 is invalid"), "%s", refused.message);
+        ck_fails(wf_check_function(square, NULL, 1, &bad[i], NULL, NULL, error), WF_ERR_SHAPE, "of input 0 is invalid");
     }
 }
 END_TEST
 
-WF_TEST_MAIN("mutations", right_passes, wrong_sign, wrong_factor, missing_broadcast_sum, writes_into_shared_gradient, forgets_to_accumulate,
-             swapped_operands, one_input_without_gradient, last_element_forgotten, one_nan_before_right_numbers, op_without_cases,
-             op_without_backward, constant_operand, every_gradient_of_every_op_is_checked, functions)
+WF_TEST_MAIN("mutations", right_passes, wrong_fails, op_without_cases, op_without_backward, constant_operand,
+             every_gradient_of_every_op_is_checked, functions)

@@ -15,8 +15,7 @@ static wf_tensor *weight;
 
 static wf_tensor *numbers_in(wf_mode mode)
 {
-    if (!tape) {
-        tape = new_tape();
+    if (!weight) {
         weight = wf_alloc_zero(1, wf_parameter_size());
         wf_parameter_init(weight, &(struct wf_parameter_info){.name = "weight",
                                                               .value = wf_array_contiguous(weights, WF_REAL, WF_SHAPE(N / 8, 8)),
@@ -28,14 +27,7 @@ static wf_tensor *numbers_in(wf_mode mode)
         weights[i] = (wf_real)(i % 23 - 11) / 4;
     }
     wf_grads_zero(&grads);
-    wf_tape_reset(tape, mode, .seed = 5, .exact = true);
-    return wf_input(tape, numbers, WF_SHAPE(N / 8, 8), true);
-}
-
-static void finish_all(void)
-{
-    finish();
-    wf_free(weight);
+    return wf_input(begin(mode), numbers, WF_SHAPE(N / 8, 8), true);
 }
 
 static wf_tensor *some_ops(wf_tensor *x)
@@ -56,11 +48,10 @@ START_TEST(values_are_those_of_the_mode)
             wf_tensor *y = some_ops(x);
             ck_assert_int_eq(wf_tape_no_grad(tape, false), on);
             ck_assert(on || mode == WF_INFER ? wf_tape_stats(tape).nodes == nodes : wf_tape_stats(tape).nodes > nodes);
-            ck_assert_int_eq(wf_read(y, on ? have[0] : want[0], N), WF_OK);
-            ck_assert_int_eq(wf_read(some_ops(x), on ? have[1] : want[1], N), WF_OK); /* its masks are the next ones */
+            ran(wf_read(y, on ? have[0] : want[0], N));
+            ran(wf_read(some_ops(x), on ? have[1] : want[1], N)); /* its masks are the next ones */
             ck_assert_mem_eq(have, want, on ? sizeof have : 0);
         }
-    finish_all();
 }
 END_TEST
 
@@ -76,14 +67,13 @@ START_TEST(no_gradient_flows)
     wf_tensor *loss = wf_add(wf_add(wf_sum(wf_scale(wf_mul(x, y), 2)), wf_sum(wf_mul(part, part))), wf_sum(wf_mul(rows, rows)));
     loss = wf_add(loss, wf_sum(wf_scale(wf_slice(weight, 0, 1, 1), 3)));
     static wf_real value[N];
-    ck_assert_int_eq(wf_read(y, value, N), WF_OK);
-    ck_assert_int_eq(wf_backward(loss), WF_OK);
-    ck_assert_int_eq(wf_grad(x, &g), WF_OK);
+    ran(wf_read(y, value, N));
+    ran(wf_backward(loss));
+    ran(wf_grad(x, &g));
     for (int i = 0; i < N; i++)
         ck_assert(((wf_real *)g.data)[i] == 2 * value[i]);
     for (int i = 0; i < N; i++)
         ck_assert(slab[i] == (i / 8 == 1 ? 3 : 0));
-    finish_all();
 }
 END_TEST
 
@@ -109,8 +99,7 @@ START_TEST(results_are_constants)
     /* a reset ends the region */
     numbers_in(WF_TRAIN);
     wf_tape_no_grad(tape, true);
-    ck_assert_int_eq(wf_backward(wf_sum(wf_exp(numbers_in(WF_TRAIN)))), WF_OK);
-    finish_all();
+    ran(wf_backward(wf_sum(wf_exp(numbers_in(WF_TRAIN)))));
 }
 END_TEST
 
@@ -127,8 +116,7 @@ START_TEST(parameters_of_another_registry)
     wf_tape_no_grad(tape, true);
     y = wf_add(wf_mul(x, weight), wf_slice(weight, 0, 0, 1));
     wf_tape_no_grad(tape, false);
-    ck_assert_int_eq(wf_backward(wf_sum(wf_mul(x, y))), WF_OK);
-    finish_all();
+    ran(wf_backward(wf_sum(wf_mul(x, y))));
 }
 END_TEST
 
@@ -149,7 +137,6 @@ START_TEST(memory_is_not_held)
     }
     ck_assert_uint_ge(used[0], LINKS * N * sizeof(wf_real));
     ck_assert_uint_le(used[1], 2 * N * sizeof(wf_real) + 1024);
-    finish_all();
 }
 END_TEST
 
@@ -167,20 +154,19 @@ START_TEST(rewinds_inside)
         used = i == 0 ? wf_tape_stats(tape).used : used;
         ck_assert_uint_eq(wf_tape_stats(tape).used, used);
     }
-    ck_assert_int_eq(wf_read(y, have, N), WF_OK);
+    ran(wf_read(y, have, N));
     wf_tape_no_grad(tape, false);
-    ck_assert_int_eq(wf_read(outside, want, N), WF_OK);
-    ck_assert_int_eq(wf_backward(wf_sum(wf_mul(outside, y))), WF_OK); /* exp(x) y */
-    ck_assert_int_eq(wf_grad(x, &g), WF_OK);
+    ran(wf_read(outside, want, N));
+    ran(wf_backward(wf_sum(wf_mul(outside, y)))); /* exp(x) y */
+    ran(wf_grad(x, &g));
     for (int i = 0; i < N; i++)
         ck_assert(((wf_real *)g.data)[i] == want[i] * have[i]);
     /* the same without regions: the masks, too */
     y = numbers_in(WF_TRAIN);
     for (int i = 0; i < LINKS; i++)
         y = wf_dropout(wf_scale(wf_gelu(y), 2), 0.01);
-    ck_assert_int_eq(wf_read(y, want, N), WF_OK);
+    ran(wf_read(y, want, N));
     ck_assert_mem_eq(have, want, sizeof have);
-    finish_all();
 }
 END_TEST
 
@@ -191,7 +177,7 @@ START_TEST(rewinds_that_would_drop_a_record)
         wf_tape_mark mark = wf_tape_here(tape);
         wf_tensor *made = use == 0 ? wf_exp(y) : wf_input(tape, numbers, WF_SHAPE(N), true);
         if (use == 3)
-            ck_assert_int_eq(wf_backward(wf_sum(y)), WF_OK);
+            ran(wf_backward(wf_sum(y)));
         wf_tape_no_grad(tape, true);
         switch (use) {
         case 0:
@@ -211,7 +197,6 @@ START_TEST(rewinds_that_would_drop_a_record)
             break;
         }
     }
-    finish_all();
 }
 END_TEST
 

@@ -8,20 +8,14 @@
 #include <weft/op.h>
 #include <weft/ops.h>
 
-#include "copies.h"
-#include "new_tape.h"
+#include "one_tape.h"
+
+#include "isas.h"
 
 static const double loose = sizeof(wf_real) == 8 ? 1e-12 : 2e-6;
 
-static inline wf_tape *tape_in(wf_mode mode)
-{
-    wf_tape *tape = new_tape();
-    wf_tape_reset(tape, mode, .seed = 11, .step = 5);
-    return tape;
-}
-
 /* Numbers around 0 that follow from `stream` alone. */
-static inline wf_tensor *normal(wf_tape *tape, uint64_t stream, const wf_shape *shape)
+static inline wf_tensor *normal(uint64_t stream, const wf_shape *shape)
 {
     int64_t n = wf_shape_count(shape);
     wf_real *x = malloc((size_t)(n + 1) * sizeof *x);
@@ -31,7 +25,7 @@ static inline wf_tensor *normal(wf_tape *tape, uint64_t stream, const wf_shape *
     return t;
 }
 
-static inline wf_tensor *given(wf_tape *tape, const wf_real *x, const wf_shape *shape)
+static inline wf_tensor *given(const wf_real *x, const wf_shape *shape)
 {
     return wf_input(tape, x, shape, true);
 }
@@ -55,22 +49,43 @@ static inline void expect(const char *what, const wf_tensor *t, const wf_real *e
     free(got);
 }
 
+static inline void expect_gradient(const char *what, const wf_tensor *t, const wf_real *expected)
+{
+    wf_real *got = gradient_of(t);
+    same_numbers(what, got, expected, count_of(t), loose);
+    free(got);
+}
+
+/* FNV-1a over bytes; a hash starts at HASH. */
+static const uint64_t HASH = 14695981039346656037u;
+static inline uint64_t hash_of(uint64_t hash, const void *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        hash = (hash ^ ((const unsigned char *)bytes)[i]) * 1099511628211u;
+    return hash;
+}
+
+static inline uint64_t hash_of_value(uint64_t hash, const wf_tensor *t)
+{
+    wf_real *x = value_of(t);
+    hash = hash_of(hash, x, (size_t)count_of(t) * sizeof *x);
+    free(x);
+    return hash;
+}
+
+static inline uint64_t hash_of_gradient(uint64_t hash, const wf_tensor *t)
+{
+    wf_real *x = gradient_of(t);
+    hash = hash_of(hash, x, (size_t)count_of(t) * sizeof *x);
+    free(x);
+    return hash;
+}
+
 static inline double number(const wf_tensor *t)
 {
     double x;
     ck_assert_msg(wf_item(t, &x) == WF_OK, "%s", trouble(t));
     return x;
 }
-
-/* The tape must have an error that holds these words. */
-static inline void expect_error(const wf_tensor *t, wf_status code, const char *words)
-{
-    const wf_error *e = wf_tape_error(wf_tape_of(t));
-    ck_assert_msg(wf_is_poison(t), "no poison for: %s", words);
-    ck_assert_msg(e->code == code, "code %d, expected %d: %s", e->code, code, e->message);
-    ck_assert_msg(strstr(e->message, words) != NULL, "'%s' does not say '%s'", e->message, words);
-}
-
-#define NUMBERS(...) ((const wf_real[]){__VA_ARGS__})
 
 #endif

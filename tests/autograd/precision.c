@@ -8,9 +8,7 @@
 #include <weft/gradcheck.h>
 #include <weft/internal/ops_all.h>
 
-#include "check_weft.h"
-
-static const char *const isas[] = {"avx512", "avx2", "base"};
+#include "isas.h"
 
 /* The instruction sets agree to rounding. */
 START_TEST(instruction_sets_agree)
@@ -19,11 +17,9 @@ START_TEST(instruction_sets_agree)
         for (int k = 0; k < wf_op_at(i)->cases.count; k++) {
             double *first = NULL, *numbers;
             int64_t count;
-            for (int s = 0; s < 3; s++) {
-                if (!wf_isa_supported(isas[s]))
+            for (int s = 0; s < ISAS; s++) {
+                if (!isa_used(s))
                     continue;
-                ck_ok(wf_init(error));
-                ck_ok(wf_isa_use(isas[s], error));
                 ck_ok(wf_case_numbers(wf_op_at(i), &wf_op_at(i)->cases.list[k], &numbers, &count, error));
                 if (!first) {
                     first = numbers;
@@ -33,7 +29,7 @@ START_TEST(instruction_sets_agree)
                 double bound = sizeof(wf_real) == 8 ? 1e-12 : 2 * (given > 0 ? given : 1e-5);
                 for (int64_t j = 0; j < count; j++)
                     norm += first[j] * first[j], difference += (first[j] - numbers[j]) * (first[j] - numbers[j]);
-                ck_assert_msg(sqrt(difference) <= bound * (sqrt(norm) + 1), "%s case %d on %s: off by %g", wf_op_at(i)->name, k, isas[s],
+                ck_assert_msg(sqrt(difference) <= bound * (sqrt(norm) + 1), "%s case %d on %s: off by %g", wf_op_at(i)->name, k, wf_isa(),
                               sqrt(difference));
                 wf_free(numbers);
             }
@@ -76,12 +72,10 @@ int main(int argc, char **argv)
 #elif defined WF_FLOAT_ONLY /* a build without the double library */
 WF_TEST_MAIN("precision", instruction_sets_agree)
 #else
-static void against_double(const char *isa)
+static void against_double(int isa)
 {
-    if (!wf_isa_supported(isa))
+    if (!isa_used(isa))
         return;
-    ck_ok(wf_init(error));
-    ck_ok(wf_isa_use(isa, error));
     const char *build = getenv("WEFT_BUILD_ROOT");
     char command[4096], path[] = "/tmp/weft-precision-XXXXXX";
     int file = mkstemp(path);
@@ -105,7 +99,7 @@ static void against_double(const char *isa)
                 norm += exact[j] * exact[j], difference += (exact[j] - numbers[j]) * (exact[j] - numbers[j]);
             double bound = c->bound > 0 ? c->bound : 1e-5;
             ck_assert_msg(sqrt(difference) <= bound * (sqrt(norm) + 1e-3), "%s case %d on %s: relative error %.3g, bound %.3g",
-                          wf_op_at(i)->name, k, isa, sqrt(difference) / (sqrt(norm) + 1e-3), bound);
+                          wf_op_at(i)->name, k, wf_isa(), sqrt(difference) / (sqrt(norm) + 1e-3), bound);
             free(exact);
             wf_free(numbers);
         }
@@ -115,17 +109,17 @@ static void against_double(const char *isa)
 
 START_TEST(avx512)
 {
-    against_double(isas[0]);
+    against_double(0);
 }
 END_TEST
 START_TEST(avx2)
 {
-    against_double(isas[1]);
+    against_double(1);
 }
 END_TEST
 START_TEST(base)
 {
-    against_double(isas[2]);
+    against_double(2);
 }
 END_TEST
 

@@ -19,7 +19,7 @@ static wf_tensor *numbers_in(wf_mode mode)
 static const void *data_of(const wf_tensor *x)
 {
     wf_array a;
-    ck_assert_int_eq(wf_view(x, &a), WF_OK);
+    ran(wf_view(x, &a));
     return a.data;
 }
 
@@ -39,12 +39,12 @@ static size_t peak_of_chain(wf_mode mode, bool release, wf_real *gradient)
     if (release)
         wf_release(y); /* which the backward of the product still reads */
     double value;
-    ck_assert_int_eq(wf_item(loss, &value), WF_OK);
+    ran(wf_item(loss, &value));
     ck_assert_double_gt(value, 0);
     if (mode != WF_INFER) {
         wf_array g;
-        ck_assert_int_eq(wf_backward(loss), WF_OK);
-        ck_assert_int_eq(wf_grad(x, &g), WF_OK);
+        ran(wf_backward(loss));
+        ran(wf_grad(x, &g));
         memcpy(gradient, g.data, N * sizeof *gradient);
     }
     return used;
@@ -60,7 +60,6 @@ START_TEST(memory_comes_back_in_the_forward)
         if (mode != WF_INFER)
             ck_assert_mem_eq(held, given, sizeof held);
     }
-    finish();
 }
 END_TEST
 
@@ -72,7 +71,6 @@ START_TEST(what_a_backward_reads_stays)
     wf_release(b);
     ck_assert_ptr_eq(data_of(wf_scale(x, 3)), memory_a);
     ck_assert_ptr_ne(data_of(wf_scale(x, 3)), memory_b);
-    finish();
 }
 END_TEST
 
@@ -117,7 +115,6 @@ START_TEST(a_use_after_it_is_refused)
                 break;
             }
         }
-    finish();
 }
 END_TEST
 
@@ -134,7 +131,6 @@ START_TEST(a_view_ends_alone)
         ck_assert_int_eq(wf_tape_error(tape)->code, WF_OK);
         ck_wrong_state(wf_add(row, row), "was released with wf_release, as the tensor that it is a view of");
     }
-    finish();
 }
 END_TEST
 
@@ -152,7 +148,7 @@ START_TEST(what_is_left_alone)
         wf_tensor *const all[] = {NULL, x, kept, shown, weight, y, y};
         for (int i = 0; i < 7; i++)
             wf_release(all[i]);
-        ck_assert_int_eq(wf_item(wf_sum(wf_add(wf_add(x, kept), wf_add(shown, weight))), &value), WF_OK);
+        ran(wf_item(wf_sum(wf_add(wf_add(x, kept), wf_add(shown, weight))), &value));
         wf_tensor *poison = wf_add(x, wf_zeros(tape, WF_SHAPE(3)));
         const wf_error first = *wf_tape_error(tape);
         wf_release(poison);
@@ -164,7 +160,6 @@ START_TEST(what_is_left_alone)
     wf_release(old);
     ck_assert(strstr(wf_tape_error(tape)->message, "wf_release: an operand made by 'exp' is older than the last wf_tape_reset"));
     wf_free(weight);
-    finish();
 }
 END_TEST
 
@@ -180,14 +175,13 @@ START_TEST(gradients_of_a_released_tensor)
         wf_tensor *loss = wf_sum(wf_mul(z, z));
         if (release)
             wf_release(z);
-        ck_assert_int_eq(wf_backward(loss), WF_OK);
-        ck_assert_int_eq(wf_grad(y, &g), WF_OK);
+        ran(wf_backward(loss));
+        ran(wf_grad(y, &g));
         memcpy(release ? got : want, g.data, sizeof got);
         wf_release(z); /* after the backward, which gave it up, it has no effect */
         ck_assert_int_eq(wf_tape_error(tape)->code, WF_OK);
     }
     ck_assert_mem_eq(want, got, sizeof want);
-    finish();
 }
 END_TEST
 
@@ -205,7 +199,6 @@ START_TEST(memory_from_before_a_mark)
         wf_release(y);
         wf_tape_rewind(tape, mark, NULL);
     }
-    finish();
 }
 END_TEST
 
@@ -224,13 +217,12 @@ START_TEST(compacting)
             used = i == 0 ? wf_tape_stats(tape).used : used;
         }
         ck_assert(mode != WF_INFER || wf_tape_stats(tape).used == used);
-        ck_assert_int_eq(wf_read(y, mode == WF_INFER ? have : want, N), WF_OK);
+        ran(wf_read(y, mode == WF_INFER ? have : want, N));
     }
     ck_assert_mem_eq(have, want, sizeof have);
     wf_tensor *all = wf_exp(numbers_in(WF_INFER));
     ck_assert_ptr_eq(wf_tape_compact((wf_tape_mark){0}, all), all); /* drops nothing */
     ck_assert(wf_is_poison(wf_tape_compact(wf_tape_here(tape), NULL)));
-    finish();
 }
 END_TEST
 

@@ -69,58 +69,55 @@ static const wf_op weigh = {
 /* A is input 0 and so on; Y is the output. */
 enum { Y = WF_MAX_INPUTS };
 
-static wf_status check_as(wf_op op, unsigned reads, wf_error *error)
+static wf_status check_as(unsigned reads, wf_error *error)
 {
+    wf_op op = weigh;
     op.reads = reads;
     return wf_check_op(&op, NULL, error);
 }
 
-#define must_name(value, ...)                                                                                                              \
-    do {                                                                                                                                   \
-        wf_error caught = {0};                                                                                                             \
-        ck_assert_msg(check_as(__VA_ARGS__, &caught) == WF_ERR_NUMERIC, "passed: %s", #__VA_ARGS__);                                       \
-        ck_assert_msg(strstr(caught.message, "weigh, case 0 matrices: backward reads the value of " value ","), "%s", caught.message);     \
-    } while (0)
+#define must_name(value, reads)                                                                                                            \
+    ck_fails(check_as(reads, error), WF_ERR_NUMERIC, "weigh, case 0 matrices: backward reads the value of " value ",")
 
 START_TEST(declared_right)
 {
-    ck_ok(check_as(weigh, 1u << A | 1u << KEEP | 1u << Y, error));
-    ck_ok(check_as(weigh, 1u << A | 1u << B | 1u << KEEP | 1u << Y, error));
-    ck_ok(check_as(weigh, 0, error)); /* everything */
+    ck_ok(check_as(1u << A | 1u << KEEP | 1u << Y, error));
+    ck_ok(check_as(1u << A | 1u << B | 1u << KEEP | 1u << Y, error));
+    ck_ok(check_as(0, error)); /* everything */
 }
 END_TEST
 
 START_TEST(denied_input)
 {
-    must_name("input 0", weigh, 1u << B | 1u << KEEP | 1u << Y);
-    must_name("input 0", weigh, 1u << KEEP | 1u << Y);
-    must_name("input 0", weigh, 1u << Y);
-    must_name("input 0", weigh, WF_READS_NOTHING | 1u << Y);
+    must_name("input 0", 1u << B | 1u << KEEP | 1u << Y);
+    must_name("input 0", 1u << KEEP | 1u << Y);
+    must_name("input 0", 1u << Y);
+    must_name("input 0", WF_READS_NOTHING | 1u << Y);
 }
 END_TEST
 
 START_TEST(denied_bools)
 {
-    must_name("input 2", weigh, 1u << A | 1u << Y);
-    must_name("input 2", weigh, 1u << A | 1u << B | 1u << Y);
+    must_name("input 2", 1u << A | 1u << Y);
+    must_name("input 2", 1u << A | 1u << B | 1u << Y);
 }
 END_TEST
 
 START_TEST(denied_output)
 {
-    must_name("output 0", weigh, 1u << A | 1u << KEEP);
-    must_name("output 0", weigh, 1u << A | 1u << B | 1u << KEEP);
+    must_name("output 0", 1u << A | 1u << KEEP);
+    must_name("output 0", 1u << A | 1u << B | 1u << KEEP);
 }
 END_TEST
 
 START_TEST(denied_input_read_in_some_cases)
 {
     da_from = B_IN_VIEWS;
-    ck_ok(check_as(weigh, 1u << A | 1u << B | 1u << KEEP | 1u << Y, error));
-    must_name("input 1", weigh, 1u << A | 1u << KEEP | 1u << Y);
+    ck_ok(check_as(1u << A | 1u << B | 1u << KEEP | 1u << Y, error));
+    must_name("input 1", 1u << A | 1u << KEEP | 1u << Y);
     da_from = B_WHEN_ALONE;
-    ck_ok(check_as(weigh, 1u << A | 1u << B | 1u << KEEP | 1u << Y, error));
-    must_name("input 1", weigh, 1u << A | 1u << KEEP | 1u << Y);
+    ck_ok(check_as(1u << A | 1u << B | 1u << KEEP | 1u << Y, error));
+    must_name("input 1", 1u << A | 1u << KEEP | 1u << Y);
 }
 END_TEST
 
@@ -165,9 +162,7 @@ START_TEST(denied_ids)
     };
     ck_ok(wf_check_op(&op, NULL, error));
     op.reads = WF_READS_INPUT(0);
-    wf_error error = {0};
-    ck_assert_int_eq(wf_check_op(&op, NULL, &error), WF_ERR_NUMERIC);
-    ck_assert_msg(strstr(error.message, "rows, case 0: backward reads the value of input 1,"), "%s", error.message);
+    ck_fails(wf_check_op(&op, NULL, error), WF_ERR_NUMERIC, "rows, case 0: backward reads the value of input 1,");
 }
 END_TEST
 

@@ -99,7 +99,6 @@ START_TEST(as_wf_backward)
     }
     for (int i = 0; i < KINDS; i++)
         free(want[i]);
-    finish();
 }
 END_TEST
 
@@ -132,7 +131,6 @@ START_TEST(between_others)
     }
     for (int i = 0; i < KINDS; i++)
         free(want[i]);
-    finish();
 }
 END_TEST
 
@@ -163,7 +161,6 @@ START_TEST(views_apart)
     for (int i = 0; i < 5; i++)
         free(have[i]);
     refused(wf_gradients(loss, 1, &in_vain, g), WF_ERR_STATE, "wf_gradients: 'add' does not depend on 'slice'");
-    finish();
 }
 END_TEST
 
@@ -201,7 +198,6 @@ START_TEST(jacobian)
     }
     for (int i = 0; i < N; i++)
         free(have[i]);
-    finish();
 }
 END_TEST
 
@@ -240,7 +236,6 @@ START_TEST(only_what_is_on_a_path)
     wf_real *ones = value_of(g[1]);
     ck_assert(ones[0] == 1 && ones[7] == 1);
     free(ones);
-    finish();
 }
 END_TEST
 
@@ -277,7 +272,6 @@ START_TEST(records_and_memory)
         used = wf_tape_stats(tape).used;
         peak = wf_tape_stats(tape).peak;
     }
-    finish();
 }
 END_TEST
 
@@ -307,7 +301,6 @@ START_TEST(gradients_of_gradients)
         free(have);
         free(want);
     }
-    finish();
 }
 END_TEST
 
@@ -349,7 +342,6 @@ START_TEST(refusals)
     other = wf_sum(v);
     y = wf_sum(wf_mul(v, v));
     ran(wf_backward(y, .gradient = other));
-    finish();
 }
 END_TEST
 
@@ -383,7 +375,6 @@ START_TEST(penalty_by_differences)
     ran(wf_grad(a, &da));
     for (int i = 0; i < N; i++)
         ck_assert_double_eq_tol(((const wf_real *)da.data)[i], at[i] + 2 * (norm - 1) * by[i] * pow(at[i], 4) / norm, 5 * allowed);
-    finish();
 }
 END_TEST
 
