@@ -125,7 +125,7 @@ static bool resolve(wf_tape *tape, struct node *node, wf_tensor *const given[])
     return true;
 }
 
-/* All results are empty, so forward is skipped: of [2^40, 0] it would loop over 2^40 empty rows. Ops with ids still run, because forward
+/* If all results are empty, forward is skipped: for [2^40, 0] it would loop over 2^40 empty rows. Ops with ids still run, because forward
  * checks the ids. */
 static bool computes_nothing(const wf_call *c)
 {
@@ -139,7 +139,7 @@ static bool computes_nothing(const wf_call *c)
     return nothing;
 }
 
-/* Of a call that failed, if the op gave no message. */
+/* The error of a failed call whose op gave no message. */
 static bool fail(wf_call *c, wf_status status, const char *message)
 {
     if (c->tape->error.code == WF_OK)

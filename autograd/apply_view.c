@@ -17,7 +17,7 @@ bool view_inside(wf_tensor *x, const wf_array *view)
                           view_first >= first && view_end <= end);
 }
 
-/* Whether two indices of a may lead to the same element: surely not where each stride is longer than all smaller ones reach. */
+/* Whether two indices of a may lead to the same element. They cannot if each stride is longer than all smaller ones reach. */
 static bool may_repeat(const wf_array *a)
 {
     int64_t dim[WF_MAX_DIMS], stride[WF_MAX_DIMS], reach = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wf_backward, and what it has in common with wf_gradients. */
+/* wf_backward, and functions that wf_gradients needs too. */
 #include <weft/internal/shape.h>
 #include <weft/runtime.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A call of an op's forward or backward: what it is given, and the functions that it may use. */
+/* A call of an op's forward or backward: its arguments, and the functions that it may use. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -86,7 +86,7 @@ wf_array wf_call_contiguous(wf_call *c, const wf_array *a)
     return contiguous;
 }
 
-/* Sets what the op's functions are given, except results and saved arrays. */
+/* Sets the arguments of the op's functions, except results and saved arrays. */
 void call_begin(wf_call *c, wf_tape *tape, struct node *node, struct call_state *state)
 {
     tape->doing = op_name(node->op, node->attr);

@@ -45,7 +45,7 @@ static void gather(struct gathering *g, wf_tensor *operand, bool read, bool need
         value_root(x)->readers -= read;
         uses_root(x)->uses -= need;
     } else if (g->list) {
-        value_root(x)->readers += !read; /* all count, now as the checkpoint's */
+        value_root(x)->readers += !read; /* all of them count, now as operands of the checkpoint */
         g->list[g->count] = (struct outside){x, need};
     }
     g->count++;
@@ -128,7 +128,7 @@ static bool replace(struct gathering *g, const struct node *made, struct checkpo
         }
     }
     if (!is_outside(value_root(result), g->first))
-        value_root(result)->readers = 0; /* the records that read it are those that are dropped */
+        value_root(result)->readers = 0; /* its readers are the records that are dropped */
     wf_tensor *detached_at = result->detached_at;
     const struct node node = {.op = &op_checkpoint, .attr = k, .out = &result, .outputs = 1, .need = 1, .first_row = k->first_row};
     if (!node_record(tape, &node))

@@ -49,7 +49,7 @@ enum value_state { VALUE_LIVE, VALUE_KEPT, VALUE_FOR_BACKWARD, VALUE_USER_RELEAS
 /* The call that released a value or used up the record that made it. */
 enum used_by { BY_BACKWARD, BY_GRADIENTS, BY_CHECKPOINT /* at its end: the tensor was made in it and is not its result */ };
 
-/* The place of a view's gradient. With one of these but IN_BASE the view has a record, whose backward adds to the base's gradient. */
+/* The place of a view's gradient. A view in any other place than IN_BASE has a record, whose backward adds to the base's gradient. */
 enum gradient_place {
     IN_BASE,
     OWN_FOR_CALL, /* during a wf_gradients, in the layout of the root */
@@ -75,11 +75,11 @@ struct wf_tensor {
     const char *name;               /* given by the user or the parameter; may be NULL */
     const char *made_by;            /* op */
     wf_tensor *base;                /* a view's parent */
-    wf_tensor *detached_at;         /* NULL, or the operand at which no gradient flows on, because its record is used up */
+    wf_tensor *detached_at;         /* NULL, or the operand with a used-up record, at which no gradient flows on */
     struct buffer *buffer;          /* of a root made by an op */
     int readers;                    /* records whose backward will read the value (roots) */
     int uses;                       /* records that will add to the gradient */
-    uint32_t path;                  /* equal to that of the tape: its gradient is needed for that of a wanted tensor */
+    uint32_t path;                  /* equal to the tape's: a wanted tensor's gradient depends on this one */
     uint32_t number;                /* in the order in which tensors were made in the pass; not of leaves */
     struct wf_parameter_info *info; /* of parameters and leaves */
     struct buffer *grad_buffer;     /* NULL: it has no gradient */
@@ -91,8 +91,8 @@ struct wf_tensor {
 struct parameter {
     wf_tensor x;
     struct wf_parameter_info info;
-    const wf_grads *own;  /* of a leaf: those of the registry, which count the updates of its values; NULL: none */
-    uint64_t updates;     /* their number when the leaf was last used */
+    const wf_grads *own;  /* of a leaf: the registry's gradients, which count the updates of its values; or NULL */
+    uint64_t updates;     /* the number of updates when the leaf was last used */
     char former_name[64]; /* of a parameter whose registry was freed */
     uint64_t changed_at;  /* the tape's number of events when the last update was noticed: records up to it are older */
 };
@@ -112,15 +112,14 @@ struct node {
     int inputs, outputs, saves;
     unsigned need; /* bit i: input i needs a gradient; of more than WF_MAX_INPUTS: not 0 if any does. See node_needs */
     uint32_t dropout_call;
-    uint64_t first_row; /* as it was in the forward */
-    uint64_t event;     /* the tape's number of events then */
+    uint64_t first_row; /* that of the forward */
+    uint64_t event;     /* the tape's number of events in the forward */
     struct node *previous;
 };
 
-/* Tensors' structs are kept apart from other memory, and sets of them take turns, so that a tensor of an earlier pass is still a tensor
- * when a caller uses it, and the mistake can be reported: up to 15 resets later, and until DROPPED structs that rewinds dropped were left
- * alone. 16 sets of some 300 bytes a tensor cost memory, and no time that could be measured; leaving 768 structs alone made generation 3 %
- * slower, 128 did not. */
+/* Structs of tensors lie apart from other memory, in sets that take turns. So a stale tensor is still a tensor when a caller uses it, and
+ * the mistake can be reported: up to 15 resets later, and until rewinds have dropped DROPPED other structs. 16 sets of some 300 bytes a
+ * tensor cost memory, but no time that could be measured; leaving 768 structs alone made generation 3 % slower, 128 did not. */
 #ifdef NDEBUG
 enum { TENSOR_SETS = 16, DROPPED = 128, TENSORS_PER_CHUNK = 256 };
 #else
@@ -129,7 +128,7 @@ enum { TENSOR_SETS = 16, DROPPED = 768, TENSORS_PER_CHUNK = 1024 };
 struct tensor_set {
     char **chunk;
     int64_t chunks, capacity, used;
-    int64_t live; /* those behind it were dropped */
+    int64_t live; /* structs from here on were dropped by rewinds */
 };
 
 struct leaf_slot {
@@ -141,7 +140,7 @@ struct leaf_slot {
 struct wf_tape {
     uint64_t serial;       /* no other tape of the process has it */
     wf_tape *next;         /* in the list of all */
-    _Atomic uint64_t user; /* number of the thread that used it last; 0: none, or it has ended */
+    _Atomic uint64_t user; /* number of the thread that used the tape last; 0: none, or the thread has ended */
     wf_arena *arena;
     struct pool pool;
     struct tensor_set set[TENSOR_SETS], leaves; /* leaves survive a rewind */
@@ -154,20 +153,20 @@ struct wf_tape {
     const char *doing; /* the op whose forward or backward runs; may be NULL */
     struct node *last;
     int64_t nodes;
-    uint64_t events; /* records and backwards of this pass: without one since a mark nothing needs what was made since */
+    uint64_t events; /* number of records and backwards in this pass: if it is that of a mark, nothing needs what was made since */
     bool no_grad;    /* ops are not recorded */
     uint32_t dropout_calls;
     bool check_finite;
-    bool bad_input;      /* what it found is in an input */
+    bool bad_input;      /* the value that it found is in an input */
     bool differentiated; /* wf_backward ran in this pass */
-    bool walking;        /* it is running */
-    bool changed;        /* an update changed a parameter that records are still to read */
+    bool walking;        /* wf_backward is running */
+    bool changed;        /* an update changed a parameter that the backward of a record will read */
     bool in_gradients;   /* wf_gradients is running: gradients of wanted tensors only, and never into a slab */
     uint32_t path;       /* number of the last wf_gradients */
     int checkpoints;     /* nested wf_checkpoint whose function is running */
-    int recomputing;     /* of them in wf_backward, or in a function there */
-    bool erase;          /* gradient checks: values of any size are given up; the pool fills with NaN what it gives out and takes back, and
-                            gives nothing out twice in a pass */
+    int recomputing;     /* those of them that run again in a backward */
+    bool erase; /* for gradient checks: values of any size are released; the pool fills memory with NaN as it gives it out and takes it
+                   back, and gives none out twice in a pass */
     bool (*cancelled)(void *ctx);
     void *cancel_ctx;
     struct wf_values_use **reading; /* registries whose parameters this pass has read */
@@ -176,7 +175,7 @@ struct wf_tape {
     int slot_count;
 };
 
-/* A record of wf_checkpoint: its attributes. It has no operands; in their place stand those of all records that its function made. */
+/* A record of wf_checkpoint: its attributes. Instead of operands it has those of all records that its function made. */
 struct outside {
     wf_tensor *x;
     bool need;
@@ -224,7 +223,7 @@ static inline wf_array gradient_of(const wf_tensor *x)
     return g;
 }
 
-/* The op's mask of what its backward reads, in which 0 stands for everything. */
+/* The mask of values that the op's backward reads; 0 stands for all. */
 static inline unsigned values_read(const wf_op *op)
 {
     return op->reads ? op->reads : ~WF_READS_NOTHING;
@@ -260,14 +259,14 @@ static inline bool tape_records(const wf_tape *tape)
 /* threads.c */
 void threads_add_tape(wf_tape *tape);
 void threads_remove_tape(wf_tape *tape);
-wf_tape *tape_latest(void);       /* that this thread used last; NULL: none, it is freed, or another thread uses it now */
+wf_tape *tape_latest(void);       /* the tape that this thread used last; NULL: none, it was freed, or another thread uses it now */
 extern wf_tensor tapeless_poison; /* of ops on parameters alone where the thread has no tape */
 
 /* A tape's pass begins to read a registry's values, unless they are being replaced; tape->reading has it once. */
 enum reading { READING, READING_REFUSED, READING_NO_MEMORY };
 enum reading threads_begin_reading(wf_tape *tape, struct wf_values_use *use);
 void tape_reads_no_more(wf_tape *tape); /* at the end of the pass */
-/* Values are replaced from here on, unless a tape of another thread that lives is in a pass that reads them. */
+/* Begins to replace a registry's values, unless a pass of another living thread's tape reads them. */
 enum replacing { REPLACING, REPLACING_BUSY, REPLACING_READ };
 enum replacing threads_begin_replacing(struct wf_values_use *use);
 void threads_end_replacing(struct wf_values_use *use);
@@ -276,7 +275,8 @@ wf_tensor *fail_without_tape(wf_status code, const char *call, const wf_tensor *
 
 /* parameters.c */
 bool parameter_has_value(wf_tape *tape, const char *call, const wf_tensor *x); /* else the tape has the error */
-/* Before a parameter's value is read in a pass: notes it, so that no other thread replaces the values. False: the tape has the error. */
+/* To be called before a parameter's value is read in a pass: notes the registry, so that no other thread replaces its values. False: the
+ * tape has the error. */
 bool tape_reads(wf_tape *tape, const char *call, const wf_tensor *parameter);
 bool tape_registry_freed(const wf_tape *tape); /* one whose parameters this pass has read */
 
@@ -294,17 +294,17 @@ wf_tensor *tape_new_tensor(wf_tape *tape);                   /* without a value 
 wf_tensor *tape_tensor(const wf_tape *tape, int64_t number); /* of this pass */
 void tape_drop_tensors(wf_tape *tape, int64_t live);         /* all of the pass but the first */
 wf_tensor *tape_leaf(wf_tape *tape, wf_tensor *parameter);
-bool tape_parameters_changed(const wf_tape *tape);                          /* by an update, after ops whose backward will read them */
+bool tape_parameters_changed(const wf_tape *tape);                          /* changed by an update after ops whose backward will read it */
 wf_tensor *tape_find_leaf(const wf_tape *tape, const wf_tensor *parameter); /* NULL: not used in this pass */
 /* True when x may be used on tape now; else records the error. */
 bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x);
 
 /* gradients.c */
 wf_tensor *gradient_root(wf_tensor *x);
-wf_tensor *uses_root(wf_tensor *x); /* the same, whatever wf_gradients is doing now: where uses are counted */
+wf_tensor *uses_root(wf_tensor *x); /* the same, but independent of a running wf_gradients: for counting uses */
 void gradient_release(wf_tape *tape, wf_tensor *x);
 void gradient_add(wf_call *c, wf_tensor *x, const wf_array *g);
-/* A gradient of an earlier backward, which must not flow once more in this one. */
+/* The gradient of an earlier backward, which must not flow again in this one. */
 struct earlier {
     wf_tensor *of;
     struct buffer *buffer;
@@ -313,18 +313,18 @@ struct earlier {
 };
 void gradient_set_aside(wf_tape *tape, wf_tensor *x, struct earlier **list); /* nothing where x has none */
 void gradients_add_earlier(wf_call *c, struct earlier *list);
-extern const wf_op op_retained_view; /* the record of a view whose gradient is held apart */
+extern const wf_op op_retained_view; /* whether it is the record of a view whose gradient is held apart */
 
 /* slab.c */
 /* The slab for the parameter's gradient in this pass, or NULL if it has none. False: it does not fit; the tape has the error. */
 bool slab_of(wf_tape *tape, const struct wf_parameter_info *info, wf_grads **grads);
-/* Of a leaf, before its gradient is written: where it lies, and whether there is one to add to. NULL: the tape has the error. */
+/* To be called before a leaf's gradient is written: its place in the slab, and whether to add to it. NULL: the tape has the error. */
 wf_real *slab_target(wf_tape *tape, const struct wf_parameter_info *info, bool **valid);
 wf_real *slab_gradient(const struct wf_parameter_info *info); /* contiguous; NULL where the slab holds none */
 
 /* walk.c: over records, newest first. */
 void records_release_values(wf_tape *tape, struct node *last); /* the values of results that no backward reads */
-/* Runs their backwards; without retain the records are used up. On an error it ends, and the tape has it. */
+/* Runs the backwards of records; without retain they are used up. Ends at the first error, which the tape has. */
 void records_walk(wf_tape *tape, struct node *last, bool retain);
 bool node_needs_now(const wf_tape *tape, wf_tensor *operand); /* in wf_gradients: the operand depends on a wanted tensor */
 void records_mark_path(wf_tape *tape, struct node *last);     /* sets `path` of what depends on a tensor that has it */

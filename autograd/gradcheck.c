@@ -153,7 +153,7 @@ wf_status check_operands(struct check *k, wf_mode mode, unsigned need, enum layo
         if (!data)
             return wf_tape_status(k->tape, k->error);
         for (int64_t j = 0; j < count; j++)
-            data[j] = NAN; /* what lies around a slice must never be read */
+            data[j] = NAN; /* elements around a slice must never be read */
         wf_array view = operand_view(in, layout, wf_array_contiguous(data, WF_REAL, &shape)),
                  value = wf_array_contiguous(in->value, WF_REAL, &in->shape);
         wf_array_copy(&view, &value);

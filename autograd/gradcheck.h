@@ -37,7 +37,7 @@ struct check {
     struct check_input in[WF_MAX_INPUTS];
     wf_mode mode;
     bool constant; /* the op is .constant: values only */
-    bool routed;   /* operands are results of an op, whose values the engine gives up in backward, not leaves */
+    bool routed;   /* operands are results of an op, not leaves: the engine releases their values in backward */
     double tolerance, step;
     uint64_t seed;
     wf_tape *tape;

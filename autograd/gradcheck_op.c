@@ -70,7 +70,7 @@ static wf_status begin_case(struct case_check *s, const wf_op *op, const struct 
     return status == WF_OK ? check_plain_run(&s->k) : status;
 }
 
-/* A backward that was forgotten is no op without gradients: the descriptor says which it is. */
+/* An op without backward may have forgotten it: only .constant says that it has no gradient. */
 static wf_status check_descriptor(const wf_op *op, wf_error *error)
 {
     if (!op->backward && !op->constant)

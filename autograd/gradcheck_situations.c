@@ -21,7 +21,7 @@ static double at(const wf_array *a, int64_t index)
     return ((const wf_real *)a->data)[offset];
 }
 
-/* Largest difference relative to the norm of what is expected, or to the size of the terms that it is the sum of where that is larger:
+/* Largest difference relative to the norm of the expected values. If these are sums of larger terms, it is relative to the terms, because
  * terms that cancel leave their rounding errors. */
 static wf_status same_sum(struct check *k, const char *situation, const char *what, int input, const wf_array *got, const wf_real *expected,
                           double terms)
@@ -91,7 +91,7 @@ static wf_status compare_run(struct check *k, const char *situation, unsigned ne
 
 enum { OUTPUT = -1 }; /* instead of an input's number */
 
-/* Other values, which a backward that reads none of them does not notice: NaN, other valid ids, other bools. */
+/* Replaces values that backward must not read: by NaN, other valid ids, other bools. */
 static void replace_values(const wf_array *a, int32_t limit)
 {
     int64_t count = wf_array_count(a);
@@ -105,7 +105,7 @@ static void replace_values(const wf_array *a, int32_t limit)
     }
 }
 
-/* The value of one input or of the result, which backward does not read by the descriptor, is replaced between forward and backward. */
+/* Replaces the value of one input or of the result, which backward does not read by the descriptor, between forward and backward. */
 static wf_status without_value(struct check *k, int input, unsigned need, enum layout layout)
 {
     char situation[200];
@@ -165,7 +165,7 @@ static wf_status with_neighbours(struct check *k, bool before)
         if (wf_is_poison(y))
             return check_status(k, situation);
         neighbour = wf_input(k->tape, k->weight, &shape, true);
-        /* add hands its gradient to both; scale keeps the sharing away from the leaf, whose gradient is looked at */
+        /* add hands its gradient to both; scale keeps the leaf, whose gradient is compared, out of the sharing */
         wf_tensor *twin = wf_scale(neighbour, 1);
         wf_tensor *sum = before ? wf_add(twin, y) : wf_add(y, twin);
         wf_tensor *part = check_weighted_sum(k, sum);

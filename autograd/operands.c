@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Structs of tensors, the leaves of parameters in a pass, and what may be an operand. */
+/* Structs of tensors, the leaves of parameters in a pass, and the check of operands. */
 #include <stddef.h>
 #include <string.h>
 
@@ -37,7 +37,7 @@ static void *next_struct(wf_tape *tape, struct tensor_set *set, int sets, struct
     }
     wf_tensor *x = struct_at(set, set->used, size);
     set->live = ++set->used;
-    /* But for what its maker sets, or what is read with a grad_buffer only. */
+    /* All members but those that the maker sets, or that are read only with a grad_buffer. */
     memset((char *)x + offsetof(wf_tensor, tape), 0, offsetof(wf_tensor, grad) - offsetof(wf_tensor, tape));
     x->tape = tape;
     x->generation = tape->generation;
@@ -110,7 +110,7 @@ wf_tensor *tape_find_leaf(const wf_tape *tape, const wf_tensor *parameter)
     return used ? slot->leaf : NULL;
 }
 
-/* A registry was freed in this pass, and another one has its memory: nothing may touch the gradients of the first any more. */
+/* A registry was freed in this pass, and another one has its memory: the gradients of the first must not be touched any more. */
 static void forget_registry(wf_tape *tape, uint64_t registry)
 {
     for (int i = 0; i < tape->slot_count; i++)
@@ -212,7 +212,7 @@ bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x)
         return false;
     }
     if (x->generation != tape->generation) {
-        /* Its name, if it had one, is gone with the pass it was given in. */
+        /* A name that it had is gone with the pass that gave it. */
         wf_tape_fail(tape, WF_ERR_STATE, "%s: an operand made by '%s' is older than the last wf_tape_reset: create it again in each pass",
                      op, x->made_by ? x->made_by : "nothing");
         return false;
@@ -238,7 +238,7 @@ bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x)
                      op, wf_name_of(x));
         return false;
     }
-    if (by_user && tape->recomputing == 0) { /* what was released after wf_checkpoint is read again there */
+    if (by_user && tape->recomputing == 0) { /* tensors released after wf_checkpoint are read again in its second call */
         wf_tape_fail(tape, WF_ERR_STATE,
                      "%s: '%s' was released with wf_release%s: release a tensor after its last use, and that of its views", op,
                      wf_name_of(x), by_user == x ? "" : ", as the tensor that it is a view of");

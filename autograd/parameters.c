@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Parameters: tensors without a tape. And who reads the values of a registry. */
+/* Parameters: tensors without a tape, and the readers of a registry's values. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,8 +48,8 @@ void wf_parameter_update(wf_tensor *x, const struct wf_parameter_info *info)
 
 /* --- structs that outlive their registry ----------------------------------------------------------------------------- */
 
-/* A caller may still have the pointer, and gets a message: structs of freed parameters stay parameters, and are taken again only after this
- * many others. */
+/* A caller may still have the pointer, and gets a message: structs of freed parameters are used again only after this many others were
+ * freed. */
 enum { KEPT = 4096, STRUCTS_PER_CHUNK = 64 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 WF_FREE_AFTER_FORK(lock)
@@ -66,7 +66,7 @@ static struct parameter *take(void)
         return p;
     }
     if (fresh_left == 0) {
-        /* Not of wf_alloc, whose blocks are all given back: these stay until the process ends. */
+        /* Not from wf_alloc, whose blocks are all freed: these stay until the process ends. */
         fresh = calloc(STRUCTS_PER_CHUNK, sizeof *fresh);
         fresh_left = fresh ? STRUCTS_PER_CHUNK : 0;
     }

@@ -36,7 +36,7 @@ struct buffer *pool_take(wf_tape *tape, size_t bytes)
         *b = (struct buffer){.data = data, .bytes = rounded, .class = class};
         WF_POISON(data, rounded);
     }
-    WF_UNPOISON(b->data, bytes); /* what was added by rounding stays poisoned */
+    WF_UNPOISON(b->data, bytes); /* the bytes added by rounding stay poisoned */
     if (tape->erase)
         memset(b->data, NAN_BYTE, bytes);
     b->refs = 1;
@@ -62,7 +62,7 @@ void pool_release(wf_tape *tape, struct buffer *b)
 
 void pool_rewind(wf_tape *tape, wf_arena_mark mark)
 {
-    /* Most lists are empty, and a token of a generation rewinds at each sublayer. */
+    /* Skips empty lists, which most are: generation rewinds at each sublayer of each token. */
     for (int word = 0; word < POOL_CLASSES / 64; word++)
         for (uint64_t *filled = &tape->pool.filled[word], left = *filled; left; left &= left - 1) {
             const int class = 64 * word + __builtin_ctzll(left);

@@ -14,7 +14,7 @@ void wf_release(wf_tensor *x)
         return;
     x->value = VALUE_FOR_BACKWARD;
     if (!x->buffer || x->readers > 0)
-        return; /* a view, or a value that a backward reads and releases */
+        return; /* a view, or a value that a backward will read and release */
     x->value = VALUE_USER_RELEASED;
     pool_release(tape, x->buffer);
 }

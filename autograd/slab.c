@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Slabs of gradients: where the gradient of a parameter goes in a pass, and who reads it afterwards. */
+/* Slabs of gradients: the place of a parameter's gradient in a pass, and reads of it afterwards. */
 #include <string.h>
 
 #include <weft/compute.h>

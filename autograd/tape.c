@@ -67,7 +67,7 @@ static bool without(const wf_tape *tape, const char *call)
     return !tape;
 }
 
-/* The first pass of a step has the seed itself, each further one a seed that is drawn for it. */
+/* The first pass of a step has the seed itself; further passes have seeds drawn from it. */
 static uint64_t seed_of_pass(wf_tape *tape, const struct wf_tape_options *o)
 {
     if (o->step != tape->trained_step)

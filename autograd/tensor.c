@@ -173,11 +173,11 @@ const char *wf_name_of(const wf_tensor *x)
 {
     if (!x)
         return "NULL";
-    const bool stale = x->tape && x->generation != x->tape->generation; /* its name is gone with the pass it was given in */
+    const bool stale = x->tape && x->generation != x->tape->generation; /* the name is gone with the pass that gave it */
     return x->name && !stale ? x->name : x->made_by ? x->made_by : "tensor";
 }
 
-/* OK when x's value may be read now. */
+/* WF_OK if x's value may be read now. */
 static wf_status readable(const wf_tensor *x, const char *call)
 {
     if (!x) {
@@ -186,7 +186,7 @@ static wf_status readable(const wf_tensor *x, const char *call)
     }
     if (x == &tapeless_poison)
         return WF_ERR_STATE;
-    if (!x->tape) { /* a parameter: what is wrong is said by the tape that the thread used last */
+    if (!x->tape) { /* a parameter: the tape that the thread used last has the message */
         return parameter_has_value(wf_tape_of(x), call, x) ? WF_OK : WF_ERR_STATE;
     }
     if (x->tape->error.code != WF_OK)
@@ -243,7 +243,7 @@ wf_status wf_item(const wf_tensor *x, double *value)
     return WF_OK;
 }
 
-/* OK when `count` elements of x, of a dtype that the call reads, can be copied to `out`. */
+/* WF_OK if `count` elements of x, of a dtype that the call reads, can be copied to `out`. */
 static wf_status copyable(const wf_tensor *x, const char *call, bool right_dtype, const char *wanted, const void *out, int64_t count)
 {
     wf_status status = readable(x, call);
@@ -344,7 +344,7 @@ static wf_status grad_of_parameter(const wf_tensor *x, wf_array *view)
                : no_gradient(mine, x, "has no gradient: no wf_backward since wf_grads_zero was called on what depends on it");
 }
 
-/* Why a tensor of the pass has none. */
+/* The reason why a tensor of the pass has none. */
 static const char *reason(const wf_tensor *x)
 {
     const wf_tape *tape = x->tape;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tapes and threads: the tape that a thread used last, and which passes read a registry's values while others want to replace them. */
+/* Tapes and threads: the tape that a thread used last, and the passes that read a registry's values while others want to replace them. */
 #include <pthread.h>
 
 #include <weft/internal/fork.h>
@@ -19,7 +19,7 @@ static uint64_t serials;
 static _Thread_local struct {
     const wf_tape *tape;
     uint64_t serial;
-    uint64_t thread; /* number of this thread; no other of the process has it, before or after. 0: none yet */
+    uint64_t thread; /* number of this thread, which no other thread of the process ever has; 0: none yet */
 } latest;
 static pthread_key_t ending;
 static pthread_once_t ending_once = PTHREAD_ONCE_INIT;

@@ -38,8 +38,8 @@ static bool resolve(wf_tape *tape, const wf_tensor *y, wf_tensor *x, struct wrt 
 
 /* --- views ------------------------------------------------------------------------------------------------------------- */
 
-/* A view shares the gradient of its root, to which other views add too. During the call this view holds its own, by a record such as
- * wf_retain_grad makes. The record's place is after that of the root and before those that use the view. */
+/* A view shares the gradient of its root, to which other views add too. For the call the view gets its own gradient, by a record such as
+ * wf_retain_grad makes, whose place is after that of the root and before those that use the view. */
 static bool hold_own(wf_tape *tape, wf_tensor *view)
 {
     const wf_tensor *of = gradient_root(view->base);
@@ -65,7 +65,7 @@ static int views_between(const wf_tensor *x)
     return n;
 }
 
-/* Bases first: the gradient of a view goes to its base, which may hold its own too. */
+/* Bases first: the gradient of a view goes to its base, which may have its own too. */
 static bool hold_own_of_views(wf_tape *tape, int count, struct wrt *wrt)
 {
     int deepest = 0;
@@ -97,8 +97,8 @@ static void share_again(wf_tape *tape, wf_tensor *view)
 
 /* --- results ----------------------------------------------------------------------------------------------------------- */
 
-/* The gradient of x as a tensor, in the same buffer unless others share that. It counts as a result whose record is used up, so that
- * a backward through it is refused. */
+/* The gradient of x as a tensor, in the same buffer unless that is shared. It counts as a result whose record is used up, so that a
+ * backward through it is refused. */
 static wf_tensor *take(wf_tape *tape, wf_tensor *x)
 {
     wf_array from = gradient_of(x);

@@ -18,7 +18,7 @@ static void forward_block(void *ctx, int64_t block)
     struct attention_plan *p = ctx;
     int64_t head = block / p->chunks, begin = block % p->chunks * p->chunk;
     struct wf_attention a = wf_attention_problem(p, head / p->groups, head % p->groups);
-    int64_t end = a.queries - begin < p->chunk ? a.queries : begin + p->chunk;
+    int64_t end = WF_MIN(a.queries, begin + p->chunk);
     if (begin >= end)
         return;
     if (a.queries <= FEW && !a.top && !a.weights && !a.threshold) {
@@ -36,7 +36,7 @@ static void forward_block(void *ctx, int64_t block)
 static wf_status attention_forward(wf_call *c)
 {
     struct attention_plan p;
-    /* Without queries a batch of any size has no elements: it is not gone through. */
+    /* A batch without queries has no elements, whatever its size: nothing may loop over it. */
     if (wf_array_count(&c->out[0]) == 0)
         return WF_OK;
     if (!wf_attention_plan(c, &p))
@@ -159,7 +159,7 @@ wf_tensor *wf_attention_with(wf_tensor *q, wf_tensor *k, wf_tensor *v, const str
                                .window = o->window,
                                .softcap = o->softcap};
     a.kv_heads = o->kv_heads ? o->kv_heads : a.heads;
-    /* [B] are read where the operands have one B; others are refused in `shape`, before the list is looked at. */
+    /* lists of [B] are read only if the operands have one B; otherwise `shape` refuses them before the list is read */
     const bool batch = !wf_is_packed(o->packed) && wf_ndim(q) == 3 && wf_ndim(k) == 3 && wf_dim(q, 0) == wf_dim(k, 0);
     a.key_lengths = batch ? copied(tape, o->key_lengths, wf_dim(q, 0)) : o->key_lengths;
     a.starts = batch ? copied(tape, o->starts, wf_dim(q, 0)) : o->starts;

@@ -18,7 +18,7 @@ struct attention_attr {
     double softcap;                      /* 0: none */
 };
 
-/* attention_shape.c: what may be asked of attention, and the shapes of its results. */
+/* attention_shape.c: checks of the options, and the shapes of the results. */
 wf_status wf_attention_shape(wf_call *c);
 /* The shape that a mask or a bias, operand i, broadcasts to: [B,H,T,S]; of packed rows [n,H,L,M], by places in sequences, with the
  * operand's L and M where it is larger than the longest sequences. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Gradients of attention: which block of work computes what. */
+/* Gradients of attention: the distribution of work among blocks. */
 #include <string.h>
 
 #include <weft/runtime.h>
@@ -23,7 +23,7 @@ static void whole(struct attention_plan *p, int64_t sequence, int64_t group)
     work_on(p, &a, &(struct wf_attention_part){.head_end = a.heads, .end = a.queries});
 }
 
-/* One does all sequences where they add to one gradient of the bias. */
+/* One block computes all sequences if they add to one gradient of the bias. */
 static int64_t blocks_of(const struct attention_plan *p)
 {
     return p->in_turn ? p->groups : p->sequences * p->groups;
@@ -41,21 +41,21 @@ static void whole_block(void *ctx, int64_t block)
 /* --- fewer of them than threads can use: their pieces, some at a time, whose gradients of keys are added afterwards ----- */
 
 enum {
-    BLOCKS = 4,        /* for each thread */
-    KEY_ROWS = 128,    /* of a block of additions */
-    ELEMENTS = 1 << 24 /* of gradients of pieces that wait to be added */
+    BLOCKS = 4,        /* wanted for each thread */
+    KEY_ROWS = 128,    /* rows in a block of additions */
+    ELEMENTS = 1 << 24 /* most elements of pieces' gradients that wait to be added */
 };
 
 struct pieces {
     struct attention_plan *p;
     int64_t of_head, all;     /* pieces of the longest sequence, and of all heads of a group */
     int64_t from, count;      /* the pieces at hand, of each sequence and group */
-    int64_t rows, key_blocks; /* of keys that a piece has gradients of, at most; blocks of additions of a sequence */
+    int64_t rows, key_blocks; /* most keys that a piece has gradients of; blocks of additions of a sequence */
     wf_array dk, dv;          /* [count, sequences, groups, rows, e or f in whole registers] */
     int64_t pe, pf;
 };
 
-/* Piece n of a head; without queries past the last. */
+/* Piece n of a head; past the last it has no queries. */
 static struct wf_attention_part piece_of(const struct wf_attention *a, int64_t head, int64_t n)
 {
     const int64_t begin = n * WF_ATTENTION_PIECE, end = begin + WF_ATTENTION_PIECE;
@@ -125,7 +125,7 @@ static void add_rows(const struct target *t, const wf_real *part, int64_t from, 
                                                 t->step, add);
 }
 
-/* As the kernel does it for all pieces of a sequence, for rows c0 .. c1 - 1. */
+/* Adds the pieces of a sequence for rows c0 .. c1 - 1, in the order of the kernel that computes them all. */
 static void add_parts(const struct pieces *w, const struct wf_attention *a, int64_t i, int64_t g, int64_t c0, int64_t c1,
                       const struct target *t)
 {
@@ -161,7 +161,7 @@ static void add_block(void *ctx, int64_t block)
     add_parts(w, &a, i, g, c0, c1, &(struct target){a.dv, a.dv_step, a.f, a.dv_add, 1, &w->dv, w->pf});
 }
 
-/* Whether there are pieces to be had, and no two of them add to one row of the gradient of a bias. */
+/* Whether pieces pay: there are several, and no two of them add to one row of the bias' gradient. */
 static bool pieces_pay(struct attention_plan *p, struct pieces *w)
 {
     *w = (struct pieces){.p = p};
@@ -208,8 +208,8 @@ static bool in_pieces(wf_call *c, struct pieces *w, double cost)
     return true;
 }
 
-/* Makes the place for the gradient of the bias: of each head its own, so that every sum has one order, and where the bias is broadcast over
- * the batch, queries or keys, the sum. */
+/* Makes the place for the gradient of the bias. Each head has its own, so that every sum has one order; along broadcast dimensions (batch,
+ * queries, keys) the place is that of the sum. */
 static bool make_dbias(wf_call *c, struct attention_plan *p)
 {
     const wf_array *bias = &c->in[BIAS];
@@ -275,7 +275,7 @@ wf_status wf_attention_backward(wf_call *c)
             wf_grad_give(c, i, &gradient[i]);
     if (with_bias) {
         wf_shape shape = wf_array_shape(&c->in[BIAS]);
-        if (wf_shape_count(&shape) == wf_array_count(&p.dbias)) /* the same but for leading sizes of 1 */
+        if (wf_shape_count(&shape) == wf_array_count(&p.dbias)) /* the same except for leading sizes of 1 */
             p.dbias = wf_array_contiguous(p.dbias.data, WF_REAL, &shape);
         wf_grad_give(c, BIAS, &p.dbias);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The operands of a call of attention, and the place of a sequence and a group of heads in them. */
+/* The operands of a call of attention, and the place of a sequence and a group of heads in each. */
 #include <math.h>
 
 #include "attention_plan.h"
@@ -70,7 +70,7 @@ bool wf_attention_plan(wf_call *c, struct attention_plan *p)
         int64_t t = part_of(a->packed, i, p->queries).count, s = part_of(a->k_packed, i, p->keys).count;
         p->longest = WF_MAX(p->longest, t);
         double each = (double)s * (a->causal ? 0.5 : 1), most = (double)a->window * (a->causal ? 1 : 2) + WF_ATTENTION_QUERIES;
-        p->scores += (double)t * (a->window > 0 && most < each ? most : each);
+        p->scores += (double)t * (a->window > 0 ? WF_MIN(most, each) : each);
     }
     p->scores *= (double)p->heads;
     const wf_shape mask = wf_attention_scores(c, MASK), bias = wf_attention_scores(c, BIAS);

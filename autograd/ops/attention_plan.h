@@ -22,13 +22,13 @@ struct attention_plan {
     int64_t sequences, heads, groups, share;        /* `share` query heads to each of the groups of keys */
     int64_t queries, keys, e, f;                    /* T and S; of packed rows N and M */
     int64_t longest;                                /* T of the longest sequence */
-    double scores;                                  /* that are computed, all heads */
+    double scores;                                  /* scores that are computed, all heads */
     struct attention_rows in[3], out, dout, din[3]; /* data NULL where there is none */
     bool add[3];
-    wf_array mask, bias;        /* as [B, H, T, S], of packed rows [n, H, L, M] */
-    wf_array dbias;             /* so, but of size 1 where the bias is broadcast over batch, queries or keys; data NULL where not wanted */
-    bool in_turn;               /* backward: one block does all sequences, which add to one gradient of the bias */
-    struct wf_attention common; /* what all sequences and heads have */
+    wf_array mask, bias; /* as [B, H, T, S], of packed rows [n, H, L, M] */
+    wf_array dbias;      /* the same, but of size 1 where the bias is broadcast over batch, queries or keys; data NULL if not wanted */
+    bool in_turn;        /* backward: one block computes all sequences, which add to one gradient of the bias */
+    struct wf_attention common; /* the members that all sequences and heads share */
     int64_t chunk, chunks;      /* forward: queries of a block */
     _Atomic bool no_memory;
 };

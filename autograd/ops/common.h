@@ -32,7 +32,7 @@ wf_status wf_same_shape(wf_call *c);
 int wf_want_dim(wf_call *c, int i, int dim);
 /* The dimensions of an operand, for a message that one does not exist. Returns text, or a constant. */
 const char *wf_dims_text(int ndim, char *text, size_t size);
-/* Another: two real operands, and a result of the shape that they broadcast to. */
+/* Another shape rule: two real operands, and a result of the shape that they broadcast to. */
 wf_status wf_broadcast_shape(wf_call *c);
 /* Contiguous ids must lie in 0 .. limit-1, or be *ignore when that is not NULL; *counted (may be NULL) is the number
  * of those that do. Fails with the first bad one's index and value. */
@@ -43,7 +43,7 @@ const char *wf_index_text(const wf_array *a, int64_t i, char *text, size_t size)
 /* Operand i, ids in 0 .. limit-1, contiguous; data NULL on an error. */
 wf_array wf_ids_below(wf_call *c, int i, int64_t limit);
 
-/* Another: one real operand, and a result without one of its dimensions, or with size 1 there. */
+/* Another shape rule: one real operand, and a result without one of its dimensions, or with size 1 there. */
 wf_status wf_reduced_shape(wf_call *c, int dim, bool keep);
 /* The shape of a without a dimension, or with size 1 there. */
 wf_shape wf_shape_without(const wf_array *a, int dim, bool keep);
@@ -78,7 +78,7 @@ static inline int64_t wf_block_rows(int64_t d)
     return WF_MIN(WF_MAX(rows, 1), 64);
 }
 
-/* Which of 16 random bits drop an element with probability p: those below this. */
+/* The number below which 16 random bits drop an element, for probability p. */
 static inline uint32_t wf_dropout_threshold(double p)
 {
     uint32_t threshold = (uint32_t)(p * 65536 + 0.5);
@@ -116,7 +116,7 @@ bool wf_add_rows(wf_call *c, const wf_array *from, const int32_t *id, int64_t li
 
 /* --- packed.c -------------------------------------------------------------------------------------------------------- */
 
-/* The offsets copied into the tape's memory, for attributes. What wf_want_packed refuses without reading the offsets stays as it is. */
+/* The offsets copied into the tape's memory, for attributes. Offsets that wf_want_packed refuses unread are not copied. */
 struct wf_packed wf_packed_copy(wf_tape *tape, struct wf_packed packed);
 
 /* --- products.c ------------------------------------------------------------------------------------------------------ */

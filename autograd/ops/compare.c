@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Comparisons, which give bools, and what bools are for: and, or, not, choices between two tensors, numbers. */
+/* Comparisons, which give bools, and the ops on bools: and, or, not, choices between two tensors, numbers. */
 #include <weft/internal/shape.h>
 
 #include "common.h"
@@ -30,7 +30,7 @@ static wf_status want_same_dtype(wf_call *c, int i, int j)
 
 /* --- comparisons ------------------------------------------------------------------------------------------------------ */
 
-/* With one operand: of the number on the right. */
+/* The same with one operand, and a number on the right. */
 struct number {
     double value;
 };

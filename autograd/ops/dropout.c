@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Dropout, alone, with ReLU before it and with the residual's sum after it. Whatever stands around it, a call draws the same numbers. */
+/* Dropout alone, with ReLU before it, and with the sum of a residual after it. A call of each draws the same numbers. */
 #include "common.h"
 
 struct dropout_attr {
@@ -21,7 +21,7 @@ static wf_status dropout_shape(wf_call *c)
     return wf_want(c, 0, WF_REAL) == WF_OK ? shape_of_x(c) : WF_ERR_ARGUMENT;
 }
 
-/* Rows, and what is done to them while they are in the first-level cache. */
+/* A pass over rows, a few of which stay in the first-level cache at a time. */
 struct dropout {
     const wf_call *c;
     const wf_array *x, *residual; /* [rows, d]; residual: added to what is left, or NULL */
@@ -113,7 +113,7 @@ const wf_op wf_op_dropout = {.name = "dropout",
                                                {"vector", {{33}}, P(0.3)}, {"scalar", {{-2}}, P(0.2)}, {"one column", {{9, 1}}, P(0.5)},
                                                {"empty", {{-1, 4}}, P(0.5)}, {"odd", {{7, 131}}, P(0.9)})};
 
-/* Whether nothing is dropped on the tape that an op with these operands is recorded on. */
+/* Whether the tape on which an op of these operands is recorded drops nothing. */
 static bool keeps_all(int count, wf_tensor *const x[], double p)
 {
     const wf_tape *tape = wf_tape_of_operands(count, x);

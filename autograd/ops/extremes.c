@@ -39,7 +39,7 @@ static wf_status reduced(wf_call *c, int dim, int64_t size, wf_shape *shape)
     return WF_OK;
 }
 
-/* The ids: the second result, or else what is kept for a backward; data NULL: nobody wants them. */
+/* The ids: the second result, or kept for a backward; data NULL if neither. */
 static wf_array ids_of(const wf_call *c)
 {
     return c->outputs > 1 ? c->out[1] : c->saved[0];
@@ -282,7 +282,7 @@ static void sift_down(struct item *heap, int64_t n, int64_t at)
     heap[at] = moved;
 }
 
-enum { FEW = 16, LONG = 1024, PART = 8 /* of a long row, from which on sorting all of it is faster */ };
+enum { FEW = 16, LONG = 1024, PART = 8 /* length of a row from which on sorting all of it is faster */ };
 
 /* The first k <= FEW of the elements, kept in order. */
 static void few_of_row(int64_t n, const wf_real *x, int64_t k, struct item *top)

@@ -101,7 +101,7 @@ static wf_status join_forward(wf_call *c)
     struct copies k = {.c = c};
     if (find_dim(c, &k.dim) != WF_OK)
         return WF_ERR_SHAPE;
-    wf_array starts = wf_call_temp(c, WF_I32, &(wf_shape){1, {2 * (int64_t)c->inputs}}); /* as many numbers of 64 bits */
+    wf_array starts = wf_call_temp(c, WF_I32, &(wf_shape){1, {2 * (int64_t)c->inputs}}); /* room for one number of 64 bits for each input */
     int64_t *start = starts.data;
     if (!start)
         return WF_ERR_MEMORY;

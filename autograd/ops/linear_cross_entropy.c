@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Cross-entropy fused with the linear layer that makes its logits. The loss is linear in its upstream gradient, so the forward turns the
- * logits into their gradient, where they lie. Where all of them take no more memory than a chunk and a parameter's gradient, they wait
- * for the backward, which then is that of a linear layer: products go straight to where gradients are. Of more rows, logits live for a
- * chunk at a time: the other gradients are computed in the forward too, and the backward only scales them. */
+ * logits into their gradient, in place. If all logits take no more memory than a chunk and a parameter's gradient, they are kept for the
+ * backward, which is then that of a linear layer: its products add straight to the gradients. Otherwise logits live for one chunk of rows:
+ * the forward computes the other gradients too, and the backward only scales them. */
 #include <string.h>
 
 #include "losses.h"
 
 enum { DX, DW, DB, DZ };
 
-/* Rows of a chunk, of about the same number each. Some MiB of logits stay in the cache; but a pass over a weight that does not
- * costs as much as the products of 60 rows or so, three times a chunk, and asks for many. */
+/* Rows of a chunk; all chunks have about as many. Some MiB of logits stay in the cache. But three passes over the weight for each chunk,
+ * which does not stay there, cost as much as products of some 60 rows each, so that chunks should be large. */
 static int64_t chunk_rows(int64_t rows, int64_t v, int64_t d)
 {
     enum { CACHED = 1 << 21, LARGE_WEIGHT = 1 << 22, LEAST = 128, LEAST_LARGE = 512 };
@@ -20,8 +20,8 @@ static int64_t chunk_rows(int64_t rows, int64_t v, int64_t d)
     return chunks > 1 ? (rows + chunks - 1) / chunks : most;
 }
 
-/* Whether the gradient of all logits is kept: where that is no more than a chunk and the weight's gradient, or, of a frozen weight, than
- * the gradient of x. */
+/* Whether the gradient of all logits is kept: if it is no larger than a chunk and the weight's gradient, or, of a frozen weight, than the
+ * gradient of x. */
 static bool keeps_all(const wf_call *c, int64_t rows)
 {
     const int64_t v = c->in[1].dim[0], d = c->in[1].dim[1];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* logsumexp and log_softmax over a dimension: over rows where it is the last, else down columns, of one column too, whose bits must not
- * depend on those beside it. */
+/* logsumexp and log_softmax over a dimension: over rows if it is the last, otherwise down columns. The bits of a column must not depend on
+ * the columns beside it, so that one column alone goes the same way. */
 #include "common.h"
 
 struct along {

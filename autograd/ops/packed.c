@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Packed rows: what ops that take them share; rows moved into padded batches and back; means of sequences. */
+/* Packed rows: functions for all ops that take them; rows moved into padded batches and back; means of sequences. */
 #include <math.h>
 #include <string.h>
 

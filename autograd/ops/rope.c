@@ -233,7 +233,7 @@ static bool make_table(wf_call *c, wf_real *value, int64_t rows, int64_t width)
 struct turning {
     const struct rope_attr *attr;
     int64_t rows, length, e, width; /* all rows; T */
-    bool by_row;                    /* the table has a row for each row of x, not for each place in a sequence */
+    bool by_row;                    /* the table has a row for each row of x, not for each position in a sequence */
     const wf_real *table, *x;
     int64_t x_item, x_step;
     wf_real *y;
@@ -385,7 +385,7 @@ wf_tensor *wf_rope_with(wf_tensor *x, const struct wf_rope_options *options)
     const struct wf_rope_options *o = options ? options : &none;
     wf_tape *tape = wf_tape_of_operands(1, &x);
     struct rope_attr a = {.heads = o->heads ? o->heads : 1, .rotary = o->rotary, .start = o->start};
-    /* The lists are copied where their length is known; where it is not, `shape` refuses the operands before it looks at them. */
+    /* A list is copied if its length is known. Otherwise `shape` refuses the operands before it reads the list. */
     const int64_t e = a.heads > 0 ? wf_dim(x, -1) / a.heads : 0, width = o->rotary.width ? o->rotary.width : e;
     a.rotary.frequencies = width <= e ? copied(tape, o->rotary.frequencies, width / 2, sizeof(double)) : o->rotary.frequencies;
     a.starts = wf_ndim(x) == 3 ? copied(tape, o->starts, wf_dim(x, 0), sizeof(int32_t)) : o->starts;

@@ -233,7 +233,7 @@ wf_status wf_check_ids(wf_call *c, const wf_array *ids, const char *what, int64_
     uint32_t bound = limit > INT32_MAX ? (uint32_t)INT32_MAX + 1 : (uint32_t)limit;
     for (int64_t from = 0; from < n; from += 4096) { /* counted in the width of the ids, which takes half the instructions */
         int32_t part = 0;
-        for (int64_t i = from, end = n - from < 4096 ? n : from + 4096; i < end; i++)
+        for (int64_t i = from, end = WF_MIN(n, from + 4096); i < end; i++)
             part += (uint32_t)id[i] < bound;
         good += part;
     }
@@ -241,7 +241,7 @@ wf_status wf_check_ids(wf_call *c, const wf_array *ids, const char *what, int64_
         for (int64_t i = 0; i < n; i++)
             ignored += id[i] == *ignore;
         if ((uint32_t)*ignore < bound)
-            good -= ignored; /* they stand in the range and don't count */
+            good -= ignored; /* ids to ignore lie in the range, but do not count */
     }
     if (counted)
         *counted = good;

@@ -33,8 +33,8 @@ static int64_t terms_of(wf_call *c)
     return a->all ? wf_array_count(&c->in[0]) : c->in[0].dim[wf_want_dim(c, 0, a->dim)];
 }
 
-/* Elements are added up in the order in which they lie in memory. Where a row's bits may not depend on the other rows, they may not depend
- * on the strides either, which the number of rows may change: the order is then that of the elements' places in the tensor. */
+/* Elements are added in the order in which they lie in memory. If a row's bits must not depend on the other rows, they must not depend on
+ * the strides either, which the number of rows may change: then the order is that of the indices. */
 static wf_status sum_forward(wf_call *c)
 {
     const struct sum_attr *a = c->attr;

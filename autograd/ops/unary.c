@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions of an element. What a backward needs is declared exactly: where the result serves, the operand is let go. */
+/* Functions of an element. The values that a backward reads are declared exactly: if the result serves, the operand is released. */
 #include "common.h"
 
 #define UNARY_CASES(how)                                                                                                                   \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Random calls of tapes, tensors and ops with random, often wrong arguments: whatever is given, a call returns a tensor, and poison comes
- * with a line on the tape. Under the sanitizers it shows that nothing outside is touched. WF_FUZZ_CALLS=N makes N calls. */
+/* Random calls of tapes, tensors and ops with random, often wrong arguments. Every call returns a tensor, and poison comes with a message
+ * on the tape. Under the sanitizers it shows that nothing outside is touched. WF_FUZZ_CALLS=N makes N calls. */
 #include "any.h"
 #include "any_ops.h"
 
@@ -284,7 +284,7 @@ static wf_tensor *any_choice(wf_tensor *a, wf_tensor *b)
 
 static wf_tensor *any_op(void);
 
-/* Its random numbers start where `ctx` says, so that backward repeats the calls; their operands may be others by then. */
+/* Its random numbers start at those of `ctx`, so that backward repeats the calls. By then the pool may have other operands for them. */
 static wf_tensor *several_ops(void *ctx, wf_tensor *x)
 {
     const wf_rng outside = any_rng;
@@ -380,7 +380,7 @@ static bool sometimes(void *ctx)
     return seldom(40);
 }
 
-/* What leaves the tensors as they are, and reads. */
+/* Calls that leave the tensors as they are, and reads. */
 static void other_call(void)
 {
     static wf_real out[64];
@@ -489,7 +489,7 @@ static void look(wf_tensor *x)
         check_message(e, "a tape");
         return;
     }
-    if (wf_is_poison(x)) { /* of the pass before, handed on: whoever reads it is told */
+    if (wf_is_poison(x)) { /* poison of the pass before: reading it fails */
         double value;
         ck_assert_int_ne(wf_item(x, &value), WF_OK);
         ck_assert_msg(wf_tape_of(x) != tape || e->code != WF_OK, "poison without a message");
@@ -527,7 +527,7 @@ START_TEST(any_calls)
         wf_tape_reset(tape, (wf_mode)(below(200) ? below(3) : below(9) - 2), .seed = (uint64_t)pass, .step = (uint64_t)below(3),
                       .first_row = (uint64_t)below(4), .exact = below(2));
         for (int i = 0; i < POOL; i++)
-            if (pass == 0 || below(400)) /* else of the pass before */
+            if (pass == 0 || below(400)) /* otherwise one of the pass before */
                 pool[i] = i < 4 ? parameter[i] : below(400) ? make(i < 7 ? 0 : i == 7 ? 1 : (int)below(60)) : (wf_tensor *)of_other;
         for (int64_t i = below(CALLS); i >= 0 && wf_tape_error(tape)->code == WF_OK; i--) {
             wf_tensor *x = any_op();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ops whose authors made mistakes, for random calls: which ones, the attributes say. */
+/* Ops whose authors made mistakes, for random calls. The attributes choose the mistakes. */
 #ifndef TESTS_ANY_OPS_H
 #define TESTS_ANY_OPS_H
 

@@ -220,7 +220,7 @@ END_TEST
 
 /* --- masked keys never contribute, whatever they hold -------------------------------------------------------------- */
 
-/* out, dq, dk and dv with dirt in keys that nobody (or only later queries) may attend to, and without; same bits. */
+/* out, dq, dk and dv have the same bits with and without dirt in keys that no query, or only later ones, may attend to. */
 static void check_dirt(struct problem p, bool (*dirty)(const struct problem *p, int64_t b, int64_t s), wf_real dirt)
 {
     fill_problem(&p);
@@ -284,8 +284,8 @@ START_TEST(dirt_in_masked_keys)
 }
 END_TEST
 
-/* A NaN in a key that only the later queries see (they must show it) leaves the earlier ones alone, here and in the
- * layout for few queries. */
+/* A NaN in a key that only later queries see must show in their rows, and leaves the earlier rows alone, here and in the layout for few
+ * queries. */
 START_TEST(dirt_in_the_future)
 {
     struct problem p = {1, 80, 80, 2, 2, 16, 16, .causal = true};
@@ -306,7 +306,7 @@ START_TEST(dirt_in_the_future)
 }
 END_TEST
 
-/* Rows that may attend to nothing: zeros, and no gradient from or to them, whatever their query holds. */
+/* Rows that may attend to nothing give zeros, and no gradient flows from or to them, even if their query is NaN. */
 START_TEST(rows_without_keys)
 {
     struct problem p = {2, 40, 30, 2, 2, 8, 8, .causal = true, .lengths = I32(30, 0)};
@@ -328,7 +328,7 @@ START_TEST(rows_without_keys)
 }
 END_TEST
 
-/* A batch of any size has no elements where there are no queries: it is not gone through. */
+/* A batch without queries has no elements, whatever its size: nothing may loop over it. */
 START_TEST(empty_batch_of_any_size)
 {
     for (int mode = WF_GRADIENTS; mode >= 0; mode = mode == WF_GRADIENTS ? WF_INFER : -1) {

@@ -38,7 +38,7 @@ START_TEST(masks)
 }
 END_TEST
 
-/* A cached step: the last queries alone have the bits that they have among all, whatever the strides of the bias. */
+/* A cached step: the last queries alone have the bits that they have among all, for any strides of the bias. */
 START_TEST(few_queries)
 {
     static wf_real x[T * H * S];
@@ -74,7 +74,7 @@ START_TEST(few_queries)
 }
 END_TEST
 
-/* And the gradient of a broadcast bias is the sum of that of a full one. */
+/* The gradient of a broadcast bias is the sum of that of a full one, and has the same bits with any number of threads. */
 START_TEST(gradients)
 {
     static const int64_t shapes[][4] = {{B, H, T, S}, {1, H, T, S}, {1, 1, T, S}, {B, 1, 1, S}, {1, H, 1, S},
@@ -103,7 +103,7 @@ START_TEST(gradients)
                 to = to * d[k] + (d[k] > 1 ? at[k] : 0);
             sum[to] += wide.part[5][j];
         }
-        for (int64_t j = 0; j < one.count[5]; j++) /* weights do not change where all keys get the same: 0, but for rounding */
+        for (int64_t j = 0; j < one.count[5]; j++) /* weights do not change if all keys get the same: 0, but for rounding */
             ck_assert_msg(fabs((double)one.part[5][j] - (double)sum[j]) <=
                               (sizeof(wf_real) == 8 ? 1e-12 : 1e-4) * (1 + fabs((double)sum[j])),
                           "%s: element %lld is %g, not %g", what, (long long)j, (double)one.part[5][j], (double)sum[j]);
@@ -214,8 +214,8 @@ START_TEST(refusals)
 }
 END_TEST
 
-/* The weights of a query are 1 together, and so the gradients of all values are those of the results, also where all scores are huge:
- * a row that is masked by adding -1e9. */
+/* The weights of a query add up to 1, so the gradients of all values add up to those of the results, even if all scores are huge, as in a
+ * row that is masked by adding -1e9. */
 START_TEST(huge_scores)
 {
     static const double huge[] = {-1e9, 1e9, -3e30};

@@ -2,6 +2,7 @@
 /* Fused attention: what its bits may depend on (not on the rows beside, the cache, packing, threads), dropout's masks,
  * memory, and refusals. */
 #include <weft/internal/kernels.h>
+#include <weft/internal/minmax.h>
 
 #include "attention_reference.h"
 
@@ -23,7 +24,7 @@ static void check_prefixes(int heads, int kv_heads, int64_t e, int64_t f, double
     static const int64_t counts[] = {1, 3, 8, 9, 40};
     for (int64_t n = 1; n <= N; n++)
         for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-            int64_t count = counts[i] < n ? counts[i] : n;
+            int64_t count = WF_MIN(counts[i], n);
             for (int64_t items = 1; items <= B; items++) {
                 begin(WF_INFER);
                 wf_real *y = value_of(wf_attention_with(part(q, items, N, n - count, count, d), part(k, items, N, 0, n, kd),
@@ -81,7 +82,7 @@ START_TEST(rows_alone_with_masks)
 }
 END_TEST
 
-/* Sentences end to end give what each gives alone, in forward and backward. */
+/* Packed sequences have the bits that each has alone, in forward and backward. */
 START_TEST(packed_equals_apart)
 {
     static const int32_t q_offsets[] = {0, 33, 33, 34, 120}, k_offsets[] = {0, 70, 75, 75, 161};
@@ -150,7 +151,7 @@ START_TEST(same_bits_on_any_threads)
 }
 END_TEST
 
-/* The gradient of slices of one tensor: that of inputs of their own, with zeros where no slice lies, whatever else adds to it. */
+/* The gradient of slices of one tensor equals that of separate inputs, with zeros outside the slices, whatever else adds to it. */
 START_TEST(gradients_of_slices)
 {
     enum { B = 2, T = 70, D = 24, MOST = 4 };
@@ -196,8 +197,8 @@ END_TEST
 
 /* --- dropout ------------------------------------------------------------------------------------------------------- */
 
-/* With the values an identity matrix the result is the weights after dropout: those of the weights output times the
- * multipliers that the kernel `dropout` draws for (seed, step, call, row). */
+/* If the values are an identity matrix, the result is the weights after dropout: the weights without it times the multipliers that the
+ * kernel `dropout` draws for (seed, step, call, row). */
 static void check_dropout(bool packed, uint64_t first_row)
 {
     enum { B = 2, H = 2, T = 40, S = 72, E = 8 };

@@ -2,7 +2,7 @@
 /* Attention's gradients with few heads of keys, which are computed in pieces of queries. */
 #include "attention_reference.h"
 
-/* Few heads are cut into pieces of queries where threads are many; the bits are those of one thread, which goes through all pieces. */
+/* With few heads and many threads a head is cut into pieces of queries. The bits are those of one thread, which computes all pieces. */
 START_TEST(pieces_equal_whole)
 {
     enum { T = 600, S = 530, E = 24, F = 20, MOST = 4 };

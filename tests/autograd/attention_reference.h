@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Attention written out in double, with all [T, S] weights, and its gradients: what the fused op is compared with. */
+/* Attention and its gradients written out in double, with all [T, S] weights: the reference of the fused op. */
 #ifndef TESTS_ATTENTION_REFERENCE_H
 #define TESTS_ATTENTION_REFERENCE_H
 
@@ -22,7 +22,7 @@ struct problem {
     wf_real *q, *k, *v, *dout; /* contiguous */
 };
 
-/* All owned by the struct; free_reference. */
+/* All owned by the struct: free_reference frees them. */
 struct reference {
     double *out, *dq, *dk, *dv, *weights;
 };
@@ -122,8 +122,8 @@ static inline void free_problem(struct problem *p)
     free(p->dout);
 }
 
-/* Norm of the difference over the norm, of an array of any strides against contiguous numbers. The norm counts as 0.1 an
- * element at least: the gradient of a query with one key is 0, and rounding errors here and there. */
+/* Norm of the difference over the norm of the expected numbers; got may have any strides. The norm grows by 0.1 for each element, because
+ * the gradient of a query with one key is 0, and what is computed for it are rounding errors. */
 static inline double distance(const wf_array *got, const double *expected)
 {
     wf_shape shape = wf_array_shape(got);

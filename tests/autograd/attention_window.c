@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sliding windows: the bits of a mask that says the same, in values, weights and gradients; of a cache, packed rows, any threads; none
- * changed where nothing is left out; and no memory for a mask. Against PyTorch: tests/nn/attention.c. */
+/* Sliding windows have the bits of the equivalent mask, in values, weights and gradients. Further: dirt outside the window, any number of
+ * threads, windows without effect, and memory. Against PyTorch: tests/nn/attention.c. */
 #include "attention_runs.h"
 
 static struct result run(const struct sizes *s, struct wf_attention_options o, const bool *mask, bool weights)
@@ -8,7 +8,7 @@ static struct result run(const struct sizes *s, struct wf_attention_options o, c
     return run_with(s, o, NULL, mask, WF_SHAPE(s->B, 1, s->T, s->S), false, weights);
 }
 
-/* Query t of sequence b stands at starts[b] + t, or at S - T + t. */
+/* Query t of sequence b is at position starts[b] + t, or S - T + t without starts. */
 static bool *band(const struct sizes *s, int64_t window, bool causal, const int32_t *starts)
 {
     bool *mask = malloc((size_t)(s->B * s->T * s->S));
@@ -49,7 +49,7 @@ START_TEST(equals_a_mask)
 }
 END_TEST
 
-/* With a mask of the caller both hold. */
+/* The window and a mask of the caller both hold. */
 START_TEST(and_a_mask)
 {
     const struct sizes s = {2, 130, 130, 2, 2, 8, 8};
@@ -78,7 +78,7 @@ START_TEST(no_limit_no_difference)
 }
 END_TEST
 
-/* What lies outside the window is not read into the result, a NaN neither. */
+/* Keys outside the window have no effect, even if they are NaN. */
 START_TEST(dirt_outside)
 {
     enum { T = 100, D = 8, W = 20 };

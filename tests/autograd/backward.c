@@ -6,7 +6,7 @@
 
 #include "one_registry.h"
 
-enum { ROWS = 48, D = 64, V = 96 }; /* of more bytes than what stays readable because it is small */
+enum { ROWS = 48, D = 64, V = 96 }; /* large enough for their memory to be used again */
 
 static wf_tensor *w, *gain, *head, *unused;
 static wf_real values[ROWS * D];
@@ -91,7 +91,7 @@ START_TEST(losses_one_after_the_other)
 }
 END_TEST
 
-/* The last one frees: values are given up as after a single one. */
+/* The last backward frees values, as a single one does. */
 START_TEST(the_last_one_frees)
 {
     wf_real out[ROWS * D];
@@ -131,7 +131,7 @@ static void ready(void *ctx, int parameter)
     ready_count[parameter]++;
 }
 
-/* A gradient is complete in the last backward, also one that this adds nothing to. */
+/* A gradient is complete in the last backward, even if that adds nothing to it. */
 START_TEST(complete_in_the_last)
 {
     begin(WF_TRAIN);
@@ -196,7 +196,7 @@ START_TEST(records_that_are_used_up)
     n = net();
     ran(wf_backward(n.loss[0]));
     refused(wf_backward(n.loss[1]), WF_ERR_STATE, "give that call .retain = true");
-    /* Half of the sum has its records; its gradient alone would be a wrong one in silence. */
+    /* Half of the sum has its records; its gradient alone would be wrong, silently. */
     begin(WF_TRAIN);
     n = net();
     wf_keep(wf_name(n.loss[1], "distance"));
@@ -218,13 +218,13 @@ START_TEST(values_that_were_given_up)
     wf_name(n.trunk, "trunk");
     ran(wf_backward(n.loss[0]));
     expect_error(wf_add(n.trunk, n.trunk), WF_ERR_STATE, "add: the value of 'trunk' was released in wf_backward");
-    begin(WF_TRAIN); /* whatever its size */
+    begin(WF_TRAIN); /* refused for a value of any size */
     n = net();
     double value;
     ran(wf_backward(n.loss[0]));
     ran(wf_item(n.loss[0], &value));
     refused(wf_item(n.loss[1], &value), WF_ERR_STATE, "was released in wf_backward: call wf_keep on it before");
-    begin(WF_TRAIN); /* a backward after wf_gradients, over the same records: the advice is there at once */
+    begin(WF_TRAIN); /* a backward after wf_gradients, over the same records: the first message has the advice */
     n = net();
     wf_tensor *g;
     wf_name(n.loss[1], "mean");
@@ -241,7 +241,7 @@ END_TEST
 
 /* --- a given gradient ------------------------------------------------------------------------------------------------ */
 
-/* y's gradient g gives the same as the sum of g y, in any layout. */
+/* A backward from y with the gradient g equals one from the sum of g y, in any layout. */
 START_TEST(a_given_gradient)
 {
     wf_real g[ROWS * D], *want[2];
@@ -307,7 +307,7 @@ END_TEST
 
 /* --- ops after a backward ---------------------------------------------------------------------------------------------- */
 
-/* Parts of a batch on one tape without a reset: values that the first gave up serve the second, and the gradients add up. */
+/* Micro-batches on one tape without a reset: memory of the first serves the second, and the gradients add up. */
 START_TEST(another_loss)
 {
     begin(WF_TRAIN);
@@ -337,7 +337,7 @@ START_TEST(another_loss)
 }
 END_TEST
 
-/* What is made between two backwards joins what was retained. */
+/* A backward over ops that were recorded after another one adds to what that one retained. */
 START_TEST(ops_between)
 {
     wf_real *want[2];
@@ -372,8 +372,8 @@ static wf_tensor *times_w(void *ctx, wf_tensor *x)
     return wf_matmul(x, w);
 }
 
-/* An update between two backwards over one record: the second would read the new values. What reads none, or was recorded since, goes on.
- */
+/* An update between two backwards over one record is refused, because the second would read the new values. Records that read no
+ * parameter, or were made after the update, go on. */
 START_TEST(updates_in_between)
 {
     for (int how = 0; how < 6; how++) {
@@ -384,7 +384,7 @@ START_TEST(updates_in_between)
         wf_tensor *h = how == 2 ? wf_checkpoint(times_w, NULL, x) : how == 3 ? wf_add(x, gain) : wf_matmul(x, w), *loss = wf_sum(h);
         ran(wf_backward(loss, .retain = true));
         ck_ok(wf_optimizer_step(&opt, error));
-        if (how == 4) /* it is used again, and the old record still is what it is */
+        if (how == 4) /* the parameter is used again; the old record stays old */
             ck_assert(!wf_is_poison(wf_matmul(x, w)));
         if (how == 5)
             loss = wf_sum(wf_matmul(x, w));

@@ -194,7 +194,7 @@ static bool after_some(void *ctx)
     return --*(int *)ctx < 0;
 }
 
-/* Wherever a pass is cancelled, the next one is whole. */
+/* After a pass that was cancelled at any point the next one is whole. */
 START_TEST(cancelled)
 {
     bool done = false;

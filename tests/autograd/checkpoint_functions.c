@@ -22,7 +22,7 @@ static wf_tensor *with_captured(void *ctx, wf_tensor *x)
     return wf_transpose(wf_reshape(wf_dropout(y, 0.3), T, BATCH, D), 0, 1);
 }
 
-/* They are read again although the caller released them, and get their gradients. */
+/* Captured tensors are read again although the caller released them, and get their gradients. */
 START_TEST(captured_tensors)
 {
     struct numbers want = {0};
@@ -69,7 +69,7 @@ static wf_tensor *leaks(void *ctx, wf_tensor *x)
     return wf_scale(wf_mul(*inside, x), 2);
 }
 
-/* What was made inside is an error outside; with wf_keep its value can be read, and no gradient flows through it. */
+/* A tensor made inside is refused outside. After wf_keep its value can be read, and no gradient flows through it. */
 START_TEST(inside_and_outside)
 {
     wf_real out[BATCH * T * D];
@@ -171,7 +171,7 @@ START_TEST(without_gradients)
 }
 END_TEST
 
-/* Regions without gradients, inside and around the backward; their operands too are there a second time. */
+/* Regions without gradients, inside and around the backward; their operands too are computed a second time. */
 static wf_tensor *with_region(void *ctx, wf_tensor *x)
 {
     wf_tape_mark *mark = ctx;

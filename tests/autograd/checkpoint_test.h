@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The parameters of tests of wf_checkpoint, and what a pass with it is compared by. */
+/* The parameters of tests of wf_checkpoint, and the numbers of a pass that are compared. */
 #ifndef TESTS_CHECKPOINT_TEST_H
 #define TESTS_CHECKPOINT_TEST_H
 

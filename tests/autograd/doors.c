@@ -34,7 +34,7 @@ START_TEST(results_whose_size_overflows)
 }
 END_TEST
 
-/* Rows without elements, of which there may be any number: nothing is gone through. */
+/* Rows without elements, in any number: nothing may loop over them. */
 START_TEST(rows_of_nothing)
 {
     const int64_t n = (int64_t)1 << 40;
@@ -192,7 +192,7 @@ END_TEST
 
 /* --- attention ----------------------------------------------------------------------------------------------------- */
 
-/* The list of lengths is read only where the operands say how long it is. */
+/* The list of lengths is read only if the operands say how long it is. */
 START_TEST(key_lengths_that_do_not_fit)
 {
     enum { N = 2000, D = 4 };

@@ -10,7 +10,7 @@ struct mask {
     wf_real of[COUNT];
 };
 
-/* The mask of rows first .. first+rows-1 of a pass that the caller began, from the values and, the same, from the gradient. */
+/* The mask of rows first .. first+rows-1 of a pass that the caller began, taken from the values; the gradient must have the same. */
 static void take(int first, int rows, bool attention, struct mask *mask)
 {
     static wf_real ones[COUNT];
@@ -37,7 +37,7 @@ static bool same(const struct mask *a, const struct mask *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-/* Masks are new ones where about half of their elements differ. */
+/* Masks count as new if about half of their elements differ. */
 static void ck_differ(const struct mask *mask, int count, const char *what)
 {
     for (int i = 0; i < count; i++)

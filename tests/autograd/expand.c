@@ -175,7 +175,7 @@ END_TEST
 
 /* --- views of others ------------------------------------------------------------------------------------------------- */
 
-/* Gradients of rows that are the same memory: several threads would add to it at once, and products would overwrite it. */
+/* Rows that share memory cannot have gradients: several threads would add to it at once, and products would overwrite it. */
 START_TEST(repeating_views_that_need_gradients)
 {
     enum { ROWS = 64, N = 4096 };
@@ -200,7 +200,7 @@ START_TEST(repeating_views_that_need_gradients)
             view.data = (wf_real *)a.data + N / 2;
             view.stride[1] = -1;
         }
-        /* a value that needs no gradient may be seen in any way */
+        /* any view of a value that needs no gradient is allowed */
         wf_array same = view;
         ck_assert(wf_view(copy, &a) == WF_OK && !wf_is_poison(copy));
         same.data = (char *)a.data + ((char *)view.data - (char *)rows.data);
@@ -209,7 +209,7 @@ START_TEST(repeating_views_that_need_gradients)
         expect_error(y, WF_ERR_STATE, "rows: the view repeats elements of 'row', which needs a gradient: use wf_expand");
         ck_assert_int_eq(wf_backward(wf_sum(wf_mul(y, y))), WF_ERR_STATE);
     }
-    /* views without repeats are as they were */
+    /* views without repeats have gradients */
     begin(WF_GRADIENTS);
     wf_tensor *x = normal(1, WF_SHAPE(6, 4));
     wf_array a, diagonal;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The greatest and smallest along a dimension and their places, and the k greatest: against PyTorch at ties, NaN and infinities. */
+/* The greatest and smallest along a dimension with their places, and the k greatest: ties, NaN and infinities, against PyTorch. */
 #include "golden_ops.h"
 
 #define ALONG(d)                                                                                                                           \
@@ -95,7 +95,7 @@ static int nan_first(const void *a, const void *b)
     return isnan(x[0]) != isnan(y[0]) ? (isnan(x[0]) ? -1 : 1) : isnan(x[0]) ? (x[1] < y[1] ? -1 : 1) : by_value(a, b);
 }
 
-/* Rows of a length at which they are searched, and of one at which all of them is sorted. */
+/* Called with a length at which rows are searched, and with one at which the whole row is sorted. */
 static void check_top_k(int rows, int n)
 {
     wf_real *x = malloc(sizeof *x * (size_t)(rows * n));
@@ -133,7 +133,7 @@ START_TEST(top_k_sorts)
 }
 END_TEST
 
-/* Many rows, which are searched side by side: as each row alone, by sorting; ties, infinities and NaN among them. */
+/* Many short rows, which are searched side by side, give what sorting each of them gives, with ties, infinities and NaN. */
 START_TEST(short_rows)
 {
     enum { ROWS = 61, LONGEST = 70 };

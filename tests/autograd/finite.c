@@ -147,7 +147,7 @@ START_TEST(a_bad_gradient_is_named)
     wf_tape_check_finite(tape, true);
     backward_says(wf_backward(wf_sum(wf_scale(wf_sqrt(named_input("x")), 2))),
                   "the backward of sqrt(x [3,4]) gave a gradient that is not finite for its operand x [3,4]: inf at [2,1]");
-    begin(WF_GRADIENTS); /* whose NaN would be found in x only */
+    begin(WF_GRADIENTS); /* without the check of gradients its NaN would be found only in x */
     x = wf_name(wf_square(named_input("x")), "squares");
     backward_says(wf_backward(wf_sum(wf_sqrt(x))),
                   "the backward of sqrt(squares [3,4]) gave a gradient that is not finite for its operand squares [3,4]: inf at [2,1]");
@@ -171,7 +171,7 @@ START_TEST(a_bad_gradient_is_named)
     wf_real given[12] = {[7] = -INFINITY};
     g = wf_input(tape, given, WF_SHAPE(3, 4), false);
     backward_says(wf_backward(wf_scale(x, 2), .gradient = g), "the .gradient that a backward was given has -inf at [1,3]");
-    begin(WF_GRADIENTS); /* of a backward without the check: no op of this one is blamed */
+    begin(WF_GRADIENTS); /* an earlier backward ran without the check: no op of this one is blamed */
     wf_grads_zero(grads);
     wf_tape_check_finite(tape, false);
     ran(wf_backward(wf_sum(wf_sqrt(weight))));
@@ -179,7 +179,7 @@ START_TEST(a_bad_gradient_is_named)
     backward_says(wf_backward(wf_sum(wf_square(weight))),
                   "an earlier backward left inf at [1,2] in the gradient of w [2,4], to which that of square(w [2,4]) adds");
     wf_grads_zero(grads);
-    begin(WF_GRADIENTS); /* and nothing is where all are finite */
+    begin(WF_GRADIENTS); /* finite gradients are no error */
     ran(wf_backward(wf_sum(wf_square(wf_linear(named_input("x"), weight, NULL)))));
 }
 END_TEST
@@ -228,7 +228,8 @@ START_TEST(a_penalty_on_a_gradient)
     refused(wf_backward(wf_sum(wf_square(g))), WF_ERR_STATE,
             "depends on the gradient 'x', and there are no gradients of gradients: make a penalty of differences, (f(x + h v) - f(x - h "
             "v)) / 2h");
-    /* What it says: f(x) = sum tanh(W x), penalty |df/dx|^2 by differences along g / |g|, whose gradient is that of the closed form. */
+    /* The advice followed: f(x) = sum tanh(W x), penalty |df/dx|^2 by differences along g / |g|, whose gradient is that of the closed
+     * form. */
     begin(WF_TRAIN);
     x = named_input("x");
     y = wf_tanh(wf_linear(x, weight, NULL));

@@ -63,7 +63,7 @@ START_TEST(binary_cross_entropy_of_large_logits)
     wf_tensor *y = wf_keep(wf_bce_with_logits(in, wf_input(r.tape, targets, WF_SHAPE(N), false), .reduction = WF_REDUCE_NONE));
     ck_assert(wf_read(y, loss, N) == WF_OK && wf_backward(y) == WF_OK && wf_grad(in, &g) == WF_OK);
     for (int i = 0; i < N; i++) {
-        /* Where PyTorch's terms cancel, the true value is e^-|x|. */
+        /* PyTorch's terms cancel here: the true value is log(1 + e^-|x|). */
         double exact = (t[i] == 0 && x[i] < -1) || (t[i] == 1 && x[i] > 1) ? log1p(exp(-fabs(x[i]))) : want[i];
         ck_assert_msg(fabs((double)loss[i] - exact) <= 4 * golden_tolerance() * exact + 1e-44, "loss of %g, %g: %.9g, not %.9g", x[i], t[i],
                       (double)loss[i], exact);

@@ -19,14 +19,14 @@ struct golden_case {
         return __VA_ARGS__;                                                                                                                \
     }
 
-/* The key of a part of the case and what the file has there, or NULL. */
+/* Sets key to that of a part of the case, and returns its entry in the file, or NULL. */
 static inline const struct wf_safetensors_entry *golden_find(const wf_safetensors *file, const char *name, const char *part, char key[96])
 {
     snprintf(key, 96, "%s/%s", name, part);
     return wf_safetensors_find(file, key);
 }
 
-/* What the file has, of any dtype that ops take, as doubles. */
+/* An entry of the file, of any dtype that ops take, as doubles. */
 static inline double *golden_numbers(const wf_safetensors *file, const struct wf_safetensors_entry *e)
 {
     if (e->dtype == WF_F64)
@@ -59,7 +59,7 @@ static inline wf_tensor *golden_operand(const wf_safetensors *file, const struct
     return t;
 }
 
-/* Each element: NaN where the reference is, its infinities, and else within a relative error. Denormal numbers may be 0. */
+/* NaN and infinities have to be those of the reference. Other elements may differ by a relative error, and denormal numbers may be 0. */
 static inline void golden_same(const wf_safetensors *file, const char *key, const wf_array *a)
 {
     const double bound = sizeof(wf_real) == 8 ? 1e-13 : 2e-6, least = sizeof(wf_real) == 8 ? 1e-307 : 1e-37;

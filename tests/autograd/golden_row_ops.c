@@ -55,7 +55,7 @@ START_TEST(recurrences)
 }
 END_TEST
 
-/* Each element: NaN where the reference is, its infinities, and else near it. */
+/* NaN and infinities have to be those of the reference; other elements are near it. */
 static void same(const struct rig *r, const char *key, const wf_array *a)
 {
     char name[96];
@@ -70,7 +70,7 @@ static void same(const struct rig *r, const char *key, const wf_array *a)
     free(have);
 }
 
-/* Of rows, and of the columns of their transpose. */
+/* Along rows, and along the columns of their transpose. */
 START_TEST(infinities)
 {
     enum { ROWS = 8, D = 3 };

@@ -127,7 +127,7 @@ START_TEST(fused_in_several_chunks)
 }
 END_TEST
 
-/* Rows that a chunk does not hold, but a chunk and the weight's gradient do. */
+/* Too many rows for a chunk, but few enough for a chunk and the gradient of the weight. */
 START_TEST(fused_keeps_the_gradient_of_logits)
 {
     fused_equals_apart(150, 80, 17001, true, 1);
@@ -136,7 +136,7 @@ START_TEST(fused_keeps_the_gradient_of_logits)
 }
 END_TEST
 
-/* Of the tape's memory, which a parameter's gradient is not in. */
+/* The peak of the tape's memory, which does not include a parameter's gradient. */
 static size_t peak_of_training(int64_t rows, int64_t d, int64_t classes, double scale)
 {
     wf_error e = {0};
@@ -155,8 +155,8 @@ static size_t peak_of_training(int64_t rows, int64_t d, int64_t classes, double 
     return peak;
 }
 
-/* The logits, where they are not many more than a chunk of 128 rows; else a chunk and a gradient of the weight. And so with an upstream
- * gradient that is not 1. */
+/* Of few rows all logits are held; of many a chunk of some 128 rows and a gradient of the weight. So too with an upstream gradient other
+ * than 1. */
 START_TEST(fused_peak)
 {
     enum { CLASSES = 20000, D = 100, REST = 30 };

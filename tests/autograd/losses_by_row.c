@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Losses of elements and of rows: infinities, views, weights that say how much a row counts, mistakes. */
+/* Losses of elements and of rows: infinities, views, a weight for each row, mistakes. */
 #include "ops_tools.h"
 
 START_TEST(terms_with_probability_zero_are_zero)
@@ -26,7 +26,7 @@ START_TEST(terms_with_probability_zero_are_zero)
 }
 END_TEST
 
-/* Each row's loss times a constant, summed: the policy gradient, against the loss of a row alone. */
+/* The policy gradient: each row's loss times a constant, summed, against the loss of a row alone. */
 START_TEST(rows_weighted_by_advantages)
 {
     enum { N = 140, D = 6, V = 17001 }; /* several chunks of logits in the fused op */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Mistakes of programs, made through the public header: each is refused by a message that names the call and what it was given. */
+/* Mistakes of programs, made through the public header. Each is refused by a message that names the call and its operands. */
 #include <pthread.h>
 #include <unistd.h>
 
@@ -73,7 +73,7 @@ START_TEST(null_operands)
 }
 END_TEST
 
-/* Each says so to wf_tape_error(NULL), and does nothing else. */
+/* Each call says so to wf_tape_error(NULL), and does nothing else. */
 START_TEST(a_null_tape)
 {
     const wf_real v[2] = {1, 2};
@@ -106,7 +106,7 @@ START_TEST(a_null_tape)
 }
 END_TEST
 
-/* Those that could not be declared are refused as others are, after their registry too. */
+/* Parameters that could not be declared are refused like others, even after their registry was freed. */
 START_TEST(a_declaration_that_failed)
 {
     wf_tensor *w, *refused[3];
@@ -168,7 +168,7 @@ START_TEST(a_null_registry)
 }
 END_TEST
 
-/* What a program leaves in a struct that it forgot to set to zero. */
+/* The content of a struct that a program forgot to set to zero. */
 START_TEST(an_error_that_was_not_set_to_zero)
 {
     static const unsigned char rubbish[] = {0xff, 0xa5, 0x5a, 0x7f, 0x01};
@@ -190,7 +190,7 @@ START_TEST(an_error_that_was_not_set_to_zero)
 }
 END_TEST
 
-/* Small and large ones alike. */
+/* Results of any size are refused. */
 START_TEST(an_inner_tensor_after_backward)
 {
     begin(WF_INFER);
@@ -237,7 +237,7 @@ START_TEST(a_registry_that_was_freed)
             refused(wf_read(w, out, 2), WF_ERR_STATE, "wf_read: the registry of the parameter 'gain' was freed");
             wf_registry_free(registry);
         }
-    /* A backward over what it was used for. */
+    /* A backward over a record that read it. */
     wf_tensor *w;
     wf_registry *registry = one_parameter(&w, "gain");
     ck_ok(wf_registry_build(registry, 1, error));

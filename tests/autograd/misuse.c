@@ -47,7 +47,7 @@ START_TEST(parameters_before_they_are_built)
 }
 END_TEST
 
-/* They have no tape: the one that the thread used last says what is wrong. */
+/* Parameters have no tape: the one that the thread used last has the message. */
 START_TEST(reads_of_parameters)
 {
     wf_registry *registry = wf_registry_new(NULL);
@@ -99,8 +99,8 @@ START_TEST(shapes_of_too_many_dimensions)
 }
 END_TEST
 
-/* The sum over broadcast rows holds scratch memory of its thread while others run blocks that want more of it: attention of
- * unequal lengths did, and the block was taken away. */
+/* The sum over broadcast rows holds scratch memory of its thread while other threads run blocks that want more of it. Attention of unequal
+ * lengths once took that memory away. */
 START_TEST(scratch_is_kept_over_a_region)
 {
     ck_ok(wf_init(error, .threads = 2));

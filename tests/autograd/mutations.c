@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The gradient check itself: ops whose backward is wrong on purpose, each in one of the ways that ops go wrong, must fail
- * it, and the same ops made right must pass. */
+/* The gradient check itself. Ops whose backward is wrong on purpose, each in one of the ways that ops go wrong, must fail it; the same ops
+ * made right must pass. */
 #include <weft/gradcheck.h>
 #include <weft/internal/ops_all.h>
 #include <weft/ops.h>
@@ -208,7 +208,7 @@ static const wf_op *original;
 
 static wf_status negated_backward(wf_call *c)
 {
-    /* Turning the gradient of the result round for this input alone: run the real backward with -dy and only this need. */
+    /* Negates the gradient of this input alone: the real backward runs with -dy and this need only. */
     bool need[WF_MAX_INPUTS];
     memcpy(need, c->need, sizeof need);
     if (need[negated_input]) {

@@ -103,7 +103,7 @@ START_TEST(results_are_constants)
 }
 END_TEST
 
-/* A parameter whose gradients belong elsewhere is no error where it needs none. */
+/* A parameter whose gradients belong to another registry is no error if it needs none. */
 START_TEST(parameters_of_another_registry)
 {
     wf_real other_slab[8];
@@ -120,7 +120,7 @@ START_TEST(parameters_of_another_registry)
 }
 END_TEST
 
-/* What a backward would read is let go. */
+/* Values that only a backward would read are released. */
 START_TEST(memory_is_not_held)
 {
     size_t used[2];

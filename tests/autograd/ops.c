@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the ops give, against numbers worked out by other means. Gradients: gradients.c. */
+/* Results of ops, against numbers computed by other means. Gradients: gradients.c. */
 #include "ops_tools.h"
 
 START_TEST(arithmetic_broadcasts)
@@ -77,7 +77,7 @@ START_TEST(functions_of_an_element)
 }
 END_TEST
 
-/* Of views too: the same bits, and less memory. */
+/* The same bits, also of views, and less memory. */
 START_TEST(swiglu_is_silu_and_a_product)
 {
     enum { ROWS = 37, D = 53, N = ROWS * D };
@@ -257,8 +257,8 @@ START_TEST(linear_adds_its_bias)
 }
 END_TEST
 
-/* x and the weight as views of one tensor, which overlap or do not, and x as a view whose rows lie at several distances: the gradient is
- * that of the product. With 112 rows the parts of both products share a region, with 320 B is packed for all threads. */
+/* x and the weight are views of one tensor, which overlap or not, or x is a view whose rows lie at several distances. The gradient is that
+ * of the product. With 112 rows parts of both products share a region; with 320 B is packed for all threads. */
 static wf_tensor *view_of_it(wf_tensor *w, int which, int64_t n)
 {
     wf_tensor *upper = wf_slice(w, 0, 0, n), *left = wf_slice(wf_slice(w, 0, n, n), 1, 2, n);
@@ -398,7 +398,7 @@ START_TEST(dropout_keeps_its_word)
 }
 END_TEST
 
-/* The ops that do more than drop give the bits of two ops, forward and backward, of views too; out of training they are those. */
+/* The fused ops have the bits of two ops, forward and backward, of views too, in every mode. */
 static wf_tensor *fused_or_not(wf_tensor *x, wf_tensor *r, bool relu, bool fused)
 {
     if (fused)

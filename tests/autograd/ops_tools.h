@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of ops share: a tape, inputs with known numbers, comparisons. */
+/* Shared by the tests of ops: inputs with known numbers, comparisons, hashes. */
 #ifndef TESTS_OPS_TOOLS_H
 #define TESTS_OPS_TOOLS_H
 

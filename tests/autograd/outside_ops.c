@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Ops as programs outside the tree write them, from public headers alone: they pass the checks of gradients, and give the bits of the ops
- * of the tree that do the same. The first stands in docs/ops.md too. */
+/* Ops as programs outside the tree write them, from public headers alone. They pass the checks of gradients, and have the bits of built-in
+ * ops that compute the same. The first stands in docs/ops.md too. */
 #include <weft/compute.h>
 #include <weft/gradcheck.h>
 
@@ -197,7 +197,7 @@ START_TEST(gradients)
 }
 END_TEST
 
-/* Values and gradients of an op from outside are those of ours that do the same, to the bit, with any number of threads. */
+/* Values and gradients of an op from outside have the bits of the built-in ones that compute the same, with any number of threads. */
 START_TEST(bits_of_ours)
 {
     enum { ROWS = 150, D = 70 };

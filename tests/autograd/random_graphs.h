@@ -19,7 +19,7 @@ struct leaf {
     int64_t count;
 };
 
-/* What a checkpoint computes: of x, another tensor and modules. */
+/* The function of a checkpoint: of x, another tensor and modules. */
 struct checkpointed {
     struct graph *g;
     int kind, inner; /* inner: of a checkpoint within it; -1: there is none */

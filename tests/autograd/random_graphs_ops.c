@@ -5,10 +5,12 @@
 #include <math.h>
 #include <string.h>
 
+#include <weft/internal/minmax.h>
+
 wf_tensor *graph_any(struct graph *g)
 {
     int n = g->pooled;
-    int64_t i = below(g, 3) ? n - 1 - below(g, n < 6 ? n : 6) : below(g, n);
+    int64_t i = below(g, 3) ? n - 1 - below(g, WF_MIN(n, 6)) : below(g, n);
     g->chosen[i] = true;
     return g->pool[i];
 }
@@ -104,7 +106,7 @@ static wf_tensor *bent(struct graph *g)
     }
 }
 
-/* The greatest of elements that are apart, on a row of their own: x plus 0, 1, 2, ... in an order of its own. */
+/* Extremes of elements that are far apart: tanh(x) plus 0, 3, 6, ... along each row, rotated by a random number of places. */
 static wf_tensor *extremes(struct graph *g)
 {
     wf_tensor *x = ending(g, 0, -1), *ids;

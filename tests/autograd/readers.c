@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads that share the parameters of a registry: the bits of each are those that it has alone, and what replaces values waits for none
- * but passes of other living threads. */
+/* Threads that share the parameters of a registry have the bits that each has alone. A call that replaces values is refused only because
+ * of a pass of another living thread. */
 #include <pthread.h>
 
 #include <weft/weft.h>

@@ -23,7 +23,7 @@ static const void *data_of(const wf_tensor *x)
     return a.data;
 }
 
-/* Ops one after the other, of which each reads only the one before. */
+/* A chain of ops, each of which reads only the result before it. */
 static size_t peak_of_chain(wf_mode mode, bool release, wf_real *gradient)
 {
     wf_tensor *x = numbers_in(mode), *y = wf_scale(x, 0.5);
@@ -185,7 +185,7 @@ START_TEST(gradients_of_a_released_tensor)
 }
 END_TEST
 
-/* What a loop gives up is used again after a rewind, also what is older than the mark. */
+/* Memory that a loop releases is used again after a rewind, even if it is older than the mark. */
 START_TEST(memory_from_before_a_mark)
 {
     wf_tensor *x = numbers_in(WF_INFER), *old = wf_scale(x, 2);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Values that no backward reads are given up. An op from outside whose backward reads one although its descriptor says otherwise must
- * fail the gradient check with a message that names the op and the value; the same ops declared right must pass. */
+/* Values that no backward reads are released early. An op from outside whose backward reads one although its descriptor denies it must
+ * fail the gradient check with a message that names the op and the value. The same ops declared right must pass. */
 #include <math.h>
 
 #include <weft/internal/asan.h>
@@ -11,7 +11,7 @@
 /* weigh: y = exp(a) b where keep, else 0. da = y dy, db = exp(a) dy where keep: reads a, keep and the result. */
 enum { A, B, KEEP };
 
-/* What the backward makes da from */
+/* The value from which the backward makes da */
 static enum { RESULT, B_IN_VIEWS, B_WHEN_ALONE } da_from;
 
 static wf_status weigh_shape(wf_call *c)
@@ -166,7 +166,7 @@ START_TEST(denied_ids)
 }
 END_TEST
 
-/* Inside a function the engine gives the values up: of any size, and what they held is not read by chance. */
+/* Inside a function the engine releases values of any size, and erases them. */
 static wf_tensor *weigh_inside(void *ctx, wf_tape *tape, wf_tensor *const in[])
 {
     static const bool all[6] = {true, true, true, true, true, true};
@@ -179,7 +179,7 @@ START_TEST(in_a_function)
     const wf_shape shapes[] = {{2, {2, 3}}, {2, {2, 3}}};
     wf_op op = weigh;
     ck_ok(wf_check_function(weigh_inside, &op, 2, shapes, NULL, NULL, error));
-#ifndef __SANITIZE_ADDRESS__ /* which ends the program at the read, with the place */
+#ifndef __SANITIZE_ADDRESS__ /* AddressSanitizer ends the program at the read, with the place */
     wf_error error = {0};
     op.reads = 1u << B | 1u << KEEP | 1u << Y;
     ck_assert_int_eq(wf_check_function(weigh_inside, &op, 2, shapes, NULL, NULL, &error), WF_ERR_NUMERIC);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Rotary positions: how right the angles are, what the bits of a row depend on, and what is refused. Gradients: the op's cases; values
- * against PyTorch: tests/nn/attention.c. */
+/* Rotary positions: accuracy of the angles, dependence of a row's bits, refusals. Gradients: the op's cases; values against PyTorch:
+ * tests/nn/attention.c. */
 #include <weft/internal/testing.h>
 
 #include "ops_tools.h"
@@ -113,7 +113,7 @@ START_TEST(no_allocations)
 }
 END_TEST
 
-/* What a table of T positions costs besides x. */
+/* Memory of a table of T positions, without that of x. */
 START_TEST(memory)
 {
     enum { T = 3000, E = 8, H = 16 };

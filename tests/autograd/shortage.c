@@ -138,7 +138,7 @@ static wf_status run(const struct pass *p, wf_mode mode, wf_real *out, int64_t *
     if (count)
         *count = at;
     if (status != WF_OK)
-        /* says of what: the op, or before one how much */
+        /* the message names the op, or without one how much was asked for */
         ck_assert_msg(wf_tape_error(tape)->code == status &&
                           (strstr(wf_tape_error(tape)->message, ": no memory") || strstr(wf_tape_error(tape)->message, "iB beside the ")),
                       "%s", wf_tape_error(tape)->message);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tensors that were kept over a reset or a rewind. They are told from others for many of them. */
+/* Tensors that were kept over a reset or a rewind: they are recognised as stale for many of them. */
 #include <weft/nn.h>
 #include <weft/op.h>
 #include <weft/ops.h>
@@ -88,7 +88,7 @@ START_TEST(kept_over_a_rewind)
 }
 END_TEST
 
-/* A generation of many tokens: what rewinds leave alone is bounded. */
+/* A generation of many tokens: the memory that rewinds leave alone is bounded. */
 START_TEST(many_rewinds)
 {
     wf_tape *tape = new_tape();

@@ -324,7 +324,7 @@ START_TEST(tensors_are_printed)
 }
 END_TEST
 
-/* All blocks but the caller's ask for scratch: it comes late to them. */
+/* Blocks on other threads ask for scratch. The caller is slow, so that the others get blocks. */
 static void ask_unless_caller(void *ctx, int64_t block)
 {
     (void)block;
@@ -334,7 +334,7 @@ static void ask_unless_caller(void *ctx, int64_t block)
         *(_Atomic int *)ctx += wf_scratch(WF_SCRATCH_OP, 3000000) != NULL;
 }
 
-/* Which thread does a block varies from step to step: what the others asked for in one the caller has from the next on. */
+/* The thread that runs a block varies from step to step: the caller has the scratch that others asked for from the next step on. */
 START_TEST(a_caller_that_comes_late_has_its_scratch)
 {
     _Atomic int given = 0;

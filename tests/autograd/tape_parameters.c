@@ -113,8 +113,8 @@ START_TEST(parameters_are_tensors)
 }
 END_TEST
 
-/* The pass's own gradients, and the registry's for a parameter that the pass did not use. Asking for one that is not there fails nothing.
- */
+/* wf_grad gives the gradients of this pass, and the registry's for a parameter that the pass did not use. Asking for a missing gradient
+ * does not fail the tape. */
 START_TEST(gradients_of_parameters)
 {
     wf_tensor *p = parameter(0, false), *q = parameter(1, false);
@@ -179,7 +179,7 @@ static void *use_it(void *of)
     return NULL;
 }
 
-/* A tape that another thread freed, or uses now, is nobody else's. */
+/* Ops on parameters alone do not run on a tape that another thread freed or uses now. */
 START_TEST(tapes_that_changed_hands)
 {
     wf_tensor *p = parameter(0, false);

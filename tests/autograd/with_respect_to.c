@@ -58,7 +58,7 @@ static void same(const wf_tensor *x, const wf_real *have, const wf_real *want, c
     ck_assert_msg(most > 1e-6 && worst <= most * (sizeof(wf_real) == 8 ? 1e-13 : 1e-5), "%s: %g of %g", what, worst, most);
 }
 
-/* All, each alone, and pairs: the gradients are those of wf_backward, and nothing else changes. */
+/* The gradients of all tensors together, of each alone and of pairs are those of wf_backward, and nothing else changes. */
 START_TEST(as_wf_backward)
 {
     wf_real *want[KINDS];
@@ -102,7 +102,7 @@ START_TEST(as_wf_backward)
 }
 END_TEST
 
-/* Between two wf_backward it leaves no trace: the same bits, of inputs, retained tensors and parameters. */
+/* A wf_gradients between two wf_backward leaves no trace: the same bits, of inputs, retained tensors and parameters. */
 START_TEST(between_others)
 {
     wf_real *want[KINDS];
@@ -134,7 +134,7 @@ START_TEST(between_others)
 }
 END_TEST
 
-/* A view is what uses it, and not what its root is used for beside; the root has all of it. */
+/* The gradient of a view comes from its own uses, not from other uses of its root; that of the root comes from all. */
 START_TEST(views_apart)
 {
     begin(WF_GRADIENTS);

@@ -17,8 +17,8 @@ static inline wf_real *wf_grads_block_data(const wf_grads *grads, const struct w
     return grads->slab + grads->place[block->parameter].offset + block->at;
 }
 
-/* The shard of a registry that one of several processes holds: it alone has the sums of these gradients, holds moments for them and updates
- * them. Cut by the blocks of all parameters, so that freezing moves nothing from process to process. */
+/* The shard of a registry that one of several processes holds. Only this process has the sums of these gradients, holds moments for them
+ * and updates them. Shards are cut by the blocks of all parameters, so that freezing moves nothing from process to process. */
 struct wf_slice {
     int parameters;
     int64_t *first;  /* [parameters + 1]: number of a parameter's first block */
@@ -38,7 +38,7 @@ static inline bool wf_slice_owns(const struct wf_slice *slice, int parameter, in
     const int64_t block = slice ? wf_slice_block(slice, parameter, at) : 0;
     return !slice || slice->before[block + 1] > slice->before[block];
 }
-/* Elements of the parameter, of `count`, that lie in the slice before element `at`, where a block begins, or count. */
+/* The number of the parameter's elements in the slice before element `at`, which begins a block or is `count`, the number of all. */
 static inline int64_t wf_slice_elements(const struct wf_slice *slice, int parameter, int64_t count, int64_t at)
 {
     if (!slice || at == 0)
@@ -50,7 +50,7 @@ static inline int64_t wf_slice_elements(const struct wf_slice *slice, int parame
     return last ? whole - ((end - first) * WF_GRADS_BLOCK - count) : whole;
 }
 
-/* Multiplies the factor that wf_clip_norm left into the slab, where there is one. */
+/* Multiplies the slab by the factor that wf_clip_norm left, if there is one. */
 void wf_grads_settle(wf_grads *grads);
 
 #endif

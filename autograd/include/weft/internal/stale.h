@@ -5,9 +5,9 @@
 
 #include <weft/tape.h>
 
-/* Resets after which a tensor of an earlier pass is still told from others. */
+/* The number of resets over which a tensor of an earlier pass is recognised as stale. */
 int wf_stale_resets(void);
-/* As if the tape had been reset so often already. */
+/* Makes the tape count so many resets more. */
 void wf_stale_skip(wf_tape *tape, uint64_t resets);
 
 #endif
