@@ -180,34 +180,25 @@ static wf_tensor *any_indexing(wf_tensor *a, wf_tensor *m, wf_tensor *b, wf_tens
 
 static wf_tensor *with_constants(wf_tensor *a, wf_tensor *b)
 {
+    static wf_tensor *(*const of_two[])(wf_tensor *, wf_tensor *) = {wf_swiglu, wf_maximum, wf_minimum, wf_pow};
+    static wf_tensor *(*const of_number[])(wf_tensor *, double) = {wf_pow_constant, wf_softplus,     wf_leaky_relu,
+                                                                   wf_elu,          wf_add_constant, wf_div_constant};
     const double p = any_number(1);
     switch (below(13)) {
-    case 12:
-        return wf_swiglu(a, b);
     case 0:
-        return wf_maximum(a, b);
+        return wf_pow_constant(a, (double)below(7) - 3);
     case 1:
-        return wf_minimum(a, b);
-    case 2:
-        return wf_pow(a, b);
-    case 3:
-        return wf_pow_constant(a, below(2) ? (double)below(7) - 3 : p);
-    case 4:
         return wf_clamp(a, p, any_number(2));
-    case 5:
-        return wf_softplus(a, p);
-    case 6:
-        return wf_leaky_relu(a, p);
-    case 7:
-        return wf_elu(a, p);
-    case 8:
-        return wf_add_constant(a, p);
-    case 9:
+    case 2:
         return wf_constant_minus(p, a);
-    case 10:
-        return wf_div_constant(a, p);
-    default:
+    case 3:
         return wf_constant_over(p, a);
+    case 4:
+    case 5:
+    case 6:
+        return of_two[below(4)](a, b);
+    default:
+        return of_number[below(6)](a, p);
     }
 }
 
@@ -310,15 +301,13 @@ static wf_tensor *any_op(void)
     wf_tensor *a = below(50) ? real() : any(), *b = below(50) ? like(a, false) : any(), *c = below(50) ? like(a, false) : any();
     wf_tensor *m = below(50) ? like(a, true) : b, *ids = pool[4 + below(3)], *parts[12] = {a, b, c, a, b, c, a, b, NULL};
     wf_shape s = any_shape();
+    static wf_tensor *(*const arithmetic[])(wf_tensor *, wf_tensor *) = {wf_add, wf_subtract, wf_mul, wf_div};
     switch (below(29)) {
     case 0:
-        return wf_add(a, b);
     case 1:
-        return wf_subtract(a, b);
     case 2:
-        return wf_mul(a, b);
     case 3:
-        return wf_div(a, b);
+        return arithmetic[below(4)](a, b);
     case 4:
         return below(2) ? wf_affine(a, any_number(2), any_number(1)) : wf_scale(a, any_number(2));
     case 5:

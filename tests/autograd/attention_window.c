@@ -94,11 +94,11 @@ START_TEST(dirt_outside)
             const wf_real *last = y + (few ? 0 : (W - 1) * D);
             if (!dirty)
                 memcpy(clean[few], last, sizeof clean[few]);
-            ck_assert(memcmp(clean[few], last, sizeof clean[few]) == 0);
+            ck_assert_mem_eq(clean[few], last, sizeof clean[few]);
             free(y);
         }
     }
-    ck_assert(memcmp(clean[0], clean[1], sizeof clean[0]) == 0);
+    ck_assert_mem_eq(clean[0], clean[1], sizeof clean[0]);
 }
 END_TEST
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* wf_checkpoint: the same bits as without it, in less memory. */
-#include <math.h>
-
 #include "checkpoint_test.h"
 
 /* --- the same bits -------------------------------------------------------------------------------------------------------- */
@@ -94,7 +92,7 @@ START_TEST(other_backwards)
             chosen[how][i] = malloc((size_t)count * sizeof(wf_real));
             ran(wf_read(g[i], chosen[how][i], count));
             if (how == 1)
-                ck_assert_int_eq(memcmp(chosen[0][i], chosen[1][i], (size_t)count * sizeof(wf_real)), 0);
+                ck_assert_mem_eq(chosen[0][i], chosen[1][i], (size_t)count * sizeof(wf_real));
         }
         if (how == 1)
             same_bits(&have, &want, "two losses");

@@ -48,7 +48,7 @@ START_TEST(captured_tensors)
         else
             want = have;
     }
-    ck_assert_int_eq(memcmp(of_h[0], of_h[1], BATCH * T * D * sizeof(wf_real)), 0);
+    ck_assert_mem_eq(of_h[0], of_h[1], BATCH * T * D * sizeof(wf_real));
     free(of_h[0]);
     free(of_h[1]);
     free(want.g);

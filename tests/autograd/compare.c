@@ -116,7 +116,7 @@ START_TEST(bits)
             if (run == 0)
                 first[i] = got[i];
             else
-                ck_assert(memcmp(got[i], first[i], ROWS * D * sizeof *got[i]) == 0);
+                ck_assert_mem_eq(got[i], first[i], ROWS * D * sizeof *got[i]);
             if (run > 0)
                 free(got[i]);
         }

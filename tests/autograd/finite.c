@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* wf_tape_check_finite names the input or the parameter that is bad, and no mask. */
-#include <math.h>
-
 #include <weft/ops.h>
 
 #include "one_registry.h"

@@ -109,7 +109,7 @@ START_TEST(bits)
         if (!first)
             first = got;
         else
-            ck_assert(memcmp(got, first + (run == 3 ? 17 * D : 0), (size_t)(run == 3 ? 1 : ROWS) * D * sizeof *got) == 0);
+            ck_assert_mem_eq(got, first + (run == 3 ? 17 * D : 0), (size_t)(run == 3 ? 1 : ROWS) * D * sizeof *got);
         if (got != first)
             free(got);
     }

@@ -123,7 +123,7 @@ START_TEST(scratch_is_kept_over_a_region)
         if (round == 0)
             memcpy(first, g.data, sizeof first);
         ck_assert(fabs((double)first[0]) > 1e-3);
-        ck_assert_int_eq(memcmp(first, g.data, sizeof first), 0);
+        ck_assert_mem_eq(first, g.data, sizeof first);
     }
     free(k);
     free(q);

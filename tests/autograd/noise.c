@@ -112,7 +112,8 @@ START_TEST(what_they_depend_on)
         memset(again, 0, sizeof again);
         pass(false, 0, 2, again, slope); /* the batch in parts */
         pass(true, 2, ROWS - 2, again, slope);
-        ck_assert(memcmp(y, again, sizeof y) == 0 && memcmp(g, slope, sizeof g) == 0);
+        ck_assert_mem_eq(y, again, sizeof y);
+        ck_assert_mem_eq(g, slope, sizeof g);
         finish();
     }
     /* Passes of a training differ; those without gradients repeat, unless the step says otherwise. */
@@ -123,7 +124,8 @@ START_TEST(what_they_depend_on)
         ran(wf_read(wf_normal(tape, WF_SHAPE(D), 0, 1), drawn[i], D));
     }
     ck_assert(memcmp(drawn[0], drawn[1], sizeof *drawn) != 0 && memcmp(drawn[1], drawn[2], sizeof *drawn) != 0);
-    ck_assert(memcmp(drawn[3], drawn[4], sizeof *drawn) == 0 && memcmp(drawn[3], drawn[0], sizeof *drawn) == 0);
+    ck_assert_mem_eq(drawn[3], drawn[4], sizeof *drawn);
+    ck_assert_mem_eq(drawn[3], drawn[0], sizeof *drawn);
     ck_assert(memcmp(drawn[4], drawn[5], sizeof *drawn) != 0);
 }
 END_TEST

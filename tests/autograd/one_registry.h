@@ -3,6 +3,8 @@
 #ifndef TESTS_ONE_REGISTRY_H
 #define TESTS_ONE_REGISTRY_H
 
+#include <math.h>
+
 #include <weft/nn.h>
 
 #include "tape_test.h"
@@ -32,6 +34,17 @@ static inline void finish(void)
     wf_registry_free(registry);
     tape = NULL;
     registry = NULL;
+}
+
+/* Numbers of the shape of x: equal but for rounding, and not all 0. */
+static inline void near(const wf_tensor *x, const wf_real *have, const wf_real *want, const char *what)
+{
+    double most = 0, worst = 0;
+    for (int64_t i = 0; i < count_of(x); i++) {
+        most = fmax(most, fabs((double)want[i]));
+        worst = fmax(worst, fabs((double)have[i] - (double)want[i]));
+    }
+    ck_assert_msg(most > 1e-6 && worst <= most * (sizeof(wf_real) == 8 ? 1e-13 : 1e-5), "%s: %g of %g", what, worst, most);
 }
 
 static inline void normal_numbers(wf_real *x, int64_t count)

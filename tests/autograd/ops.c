@@ -429,8 +429,9 @@ START_TEST(dropout_fused_is_two_ops)
                         free(h);
                     }
                 }
-                ck_assert(memcmp(y[0], y[1], sizeof y[0]) == 0 && memcmp(dx[0], dx[1], sizeof dx[0]) == 0);
-                ck_assert(memcmp(dr[0], dr[1], sizeof dr[0]) == 0);
+                ck_assert_mem_eq(y[0], y[1], sizeof y[0]);
+                ck_assert_mem_eq(dx[0], dx[1], sizeof dx[0]);
+                ck_assert_mem_eq(dr[0], dr[1], sizeof dr[0]);
             }
     begin(WF_TRAIN);
     wf_tensor *x = normal(1, WF_SHAPE(4, 5)), *row = normal(1, WF_SHAPE(5)), *sum = wf_dropout_add(x, row, 0.5);

@@ -53,29 +53,34 @@ static wf_status huge_temporary(wf_call *c)
 
 START_TEST(incomplete_descriptors)
 {
-    static const wf_op no_forward = {.name = "no_forward", .shape = like_first}, no_shape = {.name = "no_shape", .forward = copy_first},
-                       attributes = {.name = "attributes", .attr_size = 64, .shape = like_first, .forward = copy_first},
-                       one_of_two = {.name = "one_of_two", .outputs = 2, .shape = like_first, .forward = copy_first},
-                       negative = {.name = "negative", .shape = negative_size, .forward = copy_first},
-                       seven = {.name = "seven", .shape = seven_dims, .forward = copy_first},
-                       temporary = {.name = "temporary", .shape = like_first, .forward = huge_temporary};
+    static const struct {
+        wf_op op;
+        wf_status code;
+        const char *words;
+    } wrong[] = {
+        {{.name = "no_forward", .shape = like_first}, WF_ERR_ARGUMENT, "no_forward: the op's descriptor lacks"},
+        {{.name = "no_shape", .forward = copy_first}, WF_ERR_ARGUMENT, "no_shape: the op's descriptor lacks"},
+        {{.name = "attributes", .attr_size = 64, .shape = like_first, .forward = copy_first}, WF_ERR_ARGUMENT, "attr is NULL"},
+        {{.name = "seven", .shape = seven_dims, .forward = copy_first},
+         WF_ERR_SHAPE,
+         "seven(zeros [2]): the op's shape function does not set each of the 1 results"},
+        {{.name = "negative", .shape = negative_size, .forward = copy_first},
+         WF_ERR_SHAPE,
+         "negative(zeros [2]): a result of shape [-4] is invalid"},
+        {{.name = "temporary", .shape = like_first, .forward = huge_temporary},
+         WF_ERR_SHAPE,
+         "temporary(zeros [2]): a temporary array is invalid or too large"},
+    };
+    static const wf_op one_of_two = {.name = "one_of_two", .outputs = 2, .shape = like_first, .forward = copy_first};
     begin(WF_INFER);
     wf_tensor *x = wf_zeros(tape, WF_SHAPE(2)), *out[2];
-    ck_refused(wf_apply(&no_forward, NULL, 1, &x), WF_ERR_ARGUMENT, "no_forward: the op's descriptor lacks");
-    x = wf_zeros(tape, WF_SHAPE(2));
-    ck_refused(wf_apply(&no_shape, NULL, 1, &x), WF_ERR_ARGUMENT, "no_shape: the op's descriptor lacks");
-    x = wf_zeros(tape, WF_SHAPE(2));
-    ck_refused(wf_apply(&attributes, NULL, 1, &x), WF_ERR_ARGUMENT, "attr is NULL");
-    x = wf_zeros(tape, WF_SHAPE(2));
     wf_apply_multi(&one_of_two, NULL, 1, &x, 2, out);
     ck_assert(wf_is_poison(out[0]) && wf_is_poison(out[1]));
     refused_once(WF_ERR_SHAPE, "one_of_two(zeros [2]): the op's shape function does not set each of the 2 results to 0 to 6 dimensions");
-    x = wf_zeros(tape, WF_SHAPE(2));
-    ck_refused(wf_apply(&seven, NULL, 1, &x), WF_ERR_SHAPE, "seven(zeros [2]): the op's shape function does not set each of the 1 results");
-    x = wf_zeros(tape, WF_SHAPE(2));
-    ck_refused(wf_apply(&negative, NULL, 1, &x), WF_ERR_SHAPE, "negative(zeros [2]): a result of shape [-4] is invalid");
-    x = wf_zeros(tape, WF_SHAPE(2));
-    ck_refused(wf_apply(&temporary, NULL, 1, &x), WF_ERR_SHAPE, "temporary(zeros [2]): a temporary array is invalid or too large");
+    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+        x = wf_zeros(tape, WF_SHAPE(2));
+        ck_refused(wf_apply(&wrong[k].op, NULL, 1, &x), wrong[k].code, wrong[k].words);
+    }
 }
 END_TEST
 

@@ -36,47 +36,35 @@ static wf_tensor *arithmetic(struct graph *g)
 
 static wf_tensor *function(struct graph *g)
 {
+    static wf_tensor *(*const smooth[])(wf_tensor *) = {wf_neg, wf_exp, wf_tanh, wf_sigmoid, wf_gelu, wf_gelu_tanh, wf_silu, wf_square};
     wf_tensor *x = graph_any(g);
     double least, most;
-    switch (below(g, 18)) {
+    int64_t which = below(g, 18);
+    switch (which) {
     case 0:
         return wf_affine(x, 0.1 * (double)(below(g, 41) - 20), 0.1 * (double)(below(g, 41) - 20));
     case 1:
         return wf_scale(x, 1.5);
     case 2:
-        return wf_neg(x);
-    case 3:
-        return wf_exp(x);
-    case 4:
         return wf_log(positive(x));
-    case 5:
+    case 3:
         return wf_sqrt(positive(x));
-    case 6:
-        return wf_tanh(x);
-    case 7:
-        return wf_sigmoid(x);
-    case 8:
-        return wf_gelu(x);
-    case 9:
-        return wf_gelu_tanh(x);
-    case 10:
-        return wf_silu(x);
-    case 11:
-        return wf_square(x);
-    case 12:
+    case 4:
         return wf_softplus(x, 0.5 + 0.25 * (double)below(g, 8));
-    case 13:
+    case 5:
         return wf_pow_constant(positive(x), 0.25 * (double)(below(g, 13) - 6));
-    case 14:
+    case 6:
         return wf_pow(positive(x), wf_tanh(beside(g, x)));
-    case 15:
+    case 7:
         return wf_div_constant(wf_constant_minus(1.5, x), 3);
-    case 16:
+    case 8:
         return wf_constant_over(0.5, wf_add_constant(wf_square(x), 0.7));
-    default:
+    case 9:
         graph_magnitudes(g, x, &least, &most);
         x = least > 1e-3 ? x : positive(x);
         return below(g, 2) ? wf_relu(x) : wf_relu_dropout(x, 0.1 * (double)(1 + below(g, 5)));
+    default:
+        return smooth[which - 10](x);
     }
 }
 

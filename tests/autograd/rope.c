@@ -61,13 +61,13 @@ START_TEST(rows_alone)
             for (int h = 0; h < H; h++) {
                 wf_real *have = value_of(wf_rope(wf_slice(wf_slice(x, 1, t, 1), 2, h * E, E), .rotary = how, .start = 40 + t));
                 for (int b = 0; b < B; b++)
-                    ck_assert(memcmp(have + b * E, want + (b * T + t) * W + h * E, E * sizeof *want) == 0);
+                    ck_assert_mem_eq(have + b * E, want + (b * T + t) * W + h * E, E * sizeof *want);
                 free(have);
             }
         for (int threads = 1; threads <= 5; threads += 2) {
             ck_ok(wf_set_threads(threads, error));
             wf_real *have = value_of(wf_rope(x, .heads = H, .rotary = how, .start = 40));
-            ck_assert(memcmp(have, want, B * T * W * sizeof *want) == 0);
+            ck_assert_mem_eq(have, want, B * T * W * sizeof *want);
             free(have);
         }
         free(want);

@@ -237,8 +237,8 @@ START_TEST(two_threads_share_parameters)
     ck_assert_double_eq_tol(slab[5], 200 * 2 * values[5], 1e-3);
     wf_grads_zero(&grads);
     use_in_thread(&alone);
-    ck_assert_int_eq(memcmp(a.out, b.out, 4 * sizeof *a.out), 0);
-    ck_assert_int_eq(memcmp(a.out, alone.out, 4 * sizeof *a.out), 0);
+    ck_assert_mem_eq(a.out, b.out, 4 * sizeof *a.out);
+    ck_assert_mem_eq(a.out, alone.out, 4 * sizeof *a.out);
     ck_assert(a.sum == 0 && b.sum == 0 && alone.sum == 0);
 }
 END_TEST

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* wf_gradients: gradients with respect to some tensors, which change nothing else. */
-#include <math.h>
-
 #include "copy_op.h"
 #include "one_registry.h"
 
@@ -48,16 +46,6 @@ static struct net net(bool retain)
     return n;
 }
 
-static void same(const wf_tensor *x, const wf_real *have, const wf_real *want, const char *what)
-{
-    double most = 0, worst = 0;
-    for (int64_t i = 0; i < count_of(x); i++) {
-        most = fmax(most, fabs((double)want[i]));
-        worst = fmax(worst, fabs((double)have[i] - (double)want[i]));
-    }
-    ck_assert_msg(most > 1e-6 && worst <= most * (sizeof(wf_real) == 8 ? 1e-13 : 1e-5), "%s: %g of %g", what, worst, most);
-}
-
 /* The gradients of all tensors together, of each alone and of pairs are those of wf_backward, and nothing else changes. */
 START_TEST(as_wf_backward)
 {
@@ -88,7 +76,7 @@ START_TEST(as_wf_backward)
             char what[64];
             snprintf(what, sizeof what, "tensor %d of %x", i, (unsigned)which);
             ck_assert_int_eq(wf_ndim(g[at]), wf_ndim(n.x[i]));
-            same(n.x[i], have, want[i], what);
+            near(n.x[i], have, want[i], what);
             free(have);
             at++;
         }
@@ -123,7 +111,7 @@ START_TEST(between_others)
         for (int i = 0; i < KINDS; i++) {
             wf_real *have = gradient_of(n.x[i]);
             if (how == 1)
-                ck_assert_int_eq(memcmp(have, want[i], (size_t)count_of(n.x[i]) * sizeof *have), 0);
+                ck_assert_mem_eq(have, want[i], (size_t)count_of(n.x[i]) * sizeof *have);
             if (how == 1)
                 free(want[i]);
             want[i] = have;
@@ -297,7 +285,7 @@ START_TEST(gradients_of_gradients)
         ran(wf_backward(how ? moved : wf_sum(wf_mul(wf_gelu(wf_matmul(moved, w)), wf_detach(g))), .gradient = how ? g : NULL));
         wf_real *have = gradient_of(x), *want = value_of(g);
         if (how == 1)
-            ck_assert_int_eq(memcmp(have, want, 4 * D * sizeof *have), 0);
+            ck_assert_mem_eq(have, want, 4 * D * sizeof *have);
         free(have);
         free(want);
     }
