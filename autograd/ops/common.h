@@ -30,8 +30,29 @@ wf_status wf_want_packed(wf_call *c, struct wf_packed packed, const char *what, 
 wf_status wf_same_shape(wf_call *c);
 /* dim of operand i, which may count from the end, as a place from the front; -1, with the error set, where it does not exist. */
 int wf_want_dim(wf_call *c, int i, int dim);
+/* The attributes of an op along one dimension, which may count from the end. */
+struct along {
+    int dim;
+};
+
+/* That dimension of operand 0, as wf_want_dim gives it. */
+static inline int wf_along(wf_call *c)
+{
+    return wf_want_dim(c, 0, ((const struct along *)c->attr)->dim);
+}
+
 /* The dimensions of an operand, for a message that one does not exist. Returns text, or a constant. */
 const char *wf_dims_text(int ndim, char *text, size_t size);
+/* Drops dimension d, of size 1. */
+static inline void wf_drop_dim(wf_array *a, int d)
+{
+    a->ndim--;
+    for (; d < a->ndim; d++) {
+        a->dim[d] = a->dim[d + 1];
+        a->stride[d] = a->stride[d + 1];
+    }
+}
+
 /* Another shape rule: two real operands, and a result of the shape that they broadcast to. */
 wf_status wf_broadcast_shape(wf_call *c);
 /* Contiguous ids must lie in 0 .. limit-1, or be *ignore when that is not NULL; *counted (may be NULL) is the number

@@ -2,10 +2,6 @@
 /* Elements of a dimension by ids of the same rank: gather takes them, scatter_add adds to them. */
 #include "common.h"
 
-struct along {
-    int dim;
-};
-
 /* Two arrays passed over together: one of the ids' shape, contiguous, and x, where the place along `dim` comes from the id. The dimensions
  * but `dim` and the last are `outer`. A block of work is an index of these and a piece of the last dimension; only indices along `dim`
  * may meet in one element of x, so a block has all of that dimension, in order, and no two blocks write to the same place. */
@@ -140,7 +136,7 @@ static wf_status gather_shape(wf_call *c)
 
 static wf_status gather_forward(wf_call *c)
 {
-    int dim = wf_want_dim(c, 0, ((const struct along *)c->attr)->dim);
+    int dim = wf_along(c);
     wf_array ids = wf_ids_below(c, 1, c->in[0].dim[dim]);
     if (!ids.data)
         return WF_ERR_ARGUMENT;
@@ -151,7 +147,7 @@ static wf_status gather_forward(wf_call *c)
 /* y[..i..] = x[..id[..i..]..], so dx is the sum of dy over the ids that lead there. */
 static wf_status gather_backward(wf_call *c)
 {
-    int dim = wf_want_dim(c, 0, ((const struct along *)c->attr)->dim);
+    int dim = wf_along(c);
     wf_array ids = wf_call_contiguous(c, &c->in[1]), dy = wf_call_contiguous(c, &c->dout[0]);
     struct contiguous_grad dx;
     if (!ids.data || !dy.data || !wf_contiguous_grad_to_add(c, 0, &dx))
@@ -201,7 +197,7 @@ static wf_status scatter_shape(wf_call *c)
 
 static wf_status scatter_forward(wf_call *c)
 {
-    int dim = wf_want_dim(c, 0, ((const struct along *)c->attr)->dim);
+    int dim = wf_along(c);
     wf_array ids = wf_ids_below(c, 1, c->in[0].dim[dim]), source = wf_call_contiguous(c, &c->in[2]);
     if (!ids.data || !source.data)
         return WF_ERR_ARGUMENT;
@@ -213,7 +209,7 @@ static wf_status scatter_forward(wf_call *c)
 /* y = x, and y[..id..] += s: dx = dy and ds = dy[..id..]. */
 static wf_status scatter_backward(wf_call *c)
 {
-    int dim = wf_want_dim(c, 0, ((const struct along *)c->attr)->dim);
+    int dim = wf_along(c);
     if (c->need[2]) {
         wf_array ids = wf_call_contiguous(c, &c->in[1]), ds = wf_grad_new(c, 2);
         if (!ids.data || !ds.data)

@@ -108,10 +108,6 @@ bool wf_add_rows(wf_call *c, const wf_array *from, const int32_t *id, int64_t li
 
 /* --- index_select --------------------------------------------------------------------------------------------------- */
 
-struct along {
-    int dim;
-};
-
 /* a as [before dim, dim, behind dim]; a contiguous copy where its strides do not allow that. */
 static wf_array planes_of(wf_call *c, const wf_array *a, int dim)
 {
@@ -133,7 +129,7 @@ static wf_status index_shape(wf_call *c, int *dim)
 {
     if (wf_want(c, 0, WF_REAL) != WF_OK || wf_want(c, 1, WF_I32) != WF_OK)
         return WF_ERR_ARGUMENT;
-    *dim = wf_want_dim(c, 0, ((const struct along *)c->attr)->dim);
+    *dim = wf_along(c);
     if (*dim < 0)
         return WF_ERR_SHAPE;
     if (c->in[1].ndim != 1 || c->in[1].dim[0] > INT32_MAX)
@@ -155,7 +151,7 @@ static wf_status select_shape(wf_call *c)
 
 static wf_status select_forward(wf_call *c)
 {
-    int dim = wf_want_dim(c, 0, ((const struct along *)c->attr)->dim);
+    int dim = wf_along(c);
     wf_array ids = wf_ids_below(c, 1, c->in[0].dim[dim]);
     wf_array x = planes_of(c, &c->in[0], dim);
     if (!ids.data || !x.data)
@@ -167,7 +163,7 @@ static wf_status select_forward(wf_call *c)
 /* y_i = x[id_i], so dx[v] is the sum of dy_i over the i with id_i = v. */
 static wf_status select_backward(wf_call *c)
 {
-    int dim = wf_want_dim(c, 0, ((const struct along *)c->attr)->dim);
+    int dim = wf_along(c);
     wf_array ids = wf_call_contiguous(c, &c->in[1]), dy = planes_of(c, &c->dout[0], dim);
     struct contiguous_grad dx;
     if (!ids.data || !dy.data || !wf_contiguous_grad_to_add(c, 0, &dx) ||
@@ -220,7 +216,7 @@ static wf_status index_add_shape(wf_call *c)
 
 static wf_status index_add_forward(wf_call *c)
 {
-    int dim = wf_want_dim(c, 0, ((const struct along *)c->attr)->dim);
+    int dim = wf_along(c);
     wf_array ids = wf_ids_below(c, 1, c->in[0].dim[dim]);
     wf_array source = planes_of(c, &c->in[2], dim);
     if (!ids.data || !source.data)
@@ -232,7 +228,7 @@ static wf_status index_add_forward(wf_call *c)
 /* y = x, and y[id_i] += s_i: dx = dy and ds_i = dy[id_i]. */
 static wf_status index_add_backward(wf_call *c)
 {
-    int dim = wf_want_dim(c, 0, ((const struct along *)c->attr)->dim);
+    int dim = wf_along(c);
     if (c->need[2]) {
         wf_array ids = wf_call_contiguous(c, &c->in[1]), dy = planes_of(c, &c->dout[0], dim), ds = wf_grad_new(c, 2);
         if (!ids.data || !dy.data || !ds.data)

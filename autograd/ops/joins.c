@@ -67,11 +67,8 @@ static wf_array place(const wf_call *c, const wf_array *whole, int dim, int i, i
 {
     const bool stack = ((const struct join *)c->attr)->stack;
     wf_array a = wf_array_slice(*whole, dim, start, stack ? 1 : wf_call_in(c, i)->dim[dim]);
-    for (int d = dim; stack && d < a.ndim - 1; d++) {
-        a.dim[d] = a.dim[d + 1];
-        a.stride[d] = a.stride[d + 1];
-    }
-    a.ndim -= stack;
+    if (stack)
+        wf_drop_dim(&a, dim);
     return a;
 }
 

@@ -3,7 +3,7 @@
  * the columns beside it, so that one column alone goes the same way. */
 #include "common.h"
 
-struct along {
+struct over {
     int dim;
     bool keep;
 };
@@ -61,7 +61,7 @@ static void run(struct passes *p)
 /* The sizes of a call's operand around its dimension. */
 static struct passes sizes_of(wf_call *c, bool sum)
 {
-    int dim = wf_want_dim(c, 0, ((const struct along *)c->attr)->dim);
+    int dim = wf_want_dim(c, 0, ((const struct over *)c->attr)->dim);
     struct passes p = {.planes = 1, .n = c->in[0].dim[dim], .d = 1, .last = dim == c->in[0].ndim - 1, .sum = sum};
     for (int d = 0; d < c->in[0].ndim; d++)
         if (d != dim)
@@ -104,7 +104,7 @@ static wf_status backward(wf_call *c, bool sum)
 
 static wf_status sum_shape(wf_call *c)
 {
-    const struct along *a = c->attr;
+    const struct over *a = c->attr;
     return wf_reduced_shape(c, a->dim, a->keep);
 }
 
@@ -119,9 +119,9 @@ static wf_status sum_backward(wf_call *c)
     return backward(c, true);
 }
 
-#define OVER(...) ATTR(struct along, __VA_ARGS__)
+#define OVER(...) ATTR(struct over, __VA_ARGS__)
 const wf_op wf_op_logsumexp = {.name = "logsumexp",
-                               .attr_size = sizeof(struct along),
+                               .attr_size = sizeof(struct over),
                                .reads = WF_READS_INPUT(0) | WF_READS_OUTPUT(0),
                                .shape = sum_shape,
                                .forward = sum_forward,
@@ -135,7 +135,7 @@ const wf_op wf_op_logsumexp = {.name = "logsumexp",
 
 wf_tensor *wf_logsumexp(wf_tensor *x, int dim, bool keep)
 {
-    return wf_apply(&wf_op_logsumexp, &(struct along){dim, keep}, 1, &x);
+    return wf_apply(&wf_op_logsumexp, &(struct over){dim, keep}, 1, &x);
 }
 
 /* --- log_softmax ---------------------------------------------------------------------------------------------------- */
@@ -144,7 +144,7 @@ static wf_status softmax_shape(wf_call *c)
 {
     if (wf_same_shape(c) != WF_OK)
         return WF_ERR_ARGUMENT;
-    return wf_want_dim(c, 0, ((const struct along *)c->attr)->dim) < 0 ? WF_ERR_SHAPE : WF_OK;
+    return wf_want_dim(c, 0, ((const struct over *)c->attr)->dim) < 0 ? WF_ERR_SHAPE : WF_OK;
 }
 
 static wf_status softmax_forward(wf_call *c)
@@ -160,7 +160,7 @@ static wf_status softmax_backward(wf_call *c)
 
 const wf_op wf_op_log_softmax = {
     .name = "log_softmax",
-    .attr_size = sizeof(struct along),
+    .attr_size = sizeof(struct over),
     .reads = WF_READS_OUTPUT(0),
     .shape = softmax_shape,
     .forward = softmax_forward,
@@ -172,5 +172,5 @@ const wf_op wf_op_log_softmax = {
 
 wf_tensor *wf_log_softmax(wf_tensor *x, int dim)
 {
-    return wf_apply(&wf_op_log_softmax, &(struct along){dim, false}, 1, &x);
+    return wf_apply(&wf_op_log_softmax, &(struct over){dim, false}, 1, &x);
 }

@@ -3,10 +3,6 @@
  * its order; in parallel over the rest. */
 #include "common.h"
 
-struct along {
-    int dim;
-};
-
 enum { COLUMNS = 64 };
 
 /* [planes, n, d] around the dimension; d is cut into pieces, or, where it is 1, planes are rows. */
@@ -16,7 +12,7 @@ struct around {
 
 static struct around around_of(wf_call *c)
 {
-    int dim = wf_want_dim(c, 0, ((const struct along *)c->attr)->dim);
+    int dim = wf_along(c);
     struct around s = {1, c->in[0].dim[dim], 1, 0};
     for (int d = 0; d < c->in[0].ndim; d++)
         if (d != dim)
@@ -54,7 +50,7 @@ static wf_status along_shape(wf_call *c)
 {
     if (wf_same_shape(c) != WF_OK)
         return WF_ERR_ARGUMENT;
-    return wf_want_dim(c, 0, ((const struct along *)c->attr)->dim) < 0 ? WF_ERR_SHAPE : WF_OK;
+    return wf_along(c) < 0 ? WF_ERR_SHAPE : WF_OK;
 }
 
 /* --- cumsum --------------------------------------------------------------------------------------------------------- */
@@ -135,8 +131,7 @@ static wf_status scan_shape(wf_call *c)
         return wf_call_fail(c, WF_ERR_SHAPE, "a and b must have the same shape: wf_expand repeats one that is smaller");
     if (!wf_has(c, INITIAL))
         return WF_OK;
-    wf_shape want = wf_shape_without(&c->in[A], wf_want_dim(c, A, ((const struct along *)c->attr)->dim), false),
-             have = wf_array_shape(&c->in[INITIAL]);
+    wf_shape want = wf_shape_without(&c->in[A], wf_along(c), false), have = wf_array_shape(&c->in[INITIAL]);
     char text[96];
     if (wf_want(c, INITIAL, WF_REAL) != WF_OK)
         return WF_ERR_ARGUMENT;

@@ -35,25 +35,23 @@ static wf_tensor *with_places(wf_tensor *x)
     return wf_gradient_is_apart(x) ? wf_apply(&wf_op_contiguous, NULL, 1, &x) : x;
 }
 
-/* x's array; false: *result is what the op returns. */
-static bool open_view(const char *op, wf_tensor *x, wf_array *a, wf_tensor **result)
+/* The array of *x. False: *x is the poison that the op returns. */
+static bool open_view(const char *op, wf_tensor **x, wf_array *a)
 {
-    if (!wf_is_poison(x) && wf_view(x, a) == WF_OK)
+    if (!wf_is_poison(*x) && wf_view(*x, a) == WF_OK)
         return true;
-    *result = x && wf_is_poison(x) ? x
-                                   : view_fail(op, x,
-                                               x ? "the tensor has no value: a parameter needs wf_registry_build or wf_registry_load first"
-                                                 : "the operand is NULL");
+    if (!*x || !wf_is_poison(*x))
+        *x = view_fail(
+            op, *x, *x ? "the tensor has no value: a parameter needs wf_registry_build or wf_registry_load first" : "the operand is NULL");
     return false;
 }
 
 wf_tensor *wf_reshape_to(wf_tensor *x, const wf_shape *shape)
 {
     wf_array a, view;
-    wf_tensor *result;
     x = with_places(x);
-    if (!open_view("reshape", x, &a, &result))
-        return result;
+    if (!open_view("reshape", &x, &a))
+        return x;
     if (!shape)
         return view_fail("reshape", x, "the shape is NULL");
     wf_shape want = *shape;
@@ -87,8 +85,8 @@ wf_tensor *wf_reshape_to(wf_tensor *x, const wf_shape *shape)
     if (wf_array_reshape(&a, &want, &view))
         return wf_apply_view("reshape", x, &view);
     x = wf_contiguous(x);
-    if (!open_view("reshape", x, &a, &result))
-        return result;
+    if (!open_view("reshape", &x, &a))
+        return x;
     view = wf_array_contiguous(a.data, a.dtype, &want);
     return wf_apply_view("reshape", x, &view);
 }
@@ -96,10 +94,9 @@ wf_tensor *wf_reshape_to(wf_tensor *x, const wf_shape *shape)
 wf_tensor *wf_transpose(wf_tensor *x, int dim0, int dim1)
 {
     wf_array a;
-    wf_tensor *result;
     x = with_places(x);
-    if (!open_view("transpose", x, &a, &result))
-        return result;
+    if (!open_view("transpose", &x, &a))
+        return x;
     int i = dim0, j = dim1;
     if (!wf_find_dim(&i, a.ndim) || !wf_find_dim(&j, a.ndim))
         return view_fail("transpose", x, "dimensions %d and %d do not both exist", dim0, dim1);
@@ -110,10 +107,9 @@ wf_tensor *wf_transpose(wf_tensor *x, int dim0, int dim1)
 wf_tensor *wf_permute_to(wf_tensor *x, const wf_shape *order)
 {
     wf_array a, view;
-    wf_tensor *result;
     x = with_places(x);
-    if (!open_view("permute", x, &a, &result))
-        return result;
+    if (!open_view("permute", &x, &a))
+        return x;
     if (!order)
         return view_fail("permute", x, "the order is NULL");
     char text[96];
@@ -136,10 +132,9 @@ wf_tensor *wf_permute_to(wf_tensor *x, const wf_shape *order)
 wf_tensor *wf_select(wf_tensor *x, int dim, int64_t index)
 {
     wf_array a;
-    wf_tensor *result;
     x = with_places(x);
-    if (!open_view("select", x, &a, &result))
-        return result;
+    if (!open_view("select", &x, &a))
+        return x;
     int d = dim;
     if (!wf_find_dim(&d, a.ndim))
         return no_dim("select", x, dim);
@@ -149,21 +144,16 @@ wf_tensor *wf_select(wf_tensor *x, int dim, int64_t index)
                          (long long)a.dim[d]);
     if (wf_array_count(&a) > 0)
         a = wf_array_slice(a, d, at, 1);
-    a.ndim--;
-    for (; d < a.ndim; d++) {
-        a.dim[d] = a.dim[d + 1];
-        a.stride[d] = a.stride[d + 1];
-    }
+    wf_drop_dim(&a, d);
     return wf_apply_view("select", x, &a);
 }
 
 wf_tensor *wf_unsqueeze(wf_tensor *x, int dim)
 {
     wf_array a;
-    wf_tensor *result;
     x = with_places(x);
-    if (!open_view("unsqueeze", x, &a, &result))
-        return result;
+    if (!open_view("unsqueeze", &x, &a))
+        return x;
     int d = dim;
     if (a.ndim == WF_MAX_DIMS || !wf_find_dim(&d, a.ndim + 1))
         return view_fail("unsqueeze", x, "no dimension can be put at %d: -%d to %d are places, and %d dimensions are the most", dim,
@@ -180,29 +170,23 @@ wf_tensor *wf_unsqueeze(wf_tensor *x, int dim)
 wf_tensor *wf_squeeze(wf_tensor *x, int dim)
 {
     wf_array a;
-    wf_tensor *result;
     x = with_places(x);
-    if (!open_view("squeeze", x, &a, &result))
-        return result;
+    if (!open_view("squeeze", &x, &a))
+        return x;
     int d = dim;
     if (!wf_find_dim(&d, a.ndim))
         return no_dim("squeeze", x, dim);
     if (a.dim[d] != 1)
         return view_fail("squeeze", x, "dimension %d has size %lld, not 1", dim, (long long)a.dim[d]);
-    a.ndim--;
-    for (; d < a.ndim; d++) {
-        a.dim[d] = a.dim[d + 1];
-        a.stride[d] = a.stride[d + 1];
-    }
+    wf_drop_dim(&a, d);
     return wf_apply_view("squeeze", x, &a);
 }
 
 wf_tensor *wf_flatten(wf_tensor *x, int first, int last)
 {
     wf_array a;
-    wf_tensor *result;
-    if (!open_view("flatten", x, &a, &result))
-        return result;
+    if (!open_view("flatten", &x, &a))
+        return x;
     if (a.ndim == 0 && (first == 0 || first == -1) && (last == 0 || last == -1))
         return wf_reshape_to(x, &(wf_shape){1, {1}});
     int from = first, to = last;
@@ -220,10 +204,9 @@ wf_tensor *wf_flatten(wf_tensor *x, int first, int last)
 static wf_tensor *slice(const char *op, wf_tensor *x, int dim, int64_t start, int64_t length)
 {
     wf_array a;
-    wf_tensor *result;
     x = with_places(x);
-    if (!open_view(op, x, &a, &result))
-        return result;
+    if (!open_view(op, &x, &a))
+        return x;
     int d = dim;
     if (!wf_find_dim(&d, a.ndim))
         return no_dim(op, x, dim);
@@ -291,9 +274,8 @@ const wf_op wf_op_contiguous = {.name = "contiguous",
 wf_tensor *wf_contiguous(wf_tensor *x)
 {
     wf_array a;
-    wf_tensor *result;
-    if (!open_view("contiguous", x, &a, &result))
-        return result;
+    if (!open_view("contiguous", &x, &a))
+        return x;
     return wf_array_is_contiguous(&a) ? x : wf_apply(&wf_op_contiguous, NULL, 1, &x);
 }
 
