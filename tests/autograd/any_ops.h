@@ -74,13 +74,18 @@ static wf_status mistaken_shape(wf_call *c)
     return WF_OK;
 }
 
+static void fill_with_zeros(const wf_array *a)
+{
+    if (a->data)
+        memset(a->data, 0, (size_t)wf_array_count(a) * wf_dtype_size(a->dtype));
+}
+
 static wf_status mistaken_forward(wf_call *c)
 {
     const struct mistakes *m = c->attr;
     wf_shape odd = odd_shape(m->number);
     for (int j = 0; j < c->outputs; j++)
-        if (c->out[j].data)
-            memset(c->out[j].data, 0, (size_t)wf_array_count(&c->out[j]) * wf_dtype_size(c->out[j].dtype));
+        fill_with_zeros(&c->out[j]);
     switch (m->forward) {
     case 1:
         return (wf_status)(1 + m->number % 10);
@@ -115,8 +120,7 @@ static wf_status mistaken_backward(wf_call *c)
         return WF_OK; /* without a gradient */
     case 3:
         g = wf_grad_new(c, input);
-        if (g.data)
-            memset(g.data, 0, (size_t)wf_array_count(&g) * sizeof(wf_real));
+        fill_with_zeros(&g);
         wf_grad_give(c, input, &g);
         return WF_OK;
     case 4:
@@ -124,14 +128,12 @@ static wf_status mistaken_backward(wf_call *c)
         return WF_OK;
     case 5:
         g = wf_call_temp(c, WF_REAL, &odd);
-        if (g.data)
-            memset(g.data, 0, (size_t)wf_array_count(&g) * sizeof(wf_real));
+        fill_with_zeros(&g);
         wf_grad_give(c, 0, &g);
         return WF_OK;
     case 6:
         g = wf_call_temp(c, (wf_dtype)(m->number % WF_DTYPE_COUNT), &(wf_shape){2, {4, 6}});
-        if (g.data)
-            memset(g.data, 0, (size_t)wf_array_count(&g) * wf_dtype_size(g.dtype));
+        fill_with_zeros(&g);
         wf_grad_give(c, 0, &g);
         return WF_OK;
     }

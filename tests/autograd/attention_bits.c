@@ -279,6 +279,7 @@ END_TEST
 START_TEST(no_square_is_stored)
 {
     enum { T = 1024, H = 8, D = 64 };
+    ck_ok(wf_init(error)); /* more threads take more memory */
     wf_real *x = normals(T * 3 * D, 1);
     begin(WF_TRAIN);
     wf_tensor *all = wf_input(tape, x, WF_SHAPE(1, T, 3 * D), true), *p[3];
