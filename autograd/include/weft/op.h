@@ -88,10 +88,9 @@ struct wf_op {
                                           constants) */
     struct wf_cases cases;
     bool constant; /* its result has no gradient: comparisons, argmax; it has no backward, and wf_check_op checks its values only */
-    const char *(*name_of)(
-        const void *attr); /* where several functions share the op: the name of the one that was called, a literal; NULL: `name` */
-    const char *operands;  /* their names for messages, "x weight bias"; may be NULL */
-    bool many;             /* takes any number of operands, of which backward reads none (WF_READS_NOTHING): see wf_call_in */
+    const char *(*name_of)(const void *attr); /* if several functions share the op: the name of the called one, a literal; NULL: `name` */
+    const char *operands;                     /* their names for messages, "x weight bias"; may be NULL */
+    bool many; /* takes any number of operands, of which backward reads none (WF_READS_NOTHING): see wf_call_in */
 };
 
 /* Applies an op: resolves parameters, checks tapes and staleness, runs shape and forward, records. attr: op->attr_size bytes, which are
@@ -156,7 +155,7 @@ struct wf_grads {
     int parameters;
     struct wf_grads_place *place;            /* [parameters] */
     bool *valid;                             /* [parameters]: a gradient was written since the last zero; otherwise it counts as 0 */
-    double factor;                           /* what wf_clip_norm left to be multiplied with; 0: nothing */
+    double factor;                           /* the factor that wf_clip_norm left to be multiplied with; 0: none */
     bool finite;                             /* all gradients are known to be finite */
     bool broken;                             /* a backward failed: the gradients are invalid */
     void (*ready)(void *ctx, int parameter); /* called in a backward without .retain, when no record that adds to the parameter's gradient
@@ -166,9 +165,9 @@ struct wf_grads {
     struct wf_grads_block *block;
     int64_t blocks;
     double *partial;  /* [blocks] */
-    uint64_t updates; /* of a registry's own: how often its values were changed; who changes them counts it up, so that a backward which
-                         would read the new ones is refused */
-    const struct wf_slice *slice; /* what of it this process has, where several train together; NULL: all */
+    uint64_t updates; /* of a registry's own gradients: the number of changes of its values. Code that changes values increments it, so that
+                         a backward which would read the new ones is refused */
+    const struct wf_slice *slice; /* the shard that this process holds, if several train together; NULL: all */
 };
 struct wf_parameter_info {
     const char *name;          /* outlives the parameter */
@@ -178,7 +177,7 @@ struct wf_parameter_info {
     bool frozen;               /* needs no gradient */
     wf_grads *grads;           /* the default slab; NULL: no gradients */
     uint64_t registry;         /* number of the registry: no other of this process has it, before or after */
-    struct wf_values_use *use; /* of the engine: who reads the values and how often they were replaced; may be NULL */
+    struct wf_values_use *use; /* of the engine: the readers of the values, and the number of their replacements; may be NULL */
 };
 WF_API const struct wf_parameter_info *wf_parameter_info(const wf_tensor *parameter); /* NULL if it is none */
 /* A parameter's gradient, contiguous in its shape, to read or to change: valid until the next backward or wf_registry_gradients. NULL where

@@ -167,7 +167,7 @@ WF_API wf_tensor *wf_scatter_add(wf_tensor *x, int dim, wf_tensor *ids, wf_tenso
 /* Packed rows x [N, ...] -> [n, L, ...], n sequences, L rows of the longest: y[i][t] is row t of sequence i, and `fill` behind its last
  * one. Of reals, ids or bools; the offsets are copied. */
 WF_API wf_tensor *wf_pad_rows(wf_tensor *x, struct wf_packed packed, double fill);
-/* Its inverse: x [n, L, ...], with L of at least that -> [N, ...]. What x holds behind the sequences has no part in it. */
+/* The inverse: x [n, L, ...], with L of at least that -> [N, ...]. Rows of x behind the sequences are ignored. */
 WF_API wf_tensor *wf_pack_rows(wf_tensor *x, struct wf_packed packed);
 /* The mean of each sequence's rows: x [N, ...] -> [n, ...]. Of an empty one it is 0. */
 WF_API wf_tensor *wf_mean_packed(wf_tensor *x, struct wf_packed packed);
@@ -242,7 +242,7 @@ struct wf_attention_options {
     wf_tensor *mask;            /* bools that broadcast to [B, H, T, S]; of packed rows to [n, H, L, M]: L x M of n sequences, by places of
                                    queries and keys in their sequences, at least as many as the longest has */
     struct wf_packed packed;    /* of q, and of k and v too unless k_packed is given; copied */
-    struct wf_packed k_packed;  /* of k and v; as many sequences */
+    struct wf_packed k_packed;  /* of k and v; the same number of sequences */
     double dropout;             /* on the weights, in WF_TRAIN */
     wf_tensor **weights;        /* if not NULL: receives the weights [B, H, T, S] (before dropout), without a gradient;
                                    not with packed rows */

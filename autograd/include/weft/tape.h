@@ -72,10 +72,10 @@ WF_API wf_status wf_tape_status(const wf_tape *tape, wf_error *error);
 /* Records an error outside an op (an invalid option of a module) and returns the poison tensor. */
 WF_API wf_tensor *wf_tape_fail(wf_tape *tape, wf_status code, const char *format, ...) WF_PRINTF(3, 4);
 
-/* The value of x is read no more: neither by the host nor by an op that is called later; its gradient is not touched. The memory goes back
- * to the tape as soon as no recorded backward reads it: at once in WF_INFER and where no op needs it, else in wf_backward. A later use of x
- * or of a view of it is an error on the tape. Of a view only the view ends, and its memory stays that of the tensor it shows. wf_keep
- * wins; NULL, poison, parameters, inputs, and what was released before are left alone.
+/* Promises that the value of x is read no more, neither by the host nor by a later op; its gradient is not touched. The memory goes back
+ * to the tape as soon as no recorded backward reads it: at once in WF_INFER and where no op needs it, else in wf_backward. A later use of
+ * x or of a view of it is an error on the tape. Releasing a view ends the view alone; the memory stays with the tensor that it shows.
+ * wf_keep wins; NULL, poison, parameters, inputs, and what was released before are left alone.
  *
  * A module releases the tensors that it made and does not return, each after its last use, and never an operand of its caller:
  *
@@ -221,11 +221,11 @@ WF_API bool wf_tape_no_grad(wf_tape *tape, bool on);
  *       x = wf_checkpoint(forward, &m->block[i], x);
  *
  * Besides x the function may use parameters and, through ctx, other tensors of the tape. It is called again in each wf_backward and
- * wf_gradients that comes by, and must do the same then: ctx, and what it reads there, stay valid and unchanged until the last of them;
+ * wf_gradients that reaches it, and must do the same then: ctx, and what it reads there, stay valid and unchanged until the last of them;
  * what it reads on the host needs wf_keep. Other ops, shapes or operands are an error; other attributes (a factor of wf_scale) are not
- * noticed, and give the gradients of the second call. Its result alone leaves it: the other tensors that it makes end with it, but for
- * wf_keep, and no gradient flows through them. Checkpoints may be nested; wf_backward, wf_gradients, wf_tape_reset and wf_tape_rewind
- * inside are errors. In WF_INFER and under wf_tape_no_grad it is a call of the function and nothing more. */
+ * noticed, and give the gradients of the second call. Only its result may be used outside: the other tensors that it makes end with it,
+ * unless given to wf_keep, and no gradient flows through them. Checkpoints may be nested; wf_backward, wf_gradients, wf_tape_reset and
+ * wf_tape_rewind inside are errors. In WF_INFER and under wf_tape_no_grad it is a call of the function and nothing more. */
 WF_API wf_tensor *wf_checkpoint(wf_tensor *(*function)(void *ctx, wf_tensor *x), void *ctx, wf_tensor *x);
 /* Keeps x's value readable after wf_backward and wf_release. Returns x. */
 WF_API wf_tensor *wf_keep(wf_tensor *x);
@@ -243,10 +243,10 @@ WF_API wf_tensor *wf_detach(wf_tensor *x);
 /* --- finding NaNs -------------------------------------------------------------------------------------------------- */
 
 /* Checks the result of each op: the first NaN or infinity is the tape's error (WF_ERR_NUMERIC) with op, operands and index. Where an
- * operand that no op made, an input or a parameter, holds a NaN or +inf already, the error names that: "the input x [8,4] has nan at [3,0],
- * and linear(x [8,4], w [2,4]) reads it". -inf of a mask is no error: in the result of an op that reads -inf, or bools. What no result
- * shows, such as a NaN that wf_where leaves out, is none either. Then wf_backward and wf_gradients check each gradient that an op gives:
- * "the backward of sqrt(x [4]) gave a gradient that is not finite for its operand x [4]: inf at [2]". The setting persists over
+ * operand that no op made, an input or a parameter, holds a NaN or +inf already, the error names that: "the input x [8,4] has nan at
+ * [3,0], and linear(x [8,4], w [2,4]) reads it". -inf of a mask is no error: in the result of an op that reads -inf, or bools. A NaN that
+ * no result shows, such as one that wf_where leaves out, is no error either. Then wf_backward and wf_gradients check each gradient that an
+ * op gives: "the backward of sqrt(x [4]) gave a gradient that is not finite for its operand x [4]: inf at [2]". The setting persists over
  * resets. */
 WF_API void wf_tape_check_finite(wf_tape *tape, bool on);
 
