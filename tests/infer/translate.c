@@ -68,7 +68,7 @@ static wf_model *with_end(const struct wf_config *c, double bias)
 {
     wf_model *m = decided_model(c, 4, 1.5);
     wf_array view;
-    ck_assert_int_eq(wf_view(wf_registry_find(wf_model_registry(m), "head.bias"), &view), WF_OK);
+    view = view_of(wf_registry_find(wf_model_registry(m), "head.bias"));
     ((wf_real *)view.data)[EOS] = (wf_real)bias;
     return m;
 }
@@ -172,7 +172,7 @@ START_TEST(refusals)
     wf_translations_free(&t);
     /* weights that are not finite */
     wf_array view;
-    ck_assert_int_eq(wf_view(wf_registry_find(wf_model_registry(m), "head.bias"), &view), WF_OK);
+    view = view_of(wf_registry_find(wf_model_registry(m), "head.bias"));
     for (int i = 0; i < 3; i++) {
         ((wf_real *)view.data)[7] = (wf_real[]){NAN, INFINITY, -INFINITY}[i];
         if (i < 2)

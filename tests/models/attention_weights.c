@@ -33,7 +33,7 @@ static void near(wf_safetensors *file, const char *family, const char *what, con
     char key[64];
     wf_array view;
     snprintf(key, sizeof key, "%s/%s", family, what);
-    ck_assert_msg(wf_view(x, &view) == WF_OK, "%s", wf_tape_error(wf_tape_of(x))->message);
+    view = view_of(x);
     int64_t n = wf_array_count(&view);
     double *want = golden_read(file, key, n), *have = golden_elements(&view);
     for (int64_t i = 0; i < n; i++)
@@ -82,12 +82,12 @@ START_TEST(weights_are_shares_of_the_past)
         static wf_real weights[2 * 4 * 40 * 40], looked[2 * 40 * 13], plain[2 * 40 * 13];
         random_ids(ids, 80, 13, 1);
         wf_tape_reset(tape, WF_INFER);
-        ck_assert_int_eq(wf_read(wf_model_attention(m, wf_ids(tape, ids, 2, 40), w), looked, 2 * 40 * 13), WF_OK);
-        ck_assert_int_eq(wf_read(wf_model_logits(m, wf_ids(tape, ids, 2, 40), NULL), plain, 2 * 40 * 13), WF_OK);
+        read_values(wf_model_attention(m, wf_ids(tape, ids, 2, 40), w), looked, 2 * 40 * 13);
+        read_values(wf_model_logits(m, wf_ids(tape, ids, 2, 40), NULL), plain, 2 * 40 * 13);
         for (int i = 0; i < 2 * 40 * 13; i++)
             ck_assert_double_eq_tol(looked[i], plain[i], sizeof(wf_real) == 8 ? 1e-13 : 1e-5);
         for (int layer = 0; layer < LAYERS; layer++) {
-            ck_assert_int_eq(wf_read(w[layer], weights, 2 * 4 * 40 * 40), WF_OK);
+            read_values(w[layer], weights, 2 * 4 * 40 * 40);
             for (int row = 0; row < 2 * 4 * 40; row++) {
                 double sum = 0;
                 for (int s = 0; s < 40; s++) {

@@ -5,7 +5,7 @@
 #include <weft/encoder.h>
 
 #include "../golden/bert.h"
-#include "new_tape.h"
+#include "tape_values.h"
 
 enum { B = 3, T = 9 };
 
@@ -42,7 +42,7 @@ START_TEST(vectors_and_weights_are_those_of_pytorch)
         wf_tape_reset(tape, WF_INFER);
         wf_tensor *x =
             wf_encoder_forward(m, wf_ids(tape, ids, B, T), .lengths = lengths, .segments = segments, .weights = i == 0 ? weights : NULL);
-        ck_assert_msg(wf_view(x, &a) == WF_OK, "%s", wf_tape_error(tape)->message);
+        a = view_of(x);
         double *have = golden_elements(&a);
         clear_padding(have, lengths, BERT_D);
         ck_near(out, acts[i].key, have, B * T * BERT_D);
@@ -50,7 +50,7 @@ START_TEST(vectors_and_weights_are_those_of_pytorch)
         for (int l = 0; i == 0 && l < BERT_LAYERS; l++) {
             char key[32];
             snprintf(key, sizeof key, "weights.%d", l);
-            ck_assert_int_eq(wf_view(weights[l], &a), WF_OK);
+            a = view_of(weights[l]);
             have = golden_elements(&a); /* [B,H,T,T] */
             for (int b = 0; b < B; b++)
                 for (int h = 0; h < BERT_HEADS; h++)
@@ -89,20 +89,17 @@ START_TEST(packed_rows_have_the_bits_of_rows)
     }
     for (int given = 1; given >= 0; given--) { /* segments of their own, and all 0 */
         wf_tape_reset(tape, WF_INFER);
-        ck_assert_int_eq(wf_read(wf_encoder_forward(m, wf_ids(tape, ids, B, T), .lengths = lengths, .segments = given ? segments : NULL),
-                                 rows, B * T * BERT_D),
-                         WF_OK);
-        ck_assert_int_eq(wf_read(wf_encoder_forward(m, wf_ids_of(tape, packed, WF_SHAPE(offsets[B])), .packed = {offsets, B},
-                                                    .segments = given ? kinds : NULL),
-                                 ends, offsets[B] * BERT_D),
-                         WF_OK);
+        read_values(wf_encoder_forward(m, wf_ids(tape, ids, B, T), .lengths = lengths, .segments = given ? segments : NULL), rows,
+                    B * T * BERT_D);
+        read_values(
+            wf_encoder_forward(m, wf_ids_of(tape, packed, WF_SHAPE(offsets[B])), .packed = {offsets, B}, .segments = given ? kinds : NULL),
+            ends, offsets[B] * BERT_D);
         for (int b = 0; b < B; b++)
             ck_assert_int_eq(memcmp(ends + offsets[b] * BERT_D, rows + b * T * BERT_D, (size_t)lengths[b] * BERT_D * sizeof *rows), 0);
     }
     /* Segments of zeros, said or left out. */
     int32_t zeros[B * T] = {0};
-    ck_assert_int_eq(wf_read(wf_encoder_forward(m, wf_ids(tape, ids, B, T), .lengths = lengths, .segments = zeros), ends, B * T * BERT_D),
-                     WF_OK);
+    read_values(wf_encoder_forward(m, wf_ids(tape, ids, B, T), .lengths = lengths, .segments = zeros), ends, B * T * BERT_D);
     for (int b = 0; b < B; b++)
         ck_assert_int_eq(memcmp(ends + b * T * BERT_D, rows + b * T * BERT_D, (size_t)lengths[b] * BERT_D * sizeof *rows), 0);
     wf_tape_free(tape);

@@ -69,7 +69,7 @@ static void loop(wf_block_forward *forward, wf_real *out)
     wf_tensor *x = input(tape);
     for (int i = 0; i < BLOCKS; i++)
         x = forward(&stack.block[i], x, &(struct wf_block_call){.index = i});
-    ck_assert_int_eq(wf_read(x, out, B * T * D), WF_OK);
+    read_values(x, out, B * T * D);
     wf_tape_free(tape);
 }
 
@@ -80,7 +80,7 @@ static size_t peak_of(wf_block_forward *forward, int count, bool since, wf_real 
     wf_tape_reset(tape, WF_INFER);
     const wf_tape_mark start = since ? wf_tape_here(tape) : (wf_tape_mark){0};
     wf_tensor *x = wf_blocks_forward(stack.block, count, forward, input(tape), .since = start);
-    ck_assert_msg(wf_read(x, out, B * T * D) == WF_OK, "%s", wf_tape_error(tape)->message);
+    read_values(x, out, B * T * D);
     const size_t peak = wf_tape_stats(tape).peak;
     wf_tape_free(tape);
     return peak;
@@ -132,14 +132,14 @@ START_TEST(each_block_gets_its_slots)
     wf_tape *tape = new_tape();
     wf_tape_reset(tape, WF_INFER);
     wf_tensor *y = wf_blocks_forward(stack.block, BLOCKS, look, input(tape), .weights = weights, .ctx = &at);
-    ck_assert_int_eq(wf_read(y, want, B * T * D), WF_OK);
+    read_values(y, want, B * T * D);
     ck_assert_int_eq(seen.calls, BLOCKS);
     for (int i = 0; i < BLOCKS; i++) /* weights and .inner are all there */
         ck_assert(wf_ndim(weights[i]) == 4 && wf_read(seen.inner[i], have, B * T * D) == WF_OK);
     seen.calls = 0;
     y = wf_blocks_forward(stack.block, BLOCKS, look, input(tape), .ctx = &at, .keep = true);
     for (int i = 0; i < BLOCKS; i++)
-        ck_assert_int_eq(wf_read(seen.inner[i], have, B * T * D), WF_OK);
+        read_values(seen.inner[i], have, B * T * D);
     /* in two halves through a cache */
     ck_assert_int_eq(wf_cache_init(&cache, BLOCKS, B, T, D, D, &error), WF_OK);
     for (int half = 0; half < 2; half++) {
@@ -147,7 +147,7 @@ START_TEST(each_block_gets_its_slots)
         y = wf_contiguous(wf_slice(input(tape), 1, half * T / 2, T / 2));
         y = wf_blocks_forward(stack.block, BLOCKS, look, y, .cache = &cache, .ctx = &at);
         wf_cache_advance(&cache, T / 2);
-        ck_assert_int_eq(wf_read(y, have, B * T / 2 * D), WF_OK);
+        read_values(y, have, B * T / 2 * D);
         for (int b = 0; b < B; b++)
             ck_assert_mem_eq(have + b * T / 2 * D, want + (b * T + half * T / 2) * D, T / 2 * D * sizeof *have);
     }

@@ -3,6 +3,35 @@
 #include "models_test.h"
 #include <weft/internal/text.h>
 
+static const struct {
+    const char *preset, *settings;
+} rows[] = {
+    {"nanogpt-char", "layers=6 heads=6 d_model=384 d_ff=1536 context=256 batch=64 steps=5000 dropout=0.2 tied=true bias=false "
+                     "activation=gelu lr=0.001 min_lr=0.0001 warmup=100 schedule=cosine beta1=0.9 beta2=0.99 weight_decay=0.1 clip=1.0"},
+    {"nanogpt-char-small", "layers=4 heads=4 d_model=128 d_ff=512 context=64 batch=12 steps=2000 dropout=0.0 tied=true bias=false "
+                           "activation=gelu lr=0.001 min_lr=0.0001 warmup=100"},
+    {"char-rms", "layers=1 heads=4 d_model=64 d_ff=256 context=256 batch=16 steps=1000 dropout=0.0 tied=false bias=true activation=relu "
+                 "lr=0.001 schedule=constant weight_decay=0.0 beta2=0.999 clip=1.0 top_k=4 max_tokens=100"},
+    {"seq2seq-tiny", "norm=pre final_norm=true d_model=32 heads=4 d_ff=128 encoder_layers=2 dropout=0.1 inner_dropout=true shared=false "
+                     "tied=false bias=true scale_embeddings=false positions=5000 tokenizer=word source_bos=false source_eos=false "
+                     "lr=0.001 steps=200 batch_tokens=0 beam=1 max_tokens=20 label_smoothing=0.0 clip=0.0 beta2=0.999 eps=1e-08"},
+    {"seq2seq-postnorm", "norm=post final_norm=false d_model=128 heads=8 d_ff=512 decoder_layers=2 dropout=0.0 shared=true tied=false "
+                         "scale_embeddings=false vocab_size=1000 lr=0.0001"},
+    {"transformer-base",
+     "norm=post final_norm=true d_model=512 heads=8 d_ff=2048 encoder_layers=6 dropout=0.1 inner_dropout=true shared=true tied=true "
+     "scale_embeddings=true xavier=true max_length=512 warmup=4000 schedule=inverse_sqrt eps=1e-09 batch_tolerance=512 "
+     "batch_tokens=24000 batch_cost=both batch_window=4096 beta2=0.98 clip=1.0 source_bos=true source_eos=true min_frequency=2 "
+     "label_smoothing=0.1 beam=4 length_penalty=0.6 steps=100000 save_every=100 valid_every=200 keep_every=10000 extra_tokens=50"},
+    {"transformer-big", "d_model=1024 heads=16 d_ff=4096 dropout=0.3 steps=300000 keep_every=100000"},
+    {"encoder-attention", "norm=post final_norm=true d_model=64 heads=8 d_ff=256 layers=6 context=128 vocab_size=1000 dropout=0.1 "
+                          "tied=false bias=true scale_embeddings=true activation=relu tokenizer=word mask_rate=0.15 lr=0.001 batch=32 "
+                          "weight_decay=0.01 beta1=0.9 beta2=0.999 eps=1e-08"},
+    {"multi30k", "norm=pre final_norm=true d_model=128 heads=4 d_ff=256 decoder_layers=4 dropout=0.2 inner_dropout=false shared=true "
+                 "tied=true scale_embeddings=true xavier=true lr=0.002 warmup=400 batch_tokens=4096 batch_cost=side batch_window=0 "
+                 "batch_tolerance=0 vocab_size=10000 source_bos=false source_eos=true keep=10 save_every=100 beam=5 "
+                 "length_penalty=0.6"},
+};
+
 START_TEST(presets_are_zoo_rows)
 {
     int count = 0;
@@ -16,91 +45,30 @@ START_TEST(presets_are_zoo_rows)
     ck_assert_ptr_null(wf_preset_at(-1));
     ck_assert_int_ge(count, 10);
 
-    struct wf_config c = preset("nanogpt-char");
-    ck_assert(key_of(&c, "layers") == 6 && key_of(&c, "heads") == 6 && key_of(&c, "d_model") == 384 && key_of(&c, "d_ff") == 1536 &&
-              key_of(&c, "context") == 256 && c.training.batch == 64 && c.training.steps == 5000);
-    ck_assert(real_key(&c, "dropout") == 0.2 && key_of(&c, "tied") && !key_of(&c, "bias") && key_is(&c, "activation", "gelu") &&
-              c.training.lr == 1e-3 && c.training.min_lr == 1e-4 && c.training.warmup == 100);
-    ck_assert(c.training.schedule == WF_SCHEDULE_COSINE && c.training.beta1 == 0.9 && c.training.beta2 == 0.99 &&
-              c.training.weight_decay == 0.1 && c.training.clip == 1.0);
-    c = preset("nanogpt-char-small");
-    ck_assert(key_of(&c, "layers") == 4 && key_of(&c, "heads") == 4 && key_of(&c, "d_model") == 128 && key_of(&c, "d_ff") == 512 &&
-              key_of(&c, "context") == 64 && c.training.batch == 12 && c.training.steps == 2000);
-    ck_assert(real_key(&c, "dropout") == 0 && key_of(&c, "tied") && !key_of(&c, "bias") && key_is(&c, "activation", "gelu") &&
-              c.training.lr == 1e-3 && c.training.min_lr == 1e-4 && c.training.warmup == 100);
-    c = preset("char-rms");
-    ck_assert(key_of(&c, "layers") == 1 && key_of(&c, "heads") == 4 && key_of(&c, "d_model") == 64 && key_of(&c, "d_ff") == 256 &&
-              key_of(&c, "context") == 256 && c.training.batch == 16 && c.training.steps == 1000);
-    ck_assert(real_key(&c, "dropout") == 0 && !key_of(&c, "tied") && key_of(&c, "bias") && key_is(&c, "activation", "relu") &&
-              c.training.lr == 1e-3 && c.training.schedule == WF_SCHEDULE_CONSTANT);
-    ck_assert(c.training.weight_decay == 0 && c.training.beta2 == 0.999 && c.training.clip == 1.0 && c.generation.top_k == 4 &&
-              c.generation.max_tokens == 100);
-
-    c = preset("seq2seq-tiny");
-    ck_assert(key_is(&c, "norm", "pre") && key_of(&c, "final_norm") && key_of(&c, "d_model") == 32 && key_of(&c, "heads") == 4 &&
-              key_of(&c, "d_ff") == 128 && key_of(&c, "encoder_layers") == 2);
-    ck_assert(real_key(&c, "dropout") == 0.1 && key_of(&c, "inner_dropout") && !key_of(&c, "shared") && !key_of(&c, "tied") &&
-              key_of(&c, "bias") && !key_of(&c, "scale_embeddings") && key_of(&c, "positions") == 5000);
-    ck_assert(c.tokenizer.kind == WF_TOKENIZER_WORD && !key_of(&c, "source_bos") && !key_of(&c, "source_eos") && c.training.lr == 1e-3 &&
-              c.training.steps == 200 && c.training.batch_tokens == 0);
-    ck_assert(c.generation.beam == 1 && c.generation.max_tokens == 20 && c.training.label_smoothing == 0 && c.training.clip == 0 &&
-              c.training.beta2 == 0.999 && c.training.eps == 1e-8);
-    c = preset("seq2seq-postnorm");
-    ck_assert(key_is(&c, "norm", "post") && !key_of(&c, "final_norm") && key_of(&c, "d_model") == 128 && key_of(&c, "heads") == 8 &&
-              key_of(&c, "d_ff") == 512 && key_of(&c, "decoder_layers") == 2);
-    ck_assert(real_key(&c, "dropout") == 0 && key_of(&c, "shared") && !key_of(&c, "tied") && !key_of(&c, "scale_embeddings") &&
-              key_of(&c, "vocab_size") == 1000 && c.training.lr == 1e-4);
-    c = preset("transformer-base");
-    ck_assert(key_is(&c, "norm", "post") && key_of(&c, "final_norm") && key_of(&c, "d_model") == 512 && key_of(&c, "heads") == 8 &&
-              key_of(&c, "d_ff") == 2048 && key_of(&c, "encoder_layers") == 6);
-    ck_assert(real_key(&c, "dropout") == 0.1 && key_of(&c, "inner_dropout") && key_of(&c, "shared") && key_of(&c, "tied") &&
-              key_of(&c, "scale_embeddings") && key_of(&c, "xavier") && key_of(&c, "max_length") == 512);
-    ck_assert(fabs(c.training.lr - 1 / sqrt(512.0 * 4000)) < 1e-9 && c.training.warmup == 4000 &&
-              c.training.schedule == WF_SCHEDULE_INVERSE_SQRT && c.training.eps == 1e-9);
-    ck_assert(c.training.batch_tolerance == 512);
-    ck_assert(c.training.batch_tokens == 24000 && c.training.batch_cost == WF_BATCH_BOTH && c.training.batch_window == 4096 &&
-              c.training.beta2 == 0.98 && c.training.clip == 1);
-    ck_assert(key_of(&c, "source_bos") && key_of(&c, "source_eos") && c.tokenizer.min_frequency == 2 && c.training.label_smoothing == 0.1 &&
-              c.generation.beam == 4 && c.generation.length_penalty == 0.6);
-    ck_assert(c.training.steps == 100000 && c.training.save_every == 100 && c.training.valid_every == 200 &&
-              c.training.keep_every == 10000 && c.generation.extra_tokens == 50);
-    c = preset("transformer-big");
-    ck_assert(key_of(&c, "d_model") == 1024 && key_of(&c, "heads") == 16 && key_of(&c, "d_ff") == 4096 && real_key(&c, "dropout") == 0.3 &&
-              c.training.steps == 300000 && c.training.keep_every == 100000);
-    ck_assert(fabs(c.training.lr - 1 / sqrt(1024.0 * 4000)) < 1e-9);
-    c = preset("encoder-attention");
-    ck_assert(key_is(&c, "norm", "post") && key_of(&c, "final_norm") && key_of(&c, "d_model") == 64 && key_of(&c, "heads") == 8 &&
-              key_of(&c, "d_ff") == 256 && key_of(&c, "layers") == 6);
-    ck_assert(key_of(&c, "context") == 128 && key_of(&c, "vocab_size") == 1000 && real_key(&c, "dropout") == 0.1 && !key_of(&c, "tied") &&
-              key_of(&c, "bias") && key_of(&c, "scale_embeddings"));
-    ck_assert(key_is(&c, "activation", "relu") && c.tokenizer.kind == WF_TOKENIZER_WORD && c.training.mask_rate == 0.15 &&
-              c.training.lr == 1e-3 && c.training.batch == 32);
-    ck_assert(c.training.weight_decay == 0.01 && c.training.beta1 == 0.9 && c.training.beta2 == 0.999 && c.training.eps == 1e-8);
-    c = preset("multi30k");
-    ck_assert(key_is(&c, "norm", "pre") && key_of(&c, "final_norm") && key_of(&c, "d_model") == 128 && key_of(&c, "heads") == 4 &&
-              key_of(&c, "d_ff") == 256 && key_of(&c, "decoder_layers") == 4);
-    ck_assert(real_key(&c, "dropout") == 0.2 && !key_of(&c, "inner_dropout") && key_of(&c, "shared") && key_of(&c, "tied") &&
-              key_of(&c, "scale_embeddings") && key_of(&c, "xavier") && c.training.lr == 2e-3);
-    ck_assert(c.training.warmup == 400 && c.training.batch_tokens == 4096 && c.training.batch_cost == WF_BATCH_SIDE &&
-              c.training.batch_window == 0 && c.training.batch_tolerance == 0 && key_of(&c, "vocab_size") == 10000);
-    ck_assert(!key_of(&c, "source_bos") && key_of(&c, "source_eos") && c.training.keep == 10 && c.training.save_every == 100 &&
-              c.generation.beam == 5 && c.generation.length_penalty == 0.6);
+    for (int i = 0; i < (int)(sizeof rows / sizeof *rows); i++) {
+        struct wf_config c = preset(rows[i].preset);
+        ck_keys(&c, rows[i].settings);
+    }
+    ck_assert_double_eq_tol(preset("transformer-base").training.lr, 1 / sqrt(512.0 * 4000), 1e-9);
+    ck_assert_double_eq_tol(preset("transformer-big").training.lr, 1 / sqrt(1024.0 * 4000), 1e-9);
 }
 END_TEST
 
 START_TEST(an_unknown_model_names_the_nearest)
 {
+    static const char *const bad[][2] = {{"nanogpt-chr", "unknown model \"nanogpt-chr\": did you mean nanogpt-char?"},
+                                         {"nanogpt", "did you mean nanogpt-char?"},
+                                         {"NanoGPT-Char-Smal", "did you mean nanogpt-char-small?"},
+                                         {"char_rms", "did you mean char-rms?"},
+                                         {"resnet", "unknown model \"resnet\": the command `models` lists them"},
+                                         {"", "the command `models` lists them"},
+                                         {"brt", "unknown model \"brt\": did you mean bert?"},
+                                         {"a\nb", "unknown model"}};
     struct wf_config c, before;
     memset(&c, 0x5a, sizeof c);
     before = c;
-    ck_fails(wf_config_preset(&c, "nanogpt-chr", error), WF_ERR_ARGUMENT, "unknown model \"nanogpt-chr\": did you mean nanogpt-char?");
-    ck_fails(wf_config_preset(&c, "nanogpt", error), WF_ERR_ARGUMENT, "did you mean nanogpt-char?");
-    ck_fails(wf_config_preset(&c, "NanoGPT-Char-Smal", error), WF_ERR_ARGUMENT, "did you mean nanogpt-char-small?");
-    ck_fails(wf_config_preset(&c, "char_rms", error), WF_ERR_ARGUMENT, "did you mean char-rms?");
-    ck_fails(wf_config_preset(&c, "resnet", error), WF_ERR_ARGUMENT, "unknown model \"resnet\": the command `models` lists them");
-    ck_fails(wf_config_preset(&c, "", error), WF_ERR_ARGUMENT, "the command `models` lists them");
-    ck_fails(wf_config_preset(&c, "brt", error), WF_ERR_ARGUMENT, "unknown model \"brt\": did you mean bert?");
-    ck_fails(wf_config_preset(&c, "a\nb", error), WF_ERR_ARGUMENT, "unknown model");
+    for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++)
+        ck_fails(wf_config_preset(&c, bad[i][0], error), WF_ERR_ARGUMENT, bad[i][1]);
     ck_assert_int_eq(memcmp(&c, &before, sizeof c), 0);
 }
 END_TEST
@@ -108,16 +76,15 @@ END_TEST
 START_TEST(nearest_names)
 {
     static const char *const names[] = {"dropout", "d_model", "d_ff", "lr", "min_lr", "top_k", "top_p"};
-    char longer[500];
-    memset(longer, 'x', sizeof longer);
-    longer[499] = 0;
-    ck_assert_str_eq(wf_nearest("droput", names, 7), "dropout");
-    ck_assert_str_eq(wf_nearest("d-model", names, 7), "d_model");
-    ck_assert_str_eq(wf_nearest("DMODEL", names, 7), "d_model");
-    ck_assert_str_eq(wf_nearest("rl", names, 7), "lr"); /* two letters swapped are one mistake */
-    ck_assert_str_eq(wf_nearest("topk", names, 7), "top_k");
-    ck_assert_str_eq(wf_nearest("top_q", names, 7), "top_k"); /* of two that are as near, the first */
-    ck_assert_str_eq(wf_nearest("drop", names, 7), "dropout");
+    static const char *const good[][2] = {
+        {"droput", "dropout"}, {"d-model", "d_model"}, {"DMODEL", "d_model"}, {"rl", "lr"}, /* two letters swapped are one mistake */
+        {"topk", "top_k"},     {"top_q", "top_k"},                                          /* of two equally near names the first */
+        {"drop", "dropout"},
+    };
+    char longer[500] = "";
+    memset(longer, 'x', sizeof longer - 1);
+    for (int i = 0; i < (int)(sizeof good / sizeof *good); i++)
+        ck_assert_str_eq(wf_nearest(good[i][0], names, 7), good[i][1]);
     ck_assert_ptr_null(wf_nearest("momentum", names, 7));
     ck_assert_ptr_null(wf_nearest("", names, 7));
     ck_assert_ptr_null(wf_nearest(longer, names, 7));

@@ -8,9 +8,7 @@
 START_TEST(parameters)
 {
     struct wf_config c = preset("encoder-attention");
-    wf_error error = {0};
-    wf_model *m = wf_model_new(&c, &error);
-    ck_assert_msg(m != NULL, "%s", error.message);
+    wf_model *m = bare_model(&c);
     ck_assert_int_eq(wf_model_kind_of(m), WF_MODEL_ENCODER);
     ck_assert_int_eq(wf_registry_parameters(wf_model_registry(m)), 364032 + 65000); /* counted in PyTorch; and the output layer */
     wf_model_free(m);
@@ -28,39 +26,30 @@ START_TEST(parameters)
     c = small_encoder_config(0);
     m = model_of(&c, 1);
     for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
-        ck_assert_msg(wf_registry_find(wf_model_registry(m), names[i]), "there is no %s", names[i]);
+        value_of(m, names[i]);
     ck_assert_int_eq(wf_registry_count(wf_model_registry(m)), 2 + 2 * 12 + 2 + 2);
-    ck_assert_int_eq(wf_dim(wf_registry_find(wf_model_registry(m), "positions.table"), 0), key_of(&c, "context"));
+    has(m, "positions.table", 40, 24);
     wf_model_free(m);
-    set_key(&c, "tied", true), set_key(&c, "bias", false), set_key(&c, "final_norm", false);
+    set_keys(&c, "tied=true bias=false final_norm=false");
     m = model_of(&c, 1);
     ck_assert_int_eq(wf_registry_count(wf_model_registry(m)), 2 + 2 * 6);
     wf_model_free(m);
 }
 END_TEST
 
-static void check_deviation(const wf_model *m, const char *name, double deviation)
-{
-    const wf_array *a = &wf_parameter_info(wf_registry_find(wf_model_registry(m), name))->value;
-    double square = 0, n = (double)wf_array_count(a);
-    for (int64_t k = 0; k < wf_array_count(a); k++)
-        square += (double)((wf_real *)a->data)[k] * ((wf_real *)a->data)[k];
-    ck_assert_msg(fabs(sqrt(square / n) / deviation - 1) < 5 / sqrt(2 * n), "%s: %g", name, sqrt(square / n));
-}
-
 /* Linear maps uniform in +-1/sqrt(fan_in) and embeddings N(0, 1), as PyTorch starts them; but N(0, 1/d) where they are scaled. */
 START_TEST(initialisation)
 {
     struct wf_config c = preset("encoder-attention");
     wf_model *m = model_of(&c, 1);
-    check_deviation(m, "embed.weight", 0.125);
-    check_deviation(m, "blocks.0.attn.qkv.weight", 0.0721688);
-    check_deviation(m, "blocks.5.ffn.down.weight", 0.0360844);
-    check_deviation(m, "head.weight", 0.0721688);
+    ck_deviation(m, "embed.weight", 0.125);
+    ck_deviation(m, "blocks.0.attn.qkv.weight", 0.0721688);
+    ck_deviation(m, "blocks.5.ffn.down.weight", 0.0360844);
+    ck_deviation(m, "head.weight", 0.0721688);
     wf_model_free(m);
     set_key(&c, "scale_embeddings", false);
     m = model_of(&c, 1);
-    check_deviation(m, "embed.weight", 1);
+    ck_deviation(m, "embed.weight", 1);
     wf_model_free(m);
 }
 END_TEST
@@ -94,7 +83,7 @@ START_TEST(weights_are_shares)
                                               .mask = which >= 4 ? wf_bools(tape, mask, WF_SHAPE(B, H, T, T)) : NULL, .weights = w);
             ck_assert_msg(!wf_is_poison(y), "%s", wf_tape_error(tape)->message);
             for (int layer = 0; layer < LAYERS; layer++) {
-                wf_real *x = elements_of(tape, w[layer]);
+                wf_real *x = elements_of(w[layer]);
                 ck_assert_int_eq(wf_dim(w[layer], 1), H);
                 for (int row = 0; row < B * H * T; row++) {
                     double sum = 0;
@@ -141,14 +130,14 @@ START_TEST(neighbours_do_not_matter)
         wf_tensor *w[LAYERS];
         wf_tape_reset(tape, WF_INFER);
         wf_real *packed =
-            elements_of(tape, wf_encoder_forward(m, wf_ids_of(tape, ids, WF_SHAPE(offsets[SENTENCES])), .packed = {offsets, SENTENCES}));
-        wf_real *padded = elements_of(tape, wf_encoder_forward(m, wf_ids(tape, rows, SENTENCES, MOST), .lengths = length));
-        wf_real *looked = elements_of(tape, wf_encoder_forward(m, wf_ids(tape, rows, SENTENCES, MOST), .lengths = length, .weights = w));
+            elements_of(wf_encoder_forward(m, wf_ids_of(tape, ids, WF_SHAPE(offsets[SENTENCES])), .packed = {offsets, SENTENCES}));
+        wf_real *padded = elements_of(wf_encoder_forward(m, wf_ids(tape, rows, SENTENCES, MOST), .lengths = length));
+        wf_real *looked = elements_of(wf_encoder_forward(m, wf_ids(tape, rows, SENTENCES, MOST), .lengths = length, .weights = w));
         for (int i = 0; i < SENTENCES; i++) {
             wf_tape_reset(tape, WF_INFER);
-            wf_real *alone = elements_of(tape, wf_encoder_forward(m, wf_ids(tape, ids + offsets[i], 1, length[i])));
-            wf_real *one = elements_of(tape, wf_encoder_forward(m, wf_ids_of(tape, ids + offsets[i], WF_SHAPE(length[i])),
-                                                                .packed = {(int32_t[]){0, length[i]}, 1}));
+            wf_real *alone = elements_of(wf_encoder_forward(m, wf_ids(tape, ids + offsets[i], 1, length[i])));
+            wf_real *one = elements_of(
+                wf_encoder_forward(m, wf_ids_of(tape, ids + offsets[i], WF_SHAPE(length[i])), .packed = {(int32_t[]){0, length[i]}, 1}));
             const char *place = NULL;
             for (int64_t t = 0; t < length[i] && !place; t++) {
                 const wf_real *x = alone + t * key_of(&c, "d_model");
@@ -181,10 +170,10 @@ START_TEST(packed_and_causal)
     const int32_t offsets[3] = {0, 10, 30};
     random_ids(ids, 30, key_of(&c, "vocab_size"), 1);
     wf_tape_reset(tape, WF_INFER);
-    wf_real *x = elements_of(tape, wf_encoder_logits(m, wf_ids_of(tape, ids, WF_SHAPE(30)), .packed = {offsets, 2}, .causal = true));
-    wf_real *row = elements_of(tape, wf_encoder_logits(m, wf_ids(tape, ids + 10, 1, 20), .causal = true));
-    wf_real *start = elements_of(tape, wf_encoder_logits(m, wf_ids(tape, ids + 10, 1, 7), .causal = true));
-    wf_real *free = elements_of(tape, wf_encoder_logits(m, wf_ids(tape, ids + 10, 1, 20)));
+    wf_real *x = elements_of(wf_encoder_logits(m, wf_ids_of(tape, ids, WF_SHAPE(30)), .packed = {offsets, 2}, .causal = true));
+    wf_real *row = elements_of(wf_encoder_logits(m, wf_ids(tape, ids + 10, 1, 20), .causal = true));
+    wf_real *start = elements_of(wf_encoder_logits(m, wf_ids(tape, ids + 10, 1, 7), .causal = true));
+    wf_real *free = elements_of(wf_encoder_logits(m, wf_ids(tape, ids + 10, 1, 20)));
     ck_assert(memcmp(x + 10 * key_of(&c, "vocab_size"), row, sizeof *x * 20 * (size_t)key_of(&c, "vocab_size")) == 0);
     ck_assert(memcmp(start, row, sizeof *x * 7 * (size_t)key_of(&c, "vocab_size")) == 0);
     ck_assert(memcmp(free, row, sizeof *x * (size_t)key_of(&c, "vocab_size")) != 0);
@@ -250,9 +239,9 @@ START_TEST(dropout)
     random_ids(ids, 2 * T, 29, 1);
     for (uint64_t step = 0; step < 3; step++) {
         wf_tape_reset(tape, WF_TRAIN, .seed = 7, .step = step, .exact = true);
-        wf_real *want = elements_of(tape, in_ops(m, wf_ids(tape, ids, 2, T), 0.3));
+        wf_real *want = elements_of(in_ops(m, wf_ids(tape, ids, 2, T), 0.3));
         wf_tape_reset(tape, WF_TRAIN, .seed = 7, .step = step, .exact = true);
-        wf_real *x = elements_of(tape, wf_encoder_forward(m, wf_ids(tape, ids, 2, T)));
+        wf_real *x = elements_of(wf_encoder_forward(m, wf_ids(tape, ids, 2, T)));
         for (int i = 0; i < 2 * T * 24; i++)
             ck_assert_double_eq_tol(x[i], want[i], sizeof(wf_real) == 8 ? 1e-13 : 1e-5);
         ck_assert(!last || memcmp(x, last, sizeof(wf_real) * 2 * T * 24) != 0);
@@ -294,7 +283,7 @@ static struct result run(const wf_model *m, wf_tape *tape, bool packed, const in
             packed ? wf_ids_of(tape, ids + first * WIDTH, WF_SHAPE(*parts * WIDTH)) : wf_ids(tape, ids + first * WIDTH, *parts, WIDTH);
         wf_tensor *l =
             wf_encoder_loss(m, in, packed ? CALL(.packed = {row_offsets, *parts}) : NULL, places, targets, n, .normalizer = CHOSEN);
-        ck_assert_msg(wf_backward(l) == WF_OK && wf_item(l, &loss) == WF_OK, "%s", wf_tape_error(tape)->message);
+        loss = backward(l);
         r.loss += loss;
     }
     result_take(&r, registry);
@@ -334,7 +323,7 @@ START_TEST(loss_of_chosen_tokens)
     wf_tensor *plain;
     random_ids(ids, 2 * T, key_of(&c, "vocab_size"), 1);
     wf_tape_reset(tape, WF_INFER);
-    wf_real *logits = elements_of(tape, wf_encoder_logits(m, wf_ids(tape, ids, 2, T), .lengths = ends));
+    wf_real *logits = elements_of(wf_encoder_logits(m, wf_ids(tape, ids, 2, T), .lengths = ends));
     for (int i = 0; i < 5; i++) {
         double z = 0;
         for (int v = 0; v < 29; v++)
@@ -343,7 +332,8 @@ START_TEST(loss_of_chosen_tokens)
     }
     wf_tensor *l =
         wf_encoder_loss(m, wf_ids(tape, ids, 2, T), CALL(.lengths = ends), places, targets, 5, .label_smoothing = 0.1, .plain = &plain);
-    ck_assert(wf_item(l, &loss) == WF_OK && wf_item(plain, &plain_value) == WF_OK);
+    loss = item_of(l);
+    plain_value = item_of(plain);
     ck_assert_double_eq_tol(plain_value, want, sizeof(wf_real) == 8 ? 1e-12 : 1e-5);
     ck_assert(fabs(loss - plain_value) > 1e-3);
     wf_free(logits);
@@ -352,7 +342,7 @@ START_TEST(loss_of_chosen_tokens)
     wf_tape_reset(tape, WF_TRAIN);
     wf_grads_zero(grads);
     l = wf_encoder_loss(m, wf_ids(tape, ids, 2, T), NULL, NULL, NULL, 0);
-    ck_assert_msg(wf_backward(l) == WF_OK && wf_item(l, &loss) == WF_OK, "%s", wf_tape_error(tape)->message);
+    loss = backward(l);
     ck_assert(loss == 0);
     for (int i = 0; i < wf_registry_count(wf_model_registry(m)); i++) {
         wf_array view;

@@ -7,7 +7,7 @@
 
 #include "../golden/golden.h"
 #include "config_test.h"
-#include "new_tape.h"
+#include "tape_values.h"
 
 /* A model's weights by the formula, in streams NAME/PARAMETER: matrices in +-1/sqrt(columns), gains 1 +- 1/4, biases +-1/4. As the scripts
  * make_torch.py, make_encoder.py and make_seq2seq.py fill theirs. */

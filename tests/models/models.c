@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The families: parameters, what they compute, loss, evaluation, errors. */
+#include "memory_test.h"
 #include "reference.h"
 
 #ifdef WF_DOUBLE
@@ -7,6 +8,8 @@ static const double tolerance = 1e-12;
 #else
 static const double tolerance = 2e-5;
 #endif
+
+static const char *const names[] = {"nanogpt-char-small", "char-rms"};
 
 /* Counted in PyTorch on torch models of the same shapes. */
 START_TEST(parameter_counts)
@@ -22,11 +25,9 @@ START_TEST(parameter_counts)
                  {"gpt2", 50257, 124439808, true}};
     for (int i = 0; i < 5; i++) {
         struct wf_config c = preset(cases[i].name);
-        wf_error error = {0};
         set_key(&c, "vocab_size", cases[i].vocab);
         set_key(&c, "bias", cases[i].bias);
-        wf_model *m = wf_model_new(&c, &error);
-        ck_assert_msg(m != NULL, "%s", error.message);
+        wf_model *m = bare_model(&c);
         ck_assert_int_eq(wf_registry_parameters(wf_model_registry(m)), cases[i].count);
         ck_assert_ptr_null(wf_registry_values(wf_model_registry(m))); /* declared, without memory */
         wf_model_free(m);
@@ -51,7 +52,7 @@ START_TEST(names_and_shapes)
     ck_assert_int_eq(wf_registry_count(wf_model_registry(m)), 2 + 2 * 6 + 1); /* nothing else: tied, without biases */
     wf_model_free(m);
 
-    set_key(&c, "tied", false), set_key(&c, "bias", true), set_key(&c, "kv_heads", 2);
+    set_keys(&c, "tied=false bias=true kv_heads=2");
     m = model_of(&c, 1);
     has(m, "head.weight", 11, 24);
     has(m, "blocks.0.attn.qkv.weight", 48, 24);
@@ -77,23 +78,9 @@ START_TEST(names_and_shapes)
 }
 END_TEST
 
-static void deviation(const wf_model *m, const char *name, double wanted)
-{
-    const wf_real *w = weights(m, name, 0);
-    int64_t n = wf_array_count(&wf_parameter_info(wf_registry_find(wf_model_registry(m), name))->value);
-    double sum = 0, square = 0;
-    for (int64_t i = 0; i < n; i++) {
-        sum += w[i];
-        square += (double)w[i] * w[i];
-    }
-    double mean = sum / (double)n, s = sqrt(square / (double)n - mean * mean);
-    ck_assert_msg(fabs(s / wanted - 1) < 5 / sqrt(2.0 * (double)n), "%s: deviation %g instead of %g", name, s, wanted);
-    ck_assert_msg(fabs(mean) < 5 * wanted / sqrt((double)n), "%s: mean %g", name, mean);
-}
-
 static void constant(const wf_model *m, const char *name, double wanted)
 {
-    const wf_array *a = &wf_parameter_info(wf_registry_find(wf_model_registry(m), name))->value;
+    const wf_array *a = value_of(m, name);
     for (int64_t i = 0; i < wf_array_count(a); i++)
         ck_assert_msg(((const wf_real *)a->data)[i] == (wf_real)wanted, "%s is not all %g", name, wanted);
 }
@@ -101,15 +88,14 @@ static void constant(const wf_model *m, const char *name, double wanted)
 START_TEST(initialisation)
 {
     struct wf_config c = preset("nanogpt-char-small");
-    set_key(&c, "vocab_size", 65);
-    set_key(&c, "bias", true);
+    set_keys(&c, "vocab_size=65 bias=true");
     wf_model *m = model_of(&c, 3);
-    deviation(m, "embed.weight", 0.02);
-    deviation(m, "positions.weight", 0.02);
-    deviation(m, "blocks.0.attn.qkv.weight", 0.02);
-    deviation(m, "blocks.3.ffn.up.weight", 0.02);
-    deviation(m, "blocks.0.attn.out.weight", 0.02 / sqrt(8));
-    deviation(m, "blocks.3.ffn.down.weight", 0.02 / sqrt(8));
+    ck_deviation(m, "embed.weight", 0.02);
+    ck_deviation(m, "positions.weight", 0.02);
+    ck_deviation(m, "blocks.0.attn.qkv.weight", 0.02);
+    ck_deviation(m, "blocks.3.ffn.up.weight", 0.02);
+    ck_deviation(m, "blocks.0.attn.out.weight", 0.02 / sqrt(8));
+    ck_deviation(m, "blocks.3.ffn.down.weight", 0.02 / sqrt(8));
     constant(m, "blocks.0.attn.qkv.bias", 0);
     constant(m, "blocks.2.ffn.down.bias", 0);
     constant(m, "blocks.2.norm1.weight", 1);
@@ -119,12 +105,12 @@ START_TEST(initialisation)
     c = preset("char-rms");
     set_key(&c, "vocab_size", 65);
     m = model_of(&c, 3);
-    deviation(m, "embed.weight", 1);
-    deviation(m, "blocks.0.attn.qkv.weight", 1 / sqrt(64) / sqrt(3)); /* U(-a, a) with a = 1/sqrt(fan_in) */
-    deviation(m, "blocks.0.attn.out.weight", 1 / sqrt(64) / sqrt(3));
-    deviation(m, "blocks.0.ffn.down.weight", 1 / sqrt(256) / sqrt(3));
-    deviation(m, "blocks.0.ffn.up.bias", 1 / sqrt(64) / sqrt(3));
-    deviation(m, "head.weight", 1 / sqrt(64) / sqrt(3));
+    ck_deviation(m, "embed.weight", 1);
+    ck_deviation(m, "blocks.0.attn.qkv.weight", 1 / sqrt(64) / sqrt(3)); /* U(-a, a) with a = 1/sqrt(fan_in) */
+    ck_deviation(m, "blocks.0.attn.out.weight", 1 / sqrt(64) / sqrt(3));
+    ck_deviation(m, "blocks.0.ffn.down.weight", 1 / sqrt(256) / sqrt(3));
+    ck_deviation(m, "blocks.0.ffn.up.bias", 1 / sqrt(64) / sqrt(3));
+    ck_deviation(m, "head.weight", 1 / sqrt(64) / sqrt(3));
     constant(m, "blocks.0.norm2.weight", 1);
     wf_model_free(m);
 }
@@ -158,7 +144,7 @@ static void like_reference(const struct wf_config *c)
     random_ids(ids, 2 * T, V, 1);
     wf_tape_reset(tape, WF_INFER);
     wf_tensor *logits = wf_model_logits(m, wf_ids(tape, ids, 2, T), NULL);
-    ck_assert_msg(wf_read(logits, got, 2 * T * V) == WF_OK, "%s", wf_tape_error(tape)->message);
+    read_values(logits, got, 2 * T * V);
     ck_assert_int_eq(wf_ndim(logits), 3);
     for (int row = 0; row < 2; row++) {
         double off = 0, largest = 0;
@@ -171,7 +157,7 @@ static void like_reference(const struct wf_config *c)
         ck_assert(largest > 0.1);
     }
     /* The last position alone: the same bits. */
-    ck_assert_int_eq(wf_read(wf_model_next(m, wf_ids(tape, ids, 2, T), NULL), next, 2 * V), WF_OK);
+    read_values(wf_model_next(m, wf_ids(tape, ids, 2, T), NULL), next, 2 * V);
     for (int row = 0; row < 2; row++)
         ck_assert_int_eq(memcmp(next + row * V, got + (row * T + T - 1) * V, V * sizeof *next), 0);
     /* The loss is the mean of -log softmax; with gradients the model computes the same. */
@@ -184,13 +170,13 @@ static void like_reference(const struct wf_config *c)
             z += exp((double)got[i * V + v]);
         sum += log(z) - (double)got[i * V + targets[i]];
     }
-    ck_assert_int_eq(wf_item(wf_model_loss(m, wf_ids(tape, ids, 2, T), wf_ids(tape, targets, 2, T)), &loss), WF_OK);
+    loss = item_of(wf_model_loss(m, wf_ids(tape, ids, 2, T), wf_ids(tape, targets, 2, T)));
     ck_assert_msg(fabs(loss - sum / (2 * T)) < tolerance * loss, "loss %.12g instead of %.12g", loss, sum / (2 * T));
     wf_tape_reset(tape, WF_GRADIENTS);
     wf_tensor *l = wf_model_loss(m, wf_ids(tape, ids, 2, T), wf_ids(tape, targets, 2, T));
-    ck_assert_int_eq(wf_item(l, &trained), WF_OK);
+    trained = item_of(l);
     ck_assert(fabs(trained - loss) < tolerance * loss);
-    ck_assert_int_eq(wf_backward(l), WF_OK);
+    backward(l);
     wf_grads *grads = wf_registry_grads(wf_model_registry(m));
     for (int i = 0; i < grads->parameters; i++)
         ck_assert_msg(grads->valid[i] || wf_registry_is_buffer(wf_model_registry(m), i), "parameter %d has no gradient", i);
@@ -202,13 +188,13 @@ START_TEST(forward_is_the_reference)
 {
     struct wf_config c = small_config("nanogpt-char-small", 16, 13);
     like_reference(&c);
-    set_key(&c, "bias", true), set_keys(&c, "activation=gelu_tanh"), set_key(&c, "kv_heads", 2);
+    set_keys(&c, "bias=true activation=gelu_tanh kv_heads=2");
     like_reference(&c);
-    set_key(&c, "tied", false), set_key(&c, "kv_heads", 1), set_keys(&c, "activation=relu");
+    set_keys(&c, "tied=false kv_heads=1 activation=relu");
     like_reference(&c);
     c = small_config("char-rms", 12, 13);
     like_reference(&c);
-    set_key(&c, "bias", false), set_key(&c, "tied", true), set_key(&c, "kv_heads", 2), set_key(&c, "layers", 1);
+    set_keys(&c, "bias=false tied=true kv_heads=2 layers=1");
     like_reference(&c);
 }
 END_TEST
@@ -217,7 +203,6 @@ END_TEST
 START_TEST(causal_and_alone)
 {
     enum { T = 16, V = 19 };
-    static const char *const names[] = {"nanogpt-char-small", "char-rms"};
     for (int which = 0; which < 2; which++) {
         struct wf_config c = small_config(names[which], T, V);
         wf_model *m = model_of(&c, 2);
@@ -226,10 +211,10 @@ START_TEST(causal_and_alone)
         wf_real whole[3 * T * V], part[3 * T * V];
         random_ids(ids, 3 * T, V, 8);
         wf_tape_reset(tape, WF_INFER);
-        ck_assert_int_eq(wf_read(wf_model_logits(m, wf_ids(tape, ids, 3, T), NULL), whole, 3 * T * V), WF_OK);
+        read_values(wf_model_logits(m, wf_ids(tape, ids, 3, T), NULL), whole, 3 * T * V);
         for (int row = 0; row < 3; row++)
             for (int n = 1; n <= T; n += 5) {
-                ck_assert_int_eq(wf_read(wf_model_logits(m, wf_ids(tape, ids + row * T, 1, n), NULL), part, n * V), WF_OK);
+                read_values(wf_model_logits(m, wf_ids(tape, ids + row * T, 1, n), NULL), part, n * V);
                 ck_assert_int_eq(memcmp(part, whole + row * T * V, (size_t)(n * V) * sizeof *part), 0);
             }
         wf_tape_free(tape);
@@ -242,14 +227,13 @@ END_TEST
 static wf_real next_draw(wf_tape *tape)
 {
     wf_real x;
-    ck_assert_int_eq(wf_read(wf_normal(tape, WF_SHAPE(1), 0, 1), &x, 1), WF_OK);
+    read_values(wf_normal(tape, WF_SHAPE(1), 0, 1), &x, 1);
     return x;
 }
 
 /* GPT drops after the embedding, attention weights, and after both sublayers; rms also inside the feed-forward. */
 START_TEST(dropout)
 {
-    static const char *const names[] = {"nanogpt-char-small", "char-rms"};
     for (int which = 0; which < 2; which++) {
         struct wf_config c = small_config(names[which], 16, 13);
         double loss[2][3];
@@ -264,7 +248,7 @@ START_TEST(dropout)
             for (int mode = 0; mode < 3; mode++) {
                 wf_tape_reset(tape, mode == 0 ? WF_GRADIENTS : WF_TRAIN, .step = (uint64_t)mode, .exact = true);
                 wf_tensor *l = wf_model_loss(m, wf_ids(tape, ids, 2, 16), wf_ids(tape, targets, 2, 16));
-                ck_assert_int_eq(wf_item(l, &loss[on][mode]), WF_OK);
+                loss[on][mode] = item_of(l);
                 draw = next_draw(tape); /* the last time with dropout, in step 2 */
             }
             wf_model_free(m);
@@ -287,51 +271,38 @@ START_TEST(errors)
     wf_model *m = model_of(&c, 1);
     int32_t ids[17] = {0};
     wf_real out[13];
-    wf_tape_reset(tape, WF_INFER);
-    ck_assert_int_eq(wf_read(wf_model_next(m, wf_ids(tape, ids, 1, 17), NULL), out, 13), WF_ERR_SHAPE); /* the table would hold it */
-    ck_assert_ptr_nonnull(strstr(wf_tape_error(tape)->message, "a row has 17 ids, but the context is 16"));
+    poisoned(tape, wf_model_next(m, wf_ids(tape, ids, 1, 17), NULL), WF_ERR_SHAPE, /* the table would hold it */
+             "a row has 17 ids, but the context is 16");
     ids[3] = 13;
-    wf_tape_reset(tape, WF_INFER);
-    ck_assert_int_ne(wf_read(wf_model_next(m, wf_ids(tape, ids, 1, 5), NULL), out, 13), WF_OK);
-    ck_assert_ptr_nonnull(strstr(wf_tape_error(tape)->message, "embedding"));
-    wf_tape_reset(tape, WF_INFER);
-    ck_assert_int_eq(wf_read(wf_model_logits(m, wf_ids_of(tape, ids, &(wf_shape){1, {3}}), NULL), out, 13), WF_ERR_SHAPE);
+    poisoned(tape, wf_model_next(m, wf_ids(tape, ids, 1, 5), NULL), WF_ERR_ARGUMENT, "embedding");
+    poisoned(tape, wf_model_logits(m, wf_ids_of(tape, ids, &(wf_shape){1, {3}}), NULL), WF_ERR_SHAPE, "[B,T]");
     ids[3] = 0;
     /* a cache of another model, one that is full, one while training */
     struct wf_cache cache;
     ck_ok(wf_cache_init(&cache, 1, 1, 16, 24, 24, error));
-    wf_tape_reset(tape, WF_INFER);
-    ck_assert_int_eq(wf_read(wf_model_next(m, wf_ids(tape, ids, 1, 5), &cache), out, 13), WF_ERR_SHAPE);
-    ck_assert_ptr_nonnull(strstr(wf_tape_error(tape)->message, "wf_model_cache"));
+    poisoned(tape, wf_model_next(m, wf_ids(tape, ids, 1, 5), &cache), WF_ERR_SHAPE, "wf_model_cache");
     wf_cache_free(&cache);
     ck_ok(wf_model_cache(m, &cache, 1, error));
-    wf_tape_reset(tape, WF_INFER);
-    ck_assert_int_eq(wf_read(wf_model_next(m, wf_ids(tape, ids, 1, 10), &cache), out, 13), WF_OK);
+    read_values(wf_model_next(m, wf_ids(tape, ids, 1, 10), &cache), out, 13);
     ck_assert_int_eq(cache.length[0], 10);
-    ck_assert_int_ne(wf_read(wf_model_next(m, wf_ids(tape, ids, 1, 7), &cache), out, 13), WF_OK);
-    ck_assert_int_eq(cache.length[0], 10); /* what failed did not count */
+    poisoned(tape, wf_model_next(m, wf_ids(tape, ids, 1, 7), &cache), WF_ERR_STATE, "full");
+    ck_assert_int_eq(cache.length[0], 10); /* the failed call did not count */
     wf_tape_reset(tape, WF_TRAIN);
-    ck_assert_int_eq(wf_read(wf_model_next(m, wf_ids(tape, ids, 1, 2), &cache), out, 13), WF_ERR_STATE);
-    wf_tape_reset(tape, WF_INFER);
+    poisoned(tape, wf_model_next(m, wf_ids(tape, ids, 1, 2), &cache), WF_ERR_STATE, "");
     wf_cache_free(&cache);
     wf_model_free(m);
     wf_tape_free(tape);
 
-    wf_error problem = {0};
     set_key(&c, "vocab_size", 0);
-    ck_assert_ptr_null(wf_model_new(&c, &problem));
-    ck_assert(problem.code == WF_ERR_ARGUMENT && strstr(problem.message, "vocabulary size"));
-    problem = (wf_error){0};
-    set_key(&c, "vocab_size", 13), set_key(&c, "heads", 5);
-    ck_assert_ptr_null(wf_model_new(&c, &problem));
-    ck_assert(problem.code == WF_ERR_ARGUMENT && strstr(problem.message, "heads"));
+    ck_fails_null(wf_model_new(&c, error), WF_ERR_ARGUMENT, "vocabulary size");
+    set_keys(&c, "vocab_size=13 heads=5");
+    ck_fails_null(wf_model_new(&c, error), WF_ERR_ARGUMENT, "heads");
 }
 END_TEST
 
 START_TEST(evaluation)
 {
     enum { N = 16 * 7 + 6, V = 13, T = 16 };
-    static const char *const names[] = {"nanogpt-char-small", "char-rms"};
     for (int which = 0; which < 2; which++) {
         struct wf_config c = small_config(names[which], T, V);
         wf_model *m = model_of(&c, 2);
@@ -344,7 +315,7 @@ START_TEST(evaluation)
         for (int at = 0; at < N - 1; at += T) { /* one window after the other */
             int n = N - 1 - at < T ? N - 1 - at : T;
             wf_tape_reset(tape, WF_INFER);
-            ck_assert_int_eq(wf_read(wf_model_logits(m, wf_ids(tape, ids + at, 1, n), NULL), logits, n * V), WF_OK);
+            read_values(wf_model_logits(m, wf_ids(tape, ids + at, 1, n), NULL), logits, n * V);
             for (int t = 0; t < n; t++) {
                 double z = 0;
                 for (int v = 0; v < V; v++)
@@ -369,7 +340,6 @@ END_TEST
 
 START_TEST(training_learns)
 {
-    static const char *const names[] = {"nanogpt-char-small", "char-rms"};
     for (int which = 0; which < 2; which++) {
         struct wf_config c = small_config(names[which], 16, 13);
         wf_model *m = model_of(&c, 2);
@@ -406,45 +376,20 @@ START_TEST(a_block_takes_25_lines)
 }
 END_TEST
 
+static wf_status evaluate(const wf_model *m, wf_tape *tape, wf_error *error)
+{
+    int32_t ids[100];
+    struct wf_evaluation e;
+    random_ids(ids, 100, 13, 1);
+    return wf_model_evaluate(m, tape, wf_id_view_of(ids, 100), 0, &e, error);
+}
+
 START_TEST(out_of_memory)
 {
     struct wf_config c = small_config("nanogpt-char-small", 16, 13);
-    int32_t ids[100];
-    wf_model_free(model_of(&c, 1)); /* what a first call makes for good is there */
-    random_ids(ids, 100, 13, 1);
-    int failures = 0;
-    for (int n = 0;; n++) {
-        wf_error problem = {0};
-        int64_t live = wf_alloc_live();
-        wf_alloc_fail_after(n);
-        wf_model *m = wf_model_new(&c, &problem);
-        if (m && wf_registry_build(wf_model_registry(m), 1, &problem) != WF_OK) {
-            wf_model_free(m);
-            m = NULL;
-        }
-        wf_alloc_fail_after(-1);
-        wf_model_free(m);
-        ck_assert_int_eq(wf_alloc_live(), live);
-        if (m)
-            break;
-        ck_assert_msg(problem.code == WF_ERR_MEMORY, "%d: %s", n, problem.message);
-        failures++;
-    }
-    ck_assert_int_gt(failures, 4);
+    ck_assert_int_gt(sweep_memory(build_model, &c), 4);
     wf_model *m = model_of(&c, 1);
-    for (int n = 0;; n++) {
-        wf_error problem = {0};
-        struct wf_evaluation e;
-        wf_tape *tape = new_tape();
-        wf_alloc_fail_after(n);
-        wf_status status = wf_model_evaluate(m, tape, wf_id_view_of(ids, 100), 0, &e, &problem);
-        wf_alloc_fail_after(-1);
-        wf_tape_free(tape);
-        if (status == WF_OK)
-            break;
-        ck_assert_msg(status == WF_ERR_MEMORY, "%d: %s", n, problem.message);
-        ck_assert_int_lt(n, 1000);
-    }
+    ck_assert_int_gt(sweep_memory(on_new_tape, &(struct tape_sweep){m, evaluate}), 4);
     wf_model_free(m);
 }
 END_TEST

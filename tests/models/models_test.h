@@ -7,7 +7,7 @@
 
 #include "check_weft.h"
 #include "config_test.h"
-#include "new_tape.h"
+#include "tape_values.h"
 #include <weft/generate.h>
 #include <weft/memory.h>
 #include <weft/models.h>
@@ -27,32 +27,79 @@ static inline struct wf_config preset(const char *name)
 static inline struct wf_config small_config(const char *name, int64_t context, int64_t vocab)
 {
     struct wf_config c = preset(name);
-    set_key(&c, "d_model", 24);
-    set_key(&c, "heads", 4);
-    set_key(&c, "d_ff", 40);
-    set_key(&c, "layers", 2);
+    set_keys(&c, "d_model=24 heads=4 d_ff=40 layers=2 dropout=0");
     set_key(&c, "context", context);
     set_key(&c, "vocab_size", vocab);
-    set_key(&c, "dropout", 0);
     return c;
 }
 
-static inline wf_model *model_of(const struct wf_config *c, uint64_t seed)
+/* Each KEY=VALUE is a key of the configuration with its value, as wf_config_get writes it. */
+static inline void ck_keys(const struct wf_config *c, const char *settings)
+{
+    char key[64], value[64], got[64];
+    for (int length; sscanf(settings, " %63[^=]=%63s%n", key, value, &length) == 2; settings += length) {
+        ck_assert_msg(wf_config_get(c, key, got, sizeof got), "%s has no key %s", c->model, key);
+        ck_assert_msg(strcmp(got, value) == 0, "%s: %s=%s, not %s", c->model, key, got, value);
+    }
+    ck_assert_msg(!*settings, "%s", settings);
+}
+
+/* Declared, without memory for its parameters. */
+static inline wf_model *bare_model(const struct wf_config *c)
 {
     wf_error error = {0};
     wf_model *m = wf_model_new(c, &error);
     ck_assert_msg(m != NULL, "%s", error.message);
-    ck_assert_msg(wf_registry_build(wf_model_registry(m), seed, &error) == WF_OK, "%s", error.message);
     return m;
+}
+
+static inline wf_model *model_of(const struct wf_config *c, uint64_t seed)
+{
+    wf_model *m = bare_model(c);
+    ck_ok(wf_registry_build(wf_model_registry(m), seed, error));
+    return m;
+}
+
+static inline const wf_array *value_of(const wf_model *m, const char *name)
+{
+    wf_tensor *t = wf_registry_find(wf_model_registry(m), name);
+    ck_assert_msg(t != NULL, "there is no %s", name);
+    return &wf_parameter_info(t)->value;
 }
 
 /* It has a parameter or buffer of this shape; columns 0: of one dimension. */
 static inline void has(const wf_model *m, const char *name, int64_t rows, int64_t columns)
 {
-    wf_tensor *t = wf_registry_find(wf_model_registry(m), name);
-    ck_assert_msg(t != NULL, "there is no %s", name);
-    wf_shape s = wf_shape_of(t);
-    ck_assert_msg(s.ndim == (columns ? 2 : 1) && s.dim[0] == rows && (!columns || s.dim[1] == columns), "%s has another shape", name);
+    const wf_array *a = value_of(m, name);
+    ck_assert_msg(a->ndim == (columns ? 2 : 1) && a->dim[0] == rows && (!columns || a->dim[1] == columns), "%s has another shape", name);
+}
+
+/* `count` values that begin at w have this standard deviation and the mean 0, up to five of their standard errors. */
+static inline void ck_spread(const wf_real *w, int64_t count, double deviation, const char *name)
+{
+    double sum = 0, square = 0, n = (double)count;
+    for (int64_t i = 0; i < count; i++) {
+        sum += w[i];
+        square += (double)w[i] * w[i];
+    }
+    double mean = sum / n, s = sqrt(square / n - mean * mean);
+    ck_assert_msg(fabs(s / deviation - 1) < 5 / sqrt(2 * n), "%s: deviation %g instead of %g", name, s, deviation);
+    ck_assert_msg(fabs(mean) < 5 * deviation / sqrt(n), "%s: mean %g", name, mean);
+}
+
+static inline void ck_deviation(const wf_model *m, const char *name, double deviation)
+{
+    const wf_array *a = value_of(m, name);
+    ck_spread(a->data, wf_array_count(a), deviation, name);
+}
+
+/* x is poison, with this status and these words in the message; the tape is reset for the next try. */
+static inline void poisoned(wf_tape *tape, const wf_tensor *x, wf_status code, const char *says)
+{
+    ck_assert(wf_is_poison(x));
+    ck_says(wf_tape_error(tape)->message, says);
+    ck_assert_int_eq(wf_tape_error(tape)->code, code);
+    wf_tape_reset(tape, WF_INFER);
 }
 
 static inline void random_ids(int32_t *ids, int64_t n, int64_t vocab, uint64_t seed)
@@ -79,8 +126,8 @@ static inline double train_a_little(wf_model *m, wf_tape *tape, int steps)
         }
         wf_tape_reset(tape, WF_TRAIN, .seed = 1, .step = (uint64_t)s);
         wf_tensor *l = wf_model_loss(m, wf_ids(tape, x, B, T), wf_ids(tape, y, B, T));
-        ck_assert_msg(wf_backward(l) == WF_OK, "%s", wf_tape_error(tape)->message);
-        ck_assert_int_eq(wf_item(l, &loss), WF_OK);
+        backward(l);
+        loss = item_of(l);
         ck_ok(wf_clip_norm(wf_registry_grads(wf_model_registry(m)), 1.0, NULL, error));
         ck_ok(wf_adam_step(&opt, error));
     }

@@ -14,11 +14,9 @@ START_TEST(parameter_counts)
     };
     for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
         struct wf_config c = preset(cases[i].name);
-        wf_error error = {0};
         set_key(&c, "vocab_size", cases[i].vocab);
         set_key(&c, "source_vocab_size", cases[i].source_vocab);
-        wf_model *m = wf_model_new(&c, &error);
-        ck_assert_msg(m != NULL, "%s", error.message);
+        wf_model *m = bare_model(&c);
         ck_assert_msg(wf_registry_parameters(wf_model_registry(m)) == cases[i].count, "%s: %lld", cases[i].name,
                       (long long)wf_registry_parameters(wf_model_registry(m)));
         ck_assert_ptr_null(wf_registry_values(wf_model_registry(m)));
@@ -66,19 +64,13 @@ END_TEST
 /* The values of rows begin .. of a matrix lie in +-bound evenly, or with that deviation about 0. */
 static void spread(const wf_model *m, const char *name, int64_t begin, int64_t rows, double bound, bool normal)
 {
-    const wf_array *a = &wf_parameter_info(wf_registry_find(wf_model_registry(m), name))->value;
+    const wf_array *a = value_of(m, name);
     const wf_real *w = (const wf_real *)a->data + begin * a->stride[0];
     int64_t n = rows * (a->ndim > 1 ? a->dim[1] : 1);
-    double sum = 0, square = 0, most = 0;
-    for (int64_t i = 0; i < n; i++) {
-        sum += (double)w[i];
-        square += (double)w[i] * (double)w[i];
+    double most = 0;
+    for (int64_t i = 0; i < n; i++)
         most = fmax(most, fabs((double)w[i]));
-    }
-    double deviation = normal ? bound : bound / sqrt(3);
-    ck_assert_msg(fabs(sqrt(square / (double)n) / deviation - 1) < 4 / sqrt((double)n), "%s: deviation %g, not %g", name,
-                  sqrt(square / (double)n), deviation);
-    ck_assert_msg(fabs(sum / (double)n) < 5 * deviation / sqrt((double)n), "%s: mean %g", name, sum / (double)n);
+    ck_spread(w, n, normal ? bound : bound / sqrt(3), name);
     ck_assert_msg(normal || (most <= bound && most > 0.99 * bound), "%s: up to %g, not %g", name, most, bound);
 }
 

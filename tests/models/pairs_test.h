@@ -12,14 +12,7 @@
 static inline struct wf_config small_pairs_config(const char *name, double p)
 {
     struct wf_config c = preset(name);
-    set_key(&c, "d_model", 24);
-    set_key(&c, "heads", 4);
-    set_key(&c, "d_ff", 40);
-    set_key(&c, "encoder_layers", 2);
-    set_key(&c, "decoder_layers", 2);
-    set_key(&c, "max_length", 64);
-    set_key(&c, "positions", 0);
-    set_key(&c, "vocab_size", 29);
+    set_keys(&c, "d_model=24 heads=4 d_ff=40 encoder_layers=2 decoder_layers=2 max_length=64 positions=0 vocab_size=29");
     set_key(&c, "dropout", p);
     set_key(&c, "inner_dropout", p > 0);
     return c;
@@ -31,6 +24,16 @@ struct some_pairs {
     struct wf_pairs pairs;
     int32_t source[MOST_IDS], input[MOST_IDS], target[MOST_IDS], source_offsets[MOST_PAIRS + 1], target_offsets[MOST_PAIRS + 1];
 };
+
+static inline void own_ids(struct some_pairs *p, int64_t count)
+{
+    p->pairs = (struct wf_pairs){.count = count,
+                                 .source = p->source,
+                                 .source_offsets = p->source_offsets,
+                                 .input = p->input,
+                                 .target = p->target,
+                                 .target_offsets = p->target_offsets};
+}
 
 /* `count` pairs with sides of 1 to `longest` ids; a target is a function of its input and of the source's first id. */
 static inline void random_pairs(struct some_pairs *p, int64_t count, int64_t longest, int64_t source_vocab, int64_t vocab, uint64_t seed)
@@ -48,12 +51,7 @@ static inline void random_pairs(struct some_pairs *p, int64_t count, int64_t lon
             p->target[k] = (int32_t)((3 * p->input[k] + p->source[p->source_offsets[i]]) % vocab);
         }
     }
-    p->pairs = (struct wf_pairs){.count = count,
-                                 .source = p->source,
-                                 .source_offsets = p->source_offsets,
-                                 .input = p->input,
-                                 .target = p->target,
-                                 .target_offsets = p->target_offsets};
+    own_ids(p, count);
 }
 
 /* Pairs begin .. begin+count-1 of p, with offsets of their own in s and t (room for count + 1), as a micro-batch. */

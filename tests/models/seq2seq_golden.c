@@ -118,7 +118,7 @@ static void compare_logits(struct subject *s, const char *what)
     snprintf(key, sizeof key, "%s/%s", s->c->name, what);
     for (int mode = WF_INFER; mode <= WF_GRADIENTS; mode++) {
         wf_tape_reset(s->tape, (wf_mode)mode);
-        ck_assert_msg(wf_view(wf_pairs_logits(s->model, s->tape, &s->pairs, NULL), &view) == WF_OK, "%s", wf_tape_error(s->tape)->message);
+        view = view_of(wf_pairs_logits(s->model, s->tape, &s->pairs, NULL));
         ck_assert(view.ndim == 2 && view.dim[0] == s->target_offsets[PAIRS] && view.dim[1] == VOCAB);
         golden_near(s->file, key, &view, tolerance);
     }
@@ -171,8 +171,8 @@ START_TEST(variants)
             compare_logits(&s, "module/logits");
         wf_tape_reset(s.tape, WF_TRAIN);
         wf_tensor *loss = wf_pairs_loss(s.model, s.tape, &s.pairs, .label_smoothing = s.c->smoothing, .plain = &plain);
-        ck_assert_msg(wf_backward(loss) == WF_OK && wf_item(loss, &value) == WF_OK && wf_item(plain, &plain_value) == WF_OK, "%s",
-                      wf_tape_error(s.tape)->message);
+        value = backward(loss);
+        plain_value = item_of(plain);
         ck_assert(fabs(value - read_one(&s, "loss")) <= loss_tolerance * value);
         ck_assert(fabs(plain_value - read_one(&s, "plain")) <= loss_tolerance * plain_value);
         if (s.c->module)
@@ -212,7 +212,7 @@ START_TEST(weights)
                 wf_array view;
                 snprintf(name, sizeof name, names[k], layer);
                 snprintf(key, sizeof key, "%s/weights.%s", s.c->name, name);
-                ck_assert_int_eq(wf_view(kinds[k][layer], &view), WF_OK);
+                view = view_of(kinds[k][layer]);
                 golden_near(s.file, key, &view, tolerance);
             }
         drop(&s);
@@ -238,7 +238,7 @@ START_TEST(schedule_and_adam)
             batch(&s, t);
             wf_tape_reset(s.tape, WF_TRAIN);
             wf_tensor *loss = wf_pairs_loss(s.model, s.tape, &s.pairs, .label_smoothing = s.c->smoothing);
-            ck_assert_msg(wf_backward(loss) == WF_OK && wf_item(loss, &value) == WF_OK, "%s", wf_tape_error(s.tape)->message);
+            value = backward(loss);
             ck_assert_msg(fabs(value - want[t]) <= far * want[t], "%s: the loss of step %d is %.12g, not %.12g", s.c->name, t, value,
                           want[t]);
             opt.lr = wf_schedule_lr(&schedule, t);
