@@ -1,46 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /* wf_model_attention: the weights of language models against PyTorch (tests/golden/make_encoder.py), and what holds of any. Those of
  * encoder-decoders: seq2seq_golden.c and pairs.c; of encoders: encoder_golden.c and encoder.c. */
-#include "../golden/golden.h"
+#include "golden_model.h"
 #include "models_test.h"
 
-enum { B = 2, T = 6, D = 12, HEADS = 4, VOCAB = 11, LAYERS = 2 };
+enum { B = 2, T = 6, VOCAB = 11, LAYERS = 2 };
 
 /* As LANGUAGE in make_encoder.py. */
-static wf_model *golden_model(const char *family, const char *name)
+static wf_model *language_model(const char *family, const char *name)
 {
     struct wf_config c = preset(name);
-    set_key(&c, "d_model", D), set_key(&c, "heads", HEADS), set_key(&c, "kv_heads", 2), set_key(&c, "d_ff", 20),
-        set_key(&c, "layers", LAYERS), set_key(&c, "context", 9), set_key(&c, "vocab_size", VOCAB);
-    set_key(&c, "bias", true), set_keys(&c, "activation=relu"), set_key(&c, "dropout", 0);
+    set_keys(&c, "d_model=12 heads=4 kv_heads=2 d_ff=20 layers=2 context=9 vocab_size=11 bias=true activation=relu dropout=0");
     wf_model *m = model_of(&c, 1);
-    wf_registry *r = wf_model_registry(m);
-    for (int i = 0; i < wf_registry_count(r); i++) {
-        const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(r, i));
-        char key[128];
-        snprintf(key, sizeof key, "%s/%s", family, info->name);
-        double scale = info->value.ndim == 2 ? 1 / sqrt((double)info->value.dim[1]) : 0.25;
-        double shift = info->value.ndim == 1 && strstr(info->name, "norm") && strstr(info->name, "weight") ? 1 : 0;
-        for (int64_t k = 0; !wf_registry_is_buffer(r, i) && k < wf_array_count(&info->value); k++)
-            wf_registry_values(r)[info->offset + k] = (wf_real)(float)(shift + formula_real(formula_name(key, NULL), k, scale));
-    }
+    golden_fill(wf_model_registry(m), family);
     return m;
 }
 
-static void near(wf_safetensors *file, const char *family, const char *what, const wf_tensor *x)
+static void near(const wf_safetensors *file, const char *family, const char *what, const wf_tensor *x)
 {
-    double tolerance = sizeof(wf_real) == 8 ? 1e-9 : 1e-5, apart = 0;
-    char key[64];
-    wf_array view;
-    snprintf(key, sizeof key, "%s/%s", family, what);
-    view = view_of(x);
-    int64_t n = wf_array_count(&view);
-    double *want = golden_read(file, key, n), *have = golden_elements(&view);
-    for (int64_t i = 0; i < n; i++)
-        apart = fmax(apart, fabs(want[i] - have[i]));
-    ck_assert_msg(apart <= tolerance, "%s differs by %g", key, apart);
-    free(want);
-    free(have);
+    golden_close(file, family, what, x, sizeof(wf_real) == 8 ? 1e-9 : 1e-5);
 }
 
 static const char *const families[2][2] = {{"gpt", "nanogpt-char"}, {"rms", "char-rms"}};
@@ -49,7 +27,7 @@ START_TEST(weights_are_those_of_torch)
 {
     for (int f = 0; f < 2; f++) {
         wf_safetensors *file = golden_open("encoder");
-        wf_model *m = golden_model(families[f][0], families[f][1]);
+        wf_model *m = language_model(families[f][0], families[f][1]);
         wf_tape *tape = new_tape();
         wf_tensor *w[LAYERS];
         int32_t ids[B * T];

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* BERT against PyTorch in float64 (tests/golden/make_bert.py); and its weights, by the names that files have for them. */
-#include <unistd.h>
-
 #include <weft/encoder.h>
 
+#include "../data/data_test.h"
 #include "../golden/bert.h"
-#include "tape_values.h"
+#include "models_test.h"
 
 enum { B = 3, T = 9 };
 
@@ -113,6 +112,11 @@ END_TEST
 
 /* --- files of weights ---------------------------------------------------------------------------------------------- */
 
+static const char *weights_path(void)
+{
+    return test_file("weights.safetensors", NULL, 0);
+}
+
 /* How a copy of the golden weights differs. */
 struct change {
     const char *prefix;   /* before every name */
@@ -121,16 +125,6 @@ struct change {
     const char *extra[3]; /* tensors of [2] that are added */
     const char *reshaped; /* one that is [its elements] */
 };
-
-static char path[64];
-
-static void new_file(void)
-{
-    snprintf(path, sizeof path, "/tmp/weft-bert-XXXXXX");
-    int fd = mkstemp(path);
-    ck_assert_int_ge(fd, 0);
-    close(fd);
-}
 
 static void renamed(const char *name, const struct change *c, char *out, size_t size)
 {
@@ -166,19 +160,32 @@ static void write_weights(const struct change *c)
         wf_array a = wf_array_contiguous(two, WF_F32, WF_SHAPE(2));
         wf_safetensors_put(w, c->extra[i], &a);
     }
-    ck_ok(wf_safetensors_commit(w, path, error));
+    ck_ok(wf_safetensors_commit(w, weights_path(), error));
     for (int64_t i = 0; i < count; i++)
         free(data[i]);
     wf_safetensors_close(file);
 }
 
+static wf_safetensors *open_file(const char *path)
+{
+    wf_error error = {0};
+    wf_safetensors *file = wf_safetensors_open(path, &error);
+    ck_assert_msg(file != NULL, "%s", error.message);
+    return file;
+}
+
 static wf_status load(wf_model *m, wf_error *error)
 {
-    wf_safetensors *file = wf_safetensors_open(path, error);
-    ck_assert_msg(file != NULL, "%s", error->message);
+    wf_safetensors *file = open_file(weights_path());
     wf_status status = wf_model_load(m, file, error);
     wf_safetensors_close(file);
     return status;
+}
+
+static void ck_same_values(const wf_model *a, const wf_model *b)
+{
+    const wf_registry *r = wf_model_registry(a), *s = wf_model_registry(b);
+    ck_assert_int_eq(memcmp(wf_registry_values(r), wf_registry_values(s), (size_t)wf_registry_slab(r) * sizeof(wf_real)), 0);
 }
 
 START_TEST(weights_of_any_age_and_with_any_head)
@@ -193,18 +200,15 @@ START_TEST(weights_of_any_age_and_with_any_head)
     };
     struct wf_config c = bert_config();
     wf_model *first = bert_model(&c);
-    int64_t bytes = wf_registry_slab(wf_model_registry(first)) * (int64_t)sizeof(wf_real);
-    new_file();
     for (int i = 0; i < (int)(sizeof good / sizeof *good); i++) {
-        wf_error e = {0};
-        wf_model *m = wf_model_new(&c, &e);
+        wf_model *m = bare_model(&c);
         write_weights(&good[i]);
-        ck_assert_msg(load(m, &e) == WF_OK, "%d: %s", i, e.message);
-        ck_assert_int_eq(memcmp(wf_registry_values(wf_model_registry(m)), wf_registry_values(wf_model_registry(first)), (size_t)bytes), 0);
+        ck_ok(load(m, error));
+        ck_same_values(m, first);
         wf_model_free(m);
     }
     wf_model_free(first);
-    unlink(path);
+    remove_test_files();
 }
 END_TEST
 
@@ -226,17 +230,14 @@ START_TEST(weights_that_are_not_the_models_are_named)
         {{.prefix = "roberta."}, "missing: embeddings.word_embeddings.weight"},
     };
     struct wf_config c = bert_config();
-    new_file();
     for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
-        wf_error e = {0}, made = {0};
-        wf_model *m = wf_model_new(&c, &made);
+        wf_model *m = bare_model(&c);
         write_weights(&bad[i].change);
-        ck_assert_int_eq(load(m, &e), WF_ERR_FORMAT);
-        ck_assert_msg(strstr(e.message, bad[i].message), "\"%s\" lacks \"%s\"", e.message, bad[i].message);
+        ck_fails(load(m, error), WF_ERR_FORMAT, bad[i].message);
         ck_assert_ptr_null(wf_registry_values(wf_model_registry(m))); /* nothing was allocated for it */
         wf_model_free(m);
     }
-    unlink(path);
+    remove_test_files();
 }
 END_TEST
 
@@ -248,14 +249,9 @@ START_TEST(what_it_cannot_do)
     wf_tape *tape = new_tape();
     int32_t ids[30] = {2, 5, 3}, segments[] = {0, 2, 0};
     ck_assert_ptr_null(wf_registry_grads(wf_model_registry(m))); /* reading makes no room for gradients */
-    ck_assert(wf_is_poison(wf_encoder_logits(m, wf_ids(tape, ids, 1, 3))));
-    ck_assert(strstr(wf_tape_error(tape)->message, "bert has no output layer"));
-    wf_tape_reset(tape, WF_INFER);
-    ck_assert(wf_is_poison(wf_encoder_forward(m, wf_ids(tape, ids, 1, 3), .segments = segments)));
-    ck_assert_msg(strstr(wf_tape_error(tape)->message, "segment 2"), "%s", wf_tape_error(tape)->message);
-    wf_tape_reset(tape, WF_INFER);
-    ck_assert(wf_is_poison(wf_encoder_forward(m, wf_ids(tape, ids, 1, 25))));
-    ck_assert_msg(strstr(wf_tape_error(tape)->message, "the context is 24"), "%s", wf_tape_error(tape)->message);
+    poisoned(tape, wf_encoder_logits(m, wf_ids(tape, ids, 1, 3)), WF_ERR_STATE, "bert has no output layer");
+    poisoned(tape, wf_encoder_forward(m, wf_ids(tape, ids, 1, 3), .segments = segments), WF_ERR_ARGUMENT, "segment 2");
+    poisoned(tape, wf_encoder_forward(m, wf_ids(tape, ids, 1, 25)), WF_ERR_SHAPE, "the context is 24");
     wf_tape_free(tape);
     wf_model_free(m);
 }
@@ -270,9 +266,7 @@ struct head_change {
 
 static void write_head(const struct head_change *c)
 {
-    wf_error problem = {0};
-    wf_safetensors *file = wf_safetensors_open(bert_path("../bert_train/model.safetensors"), &problem);
-    ck_assert_msg(file != NULL, "%s", problem.message);
+    wf_safetensors *file = open_file(bert_path("../bert_train/model.safetensors"));
     wf_safetensors_writer *w = wf_safetensors_writer_new();
     static float data[64][8192];
     for (int64_t i = 0; i < wf_safetensors_count(file); i++) {
@@ -289,7 +283,7 @@ static void write_head(const struct head_change *c)
         if (c->more && strcmp(e->name, c->of) == 0)
             wf_safetensors_put(w, c->more, &a);
     }
-    ck_ok(wf_safetensors_commit(w, path, error));
+    ck_ok(wf_safetensors_commit(w, weights_path(), error));
     wf_safetensors_close(file);
 }
 
@@ -297,7 +291,7 @@ static struct wf_config masked_config(void)
 {
     struct wf_config c;
     ck_ok(wf_config_load(&c, bert_path("../bert_train/config.json"), error));
-    ck_ok(wf_config_set(&c, "masked_head", "true", error));
+    set_keys(&c, "masked_head=true");
     return c;
 }
 
@@ -315,32 +309,27 @@ START_TEST(the_head_of_any_age)
         {.from = "bert.", .to = ""},
     };
     const struct wf_config c = masked_config();
-    wf_error e = {0};
-    wf_model *first = wf_model_new(&c, &e);
-    new_file();
+    wf_model *first = bare_model(&c);
     for (int i = 0; i < (int)(sizeof changes / sizeof *changes); i++) {
-        wf_model *m = i ? wf_model_new(&c, &e) : first;
+        wf_model *m = i ? bare_model(&c) : first;
         write_head(&changes[i]);
-        ck_assert_msg(load(m, &e) == WF_OK, "%d: %s", i, e.message);
-        int64_t bytes = wf_registry_slab(wf_model_registry(m)) * (int64_t)sizeof(wf_real);
-        ck_assert_int_eq(memcmp(wf_registry_values(wf_model_registry(m)), wf_registry_values(wf_model_registry(first)), (size_t)bytes), 0);
+        ck_ok(load(m, error));
+        ck_same_values(m, first);
         if (i)
             wf_model_free(m);
     }
     struct wf_config apart = c;
-    ck_ok(wf_config_set(&apart, "tied", "false", error));
-    wf_model *m = wf_model_new(&apart, &e);
+    set_keys(&apart, "tied=false");
+    wf_model *m = bare_model(&apart);
     write_head(&changes[0]);
-    ck_assert_int_eq(load(m, &e), WF_ERR_FORMAT);
-    ck_assert_msg(strstr(e.message, "1 missing: cls.predictions.decoder.weight"), "%s", e.message);
+    ck_fails(load(m, error), WF_ERR_FORMAT, "1 missing: cls.predictions.decoder.weight");
     write_head(&changes[5]);
     ck_ok(load(m, error));
-    const wf_array *own = &wf_parameter_info(wf_registry_find(wf_model_registry(m), "head.weight"))->value,
-                   *embed = &wf_parameter_info(wf_registry_find(wf_model_registry(m), "embed.weight"))->value;
+    const wf_array *own = value_of(m, "head.weight"), *embed = value_of(m, "embed.weight");
     ck_assert_int_eq(memcmp(own->data, embed->data, (size_t)wf_array_count(own) * sizeof(wf_real)), 0);
     wf_model_free(m);
     wf_model_free(first);
-    unlink(path);
+    remove_test_files();
 }
 END_TEST
 
@@ -355,24 +344,19 @@ START_TEST(a_file_without_the_head)
 {
     static const struct head_change none = {.from = "cls."};
     const struct wf_config c = masked_config();
-    wf_error e = {0};
     int named = 0;
-    wf_model *m = wf_model_new(&c, &e);
-    new_file();
+    wf_model *m = bare_model(&c);
     write_head(&none);
-    ck_assert_int_eq(load(m, &e), WF_ERR_FORMAT);
-    ck_assert_msg(strstr(e.message, "5 missing: cls.predictions.transform.dense.weight"), "%s", e.message);
+    ck_fails(load(m, error), WF_ERR_FORMAT, "5 missing: cls.predictions.transform.dense.weight");
     ck_ok(wf_registry_build(wf_model_registry(m), 1, error));
-    wf_safetensors *file = wf_safetensors_open(path, &e);
+    wf_safetensors *file = open_file(weights_path());
     const struct wf_load_options missing = {.allow_missing = true, .missing = count_name, .missing_ctx = &named}, prefix = {.prefix = "x."};
     ck_ok(wf_model_load_with(m, file, &missing, error));
     ck_assert_int_eq(named, 5);
-    e = (wf_error){0};
-    ck_assert_int_eq(wf_model_load_with(m, file, &prefix, &e), WF_ERR_ARGUMENT);
-    ck_assert_msg(strstr(e.message, "names in files are mapped by the family"), "%s", e.message);
+    ck_fails(wf_model_load_with(m, file, &prefix, error), WF_ERR_ARGUMENT, "names in files are mapped by the family");
     wf_safetensors_close(file);
     wf_model_free(m);
-    unlink(path);
+    remove_test_files();
 }
 END_TEST
 

@@ -45,8 +45,7 @@ static size_t train_once(struct wf_config *c, bool checkpoint, bool packed, stru
         before = wf_alloc_count();
         wf_tape_reset(tape, WF_TRAIN, .seed = 3, .step = 2);
         wf_tensor *loss = loss_of(m, tape, packed);
-        backward(loss);
-        r->loss = item_of(loss);
+        r->loss = backward(loss);
     }
     ck_assert_int_eq(wf_alloc_count(), before);
     result_take(r, wf_model_registry(m));
@@ -59,16 +58,8 @@ static size_t train_once(struct wf_config *c, bool checkpoint, bool packed, stru
 static void compare(struct wf_config c, bool packed)
 {
     struct result plain = {0}, recomputed = {0};
-    const bool both = wf_config_kind(&c) == WF_MODEL_PAIRS;
-    set_key(&c, "d_model", 32);
-    set_key(&c, "heads", 4);
-    set_key(&c, "d_ff", 64);
-    set_key(&c, both ? "encoder_layers" : "layers", LAYERS);
-    if (both)
-        set_key(&c, "decoder_layers", LAYERS);
-    set_key(&c, both ? "max_length" : "context", 64);
-    set_key(&c, "vocab_size", VOCAB);
-    ck_ok(wf_config_set(&c, "dropout", "0.2", error));
+    make_narrow(&c, LAYERS);
+    set_keys(&c, "dropout=0.2");
     const size_t all = train_once(&c, false, packed, &plain), less = train_once(&c, true, packed, &recomputed);
     ck_assert_msg(less < all / 2, "%s: %zu bytes, %zu without", c.model, less, all);
     ck_assert_mem_eq(&plain.loss, &recomputed.loss, sizeof plain.loss);

@@ -10,20 +10,14 @@
 enum { ROWS = 3, TOKENS = 7, N = ROWS * TOKENS, STEPS = 6, VOCAB = 11, LAYERS = 2 };
 static const int32_t lengths[ROWS] = {7, 2, 5};
 
-/* As CASES and EXAMPLE in make_encoder.py; what is not said here is the preset's. */
+/* As CASES and EXAMPLE in make_encoder.py; the rest as the preset encoder-attention has it. */
 static const struct subject_case {
-    const char *name;
-    int64_t vocab, d, heads, d_ff, layers, context;
-    enum wf_norm_place norm;
-    bool no_final_norm, tied, no_bias, unscaled;
-    enum wf_activation activation;
-} cases[] =
-    {
-        {"document", VOCAB, 8, 2, 32, LAYERS, 9, WF_NORM_POST, false, false, false, false, WF_RELU},
-        {"pre", VOCAB, 8, 2, 20, LAYERS, 9, WF_NORM_PRE, false, true, true, false, WF_GELU},
-        {"bare", VOCAB, 8, 2, 20, 1, 9, WF_NORM_POST, true, true, false, true, WF_SWIGLU},
-},
-  example = {"example", 50, 32, 4, 128, LAYERS, 512, WF_NORM_POST, false, false, false, false, WF_RELU};
+    const char *name, *settings;
+} cases[] = {{"document", "vocab_size=11 d_model=8 heads=2 d_ff=32 layers=2 context=9"},
+             {"pre", "vocab_size=11 d_model=8 heads=2 d_ff=20 layers=2 context=9 norm=pre tied=true bias=false activation=gelu"},
+             {"bare", "vocab_size=11 d_model=8 heads=2 d_ff=20 layers=1 context=9 final_norm=false tied=true scale_embeddings=false "
+                      "activation=swiglu"}},
+  example = {"example", "vocab_size=50 d_model=32 heads=4 d_ff=128 layers=2 context=512"};
 enum { CASES = sizeof cases / sizeof *cases };
 
 struct subject {
@@ -40,12 +34,8 @@ static void make(struct subject *s, const struct subject_case *c)
 {
     struct wf_config config;
     ck_ok(wf_config_preset(&config, "encoder-attention", error));
-    set_key(&config, "vocab_size", c->vocab), set_key(&config, "d_model", c->d), set_key(&config, "heads", c->heads),
-        set_key(&config, "d_ff", c->d_ff), set_key(&config, "layers", c->layers);
-    set_key(&config, "context", c->context), set_key(&config, "norm", c->norm), set_key(&config, "final_norm", !c->no_final_norm),
-        set_key(&config, "tied", c->tied);
-    set_key(&config, "bias", !c->no_bias), set_key(&config, "scale_embeddings", !c->unscaled),
-        set_key(&config, "activation", c->activation), set_key(&config, "dropout", 0);
+    set_keys(&config, "dropout=0");
+    set_keys(&config, c->settings);
     *s = (struct subject){.c = c, .file = golden_open("encoder")};
     golden_model(&config, c->name, &s->model, &s->registry, &s->tape);
 }
@@ -75,20 +65,9 @@ static void batch(struct subject *s, int step)
 
 static const double tolerance = sizeof(wf_real) == 8 ? 1e-9 : 1e-5;
 
-/* No element differs by more than the tolerance. */
 static void near(struct subject *s, const char *what, const wf_tensor *x)
 {
-    char key[128];
-    wf_array view;
-    snprintf(key, sizeof key, "%s/%s", s->c->name, what);
-    view = view_of(x);
-    int64_t n = wf_array_count(&view);
-    double *want = golden_read(s->file, key, n), *have = golden_elements(&view), apart = 0;
-    for (int64_t i = 0; i < n; i++)
-        apart = fmax(apart, fabs(have[i] - want[i]));
-    ck_assert_msg(n > 0 && apart <= tolerance, "%s differs by %g", key, apart);
-    free(want);
-    free(have);
+    golden_close(s->file, s->c->name, what, x, tolerance);
 }
 
 static void near_all(struct subject *s, const char *what, const wf_tensor *output, wf_tensor **weights)
@@ -96,7 +75,7 @@ static void near_all(struct subject *s, const char *what, const wf_tensor *outpu
     char key[64];
     snprintf(key, sizeof key, "%s/output", what);
     near(s, key, output);
-    for (int64_t i = 0; i < s->c->layers; i++) {
+    for (int64_t i = 0; i < key_of(wf_model_config(s->model), "layers"); i++) {
         snprintf(key, sizeof key, "%s/weights.%d", what, (int)i);
         near(s, key, weights[i]);
     }
@@ -105,7 +84,7 @@ static void near_all(struct subject *s, const char *what, const wf_tensor *outpu
 /* As masks() in make_encoder.py: random, but a token sees itself. */
 static wf_tensor *free_mask(struct subject *s)
 {
-    int64_t H = s->c->heads;
+    int64_t H = key_of(wf_model_config(s->model), "heads");
     bool may[N * 8 * TOKENS];
     char key[64];
     snprintf(key, sizeof key, "%s/mask", s->c->name);
@@ -133,7 +112,7 @@ static int compare_forwards(struct subject *s)
         near_all(s, "mask", wf_encoder_forward(s->model, ids, .mask = free_mask(s), .weights = w), w);
         near(s, "mask/output", wf_encoder_forward(s->model, ids, .mask = free_mask(s)));
     }
-    return (int)(all ? 4 : 1) * (int)(1 + s->c->layers) + 1;
+    return (int)(all ? 4 : 1) * (int)(1 + key_of(wf_model_config(s->model), "layers")) + 1;
 }
 
 static wf_tensor *loss_of(struct subject *s, wf_mode mode)
@@ -154,32 +133,6 @@ static void compare_loss(struct subject *s, const wf_tensor *loss, const char *w
     free(want);
 }
 
-/* |gradient - reference| <= tolerance x the larger of the reference's norm and a thousandth of the largest. Returns how many. */
-static int compare_gradients(struct subject *s)
-{
-    int count = 0;
-    double largest = 0;
-    for (int pass = 0; pass < 2; pass++)
-        for (int i = 0; i < wf_registry_count(s->registry); i++) {
-            const char *name = wf_parameter_info(wf_registry_at(s->registry, i))->name;
-            char key[256];
-            wf_array view;
-            if (wf_registry_is_buffer(s->registry, i))
-                continue;
-            snprintf(key, sizeof key, "%s/d.%s", s->c->name, name);
-            ck_assert_int_eq(wf_grad(wf_registry_at(s->registry, i), &view), WF_OK);
-            int64_t n = wf_array_count(&view);
-            double *want = golden_read(s->file, key, n), *have = golden_elements(&view), norm = golden_norm(want, NULL, n);
-            largest = fmax(largest, norm);
-            double apart = golden_norm(have, want, n), allowed = tolerance * fmax(norm, 1e-3 * largest);
-            ck_assert_msg(pass == 0 || apart <= allowed, "%s differs by %g, allowed %g", key, apart, allowed);
-            count += pass;
-            free(want);
-            free(have);
-        }
-    return count;
-}
-
 START_TEST(variants)
 {
     int tensors = 0;
@@ -191,7 +144,7 @@ START_TEST(variants)
         wf_tensor *loss = loss_of(&s, WF_TRAIN);
         backward(loss);
         compare_loss(&s, loss, "loss", 0, 1);
-        tensors += compare_gradients(&s) + 2;
+        tensors += golden_gradients(s.file, s.c->name, s.registry, tolerance) + 2;
         if (i == CASES - 1) /* 3 tensors of the example, 5 of one head, 3 of each language model: nothing in the file was left out */
             ck_assert_int_eq(wf_safetensors_count(s.file), tensors + 3 + 5 + 2 * 3);
         drop(&s);

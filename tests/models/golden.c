@@ -66,15 +66,6 @@ static wf_tensor *loss_of(struct subject *s, wf_mode mode)
     return wf_model_loss(s->model, wf_ids(s->tape, s->x, s->rows, s->columns), wf_ids(s->tape, s->y, s->rows, s->columns));
 }
 
-static double read_one(const struct subject *s, const char *what)
-{
-    char key[256];
-    snprintf(key, sizeof key, "%s/%s", kind, what);
-    double *x = golden_read(s->file, key, 1), value = *x;
-    free(x);
-    return value;
-}
-
 /* |have - reference| <= allowed for a tensor of which the file has statistics under `what`; norm_floor: what counts as the least norm. */
 static void near(const struct subject *s, const char *what, const wf_array *array, double relative, double norm_floor)
 {
@@ -82,7 +73,7 @@ static void near(const struct subject *s, const char *what, const wf_array *arra
     int64_t n = wf_array_count(array), stride = (n + SAMPLE - 1) / SAMPLE;
     double *have = golden_elements(array), projection[SIGNS] = {0};
     snprintf(key, sizeof key, "%s/norm", what);
-    double norm = read_one(s, key), allowed = relative * fmax(norm, norm_floor);
+    double norm = golden_number(s->file, kind, key), allowed = relative * fmax(norm, norm_floor);
 
     snprintf(key, sizeof key, "%s/%s/projections", kind, what);
     double *want = golden_read(s->file, key, SIGNS), sum = 0;
@@ -132,8 +123,8 @@ static void compare(const char *name, int64_t rows, int32_t types)
 
     wf_tensor *loss = loss_of(&s, WF_GRADIENTS);
     value = backward(loss);
-    ck_assert(fabs(value - read_one(&s, "loss")) <= (is_double ? 1e-9 : 1e-6) * value);
-    double global = read_one(&s, "global_norm"), squares = 0;
+    ck_assert(fabs(value - golden_number(s.file, kind, "loss")) <= (is_double ? 1e-9 : 1e-6) * value);
+    double global = golden_number(s.file, kind, "global_norm"), squares = 0;
     int compared = 0;
     for (int i = 0; i < wf_registry_count(s.registry); i++) {
         char key[256];

@@ -26,6 +26,57 @@ static inline void golden_fill(wf_registry *registry, const char *name)
     }
 }
 
+/* The number FIRST/SECOND of a file. */
+static inline double golden_number(const wf_safetensors *file, const char *first, const char *second)
+{
+    char key[512];
+    snprintf(key, sizeof key, "%s/%s", first, second);
+    double *x = golden_read(file, key, 1), value = *x;
+    free(x);
+    return value;
+}
+
+/* No element of x differs from FIRST/SECOND of the file by more than the tolerance. */
+static inline void golden_close(const wf_safetensors *file, const char *first, const char *second, const wf_tensor *x, double tolerance)
+{
+    char key[512];
+    snprintf(key, sizeof key, "%s/%s", first, second);
+    const wf_array view = view_of(x);
+    int64_t n = wf_array_count(&view);
+    double *want = golden_read(file, key, n), *have = golden_elements(&view), apart = 0;
+    for (int64_t i = 0; i < n; i++)
+        apart = fmax(apart, fabs(have[i] - want[i]));
+    ck_assert_msg(n > 0 && apart <= tolerance, "%s differs by %g", key, apart);
+    free(want);
+    free(have);
+}
+
+/* |gradient - reference| <= tolerance x the larger of the reference's norm and a thousandth of the largest, for the gradients
+ * NAME/d.PARAMETER of all parameters. Returns how many. */
+static inline int golden_gradients(const wf_safetensors *file, const char *name, const wf_registry *registry, double tolerance)
+{
+    int count = 0;
+    double largest = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < wf_registry_count(registry); i++) {
+            char key[256];
+            wf_array view;
+            if (wf_registry_is_buffer(registry, i))
+                continue;
+            snprintf(key, sizeof key, "%s/d.%s", name, wf_parameter_info(wf_registry_at(registry, i))->name);
+            ck_assert_int_eq(wf_grad(wf_registry_at(registry, i), &view), WF_OK);
+            int64_t n = wf_array_count(&view);
+            double *want = golden_read(file, key, n), *have = golden_elements(&view), norm = golden_norm(want, NULL, n);
+            largest = fmax(largest, norm);
+            double apart = golden_norm(have, want, n), allowed = tolerance * fmax(norm, 1e-3 * largest);
+            ck_assert_msg(pass == 0 || apart <= allowed, "%s differs by %g, allowed %g", key, apart, allowed);
+            count += pass;
+            free(want);
+            free(have);
+        }
+    return count;
+}
+
 /* Sets the model of the configuration, its registry and a tape. */
 static inline void golden_model(const struct wf_config *config, const char *name, wf_model **model, wf_registry **registry, wf_tape **tape)
 {

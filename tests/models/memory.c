@@ -11,15 +11,7 @@ static struct some_pairs pairs;
 static struct wf_config config_of(const char *name, int64_t layers)
 {
     struct wf_config c = preset(name);
-    const bool both = wf_config_kind(&c) == WF_MODEL_PAIRS;
-    set_key(&c, "d_model", 32);
-    set_key(&c, "heads", 4);
-    set_key(&c, "d_ff", 64);
-    set_key(&c, both ? "encoder_layers" : "layers", layers);
-    if (both)
-        set_key(&c, "decoder_layers", layers);
-    set_key(&c, both ? "max_length" : "context", 64);
-    set_key(&c, "vocab_size", VOCAB);
+    make_narrow(&c, layers);
     return c;
 }
 
@@ -96,13 +88,12 @@ END_TEST
 static wf_model *gpt_of(int64_t layers, int64_t d, int64_t T, int64_t vocab)
 {
     struct wf_config c = preset("gpt2");
+    set_keys(&c, "heads=4 dropout=0");
     set_key(&c, "d_model", d);
-    set_key(&c, "heads", 4);
     set_key(&c, "d_ff", 4 * d);
     set_key(&c, "layers", layers);
     set_key(&c, "context", T);
     set_key(&c, "vocab_size", vocab);
-    set_key(&c, "dropout", 0);
     return model_of(&c, 1);
 }
 

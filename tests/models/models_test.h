@@ -126,8 +126,7 @@ static inline double train_a_little(wf_model *m, wf_tape *tape, int steps)
         }
         wf_tape_reset(tape, WF_TRAIN, .seed = 1, .step = (uint64_t)s);
         wf_tensor *l = wf_model_loss(m, wf_ids(tape, x, B, T), wf_ids(tape, y, B, T));
-        backward(l);
-        loss = item_of(l);
+        loss = backward(l);
         ck_ok(wf_clip_norm(wf_registry_grads(wf_model_registry(m)), 1.0, NULL, error));
         ck_ok(wf_adam_step(&opt, error));
     }

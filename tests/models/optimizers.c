@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Optimisers that a program registers for the setting `optimizer`, as a stranger writes them: from <weft/weft.h> alone. */
-#include <stdlib.h>
-#include <unistd.h>
-
 #include <weft/weft.h>
 
+#include "../data/data_test.h"
 #include "models_test.h"
 
 struct rprop {
@@ -107,10 +105,7 @@ END_TEST
 /* Saved and loaded, also where the keys come before the name; another optimiser's are refused, and a program that lacks it says so. */
 START_TEST(files_hold_the_optimizer)
 {
-    char path[] = "/tmp/weft-optimizers-XXXXXX";
-    const int fd = mkstemp(path);
-    ck_assert_int_ge(fd, 0);
-    close(fd);
+    const char *path = test_file("config.json", NULL, 0);
     struct wf_config c = preset("char-rms"), read;
     ck_ok(wf_optimizer_register(&rprop, error));
     ck_ok(wf_config_set_all(&c, "optimizer=rprop rprop.window=7 rprop.careful=no", error));
@@ -126,8 +121,7 @@ START_TEST(files_hold_the_optimizer)
                  {"{\"model\": \"char-rms\", \"optimizer\": 2}", "key \"optimizer\""},
                  {"{\"model\": \"char-rms\", \"optimizer\": \"rprop\", \"rprop.window\": \"9\"}", "key \"rprop.window\""}};
     for (int i = 0; i < (int)(sizeof files / sizeof *files); i++) {
-        FILE *file = fopen(path, "w");
-        ck_assert(file && fputs(files[i].text, file) >= 0 && fclose(file) == 0);
+        test_file("config.json", files[i].text, strlen(files[i].text));
         if (files[i].message)
             ck_fails(wf_config_load(&read, path, error), WF_ERR_FORMAT, files[i].message);
         else
@@ -135,30 +129,23 @@ START_TEST(files_hold_the_optimizer)
         if (i < 2)
             ck_assert(read.optimizer.kind == (i == 0 ? 2 : WF_OPTIMIZER_ADAMW) && read.optimizer.values[0] == (i == 0 ? 9 : 0));
     }
-    unlink(path);
+    remove_test_files();
 }
 END_TEST
 
 /* The model of a run whose optimiser another program registered can be used; to train it, or to write its settings, is refused by name. */
 START_TEST(runs_of_other_programs)
 {
-    char path[] = "/tmp/weft-optimizers-XXXXXX", text[64];
-    const int fd = mkstemp(path);
-    ck_assert_int_ge(fd, 0);
-    close(fd);
+#define RUN                                                                                                                                \
+    "{\"weft_version\": \"1\", \"family\": \"rms\", \"rprop.up\": 2, \"optimizer\": \"rprop\", \"d_model\": 16, \"heads\": 2, "            \
+    "\"vocab_size\": 20"
+    static const char run[] = RUN "}", wrong[] = RUN ", \"lion.beta1\": 0.5}";
+    const char *path = test_file("config.json", run, strlen(run));
     struct wf_config read;
-    static const char *const run = "{\"weft_version\": \"1\", \"family\": \"rms\", \"rprop.up\": 2, \"optimizer\": \"rprop\", "
-                                   "\"d_model\": 16, \"heads\": 2, \"vocab_size\": 20%s}";
-    FILE *file = fopen(path, "w");
-    ck_assert(file && fprintf(file, run, "") > 0 && fclose(file) == 0);
     ck_ok(wf_config_load(&read, path, error));
     ck_assert_int_eq(read.optimizer.kind, WF_OPTIMIZER_ELSEWHERE);
-    ck_assert(wf_config_get(&read, "optimizer", text, sizeof text) && strcmp(text, "rprop") == 0);
-    ck_assert(wf_config_get(&read, "d_model", text, sizeof text) && strcmp(text, "16") == 0);
-    wf_error e = {0};
-    wf_model *model = wf_model_new(&read, &e);
-    ck_assert_msg(model != NULL, "%s", e.message);
-    wf_model_free(model);
+    ck_keys(&read, "optimizer=rprop d_model=16");
+    wf_model_free(bare_model(&read));
     static const char *const says =
         "optimizer: \"rprop\" is not one of adamw or sgd: choose one of them, or use the program that registers it";
     ck_fails(wf_config_check(&read, error), WF_ERR_ARGUMENT, says);
@@ -171,12 +158,16 @@ START_TEST(runs_of_other_programs)
     ck_ok(wf_config_check(&over, error));
     ck_assert_int_eq(over.optimizer.values[0], 0);
     /* Keys of nobody are mistakes still. */
-    file = fopen(path, "w");
-    ck_assert(file && fprintf(file, run, ", \"lion.beta1\": 0.5") > 0 && fclose(file) == 0);
+    test_file("config.json", wrong, strlen(wrong));
     ck_fails(wf_config_load(&read, path, error), WF_ERR_FORMAT, "unknown key \"lion.beta1\"");
-    unlink(path);
+    remove_test_files();
 }
 END_TEST
+
+static void refused(const struct wf_optimizer_kind *kind, const char *says)
+{
+    ck_fails(wf_optimizer_register(kind, error), WF_ERR_ARGUMENT, says);
+}
 
 START_TEST(kinds_are_checked)
 {
@@ -187,29 +178,29 @@ START_TEST(kinds_are_checked)
     for (int i = 0; i <= WF_OPTIMIZER_KEYS; i++)
         own[i] = keys[0];
     k.abi = 0;
-    ck_fails(wf_optimizer_register(&k, error), WF_ERR_ARGUMENT, "compiled for another version of Weft");
+    refused(&k, "compiled for another version of Weft");
     k = rprop, k.rule = NULL;
-    ck_fails(wf_optimizer_register(&k, error), WF_ERR_ARGUMENT, "the optimizer has no rule");
+    refused(&k, "the optimizer has no rule");
     k = rprop, k.rule = &r, r.step = NULL;
-    ck_fails(wf_optimizer_register(&k, error), WF_ERR_ARGUMENT, "the optimiser rule rprop has no function step");
+    refused(&k, "the optimiser rule rprop has no function step");
     for (int i = 0; i < 2; i++) {
         r = rule, r.name = i == 0 ? "adam" : "sgd";
-        ck_fails(wf_optimizer_register(&k, error), WF_ERR_ARGUMENT, i == 0 ? "the state of a run has this name" : "another optimizer has");
+        refused(&k, i == 0 ? "the state of a run has this name" : "another optimizer has");
     }
     k = rprop, k.config_size = WF_OPTIMIZER_SPACE + 8;
-    ck_fails(wf_optimizer_register(&k, error), WF_ERR_ARGUMENT, "more than the maximum of 128 and 16");
+    refused(&k, "more than the maximum of 128 and 16");
     k = rprop, k.keys = (struct wf_keys){own, WF_OPTIMIZER_KEYS + 1};
-    ck_fails(wf_optimizer_register(&k, error), WF_ERR_ARGUMENT, "and 17 keys, more than");
+    refused(&k, "and 17 keys, more than");
     k.keys.count = 2;
-    ck_fails(wf_optimizer_register(&k, error), WF_ERR_ARGUMENT, "optimizer rprop: two keys are named window");
+    refused(&k, "optimizer rprop: two keys are named window");
     own[1].name = NULL;
-    ck_fails(wf_optimizer_register(&k, error), WF_ERR_ARGUMENT, "optimizer rprop: key 1 lacks a name");
+    refused(&k, "optimizer rprop: key 1 lacks a name");
     own[1] = keys[1], own[1].name = "a_name_that_is_too_long_for_a_setting_of_the_command_line_or_a_state";
-    ck_fails(wf_optimizer_register(&k, error), WF_ERR_ARGUMENT, "optimizer rprop: key 1 lacks a name");
+    refused(&k, "optimizer rprop: key 1 lacks a name");
     own[1] = keys[1], own[1].value = "0";
-    ck_fails(wf_optimizer_register(&k, error), WF_ERR_ARGUMENT, "optimizer rprop: default of: up: 0 is out of range");
+    refused(&k, "optimizer rprop: default of: up: 0 is out of range");
     k.config_size = 8;
-    ck_fails(wf_optimizer_register(&k, error), WF_ERR_ARGUMENT, "the offset of key up is outside its struct or misaligned");
+    refused(&k, "the offset of key up is outside its struct or misaligned");
     ck_assert_int_eq(names(), before); /* none of them */
 
     /* As many as there can be. */
@@ -223,7 +214,7 @@ START_TEST(kinds_are_checked)
         ck_ok(wf_optimizer_register(&kinds[i], error));
     }
     k = rprop, k.rule = &second;
-    ck_fails(wf_optimizer_register(&k, error), WF_ERR_ARGUMENT, "16 optimizers are registered already");
+    refused(&k, "16 optimizers are registered already");
     struct wf_config c = preset("char-rms");
     ck_ok(wf_config_set_all(&c, "optimizer=many15 many15.up=2", error));
     ck_assert_double_eq(((struct rprop *)c.optimizer.values)->up, 2);

@@ -18,6 +18,17 @@ static inline struct wf_config small_pairs_config(const char *name, double p)
     return c;
 }
 
+/* Narrower, with so many layers on each side, for texts of 64 tokens of 29 types. */
+static inline void make_narrow(struct wf_config *c, int64_t layers)
+{
+    const bool both = wf_config_kind(c) == WF_MODEL_PAIRS;
+    set_keys(c, "d_model=32 heads=4 d_ff=64 vocab_size=29");
+    set_keys(c, both ? "max_length=64" : "context=64");
+    set_key(c, both ? "encoder_layers" : "layers", layers);
+    if (both)
+        set_key(c, "decoder_layers", layers);
+}
+
 enum { MOST_PAIRS = 100, MOST_IDS = 4000 };
 /* Random pairs, which own their ids. */
 struct some_pairs {
