@@ -141,8 +141,6 @@ static int compare(const struct wf_hypothesis *got, const struct found *wanted, 
     return other;
 }
 
-static const char *const names[] = {"seq2seq-tiny", "seq2seq-postnorm", "transformer-base", "multi30k"};
-
 START_TEST(equals_a_search_without_a_cache)
 {
     static const int beams[] = {1, 2, 4, 5};

@@ -4,7 +4,7 @@
 #include <weft/tokenizer.h>
 
 #include "../golden/bert.h"
-#include "../models/models_test.h"
+#include "../models/memory_test.h"
 
 enum { S = BERT_SENTENCES, D = BERT_D, MANY = 300 };
 
@@ -151,10 +151,8 @@ START_TEST(lines_that_cannot_be)
 {
     struct subject r;
     wf_real out[2 * D];
-    wf_error e = {0};
     setup(&r);
-    struct wf_embedder_options o = {.max_length = 5};
-    wf_embedder *m = embedder(&r, o);
+    wf_embedder *m = embedder(&r, (struct wf_embedder_options){.max_length = 5});
     const char *line[] = {"the dog", "the dog sleeps.", "\xff"};
     int64_t length[] = {7, 15, 1}, truncated;
     ck_fails(wf_embed(m, line, length, 2, 10, out, NULL, error), WF_ERR_FORMAT,
@@ -167,8 +165,8 @@ START_TEST(lines_that_cannot_be)
 
     struct wf_config gpt = small_config("char-rms", 16, 30);
     wf_model *language = model_of(&gpt, 1);
-    ck_assert_ptr_null(wf_embedder_new(language, r.tokenizer, &(struct wf_embedder_options){0}, &e));
-    ck_assert(e.code == WF_ERR_ARGUMENT && strstr(e.message, "char-rms is not an encoder"));
+    ck_fails_null(wf_embedder_new(language, r.tokenizer, &(struct wf_embedder_options){0}, error), WF_ERR_ARGUMENT,
+                  "char-rms is not an encoder");
     wf_model_free(language);
     static const struct {
         struct wf_embedder_options options;
@@ -177,20 +175,16 @@ START_TEST(lines_that_cannot_be)
                {{.max_length = -1}, "max_length: -1"},
                {{.max_length = 2}, "max_length: 2 leaves no room besides the 2 special tokens"},
                {{.pooling = (enum wf_pooling)2}, "pooling 2 is unknown"}};
-    for (int i = 0; i < 4; i++) {
-        e = (wf_error){0};
-        ck_assert_ptr_null(wf_embedder_new(r.model, r.tokenizer, &bad[i].options, &e));
-        ck_assert_msg(e.code == WF_ERR_ARGUMENT && strstr(e.message, bad[i].message), "%s", e.message);
-    }
+    for (int i = 0; i < 4; i++)
+        ck_fails_null(wf_embedder_new(r.model, r.tokenizer, &bad[i].options, error), WF_ERR_ARGUMENT, bad[i].message);
     teardown(&r);
 
     struct wf_config fewer = bert_config(); /* a tokenizer with more entries than the model */
     set_key(&fewer, "vocab_size", BERT_TYPES - 1);
     wf_model *small = model_of(&fewer, 1);
     ck_ok(wf_tokenizer_load_vocab(bert_path("vocab.txt"), &r.tokenizer, error));
-    e = (wf_error){0};
-    ck_assert_ptr_null(wf_embedder_new(small, r.tokenizer, &(struct wf_embedder_options){0}, &e));
-    ck_assert_msg(strstr(e.message, "vocabulary size mismatch: tokenizer 42, model 41"), "%s", e.message);
+    ck_fails_null(wf_embedder_new(small, r.tokenizer, &(struct wf_embedder_options){0}, error), WF_ERR_ARGUMENT,
+                  "vocabulary size mismatch: tokenizer 42, model 41");
     wf_tokenizer_free(r.tokenizer);
     wf_model_free(small);
 }
@@ -225,33 +219,30 @@ START_TEST(an_encoder_of_ours)
 }
 END_TEST
 
+static wf_status embed_lines(void *ctx, wf_error *error)
+{
+    const struct subject *r = ctx;
+    wf_real out[S * D];
+    wf_embedder *e = wf_embedder_new(r->model, r->tokenizer, &(struct wf_embedder_options){.truncate = true, .normalize = true}, error);
+    wf_status status = e ? wf_embed(e, r->line, r->length, S, 1, out, NULL, error) : error->code;
+    wf_embedder_free(e);
+    return status;
+}
+
 /* Every allocation may fail, and none is lost; after the first calls none is made. */
 START_TEST(memory)
 {
     struct subject r;
     wf_real out[S * D];
     setup(&r);
-    struct wf_embedder_options o = {.truncate = true, .normalize = true};
-    wf_embedder *e = embedder(&r, o);
+    wf_embedder *e = embedder(&r, (struct wf_embedder_options){.truncate = true, .normalize = true});
     for (int i = 0; i < 3; i++) /* the tape has two sets of records */
         ck_ok(wf_embed(e, r.line, r.length, S, 1, out, NULL, error));
     int64_t before = wf_alloc_count();
     ck_ok(wf_embed(e, r.line, r.length, S, 1, out, NULL, error));
     ck_assert_int_eq(wf_alloc_count(), before);
     wf_embedder_free(e);
-    int64_t live = wf_alloc_live();
-    for (int64_t n = 0;; n++) {
-        wf_error problem = {0};
-        wf_alloc_fail_after(n);
-        e = wf_embedder_new(r.model, r.tokenizer, &o, &problem);
-        wf_status status = e ? wf_embed(e, r.line, r.length, S, 1, out, NULL, &problem) : problem.code;
-        wf_alloc_fail_after(-1);
-        wf_embedder_free(e);
-        if (status == WF_OK)
-            break;
-        ck_assert_msg(status == WF_ERR_MEMORY && problem.code == WF_ERR_MEMORY, "%s", problem.message);
-    }
-    ck_assert_int_eq(wf_alloc_live(), live);
+    ck_assert_int_gt(sweep_memory(embed_lines, &r), 4);
     teardown(&r);
 }
 END_TEST
@@ -261,14 +252,12 @@ START_TEST(cosines_without_memory)
     enum { N = 300, WIDTH = 64 };
     ck_ok(wf_init(error, .threads = 1));
     wf_real *x = calloc(N * WIDTH, sizeof *x), *out = calloc((size_t)N * N, sizeof *out);
-    wf_error problem = {0};
     for (int i = 0; i < N; i++)
         x[i * WIDTH + i % WIDTH] = 1;
     wf_scratch_drop();
     wf_alloc_fail_after(0);
-    ck_assert_int_eq(wf_cosines(x, N, WIDTH, 0, N, out, &problem), WF_ERR_MEMORY);
+    ck_fails(wf_cosines(x, N, WIDTH, 0, N, out, error), WF_ERR_MEMORY, "300 vectors");
     wf_alloc_fail_after(-1);
-    ck_assert_msg(strstr(problem.message, "300 vectors") != NULL, "%s", problem.message);
     ck_ok(wf_cosines(x, N, WIDTH, 0, N, out, error));
     for (int i = 0; i < N * N; i++)
         ck_assert(out[i] == (i / N % WIDTH == i % N % WIDTH));

@@ -2,7 +2,7 @@
 /* Generation: with a cache as without, across slides, on any number of threads; logits bit for bit. */
 #include <weft/internal/scratch.h>
 
-#include "../models/models_test.h"
+#include "../models/memory_test.h"
 
 enum { V = 29, MANY = 80 };
 
@@ -227,22 +227,23 @@ START_TEST(callbacks_and_limits)
     ck_ok(wf_generate_with(m, tape, prompt, 2, &o, out, &count, error));
     ck_assert(result.tokens == MANY && result.end == WF_GENERATE_MAX_TOKENS);
 
-    ck_fails(wf_generate_with(m, tape, prompt, 0, &o, out, &count, error), WF_ERR_ARGUMENT, "prompt is empty");
+#define refused(length, status, says) ck_fails(wf_generate_with(m, tape, prompt, length, &o, out, &count, error), status, says)
+    refused(0, WF_ERR_ARGUMENT, "prompt is empty");
     o.max_tokens = -1;
-    ck_fails(wf_generate_with(m, tape, prompt, 2, &o, out, &count, error), WF_ERR_ARGUMENT, "max_tokens");
+    refused(2, WF_ERR_ARGUMENT, "max_tokens");
     o = (struct wf_generate_options){.max_tokens = 3, .sampler = {.top_p = 2}};
-    ck_fails(wf_generate_with(m, tape, prompt, 2, &o, out, &count, error), WF_ERR_ARGUMENT, "top_p");
+    refused(2, WF_ERR_ARGUMENT, "top_p");
     o.sampler.top_p = 1;
     prompt[0] = V;
-    ck_fails(wf_generate_with(m, tape, prompt, 2, &o, out, &count, error), WF_ERR_ARGUMENT, "id 29 at 0 of the prompt");
+    refused(2, WF_ERR_ARGUMENT, "id 29 at 0 of the prompt");
     prompt[0] = -1;
-    ck_fails(wf_generate_with(m, tape, prompt, 2, &o, out, &count, error), WF_ERR_ARGUMENT, "id -1");
+    refused(2, WF_ERR_ARGUMENT, "id -1");
     ck_assert_int_eq(count, 0);
     /* weights that are not finite */
     prompt[0] = 1;
     wf_real *values = wf_registry_values(wf_model_registry(m));
     values[3 + 2 * key_of(&c, "d_model")] = (wf_real)(0.0 / 0.0); /* of the embedding of id 2 */
-    ck_fails(wf_generate_with(m, tape, prompt, 2, &o, out, &count, error), WF_ERR_NUMERIC, "NaN");
+    refused(2, WF_ERR_NUMERIC, "NaN");
     wf_tape_free(tape);
     wf_model_free(m);
 }
@@ -345,28 +346,20 @@ START_TEST(memory_stays_flat)
 }
 END_TEST
 
+static wf_status generate_some(const wf_model *m, wf_tape *tape, wf_error *error)
+{
+    int32_t prompt[3] = {1, 2, 3}, out[40];
+    int64_t count;
+    wf_status status = wf_generate_with(m, tape, prompt, 3, &(struct wf_generate_options){.max_tokens = 40}, out, &count, error);
+    wf_scratch_drop(); /* a thread gets its scratch with its first block, in any of the calls */
+    return status;
+}
+
 START_TEST(out_of_memory)
 {
     struct wf_config c = small_config("nanogpt-char-small", 16, V);
     wf_model *m = model_of(&c, 2);
-    int32_t prompt[3] = {1, 2, 3}, out[40];
-    for (int n = 0;; n++) {
-        wf_error problem = {0};
-        wf_scratch_drop(); /* a thread gets its scratch with its first block, whenever that is */
-        int64_t count, live = wf_alloc_live();
-        wf_tape *tape = new_tape();
-        struct wf_generate_options o = {.max_tokens = 40};
-        wf_alloc_fail_after(n);
-        wf_status status = wf_generate_with(m, tape, prompt, 3, &o, out, &count, &problem);
-        wf_alloc_fail_after(-1);
-        wf_tape_free(tape);
-        wf_scratch_drop();
-        ck_assert_int_eq(wf_alloc_live(), live);
-        if (status == WF_OK)
-            break;
-        ck_assert_msg(status == WF_ERR_MEMORY, "%d: %s", n, problem.message);
-        ck_assert_int_lt(n, 1000);
-    }
+    ck_assert_int_gt(sweep_memory(on_new_tape, &(struct tape_sweep){m, generate_some}), 4);
     wf_model_free(m);
 }
 END_TEST

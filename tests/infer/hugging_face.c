@@ -1,36 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /* Folders of Hugging Face's, opened as runs: the golden one, each of its files changed or gone; and the real all-MiniLM-L6-v2 where
  * WEFT_MINILM names its folder. */
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <weft/embed.h>
 #include <weft/file.h>
 #include <weft/random.h>
 #include <weft/run.h>
 
+#include "../data/data_test.h"
 #include "../golden/bert.h"
 
 enum { S = BERT_SENTENCES, D = BERT_D };
-
-static char folder[64];
 
 static const char *at(const char *name)
 {
     static char path[4][256];
     static int next;
-    char *out = path[next++ % 4];
-    snprintf(out, sizeof path[0], "%s/%s", folder, name);
-    return out;
+    return strcpy(path[next++ % 4], test_file(name, NULL, 0));
+}
+
+static char *content(const char *path, int64_t *bytes)
+{
+    wf_error error = {0};
+    char *text = wf_file_load(path, 1 << 20, bytes, &error);
+    ck_assert_msg(text != NULL, "%s", error.message);
+    return text;
 }
 
 /* Without the syncing of wf_file_save: there are thousands of them. */
 static void put(const char *name, const char *text, int64_t bytes)
 {
-    FILE *f = fopen(at(name), "wb");
-    ck_assert_ptr_nonnull(f);
-    ck_assert_uint_eq(fwrite(text, 1, (size_t)bytes, f), (size_t)bytes);
-    fclose(f);
+    test_file(name, text, (size_t)bytes);
 }
 
 static void put_text(const char *name, const char *text)
@@ -46,38 +45,20 @@ enum { FILES = sizeof files / sizeof *files };
 /* A copy of the golden folder. */
 static void copy_folder(void)
 {
-    strcpy(folder, "/tmp/weft-hf-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
     ck_ok(wf_folder_make(at("1_Pooling"), error));
     for (int i = 0; i < FILES; i++) {
-        wf_error problem = {0};
         int64_t bytes;
-        char *text = wf_file_load(bert_path(files[i]), 1 << 20, &bytes, &problem);
-        ck_assert_msg(text != NULL, "%s", problem.message);
+        char *text = content(bert_path(files[i]), &bytes);
         put(files[i], text, bytes);
         wf_free(text);
     }
 }
 
-static void remove_folder(void)
-{
-    static const char *const more[] = {"tokenizer.json", "pytorch_model.bin", "model.safetensors.index.json",
-                                       "config_sentence_transformers.json"};
-    for (int i = 0; i < FILES; i++)
-        unlink(at(files[i]));
-    for (int i = 0; i < 4; i++)
-        unlink(at(more[i]));
-    rmdir(at("1_Pooling"));
-    ck_assert_int_eq(rmdir(folder), 0);
-}
-
 /* Replaces `from` by `to` in a file of the copy. */
 static void replace(const char *name, const char *from, const char *to)
 {
-    wf_error problem = {0};
     int64_t bytes;
-    char *text = wf_file_load(at(name), 1 << 20, &bytes, &problem), changed[4096];
-    ck_assert_msg(text != NULL, "%s", problem.message);
+    char *text = content(at(name), &bytes), changed[4096];
     char *place = strstr(text, from);
     ck_assert_msg(place != NULL && bytes + (int64_t)strlen(to) < 4096, "%s has no %s", name, from);
     int n = snprintf(changed, sizeof changed, "%.*s%s%s", (int)(place - text), text, to, place + strlen(from));
@@ -88,11 +69,7 @@ static void replace(const char *name, const char *from, const char *to)
 static void ck_refused_folder(wf_status code, const char *message)
 {
     struct wf_run run;
-    wf_error e = {0};
-    wf_status status = wf_run_open(&run, folder, NULL, &e);
-    ck_assert_msg(status == code && e.code == code, "%d: %s", (int)status, e.message);
-    ck_assert_msg(strstr(e.message, message) != NULL, "\"%s\" lacks \"%s\"", e.message, message);
-    ck_assert_msg(strchr(e.message, '\n') == NULL, "\"%s\" is not one line", e.message);
+    ck_fails(wf_run_open(&run, test_folder, NULL, error), code, message);
     ck_assert(!run.model && !run.tokenizer);
 }
 
@@ -117,7 +94,7 @@ START_TEST(a_folder_is_a_run)
     wf_real out[S * D], again[S * D];
     char key[64];
     copy_folder();
-    ck_ok(wf_run_open(&run, folder, NULL, error));
+    ck_ok(wf_run_open(&run, test_folder, NULL, error));
     ck_assert(run.embed.pooling == WF_POOL_MEAN && run.embed.normalize && run.embed.max_length == 20 && !run.embed.truncate);
     ck_assert_ptr_null(run.source_tokenizer);
     embed(&run, out);
@@ -133,14 +110,14 @@ START_TEST(a_folder_is_a_run)
     wf_run_close(&run);
     put_text("vocab.txt", "nonsense");
     put_text("tokenizer_config.json", "nonsense");
-    ck_ok(wf_run_open(&run, folder, NULL, error));
+    ck_ok(wf_run_open(&run, test_folder, NULL, error));
     embed(&run, again);
     ck_assert_int_eq(memcmp(out, again, sizeof out), 0);
     wf_run_close(&run);
     /* By name, as the weights of any run. */
-    ck_ok(wf_run_open(&run, folder, at("model.safetensors"), error));
+    ck_ok(wf_run_open(&run, test_folder, at("model.safetensors"), error));
     wf_run_close(&run);
-    remove_folder();
+    remove_test_files();
 }
 END_TEST
 
@@ -152,7 +129,7 @@ START_TEST(how_vectors_are_made)
     replace("1_Pooling/config.json", "\"pooling_mode_cls_token\": false", "\"pooling_mode_cls_token\": true");
     replace("1_Pooling/config.json", "\"pooling_mode_mean_tokens\": true", "\"pooling_mode_mean_tokens\": false");
     replace("sentence_bert_config.json", "20", "400"); /* more than the model has */
-    ck_ok(wf_run_open(&run, folder, NULL, error));
+    ck_ok(wf_run_open(&run, test_folder, NULL, error));
     ck_assert(run.embed.pooling == WF_POOL_CLS && run.embed.normalize && run.embed.max_length == 24);
     wf_run_close(&run);
     /* As it is written today; and without normalisation. */
@@ -161,20 +138,20 @@ START_TEST(how_vectors_are_made)
                              "{\"idx\": 1, \"path\": \"1_Pooling\", \"type\": \"a.b.Pooling\"}]");
     put_text("config_sentence_transformers.json", "{\"prompts\": {}, \"default_prompt_name\": null}");
     unlink(at("sentence_bert_config.json"));
-    ck_ok(wf_run_open(&run, folder, NULL, error));
+    ck_ok(wf_run_open(&run, test_folder, NULL, error));
     ck_assert(run.embed.pooling == WF_POOL_CLS && !run.embed.normalize && run.embed.max_length == 24);
     wf_run_close(&run);
     put_text("1_Pooling/config.json", "{\"pooling_mode\": [\"mean\"]}");
-    ck_ok(wf_run_open(&run, folder, NULL, error));
+    ck_ok(wf_run_open(&run, test_folder, NULL, error));
     ck_assert(run.embed.pooling == WF_POOL_MEAN);
     wf_run_close(&run);
     unlink(at("modules.json")); /* a plain BERT */
     put_text("1_Pooling/config.json", "nonsense");
     unlink(at("tokenizer_config.json"));
-    ck_ok(wf_run_open(&run, folder, NULL, error));
+    ck_ok(wf_run_open(&run, test_folder, NULL, error));
     ck_assert(run.embed.pooling == WF_POOL_MEAN && !run.embed.normalize && run.embed.max_length == 0);
     wf_run_close(&run);
-    remove_folder();
+    remove_test_files();
 }
 END_TEST
 
@@ -200,13 +177,13 @@ START_TEST(settings_of_the_tokenizer)
         struct wf_tokens ids = {0};
         copy_folder();
         replace("tokenizer_config.json", settings[i].from, settings[i].to);
-        ck_ok(wf_run_open(&run, folder, NULL, error));
+        ck_ok(wf_run_open(&run, test_folder, NULL, error));
         ck_ok(wf_tokenizer_encode(run.tokenizer, settings[i].text, (int64_t)strlen(settings[i].text), &ids, error));
         ck_assert_int_ge(ids.count, 1);
         ck_assert_msg(ids.id[0] == settings[i].id, "%d: %d", i, ids.id[0]);
         wf_tokens_free(&ids);
         wf_run_close(&run);
-        remove_folder();
+        remove_test_files();
     }
 }
 END_TEST
@@ -248,7 +225,7 @@ START_TEST(what_is_not_done_is_refused_by_name)
         copy_folder();
         replace(bad[i].file, bad[i].from, bad[i].to);
         ck_refused_folder(strstr(bad[i].message, "is missing") ? WF_ERR_IO : WF_ERR_FORMAT, bad[i].message);
-        remove_folder();
+        remove_test_files();
     }
     copy_folder();
     put_text("modules.json", "{}");
@@ -260,11 +237,11 @@ START_TEST(what_is_not_done_is_refused_by_name)
     unlink(at("modules.json"));
     put_text("tokenizer_config.json", "[]");
     ck_refused_folder(WF_ERR_FORMAT, "an object is expected, not");
-    remove_folder();
+    remove_test_files();
     copy_folder();
     put_text("config_sentence_transformers.json", "{\"prompts\": {\"query\": \"q: \"}, \"default_prompt_name\": \"query\"}");
     ck_refused_folder(WF_ERR_FORMAT, "key \"default_prompt_name\"");
-    remove_folder();
+    remove_test_files();
 }
 END_TEST
 
@@ -281,7 +258,7 @@ START_TEST(files_that_are_missing)
     ck_refused_folder(WF_ERR_IO, "has no tokenizer: tokenizer.json and vocab.txt are both missing");
     unlink(at("config.json"));
     ck_refused_folder(WF_ERR_IO, "config.json");
-    remove_folder();
+    remove_test_files();
 }
 END_TEST
 
@@ -308,10 +285,10 @@ START_TEST(a_padded_vocabulary)
     for (int64_t i = 0; i < count; i++)
         free(data[i]);
     replace("config.json", "\"vocab_size\": 42", "\"vocab_size\": 48");
-    ck_ok(wf_run_open(&run, folder, NULL, error));
+    ck_ok(wf_run_open(&run, test_folder, NULL, error));
     ck_assert_int_eq(wf_tokenizer_vocab_size(run.tokenizer), 42);
     wf_run_close(&run);
-    remove_folder();
+    remove_test_files();
 }
 END_TEST
 
@@ -325,17 +302,16 @@ START_TEST(damage)
     for (int i = 0; i < 250; i++) {
         const char *name = files[wf_rng_below(&rng, FILES)];
         struct wf_run run;
-        wf_error problem = {0}, e = {0};
+        wf_error e = {0};
         int64_t bytes;
-        char *text = wf_file_load(at(name), 1 << 20, &bytes, &problem);
-        ck_assert_msg(text != NULL, "%s", problem.message);
+        char *text = content(at(name), &bytes);
         char *copy = malloc((size_t)bytes);
         memcpy(copy, text, (size_t)bytes);
         int64_t length = wf_rng_below(&rng, 4) ? bytes : (int64_t)wf_rng_below(&rng, (uint64_t)bytes);
         for (uint64_t n = wf_rng_below(&rng, 3); length > 0 && n > 0; n--)
             copy[wf_rng_below(&rng, (uint64_t)(length < 2000 ? length : 2000))] = (char)wf_rng_below(&rng, 256);
         put(name, copy, length);
-        if (wf_run_open(&run, folder, NULL, &e) == WF_OK) {
+        if (wf_run_open(&run, test_folder, NULL, &e) == WF_OK) {
             wf_run_close(&run);
             good++;
         } else {
@@ -348,7 +324,7 @@ START_TEST(damage)
     }
     ck_assert_msg(good > 20 && refused > 60, "%d good, %d refused", good, refused);
     ck_assert_int_eq(wf_alloc_live(), live);
-    remove_folder();
+    remove_test_files();
 }
 END_TEST
 

@@ -2,9 +2,8 @@
 /* Translating: what is beside a sentence changes nothing, to the bit; limits, refusals, memory. */
 #include <weft/internal/scratch.h>
 
+#include "../models/memory_test.h"
 #include "translate_test.h"
-
-static const char *const names[] = {"seq2seq-tiny", "seq2seq-postnorm", "transformer-base", "multi30k"};
 
 static void translate(const wf_model *m, wf_tape *tape, const struct sentences *s, struct wf_translate_options o,
                       struct wf_translations *out)
@@ -20,8 +19,7 @@ START_TEST(company_changes_nothing)
     for (int which = 0; which < 5; which += sanitized() ? 2 : 1) {
         struct wf_config c = which < 4 ? pairs_config(names[which], 37) : preset("multi30k");
         set_key(&c, "vocab_size", which < 4 ? 37 : 700);
-        set_key(&c, "max_length", 30);
-        set_key(&c, "positions", 0);
+        set_keys(&c, "max_length=30 positions=0");
         wf_model *m = decided_model(&c, (uint64_t)which, key_of(&c, "tied") ? 1.25 : 2);
         struct sentences s, mixed;
         const int n = which < 4 ? 70 : 20;
@@ -213,9 +211,7 @@ START_TEST(extremes)
     wf_translations_free(&t);
     wf_model_free(m);
     c = pairs_config("multi30k", 11);
-    set_key(&c, "max_length", 300000);
-    c.generation.extra_tokens = 0;
-    set_key(&c, "positions", 0);
+    set_keys(&c, "max_length=300000 positions=0 extra_tokens=0");
     m = model_of(&c, 1);
     random_sentences(&s, &c, 40, 3, 2);
     translate(m, tape, &s, (struct wf_translate_options){.max_tokens = 3, .beam = 4}, &t);
@@ -229,8 +225,7 @@ END_TEST
 START_TEST(memory_stays_flat)
 {
     struct wf_config c = pairs_config("seq2seq-tiny", 30);
-    set_key(&c, "max_length", 200);
-    c.generation.extra_tokens = 0;
+    set_keys(&c, "max_length=200 extra_tokens=0");
     wf_model *m = with_end(&c, -1000);
     wf_tape *tape = new_tape();
     struct sentences s;
@@ -252,33 +247,34 @@ START_TEST(memory_stays_flat)
 }
 END_TEST
 
+struct work {
+    const wf_model *model;
+    struct sentences sentences;
+};
+
+static wf_status translate_all(void *ctx, wf_error *error)
+{
+    const struct work *w = ctx;
+    const struct sentences *s = &w->sentences;
+    struct wf_translations t;
+    wf_tape *tape = wf_tape_new(error);
+    if (!tape)
+        return error->code;
+    wf_status status = wf_translate(w->model, tape, s->ids, s->offsets, s->count, BOS, EOS, &t, error, .beam = 4, .n_best = 2, .batch = 4);
+    ck_assert(status == WF_OK || (!t.hypothesis && !t.memory));
+    wf_tape_free(tape);
+    wf_translations_free(&t);
+    wf_scratch_drop(); /* a thread gets its scratch with its first block, in any of the calls */
+    return status;
+}
+
 START_TEST(out_of_memory)
 {
     struct wf_config c = pairs_config("multi30k", 20);
     wf_model *m = decided_model(&c, 1, 1.3);
-    struct sentences s;
-    random_sentences(&s, &c, 6, 9, 2);
-    for (int n = 0;; n++) {
-        wf_error problem = {0};
-        struct wf_translations t;
-        wf_scratch_drop(); /* a thread gets its scratch with its first block, whenever that is */
-        int64_t live = wf_alloc_live();
-        wf_tape *tape = new_tape();
-        struct wf_translate_options o = {.beam = 4, .n_best = 2, .batch = 4};
-        wf_alloc_fail_after(n);
-        wf_status status = wf_translate_with(m, tape, s.ids, s.offsets, s.count, BOS, EOS, &o, &t, &problem);
-        wf_alloc_fail_after(-1);
-        wf_tape_free(tape);
-        if (status == WF_OK)
-            wf_translations_free(&t);
-        wf_scratch_drop();
-        ck_assert_int_eq(wf_alloc_live(), live);
-        if (status == WF_OK)
-            break;
-        ck_assert_msg(status == WF_ERR_MEMORY, "%d: %s", n, problem.message);
-        ck_assert(!t.hypothesis && !t.memory);
-        ck_assert_int_lt(n, 1000);
-    }
+    struct work work = {.model = m};
+    random_sentences(&work.sentences, &c, 6, 9, 2);
+    ck_assert_int_gt(sweep_memory(translate_all, &work), 4);
     wf_model_free(m);
 }
 END_TEST

@@ -10,6 +10,8 @@
 
 enum { BOS = 0, EOS = 2, MOST_IDS = 64 };
 
+static const char *const names[] = {"seq2seq-tiny", "seq2seq-postnorm", "transformer-base", "multi30k"};
+
 struct sentences {
     int32_t ids[4096], offsets[300];
     int64_t count;
@@ -18,17 +20,10 @@ struct sentences {
 static inline struct wf_config pairs_config(const char *name, int64_t vocab)
 {
     struct wf_config c = preset(name);
-    set_key(&c, "d_model", 24);
-    set_key(&c, "heads", 4);
-    set_key(&c, "d_ff", 40);
-    set_key(&c, "encoder_layers", set_key(&c, "decoder_layers", 2));
+    set_keys(&c, "d_model=24 heads=4 d_ff=40 encoder_layers=2 decoder_layers=2 max_length=20 positions=0 dropout=0 extra_tokens=6 "
+                 "max_tokens=0");
     set_key(&c, "vocab_size", vocab);
     set_key(&c, "source_vocab_size", key_of(&c, "shared") ? 0 : vocab + 3);
-    set_key(&c, "max_length", 20);
-    set_key(&c, "positions", 0);
-    set_key(&c, "dropout", 0);
-    c.generation.extra_tokens = 6;
-    c.generation.max_tokens = 0;
     return c;
 }
 
@@ -67,6 +62,15 @@ static inline void reorder(const struct sentences *s, const int *order, struct s
         memcpy(out->ids + out->offsets[i], s->ids + at, (size_t)length * sizeof *s->ids);
         out->offsets[i + 1] = out->offsets[i] + length;
     }
+}
+
+static inline wf_translator *new_translator(const wf_model *m, const wf_tokenizer *source, const wf_tokenizer *target,
+                                            struct wf_translator_options options)
+{
+    wf_error error = {0};
+    wf_translator *t = wf_translator_new(m, source, target, &options, &error);
+    ck_assert_msg(t != NULL, "%s", error.message);
+    return t;
 }
 
 /* To the bit. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Lines of text through a translator: the same as the ids by hand, whatever the cuts; what lines may hold; what is refused. */
+#include "../models/memory_test.h"
 #include "translate_test.h"
 #include <weft/detokenize.h>
 
@@ -43,10 +44,7 @@ static void setting_free(struct setting *s)
 
 static wf_translator *translator_of(const struct setting *s, struct wf_translator_options o)
 {
-    wf_error error = {0};
-    wf_translator *t = wf_translator_new(s->model, s->source, s->target, &o, &error);
-    ck_assert_msg(t != NULL, "%s", error.message);
-    return t;
+    return new_translator(s->model, s->source, s->target, o);
 }
 
 static void lines_of(wf_translator *t, const char *text, struct wf_line_translations *out)
@@ -271,10 +269,8 @@ START_TEST(a_translation_is_one_line)
     wf_array view;
     view = view_of(wf_registry_find(wf_model_registry(m), "head.bias"));
     ((wf_real *)view.data)[3] = 1000;
-    wf_error problem = {0};
-    wf_translator *t = wf_translator_new(
-        m, s.source, target, &(struct wf_translator_options){.keep_tokens = true, .search = {.beam = 1, .max_tokens = 2}}, &problem);
-    ck_assert_msg(t != NULL, "%s", problem.message);
+    wf_translator *t =
+        new_translator(m, s.source, target, (struct wf_translator_options){.keep_tokens = true, .search = {.beam = 1, .max_tokens = 2}});
     lines_of(t, "red\nblue\n", &out);
     ck_assert_int_eq(out.count, 2);
     ck_assert_str_eq(out.translation[0].text, "a b  a b ");
@@ -312,11 +308,25 @@ START_TEST(what_does_not_fit)
 }
 END_TEST
 
+static const char text[] = "red house .\n\none two three , four !\nten ten ten\nsix\n";
+
+static wf_status translate_text(void *ctx, wf_error *error)
+{
+    const struct setting *s = ctx;
+    struct wf_line_translations out;
+    wf_translator *t = wf_translator_new(s->model, s->source, s->target, &(struct wf_translator_options){.language = "de"}, error);
+    if (!t)
+        return error->code;
+    wf_status status = wf_translator_lines(t, text, (int64_t)strlen(text), &out, error);
+    ck_assert(status == WF_OK || out.count == 0);
+    wf_translator_free(t);
+    return status;
+}
+
 START_TEST(memory)
 {
     struct setting s;
     struct wf_line_translations out;
-    static const char text[] = "red house .\n\none two three , four !\nten ten ten\nsix\n";
     setting_make(&s, true, false);
     wf_translator *t = translator_of(&s, (struct wf_translator_options){.search.n_best = 2});
     int64_t calls[4];
@@ -327,23 +337,7 @@ START_TEST(memory)
     }
     ck_assert_int_eq(calls[2], calls[3]);
     wf_translator_free(t);
-    for (int warm = 0; warm < 2; warm++)
-        for (int n = 0;; n++) {
-            wf_error problem = {0};
-            int64_t live = wf_alloc_live();
-            wf_alloc_fail_after(n);
-            t = wf_translator_new(s.model, s.source, s.target, &(struct wf_translator_options){.language = "de"}, &problem);
-            wf_status status = t ? wf_translator_lines(t, text, (int64_t)strlen(text), &out, &problem) : problem.code;
-            wf_alloc_fail_after(-1);
-            ck_assert(status == WF_OK || out.count == 0 || !t);
-            wf_translator_free(t);
-            if (warm)
-                ck_assert_int_eq(wf_alloc_live(), live);
-            if (status == WF_OK)
-                break;
-            ck_assert_msg(status == WF_ERR_MEMORY, "%d: %d %s", n, status, problem.message);
-            ck_assert_int_lt(n, 1000);
-        }
+    ck_assert_int_gt(sweep_memory(translate_text, &s), 4);
     setting_free(&s);
 }
 END_TEST

@@ -2,8 +2,7 @@
 /* seq2seq-tiny as ZOO's row says: six pairs, 200 steps on all of them, every target comes back. */
 #include <time.h>
 
-#include "../models/models_test.h"
-#include <weft/translate.h>
+#include "translate_test.h"
 
 enum { PAIRS = 6, STEPS = 200 };
 
@@ -67,8 +66,7 @@ static void train(wf_model *m, wf_tape *tape, const struct wf_pairs *pairs, uint
     for (int step = 0; step < STEPS; step++) {
         wf_tape_reset(tape, WF_TRAIN, .seed = seed, .step = (uint64_t)step);
         wf_tensor *loss = wf_pairs_loss(m, tape, pairs);
-        backward(loss);
-        *(step == 0 ? first : last) = item_of(loss);
+        *(step == 0 ? first : last) = backward(loss);
         ck_ok(wf_adam_step(&adam, error));
     }
     wf_optimizer_free(&adam);
@@ -105,10 +103,7 @@ START_TEST(every_target_comes_back)
         }
         wf_translations_free(&t);
 
-        wf_error problem = {0};
-        wf_translator *translator =
-            wf_translator_new(m, en.tokenizer, de.tokenizer, &(struct wf_translator_options){.language = "de"}, &problem);
-        ck_assert_msg(translator != NULL, "%s", problem.message);
+        wf_translator *translator = new_translator(m, en.tokenizer, de.tokenizer, (struct wf_translator_options){.language = "de"});
         struct wf_line_translations lines;
         for (int i = 0; i < PAIRS; i++) {
             ck_ok(wf_translator_lines(translator, english[i], (int64_t)strlen(english[i]), &lines, error));
@@ -137,9 +132,7 @@ START_TEST(new_words_are_named)
     set_key(&c, "source_vocab_size", wf_tokenizer_vocab_size(en.tokenizer));
     set_key(&c, "vocab_size", wf_tokenizer_vocab_size(de.tokenizer));
     wf_model *m = model_of(&c, 1);
-    wf_error problem = {0};
-    wf_translator *t = wf_translator_new(m, en.tokenizer, de.tokenizer, &(struct wf_translator_options){.name = "new.en"}, &problem);
-    ck_assert_msg(t != NULL, "%s", problem.message);
+    wf_translator *t = new_translator(m, en.tokenizer, de.tokenizer, (struct wf_translator_options){.name = "new.en"});
     struct wf_line_translations lines;
     static const char text[] = "The cat.\nThe dog.\nThe roof.\n";
     ck_fails(wf_translator_lines(t, text, (int64_t)strlen(text), &lines, error), WF_ERR_FORMAT, "new.en:2:5: ");
