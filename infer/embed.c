@@ -119,8 +119,6 @@ void wf_embedder_free(wf_embedder *e)
 {
     if (!e)
         return;
-    if (!e)
-        return;
     for (int i = 0; i < LANES; i++) {
         wf_tokens_free(&e->lane[i].ids);
         wf_token_cache_free(e->lane[i].cache);
@@ -134,9 +132,7 @@ void wf_embedder_free(wf_embedder *e)
 
 int64_t wf_embedder_width(const wf_embedder *e)
 {
-    if (!e)
-        return 0;
-    return e->width;
+    return e ? e->width : 0;
 }
 
 /* --- lines to ids -------------------------------------------------------------------------------------------------- */

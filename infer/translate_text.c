@@ -122,9 +122,7 @@ void wf_translator_share(wf_translator *t, wf_dist *dist)
 
 struct wf_translator_counts wf_translator_counts(const wf_translator *translator)
 {
-    if (!translator)
-        return (struct wf_translator_counts){0};
-    return translator->counts;
+    return translator ? translator->counts : (struct wf_translator_counts){0};
 }
 
 /* --- lines to ids -------------------------------------------------------------------------------------------------- */

@@ -60,10 +60,8 @@ static void describe(const struct wf_key *key, const char *section, struct wf_co
 
 bool wf_config_key_at(const struct wf_config *config, int index, struct wf_config_key *out)
 {
-    if (!config || !out)
-        return false;
     struct slot slot;
-    if (!slot_at(config, index, &slot))
+    if (!config || !out || !slot_at(config, index, &slot))
         return false;
     describe(slot.key, slot.section, out);
     return true;
@@ -163,20 +161,24 @@ wf_status wf_config_set_all(struct wf_config *config, const char *settings, wf_e
 
 bool wf_config_get(const struct wf_config *config, const char *name, char *text, size_t size)
 {
-    if (!config || !name || !text)
-        return false;
     struct slot slot;
-    if (!slot_find(config, name, &slot))
+    if (!config || !name || !text || !slot_find(config, name, &slot))
         return false;
     key_text(slot.key, slot.values, text, size);
     return true;
+}
+
+static const struct wf_keys *family_keys(const struct wf_config *config)
+{
+    static const struct wf_keys none = {0};
+    return config->family ? &config->family->keys : &none;
 }
 
 void wf_config_set_vocab(struct wf_config *config, int64_t vocab_size, int64_t source)
 {
     if (!config)
         return;
-    const struct wf_keys none = {0}, *keys = config->family ? &config->family->keys : &none;
+    const struct wf_keys *keys = family_keys(config);
     for (int i = 0; i < keys->count; i++)
         if (keys->key[i].role == WF_KEY_VOCAB || keys->key[i].role == WF_KEY_SOURCE_VOCAB)
             *(int64_t *)((char *)config->architecture + keys->key[i].offset) = keys->key[i].role == WF_KEY_VOCAB ? vocab_size : source;
@@ -185,7 +187,7 @@ void wf_config_set_vocab(struct wf_config *config, int64_t vocab_size, int64_t s
 const char *wf_config_set_head(struct wf_config *config)
 {
     const char *name = NULL;
-    const struct wf_keys none = {0}, *keys = config->family ? &config->family->keys : &none;
+    const struct wf_keys *keys = family_keys(config);
     for (int i = 0; i < keys->count; i++)
         if (keys->key[i].role == WF_KEY_HEAD) {
             *((bool *)config->architecture + keys->key[i].offset) = true;
@@ -208,30 +210,24 @@ bool wf_config_fits(const struct wf_config *config, int64_t types)
 
 const char *wf_config_family(const struct wf_config *config)
 {
-    if (!config)
-        return "";
-    return config->family ? config->family->name : "";
+    return config && config->family ? config->family->name : "";
 }
 
 enum wf_model_kind wf_config_kind(const struct wf_config *config)
 {
-    if (!config)
-        return WF_MODEL_LANGUAGE;
-    return config->family ? config->family->kind : WF_MODEL_LANGUAGE;
+    return config && config->family ? config->family->kind : WF_MODEL_LANGUAGE;
 }
 
 bool wf_config_read_only(const struct wf_config *config)
 {
-    if (!config)
-        return false;
-    return config->family && config->family->read_only;
+    return config && config->family && config->family->read_only;
 }
 
 struct wf_model_shape wf_config_shape(const struct wf_config *config)
 {
     if (!config)
         return (struct wf_model_shape){0};
-    const struct wf_keys none = {0}, *keys = config->family ? &config->family->keys : &none;
+    const struct wf_keys *keys = family_keys(config);
     int64_t of[WF_KEY_ROLES] = {0};
     bool has[WF_KEY_ROLES] = {false};
     for (int i = 0; i < keys->count; i++) {

@@ -56,25 +56,12 @@ const struct wf_family *wf_family_find(const char *name, wf_error *error)
 static wf_status check_key(const struct wf_family *f, int index, wf_error *error)
 {
     const struct wf_key *key = &f->keys.key[index];
-    int64_t values[WF_CONFIG_SPACE / 8] = {0};
-    static const size_t sizes[] = {sizeof(int64_t), sizeof(double), sizeof(bool), sizeof(int)};
-    if (!key->name || !key->meaning || !key->value)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "family %s: key %d lacks a name, meaning or default", f->name, index);
-    if (key->offset + sizes[key->kind] > f->config_size || key->offset % sizes[key->kind] != 0)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "family %s: the offset of key %s is outside its struct or misaligned", f->name,
-                            key->name);
-    for (int i = 0; i < index; i++)
-        if (strcmp(f->keys.key[i].name, key->name) == 0)
-            return wf_error_set(error, WF_ERR_ARGUMENT, "family %s: two keys are named %s", f->name, key->name);
-    for (int s = 0; s < SECTIONS; s++)
+    for (int s = 0; key->name && s < SECTIONS; s++)
         for (int i = 0; i < sections[s].keys.count; i++)
             if (strcmp(sections[s].keys.key[i].name, key->name) == 0)
                 return wf_error_set(error, WF_ERR_ARGUMENT, "family %s: the section %s already has a key %s", f->name, sections[s].name,
                                     key->name);
-    wf_status status = key_parse(key, values, key->value, true, error);
-    if (status != WF_OK)
-        wf_error_prefix(error, "family %s: default of", f->name);
-    return status;
+    return key_describes("family", f->name, &f->keys, index, f->config_size, error);
 }
 
 /* Names stand in config.json and on the command line. */

@@ -179,6 +179,25 @@ wf_status key_parse(const struct wf_key *key, void *values, const char *text, bo
                                       : parse_number(key, values, text, error);
 }
 
+wf_status key_describes(const char *kind, const char *owner, const struct wf_keys *keys, int index, size_t size, wf_error *error)
+{
+    static const size_t sizes[] = {sizeof(int64_t), sizeof(double), sizeof(bool), sizeof(int)};
+    const struct wf_key *key = &keys->key[index];
+    int64_t values[WF_CONFIG_SPACE / 8] = {0};
+    if (!key->name || !key->meaning || !key->value)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s %s: key %d lacks a name, meaning or default", kind, owner, index);
+    if (key->offset + sizes[key->kind] > size || key->offset % sizes[key->kind] != 0)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s %s: the offset of key %s is outside its struct or misaligned", kind, owner,
+                            key->name);
+    for (int i = 0; i < index; i++)
+        if (strcmp(keys->key[i].name, key->name) == 0)
+            return wf_error_set(error, WF_ERR_ARGUMENT, "%s %s: two keys are named %s", kind, owner, key->name);
+    wf_status status = key_parse(key, values, key->value, true, error);
+    if (status != WF_OK)
+        wf_error_prefix(error, "%s %s: default of", kind, owner);
+    return status;
+}
+
 /* The optimiser of a run may be one of another program. */
 static const char *word_of(const struct wf_key *key, const void *values)
 {

@@ -53,6 +53,11 @@ wf_status key_unknown(const struct wf_config *config, const char *name, wf_error
 /* wf_config_check, but an optimiser may be kept: what a model needs. */
 wf_status config_check_model(const struct wf_config *config, wf_error *error) WF_CHECKED;
 
+/* That row `index` of a table describes a member of a struct of `size` bytes, under a new name and with a default in its range.
+ * WF_ERR_ARGUMENT, "KIND OWNER: ...". */
+wf_status key_describes(const char *kind, const char *owner, const struct wf_keys *keys, int index, size_t size,
+                        wf_error *error) WF_CHECKED;
+
 bool key_used(const struct wf_key *key, enum wf_model_kind kind);
 double key_number(const struct wf_key *key, const void *values); /* true is 1, a word its index */
 /* Text to value. in_file: words that can't be set are taken too. WF_ERR_ARGUMENT, "name: ..."; *values is then as it was. */

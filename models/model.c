@@ -91,9 +91,7 @@ void wf_model_free(wf_model *model)
 
 wf_registry *wf_model_registry(const wf_model *model)
 {
-    if (!model)
-        return NULL;
-    return model->registry;
+    return model ? model->registry : NULL;
 }
 
 wf_status wf_model_load_with(wf_model *model, const wf_safetensors *file, const struct wf_load_options *options, wf_error *error)
@@ -120,23 +118,17 @@ wf_status wf_model_load(wf_model *model, const wf_safetensors *file, wf_error *e
 
 const struct wf_config *wf_model_config(const wf_model *model)
 {
-    if (!model)
-        return NULL;
-    return &model->config;
+    return model ? &model->config : NULL;
 }
 
 enum wf_model_kind wf_model_kind_of(const wf_model *model)
 {
-    if (!model)
-        return WF_MODEL_LANGUAGE;
-    return model->family->kind;
+    return model ? model->family->kind : WF_MODEL_LANGUAGE;
 }
 
 const struct wf_model_shape *wf_model_shape_of(const wf_model *model)
 {
-    if (!model)
-        return NULL;
-    return &model->shape;
+    return model ? &model->shape : NULL;
 }
 
 /* A family that forgets its cache would generate from each token alone. At the start of a row its first and its last new place get bits

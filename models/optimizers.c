@@ -197,24 +197,12 @@ wf_status optimizer_refuse(const struct wf_config *config, const char *name, wf_
 
 static wf_status check_key(const struct wf_optimizer_kind *kind, int index, wf_error *error)
 {
-    static const size_t sizes[] = {sizeof(int64_t), sizeof(double), sizeof(bool), sizeof(int)};
-    const char *name = kind->rule->name;
+    const char *owner = kind->rule->name;
     const struct wf_key *key = &kind->keys.key[index];
-    int64_t values[WF_OPTIMIZER_SPACE / 8] = {0};
-    if (!key->name || !key->name[0] || !key->meaning || !key->value || strlen(name) + strlen(key->name) + 2 > KEY_NAME)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "optimizer %s: key %d lacks a name, meaning or default, or its name is too long", name,
+    if (!key->name || !key->name[0] || !key->meaning || !key->value || strlen(owner) + strlen(key->name) + 2 > KEY_NAME)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "optimizer %s: key %d lacks a name, meaning or default, or its name is too long", owner,
                             index);
-    if (key->offset + sizes[key->kind] > kind->config_size || key->offset % sizes[key->kind] != 0)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "optimizer %s: the offset of key %s is outside its struct or misaligned", name,
-                            key->name);
-    for (int i = 0; i < index; i++)
-        if (strcmp(kind->keys.key[i].name, key->name) == 0)
-            return wf_error_set(error, WF_ERR_ARGUMENT, "optimizer %s: two keys are named %s", name, key->name);
-    if (key_parse(key, values, key->value, true, error) != WF_OK) {
-        wf_error_prefix(error, "optimizer %s: default of", name);
-        return WF_ERR_ARGUMENT;
-    }
-    return WF_OK;
+    return key_describes("optimizer", owner, &kind->keys, index, kind->config_size, error);
 }
 
 static wf_status check_kind(const struct wf_optimizer_kind *kind, wf_error *error)

@@ -88,8 +88,6 @@ void wf_bleu_free(wf_bleu *bleu)
 {
     if (!bleu)
         return;
-    if (!bleu)
-        return;
     grams_free(&bleu->grams);
     symbols_free(&bleu->words);
     wf_string_free(&bleu->lower);

@@ -54,8 +54,6 @@ void wf_chrf_free(wf_chrf *chrf)
 {
     if (!chrf)
         return;
-    if (!chrf)
-        return;
     grams_free(&chrf->grams);
     symbols_free(&chrf->characters);
     symbols_free(&chrf->words);

@@ -138,45 +138,19 @@ static inline __attribute__((always_inline)) void substitute(const struct wf_str
 
 typedef void step(const struct wf_string *in, struct wf_string *out);
 
-static void signs(const struct wf_string *in, struct wf_string *out)
-{
-    substitute(in, out, sign, NULL, false);
-}
-
-static void stops_after_no_digit(const struct wf_string *in, struct wf_string *out)
-{
-    substitute(in, out, NULL, stop_after_no_digit, false);
-}
-
-static void stops_before_no_digit(const struct wf_string *in, struct wf_string *out)
-{
-    substitute(in, out, NULL, stop_before_no_digit, true);
-}
-
-static void dashes_after_digit(const struct wf_string *in, struct wf_string *out)
-{
-    substitute(in, out, NULL, dash_after_digit, false);
-}
-
-static void punctuations_after_no_number(const struct wf_string *in, struct wf_string *out)
-{
-    substitute(in, out, NULL, punctuation_after_no_number, false);
-}
-
-static void punctuations_before_no_number(const struct wf_string *in, struct wf_string *out)
-{
-    substitute(in, out, NULL, punctuation_before_no_number, true);
-}
-
-static void symbols(const struct wf_string *in, struct wf_string *out)
-{
-    substitute(in, out, symbol, NULL, false);
-}
-
-static void characters(const struct wf_string *in, struct wf_string *out)
-{
-    substitute(in, out, any, NULL, false);
-}
+#define STEP(name, ...)                                                                                                                    \
+    static void name(const struct wf_string *in, struct wf_string *out)                                                                    \
+    {                                                                                                                                      \
+        substitute(in, out, __VA_ARGS__);                                                                                                  \
+    }
+STEP(signs, sign, NULL, false)
+STEP(stops_after_no_digit, NULL, stop_after_no_digit, false)
+STEP(stops_before_no_digit, NULL, stop_before_no_digit, true)
+STEP(dashes_after_digit, NULL, dash_after_digit, false)
+STEP(punctuations_after_no_number, NULL, punctuation_after_no_number, false)
+STEP(punctuations_before_no_number, NULL, punctuation_before_no_number, true)
+STEP(symbols, symbol, NULL, false)
+STEP(characters, any, NULL, false)
 
 static step *const steps[][5] = {
     [WF_BLEU_13A] = {signs, stops_after_no_digit, stops_before_no_digit, dashes_after_digit},
