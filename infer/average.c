@@ -24,7 +24,7 @@ static void add(struct wf_run *run, const char *path, double *sum, wf_error *err
         sum[i] += (double)wf_registry_values(registry)[i];
 }
 
-/* As it is: with the texts and the seed of the run. */
+/* Copies the file unchanged: the texts and the seed of the run stay in it. */
 static wf_status copy_config(const char *folder, const char *to, wf_error *error)
 {
     enum { LIMIT = 1 << 20 };
@@ -37,7 +37,7 @@ static wf_status copy_config(const char *folder, const char *to, wf_error *error
     return error->code;
 }
 
-/* The model file last: a folder without it is not taken for a run. */
+/* Writes the model file last: a folder without it does not count as a run. */
 static wf_status write_run(const struct wf_run *run, const char *folder, const char *out, int64_t step, int64_t count, wf_error *error)
 {
     char *config = wf_run_path(out, "config.json", error), *model = wf_run_path(out, "model.safetensors", error);
@@ -57,7 +57,7 @@ static wf_status write_run(const struct wf_run *run, const char *folder, const c
     return error->code;
 }
 
-/* Files in the folder are replaced only if they are a mean. A file equal to the run's is left by an average that was interrupted. */
+/* Replaces files only in the folder of an average. A file equal to the run's own comes from an interrupted average. */
 static wf_status check_out(const char *folder, const char *out, wf_error *error)
 {
     static const char *const names[] = {"state.safetensors", "model.safetensors",     "config.json",
@@ -85,7 +85,7 @@ static wf_status check_out(const char *folder, const char *out, wf_error *error)
     return error->code;
 }
 
-/* Says why: the run keeps fewer, or has made fewer, or is a mean itself. */
+/* The error says why: the run keeps fewer checkpoints, has made fewer, or is an average itself. */
 static wf_status too_few(const char *folder, int64_t count, int64_t last, wf_error *error)
 {
     struct wf_config c;
@@ -136,7 +136,7 @@ static wf_status sum_up(const char *folder, int64_t last, struct mean *m, bool *
         char name[WF_CHECKPOINT_NAME], *path = wf_run_path(folder, wf_checkpoint_name(m->steps[i], name), error);
         if (!path)
             return error->code;
-        /* The first: says whether model, tokenizers and weights fit together. */
+        /* Opening the run with the first checkpoint checks that model, tokenizers and weights fit together. */
         if (!m->run.model && wf_run_open(&m->run, folder, path, error) == WF_OK) {
             size_t n = (size_t)wf_registry_slab(wf_model_registry(m->run.model));
             if (!(m->sum = wf_alloc_zero(n, sizeof *m->sum)))
@@ -150,8 +150,8 @@ static wf_status sum_up(const char *folder, int64_t last, struct mean *m, bool *
     return error->code;
 }
 
-/* Lists and adds. Beside a training a folder that is listed while one checkpoint is made and another dropped can lack both, and one that is
- * listed can be gone when it is read: then it looks again. */
+/* Lists the checkpoints and adds them. A training may make and remove checkpoints meanwhile: the list can lack both an old and a new
+ * one, and a listed file can be gone when it is read. Then list again. */
 static wf_status take_sum(const char *folder, int64_t last, struct mean *m, wf_error *error)
 {
     enum { LOOKS = 4, TRIES = 50 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Beam search over a batch of sentences. The hypotheses of a sentence are consecutive rows, the likeliest first; what a sentence
- * does depends on its own rows alone, and its rows are computed alike whatever else the batch holds. */
+/* Beam search over a batch of sentences. The hypotheses of a sentence are consecutive rows, the likeliest first. The result of a
+ * sentence depends on its rows alone, and the bits of a row do not depend on the other rows. */
 #include <math.h>
 #include <string.h>
 
@@ -52,7 +52,7 @@ static double penalty(const struct search *s, int32_t length)
     return pow((5 + (double)length) / 6, s->length_penalty);
 }
 
-/* Puts a hypothesis among the best that the sentence keeps; of equal ones the first stays before. */
+/* Inserts a hypothesis among the best of the sentence; on a tie behind the earlier one. */
 static void keep(const struct search *s, struct sentence *t, struct ending e)
 {
     e.score = e.log_probability / penalty(s, e.length);
@@ -60,21 +60,21 @@ static void keep(const struct search *s, struct sentence *t, struct ending e)
     if (at == s->beam && !(e.score > t->ending[at - 1].score))
         return;
     at = at == s->beam ? at - 1 : t->kept++;
-    /* what did not end stands behind all that did */
+    /* unfinished hypotheses come after all finished ones */
     for (; at > 0 && e.finished && t->ending[at - 1].score < e.score; at--)
         t->ending[at] = t->ending[at - 1];
     t->ending[at] = e;
 }
 
-/* Whether nothing that is live can still beat the best that has ended. A log-probability only falls; the penalty of the longest
- * hypothesis helps most. */
+/* True if no active hypothesis can still beat the best finished one. A log-probability only falls, and the penalty of the maximum length
+ * helps most. */
 static bool settled(const struct search *s, const struct sentence *t, double best_live)
 {
     return t->ended >= s->beam && t->ending[0].score >= best_live / penalty(s, t->limit);
 }
 
-/* The best candidate of a sentence's rows that was not taken yet; each row's are in order, head[i] is the next of row i. Returns the
- * row, -1 at the end. Of equal ones the smaller row, then the smaller id. */
+/* Takes the best candidate of a sentence's rows; on a tie that of the smaller row, then of the smaller id. The candidates of a row are
+ * sorted, and head[i] is the next one of row i. Returns the row, or -1 if none is left. */
 static int32_t take(const struct search *s, const struct sentence *t, const struct candidate *candidates, struct candidate *out)
 {
     int32_t row = -1;
@@ -92,8 +92,8 @@ static int32_t take(const struct search *s, const struct sentence *t, const stru
     return row;
 }
 
-/* One step of one sentence: its rows begin at `first`, those that live on go to next_* from `next`. Returns their number, 0 when the
- * sentence is done. `length` counts the tokens of hypotheses after the step. */
+/* One step of one sentence. Its rows begin at `first`; the continued ones go to next_* from `next` on. Returns their number, 0 when the
+ * sentence is finished. `length` is the number of tokens of the hypotheses after the step. */
 static int32_t step_sentence(struct search *s, struct sentence *t, int64_t first, int64_t next, int32_t length)
 {
     struct candidate c;
@@ -126,7 +126,7 @@ static void swap(int32_t **a, int32_t **b)
     *b = c;
 }
 
-/* All sentences by one step; returns the rows that are left. */
+/* One step of all sentences; returns the number of rows that are left. */
 static int64_t step_batch(struct search *s, int64_t count, int32_t length)
 {
     int64_t first = 0, next = 0;
@@ -148,7 +148,7 @@ static int64_t step_batch(struct search *s, int64_t count, int32_t length)
     return next;
 }
 
-/* Lets the cache's rows follow; greedy search of sentences that all live on leaves them where they are. */
+/* Moves the rows of the cache to the places of their hypotheses. In greedy search nothing moves while all sentences are active. */
 static wf_status follow(struct search *s, int64_t rows, wf_error *error)
 {
     bool same = rows == s->cache.rows;
@@ -157,7 +157,7 @@ static wf_status follow(struct search *s, int64_t rows, wf_error *error)
     return same ? WF_OK : wf_cache_select(&s->cache, s->from, rows, error);
 }
 
-/* One row a sentence, of nothing but BOS, or of a prompt. */
+/* Starts each sentence with one row, which holds BOS or the prompt. */
 static wf_status begin(struct search *s, int64_t count, wf_error *error)
 {
     s->source_offsets[0] = s->row_offsets[0] = 0;

@@ -90,7 +90,7 @@ wf_status wf_beam_search_with(const struct wf_next *model, wf_tape *tape, const 
         status = search_batch(&s, 1, error);
     if (status == WF_OK)
         status = take_results(&s, &sentence, out, error);
-    /* The record points into the cache, which goes now. */
+    /* Records point into the cache, which is freed next. */
     wf_tape_reset(tape, WF_INFER);
     search_free(&s);
     if (status != WF_OK)

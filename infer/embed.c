@@ -15,9 +15,9 @@
 #include <weft/internal/family.h>
 #include <weft/internal/minmax.h>
 
-/* Lines are encoded in so many lists at once, each with a separate cache. */
+/* Lines are encoded in up to LANES lists in parallel, each with a separate cache. */
 enum { LANES = 16, CACHED_WORDS = 2048, LANE_LINES = 8 };
-/* Tokens of a batch: enough for the matrix products, and few enough for what is between them to stay near the processor. */
+/* Tokens of a batch: enough for fast matrix products, and few enough for the results between them to stay in the processor's cache. */
 enum { BATCH_TOKENS = 1024 };
 
 struct lane {
@@ -183,7 +183,7 @@ static void encode_lane(void *ctx, int64_t block)
             lane->failed = i;
 }
 
-/* Lanes hold the lines in their order, so that the first lane that failed has the first bad line. */
+/* Lanes hold consecutive lines, so the first lane with an error has the first bad line. */
 static wf_status encode_lines(struct encoding *x, int64_t *truncated, int64_t *unknown, int64_t *tokens, wf_error *error)
 {
     double bytes = 0;
@@ -212,7 +212,7 @@ static int longer(const void *a, const void *b)
     return x->length != y->length ? (x->length < y->length ? 1 : -1) : x->row < y->row ? -1 : 1;
 }
 
-/* As many of the sorted lines from `at` on as make a batch: at least one, and none without ids. Their ids go end to end into e->ids. */
+/* Packs sorted lines from `at` on into a batch: at least one, and only lines with ids. Their ids go end to end into e->ids. */
 static wf_status pack(wf_embedder *e, int64_t at, int64_t count, int64_t *sentences, wf_error *error)
 {
     int64_t tokens = 0, end = at;
@@ -299,7 +299,7 @@ wf_status wf_embed(wf_embedder *e, const char *const *lines, const int64_t *leng
     if (status == WF_OK)
         qsort(e->line, (size_t)count, sizeof *e->line, longer);
     for (int64_t at = 0; status == WF_OK && at < count; at += sentences) {
-        if (e->line[at].length == 0) { /* and so are all that follow: no ids, no vector */
+        if (e->line[at].length == 0) { /* as all lines after it: no ids, a zero vector */
             for (; at < count; at++)
                 memset(out + e->line[at].row * e->width, 0, (size_t)e->width * sizeof *out);
             break;
@@ -341,7 +341,7 @@ wf_status wf_cosines(const wf_real *x, int64_t n, int64_t d, int64_t from, int64
     if (status != WF_OK)
         return wf_error_set(error, status, "no memory for the cosines of %lld vectors of width %lld: use fewer threads", (long long)n,
                             (long long)d);
-    for (int64_t i = 0; i < count * n; i++) /* lengths of 1 are rounded ones */
+    for (int64_t i = 0; i < count * n; i++) /* rounding may make a norm more than 1 */
         out[i] = WF_MIN(1, WF_MAX(-1, out[i]));
     for (int64_t i = 0; i < count; i++)
         if (out[i * n + from + i] > 0)

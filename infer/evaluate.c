@@ -20,7 +20,7 @@ static int64_t rows_of(int64_t context)
     return context < TOKENS ? TOKENS / context : 1;
 }
 
-/* The losses of a text's batches, in their order, by whoever computes them. */
+/* The losses of a text's batches, in order; several processes may compute them. */
 struct losses {
     struct wf_share share;
     int64_t batches; /* so far */
@@ -42,7 +42,7 @@ static void tell(const struct losses *l, int64_t done, int64_t total)
         l->progress->tell(l->progress->ctx, WF_MIN(done, total), total);
 }
 
-/* Of windows: those that are chosen, or all targets. */
+/* Progress in windows: the chosen ones, or all targets. */
 static void tell_windows(const struct losses *l, const struct wf_windows *w)
 {
     if (w->spread.chosen > 0)
@@ -51,7 +51,7 @@ static void tell_windows(const struct losses *l, const struct wf_windows *w)
         tell(l, w->position, w->ids.count - !w->no_targets);
 }
 
-/* After the last batch: the sums over all. */
+/* Sums the losses of all batches, after the last one. */
 static wf_status sum_losses(struct losses *l, wf_status status, struct wf_evaluation *out, wf_error *error)
 {
     double plain = 0, smoothed = 0;
@@ -127,7 +127,7 @@ wf_status wf_evaluate_pairs_on(wf_dist *dist, const wf_model *model, wf_tape *ta
     wf_pair_batches *batches;
     wf_status status = wf_pair_batches_new(bitext, &(struct wf_pair_batches_options){.tokens = TOKENS, .in_order = true}, &batches, error);
     int64_t count = wf_pair_batches_count(batches), tokens = wf_bitext_survey(bitext)->target_tokens;
-    struct wf_spread spread = {.chosen = count, .total = count}; /* the batches are of about as many tokens each, in the order of lengths */
+    struct wf_spread spread = {.chosen = count, .total = count}; /* the batches, sorted by length, have about the same number of tokens */
     if (limit > 0 && limit < tokens)
         spread.chosen = (int64_t)ceil((double)count * (double)limit / (double)tokens);
     for (int64_t i = 0; i < spread.chosen && status == WF_OK; i++) {
@@ -169,7 +169,7 @@ wf_status wf_frame_check(const struct wf_config *c, const struct wf_masking *m, 
                         m->begin < 0 ? "start" : "end", m->begin < 0 ? "[CLS] or <s>" : "[SEP] or </s>");
 }
 
-/* Through a text, by windows side by side; a window is a row of one batch. */
+/* A pass through a text by adjacent windows; a window is a row of a batch. */
 struct walk {
     struct wf_masking masking;
     struct wf_windows windows;
@@ -208,7 +208,7 @@ static wf_status walk_begin(struct walk *w, const struct wf_config *c, const wf_
     return status;
 }
 
-/* Hides tokens by the window's number in the text, so that a part of it has the masks of the whole. */
+/* Masks tokens by the window's number in the text, so that a part of the text gets the same masks. */
 static bool walk_next(struct walk *w)
 {
     if (!wf_windows_next(&w->windows, &w->batch))

@@ -54,7 +54,7 @@ static bool is_cancelled(void *scoring)
     return s->stopped || (s->search && s->search->cancelled && s->search->cancelled(s->search->ctx));
 }
 
-/* The next line of the target, without blanks at its end, which count for nothing in either score. */
+/* The next line of the target without trailing blanks, which neither score counts. */
 static wf_status next_reference(struct wf_lines *target, struct wf_segment *out, wf_error *error)
 {
     wf_status status = wf_lines_next(target, error);

@@ -20,8 +20,7 @@ struct window {
     int64_t cached; /* the first so many are in the cache */
 };
 
-/* Takes one more id; of a full window the oldest quarter goes first. What is left has moved to other positions, so nothing
- * that is cached of it holds any more. */
+/* Appends an id. A full window first drops its oldest quarter; the rest moves to other positions, so its cache is invalid. */
 static void push(struct window *w, bool cache, int32_t id)
 {
     if (w->count == w->context) {
@@ -108,7 +107,7 @@ static wf_status run(const struct wf_next *model, wf_tape *tape, struct window *
     return WF_OK;
 }
 
-/* A prompt that can be continued. */
+/* Checks that the prompt can be continued. */
 wf_status check_prompt(const struct wf_next *model, const int32_t *prompt, int64_t length, int64_t max_tokens, wf_error *error)
 {
     if (!model->next)
@@ -120,7 +119,7 @@ wf_status check_prompt(const struct wf_next *model, const int32_t *prompt, int64
         return wf_error_set(error, WF_ERR_ARGUMENT, "the prompt is empty: give at least one token to continue");
     if (max_tokens < 0)
         return wf_error_set(error, WF_ERR_ARGUMENT, "max_tokens: %lld is out of range: at least 0", (long long)max_tokens);
-    for (int64_t i = 0; i < length; i++) /* the embedding would see only those that are in the context */
+    for (int64_t i = 0; i < length; i++) /* the embedding would check only the ids within the context */
         if (prompt[i] < 0 || prompt[i] >= model->vocab_size)
             return wf_error_set(error, WF_ERR_ARGUMENT, "id %d at %lld of the prompt is not in the vocabulary of %lld", prompt[i],
                                 (long long)i, (long long)model->vocab_size);
@@ -149,7 +148,7 @@ wf_status wf_generate_next(const struct wf_next *model, wf_tape *tape, const int
         memcpy(w.ids, prompt + first, (size_t)w.count * sizeof *w.ids);
         status = run(model, tape, &w, length, options, out, count, error);
     }
-    /* The record points into the cache, which goes now. */
+    /* Records point into the cache, which is freed next. */
     wf_tape_reset(tape, WF_INFER);
     wf_cache_free(&w.cache);
     wf_free(w.ids);

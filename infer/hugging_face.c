@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The files of a Hugging Face or sentence-transformers folder beside the weights: the tokenizer in either form, and how sentence
- * vectors are made. Keys that say nothing about the numbers may be there; what would change them and is not done is refused by name. */
+/* The files of a Hugging Face or sentence-transformers folder beside the weights: the tokenizer in either form, and the settings of
+ * sentence vectors. Keys without an effect on the numbers are ignored; unsupported settings that would change the numbers are refused by
+ * name. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -135,7 +136,7 @@ static const struct {
              {"weightedmean", "pooling_mode_weightedmean_tokens"},
              {"lasttoken", "pooling_mode_lasttoken"}};
 
-/* "pooling_mode": "mean", as it is written now; or a truth for each way, of which several would stand side by side. */
+/* "pooling_mode": "mean" in new files; in older ones a truth for each way, of which only one may be set. */
 static void read_pooling(struct wf_json_reader *r, const struct wf_config *config, struct wf_embedder_options *o)
 {
     static const char several[] = "several kinds of pooling at once are not supported";
@@ -184,7 +185,7 @@ static wf_status load_pooling(const char *folder, const char *module, const stru
     return close_file(&f);
 }
 
-/* One module, which must be the one that is expected at its place: 0 the model, 1 pooling, 2 the normalisation. */
+/* Reads module number `place`: 0 must be the model, 1 the pooling, 2 the normalisation. */
 static wf_status take_module(const char *folder, const json_t *module, size_t place, const char *path, const struct wf_config *config,
                              struct wf_embedder_options *o, wf_error *error)
 {
@@ -233,7 +234,7 @@ static wf_status load_settings(const char *folder, const struct wf_config *confi
     wf_json_read_bool(&f.r, "do_lower_case", WF_JSON_OPTIONAL, &lower);
     if (lower)
         refuse(&f.r, "do_lower_case", "true is not supported, only the tokenizer's lower case");
-    /* above 0, too, where nothing is said: 0 is a folder without modules.json */
+    /* without a setting the context: 0 marks a folder without modules.json */
     o->max_length = o->max_length > 0 && o->max_length < context ? o->max_length : context;
     if (close_file(&f) != WF_OK)
         return error->code;
@@ -247,13 +248,13 @@ static wf_status load_settings(const char *folder, const struct wf_config *confi
 wf_status hf_embed_options(const char *folder, const struct wf_config *config, struct wf_embedder_options *out, wf_error *error)
 {
     *out = (struct wf_embedder_options){.pooling = WF_POOL_MEAN};
-    /* a run of another family that was made in such a folder has nothing of it */
+    /* such files in the folder of another family's run do not apply to it */
     if (!config->family->model_type || !wf_run_has(folder, "modules.json"))
         return WF_OK;
     return load_modules(folder, config, out, error) != WF_OK ? error->code : load_settings(folder, config, out, error);
 }
 
-/* Takes the object. */
+/* Frees the object. */
 static wf_status save_json(const char *folder, const char *name, json_t *object, wf_error *error)
 {
     char *path = wf_run_path(folder, name, error);
@@ -266,7 +267,7 @@ static wf_status save_json(const char *folder, const char *name, json_t *object,
     return error->code;
 }
 
-/* The folder of the pooling has a name that no one else gives, so that nothing is replaced. */
+/* No other program gives a folder this name, so saving replaces nothing. */
 #define MODULE(index, path, name)                                                                                                          \
     json_pack("{s:i, s:s, s:s, s:s}", "idx", index, "name", #index, "path", path, "type", "sentence_transformers.models." name)
 #define POOLING "weft_pooling"

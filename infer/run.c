@@ -49,7 +49,7 @@ wf_status wf_run_check(const char *folder, wf_error *error)
     return status;
 }
 
-/* Weights say which tokenizers they were trained with: two of the same size are told apart. */
+/* Files of weights name the tokenizers of their training, so that two tokenizers of the same size are told apart. */
 const char *wf_tokenizer_content(const wf_tokenizer *tokenizer, char text[32])
 {
     snprintf(text, 32, "%016" PRIx64, wf_tokenizer_hash(tokenizer));
@@ -59,7 +59,7 @@ const char *wf_tokenizer_content(const wf_tokenizer *tokenizer, char text[32])
 void wf_weights_describe(wf_safetensors_writer *w, const wf_tokenizer *tokenizer, const wf_tokenizer *source)
 {
     char hash[32];
-    wf_safetensors_put_metadata(w, "format", "pt"); /* what other readers of the format look for */
+    wf_safetensors_put_metadata(w, "format", "pt"); /* other readers of the format look for it */
     wf_safetensors_put_metadata(w, "tokenizer_content", wf_tokenizer_content(tokenizer, hash));
     if (source)
         wf_safetensors_put_metadata(w, "source_tokenizer_content", wf_tokenizer_content(source, hash));
@@ -71,7 +71,7 @@ char *wf_checkpoint_name(int64_t step, char name[WF_CHECKPOINT_NAME])
     return name;
 }
 
-/* The step of a checkpoint's name in its folder; -1 for any other file, which is not ours to remove. */
+/* The step in a checkpoint's file name; -1 for any other file, which must not be removed. */
 static int64_t step_of(const char *name)
 {
     long long step;
@@ -131,7 +131,7 @@ wf_status wf_tokenizers_check(const struct wf_config *config, const wf_tokenizer
     return WF_OK;
 }
 
-/* One name, or two where source and target do not share embeddings. */
+/* True if source and target have separate tokenizers, because they do not share embeddings. */
 static bool two_files(const struct wf_config *config)
 {
     return wf_config_kind(config) == WF_MODEL_PAIRS && !wf_config_shape(config).shared_tokenizer;
@@ -165,7 +165,7 @@ static wf_status load_one(const char *folder, const char *name, int64_t types, w
     return status;
 }
 
-/* For language models and encoders the source's is NULL; for translation it may be the same pointer. */
+/* Language models and encoders have no source tokenizer (NULL); for translation both may be the same pointer. */
 static wf_status load_tokenizers(struct wf_run *run, const char *folder, wf_error *error)
 {
     const struct wf_config *c = &run->config;
@@ -183,7 +183,7 @@ static wf_status load_tokenizers(struct wf_run *run, const char *folder, wf_erro
 
 /* --- opening ------------------------------------------------------------------------------------------------------- */
 
-/* side: "" or that of the tokenizer; named: the user gave the file */
+/* side: "", "source " or "target "; named: the user gave the file */
 static wf_status same_tokenizer(const wf_safetensors *file, const char *path, const char *key, const wf_tokenizer *tokenizer,
                                 const char *side, bool named, wf_error *error)
 {

@@ -132,7 +132,7 @@ wf_status wf_sample(const struct wf_sampler *s, const wf_real *logits, int64_t n
         double w = odds(logits, c, most, t);
         sum += w;
         if (w > 0)
-            *id = c; /* so that rounding at the very end draws the last that can be drawn */
+            *id = c; /* rounding at the end draws the last possible token */
         if (target < sum)
             break;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Everything that the bits of a result depend on, compared between processes that share the work. */
+/* Compares everything that the bits of a result depend on between the processes that share the work. */
 #include <inttypes.h>
 
 #include <weft/internal/hash.h>

@@ -25,7 +25,7 @@ static wf_real kth_largest(wf_real *values, int64_t n, int64_t k)
     return values[k - 1];
 }
 
-/* The k largest of a block come into out[0 .. *count-1]. What comes later has larger ids, so equal ones go behind. */
+/* Merges the k largest of a block into out[0 .. *count-1]. Later ids are larger, so ties go behind. */
 static void take_block(const wf_real *logits, int64_t begin, int64_t end, wf_real floor, int64_t k, struct candidate *out, int64_t *count)
 {
     double least = *count == k ? out[k - 1].total : -INFINITY;
@@ -40,8 +40,7 @@ static void take_block(const wf_real *logits, int64_t begin, int64_t end, wf_rea
     }
 }
 
-/* The row is looked at in blocks. The k-th largest of the blocks' maxima is a bound that at least k logits reach, and that few blocks
- * reach but those of the k. */
+/* Works in blocks. At least k logits reach the k-th largest of the blocks' maxima; few blocks without one of the k largest do. */
 static bool top_of_row(const wf_real *logits, int64_t types, double total, int64_t k, struct candidate *out)
 {
     int64_t block = (types + MOST_BLOCKS - 1) / MOST_BLOCKS, count = 0;
@@ -59,7 +58,7 @@ static bool top_of_row(const wf_real *logits, int64_t types, double total, int64
         if (most[b] >= floor)
             take_block(logits, b * block, b + 1 < blocks ? (b + 1) * block : types, floor, k, out, &count);
 
-    /* log-probability = logit - log of the sum of all e^logit; the loss of the best is that, with the sign turned */
+    /* log-probability = logit - log of the sum of all e^logit; the cross-entropy of the best is its negative */
     double loss, best = out[0].total;
     wf_kernel->cross_entropy(1, types, logits, &out[0].id, -1, 0, 0, &loss, NULL, NULL);
     double log_sum = loss + best;

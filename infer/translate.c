@@ -14,7 +14,7 @@
 #include "translate_share.h"
 
 enum { BATCH = 64, MOST_BATCH = 65536, MOST_BEAM = 1024 };
-/* A batch that was not asked for is kept so small that its caches take no more than this. */
+/* If the caller sets no batch size, the caches of a batch take at most this. */
 static const double cache_bytes = (double)((int64_t)1 << 29);
 
 /* --- what is asked for --------------------------------------------------------------------------------------------- */
@@ -79,7 +79,7 @@ static wf_status check_sentence(const struct wf_model_shape *c, const int32_t *i
     return WF_OK;
 }
 
-/* The most tokens of a translation, EOS included. The marks of a source are not counted. */
+/* The maximum length of a translation, EOS included. Special tokens of the source do not count. */
 static int64_t limit_of(const struct wf_config *c, const struct wf_translate_options *o, int64_t length)
 {
     struct wf_model_shape shape = wf_config_shape(c);
@@ -94,14 +94,14 @@ static int64_t limit_of(const struct wf_config *c, const struct wf_translate_opt
 
 /* --- order and batches --------------------------------------------------------------------------------------------- */
 
-/* The longest first, so that memory is at its most at once. */
+/* The longest first, so that the first batch takes the most memory. */
 static int longer(const void *a, const void *b)
 {
     const struct sentence *x = a, *y = b;
     return x->length != y->length ? (x->length < y->length ? 1 : -1) : x->place < y->place ? -1 : 1;
 }
 
-/* Several processes take about as many batches each, of about as many sentences. */
+/* Gives each process about the same number of batches, with about the same number of sentences each. */
 static int64_t batch_of_each(int64_t batch, int64_t count, int64_t processes)
 {
     const int64_t rounds = (count + batch * processes - 1) / (batch * processes), batches = rounds * processes;
@@ -162,7 +162,7 @@ static wf_status add_batch(struct results *r, const struct search *s, int64_t co
 
 /* --- all of it ----------------------------------------------------------------------------------------------------- */
 
-/* The batches of this process; those of the others are read from their results. */
+/* Translates the batches of this process; the results of other processes follow in take_others. */
 static wf_status run(struct search *s, struct sentence *all, int64_t count, const struct wf_translate_options *o, struct wf_share *share,
                      struct results *r, struct wf_translations *out, wf_error *error)
 {
@@ -178,12 +178,12 @@ static wf_status run(struct search *s, struct sentence *all, int64_t count, cons
             status = add_batch(r, s, n, out, error);
         if (status == WF_OK && processes > 1)
             results_pack(r, s->sentence, n, out, share);
-        if (status == WF_OK && o->progress) { /* the others are about as far */
+        if (status == WF_OK && o->progress) { /* other processes are about as far */
             int64_t passed = (batch / processes + 1) * processes * s->batch;
             o->progress(o->ctx, WF_MIN(passed, count), count);
         }
     }
-    /* The record points into the cache, which goes now. */
+    /* Records point into the cache, which is freed next. */
     wf_tape_reset(s->tape, WF_INFER);
     search_free(s);
     return status;

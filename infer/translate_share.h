@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Translations of sentences as they are put together: batch by batch, by one process or by several. */
+/* Collects the translations of batches from one process or several. */
 #ifndef WEFT_INFER_TRANSLATE_SHARE_H
 #define WEFT_INFER_TRANSLATE_SHARE_H
 
@@ -14,10 +14,10 @@ struct results {
     int64_t count, room;
 };
 
-/* The hypotheses of a batch, which was translated here, for the other processes. */
+/* Packs the hypotheses of a batch that this process translated, for the other processes. */
 void results_pack(const struct results *r, const struct sentence *batch, int64_t count, const struct wf_translations *all,
                   struct wf_share *share);
-/* Those of batch number `item`, which another has translated. */
+/* Unpacks the hypotheses of batch `item`, which another process translated. */
 wf_status results_unpack(struct results *r, const struct sentence *batch, int64_t count, int64_t item, struct wf_share *share,
                          struct wf_translations *all, wf_error *error);
 

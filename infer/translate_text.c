@@ -46,7 +46,7 @@ static wf_status no_memory(wf_error *error)
 
 /* --- making one ---------------------------------------------------------------------------------------------------- */
 
-/* Whether a tokenizer is the model's, and has the special tokens that the model needs: their ids; -1 where it needs none. */
+/* Checks that a tokenizer is the model's and has the special tokens that the model needs: *bos and *eos, -1 if not needed. */
 static wf_status check(const wf_tokenizer *tokenizer, const char *side, int64_t types, bool needs_bos, bool needs_eos, int32_t *bos,
                        int32_t *eos, wf_error *error)
 {
@@ -74,7 +74,7 @@ static wf_status make(wf_translator *t, const struct wf_translator_options *o, w
         status = check(t->source, "source", c->source_vocab_size, c->source_bos, c->source_eos, &t->source_bos, &t->source_eos, error);
     if (status == WF_OK && wf_model_kind_of(t->model) == WF_MODEL_PAIRS)
         status = check(t->target, "target", c->vocab_size, true, true, &t->bos, &t->eos, error);
-    if (status == WF_OK) /* of no sentences: the options alone are looked at */
+    if (status == WF_OK) /* no sentences: checks the options only */
         status = wf_translate_with(t->model, t->tape, NULL, NULL, 0, t->bos, t->eos, &o->search, &none, error);
     return status;
 }
@@ -145,8 +145,8 @@ static int64_t unknown_in(const wf_translator *t, int64_t start)
     return count;
 }
 
-/* The sentence text[from .. to-1] of line number `line` (from 0), which begins at `begin`, with its special tokens. Leaves no ids of a line
- * that turns out to be empty. */
+/* Encodes the sentence text[from .. to-1] of line `line` (from 0), which begins at `begin`, with its special tokens. A line without
+ * tokens adds no ids. */
 static wf_status encode(wf_translator *t, const char *text, int64_t begin, int64_t from, int64_t to, int64_t line,
                         struct wf_translator_counts *counts, wf_error *error)
 {
@@ -162,7 +162,7 @@ static wf_status encode(wf_translator *t, const char *text, int64_t begin, int64
     int64_t length = t->ids.count - start;
     if (status != WF_OK)
         return status;
-    if (length == 0) { /* nothing is left of what the tokenizer normalises */
+    if (length == 0) { /* normalisation removed everything */
         t->ids.count = first;
         return WF_OK;
     }
@@ -185,7 +185,7 @@ static wf_status encode(wf_translator *t, const char *text, int64_t begin, int64
     return WF_OK;
 }
 
-/* All lines up to the first that can't be translated, whose error is *fault; *counts goes on from those of the calls before. */
+/* Encodes all lines up to the first invalid one, whose error is *fault. *counts continues from earlier calls. */
 static wf_status read_lines(wf_translator *t, const char *text, int64_t length, int64_t *sentences, struct wf_translator_counts *counts,
                             wf_error *fault, wf_error *error)
 {
@@ -216,7 +216,7 @@ static wf_status read_lines(wf_translator *t, const char *text, int64_t length, 
 
 /* --- ids to lines -------------------------------------------------------------------------------------------------- */
 
-/* Appends the text of a hypothesis and a NUL: one line whatever its tokens hold. */
+/* Appends the text of a hypothesis and a NUL. Line ends in tokens become spaces, so that it stays one line. */
 static wf_status decode(wf_translator *t, const struct wf_hypothesis *h, wf_error *error)
 {
     bool words = wf_tokenizer_kind_of(t->target) == WF_TOKENIZER_WORD && !t->options.keep_tokens;
@@ -252,7 +252,7 @@ static wf_status write_lines(wf_translator *t, const struct wf_translations *all
         wf_status status = decode(t, h, error);
         if (status != WF_OK)
             return status;
-        out->text = ""; /* its place is known when nothing moves any more */
+        out->text = ""; /* its address is set below, when the text no longer moves */
         out->length = t->text.length - 1 - before;
         counts->unfinished += i % n == 0 && !h->finished;
     }

@@ -3,9 +3,8 @@
  * of their sum, then blocks with a norm after each residual sum. MiniLM (Wang et al. 2020) is a small one.
  *
  * Parameters: embed.weight [V,d], segments.weight [S,d], positions.weight [context,d], norm,
- * blocks.N.{attn.qkv,attn.out,norm1,ffn.up,ffn.down,norm2}. With an output layer for masked tokens also transform.dense, transform.norm and
- * head.{weight [V,d],bias [V]}, of which a tied one has the bias only: BertForMaskedLM's. Files of Hugging Face have their names: the
- * table below. */
+ * blocks.N.{attn.qkv,attn.out,norm1,ffn.up,ffn.down,norm2}. With an output layer for masked tokens (BertForMaskedLM) also transform.dense,
+ * transform.norm and head.{weight [V,d],bias [V]}; a tied head has only the bias. The table below maps names in files of Hugging Face. */
 #include <string.h>
 
 #include <weft/internal/json.h>
@@ -98,12 +97,12 @@ static void bert_init(wf_scope s, void *model, const void *config)
     wf_linear_init(wf_sub(s, "head"), &m->head, c->d_model, c->vocab_size, .tied = c->tied ? m->embed.weight : NULL);
 }
 
-/* What is added for the segments: a vector for each id, or one for all where all are of segment 0. */
+/* The vectors to add for segments: one for each id, or a single one if all ids are of segment 0. */
 static wf_tensor *segment_vectors(const struct bert *m, wf_tensor *ids, const int32_t *segments)
 {
     wf_tape *tape = wf_tape_of(ids);
     wf_shape shape = wf_shape_of(ids);
-    wf_tape_use(tape); /* of the slice, which knows the weights alone */
+    wf_tape_use(tape); /* for the slice below, whose operand is on no tape */
     if (!segments)
         return wf_slice(m->segments.weight, 0, 0, 1); /* [1,d] */
     return wf_embedding_forward(&m->segments, wf_ids_of(tape, segments, &shape));
@@ -169,7 +168,7 @@ static const struct wf_load_rule rules[] = {
     {"head.bias", {"/cls.predictions.decoder.bias"}},
 };
 
-/* Other heads and what is there twice, and a table of 0, 1, 2, ... */
+/* Other heads, tensors that files hold twice, and a table of the positions 0, 1, 2, ... */
 static const char *const ignored[] = {"pooler.*", "cls.*", "embeddings.position_ids", NULL};
 
 static wf_status bert_load(wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *options, wf_error *error)
@@ -188,8 +187,7 @@ static wf_status bert_load(wf_registry *registry, const wf_safetensors *file, co
 
 /* --- Hugging Face's config.json ------------------------------------------------------------------------------------ */
 
-/* Keys that say nothing about what the model computes may be there; a setting that would change the numbers and is not supported is
- * refused by name. */
+/* Keys without an effect on the numbers are ignored; unsupported settings that would change the numbers are refused by name. */
 static void refuse(struct wf_json_reader *r, const char *key, const char *value, const char *what)
 {
     char quoted[WF_QUOTE_SIZE];
@@ -218,7 +216,7 @@ static void refuse_others(struct wf_json_reader *r)
     }
 }
 
-/* Hugging Face has several names for some, which differ by no more than rounding. */
+/* Hugging Face has several names for some activations, which differ only by rounding. */
 static void read_activation(struct wf_json_reader *r, enum wf_activation *out)
 {
     static const struct {
@@ -257,7 +255,7 @@ static wf_status bert_read(const json_t *object, const char *path, void *config,
     wf_json_read_double(&r, "attention_probs_dropout_prob", WF_JSON_OPTIONAL, 0, 0.999999, &c->attention_dropout);
     wf_json_read_bool(&r, "tie_word_embeddings", WF_JSON_OPTIONAL, &c->tied);
     read_activation(&r, &c->activation);
-    c->masked_head = false; /* a folder's vectors need none, and few folders have it */
+    c->masked_head = false; /* sentence vectors need no head, and few folders have one */
     if (r.status == WF_OK && c->d_model % c->heads != 0)
         return wf_error_set(error, WF_ERR_FORMAT, "%s: hidden_size %lld is not a multiple of num_attention_heads %lld", path,
                             (long long)c->d_model, (long long)c->heads);

@@ -40,7 +40,7 @@ struct recomputed {
     struct wf_block_call call;
 };
 
-/* In the forward and in the backward it is the same call: neither sees a pass, nor a chain. */
+/* Called in forward and in backward: without the pass and the chain both calls record the same. */
 static wf_tensor *again(void *ctx, wf_tensor *x)
 {
     const struct recomputed *r = ctx;

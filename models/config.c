@@ -11,7 +11,7 @@
 
 /* --- keys of a configuration --------------------------------------------------------------------------------------- */
 
-/* Takes the key at *index of a table's rows that the kind uses, or counts them off *index. */
+/* Finds key number *index of those that the kind uses; if there are fewer, subtracts their number from *index. */
 static bool take_row(const struct wf_keys *keys, enum wf_model_kind kind, int *index, const struct wf_key **out)
 {
     for (int i = 0; i < keys->count; i++)
@@ -117,7 +117,7 @@ void wf_config_settle(struct wf_config *config)
         t->crop = context;
 }
 
-/* What a preset says of min_lr, accumulate and crop is for its own lr, batch and context; what a run says of leaves, for its accumulate. */
+/* min_lr, accumulate and crop of a preset follow lr, batch and context when these are set; leaves of a run follow accumulate. */
 wf_status wf_config_set(struct wf_config *config, const char *name, const char *value, wf_error *error)
 {
     if (wf_needs(error, "config, key, value", config, name, value))
@@ -199,7 +199,7 @@ const char *wf_config_set_head(struct wf_config *config)
 bool wf_config_fits(const struct wf_config *config, int64_t types)
 {
     int64_t rows = wf_config_shape(config).vocab_size;
-    int64_t multiple = 128; /* the largest that was padded to */
+    int64_t multiple = 128; /* the largest multiple in use for padding */
     while (multiple > 1 && rows % multiple != 0)
         multiple /= 2;
     bool padded = config->family && config->family->model_type && multiple >= 8;
@@ -253,7 +253,7 @@ struct wf_model_shape wf_config_shape(const struct wf_config *config)
 
 /* --- what holds between keys --------------------------------------------------------------------------------------- */
 
-/* That the key with one role is a multiple of the key with the other; 0 and an absent key are of no account. */
+/* Checks that the key with role `whole` is a multiple of the key with role `part`. A value of 0 or an absent key passes. */
 static wf_status check_multiple(const struct wf_config *config, enum wf_key_role whole, enum wf_key_role part, wf_error *error)
 {
     const struct wf_keys *keys = &config->family->keys;
@@ -268,7 +268,7 @@ static wf_status check_multiple(const struct wf_config *config, enum wf_key_role
     return wf_key_conflict(name[whole], value[whole], "be a multiple of", name[part], value[part], error);
 }
 
-/* An estimate from below is enough: the registry knows the exact number. */
+/* A lower bound is enough: the registry knows the exact number. */
 static wf_status check_size(const struct wf_config *config, wf_error *error)
 {
     struct wf_model_shape s = wf_config_shape(config);

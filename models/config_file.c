@@ -16,7 +16,7 @@ enum { LIMIT = 1 << 20 };
 static const char *const head[] = {"weft_version", "model_type", "model", "family", "trained_on"};
 enum { HEAD = sizeof head / sizeof *head, NAMES = 4 /* of them are words */ };
 
-/* "model_type" is a name that no library takes for one of its architectures, since the other keys are not theirs. */
+/* No library takes this "model_type" for one of its architectures, since the other keys are Weft's. */
 static const char *model_type(const struct wf_config *config, char text[64])
 {
     snprintf(text, 64, "weft-%s", config->family->name);
@@ -67,7 +67,7 @@ wf_status wf_config_save_with(const struct wf_config *config, json_t *trained_on
     return status;
 }
 
-/* A member that is a name, which ends up in messages and in file names; NULL where it is absent. */
+/* Reads a member that is a name, for messages and file names; NULL if it is absent. */
 static const char *read_name(struct wf_json_reader *r, const char *key, size_t size)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+";
@@ -96,8 +96,8 @@ static bool is_preset(const char *name)
     return wf_config_preset(&c, name, NULL) == WF_OK;
 }
 
-/* Values of the keys that the file lacks: in a run's file the family's defaults, because older files lack newer keys; in a user's file
- * those of the preset. */
+/* Values of keys that the file lacks: in a run's file the family's defaults, because older files lack newer keys; in a user's file the
+ * preset's values. */
 static void read_start(struct wf_json_reader *r, struct wf_config *c)
 {
     wf_error why = {0};
@@ -131,7 +131,7 @@ static void read_start(struct wf_json_reader *r, struct wf_config *c)
         fail(r, &why);
 }
 
-/* The file's keys over what *c has. */
+/* Overwrites *c with the keys of the file. */
 static void read_keys(struct wf_json_reader *r, struct wf_config *c)
 {
     const char *key, *type = read_name(r, "model_type", 64), *family = read_name(r, "family", 64);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The encoder of Vaswani et al. 2017 alone, every token looking at every other one: norms after the residual sums or before the
- * sublayers, a last norm, sinusoidal positions, and an output layer for training it to find masked words again (Devlin et al.
- * 2019). Dropout after attention, inside the feed-forward and after it. Initialised by PyTorch's defaults,
- * but for scaled embeddings: N(0, 1/d).
+/* The encoder of Vaswani et al. 2017 alone, in which every token attends to all: norms after the residual sums or before the
+ * sublayers, a last norm, sinusoidal positions, and an output layer for training on masked tokens (Devlin et al. 2019). Dropout after
+ * attention, inside the feed-forward and after it. Initialised by PyTorch's defaults, but for scaled embeddings: N(0, 1/d).
  *
- * Parameters: embed.weight [V,d], blocks.N.{attn.qkv,attn.out,norm1,ffn.up,ffn.down,norm2}, norm, and head.{weight [V,d],bias [V]},
- * of which a tied one has the bias only. */
+ * Parameters: embed.weight [V,d], blocks.N.{attn.qkv,attn.out,norm1,ffn.up,ffn.down,norm2}, norm, and head.{weight [V,d],bias [V]};
+ * a tied head has only the bias. */
 #include <math.h>
 
 #include <weft/nn.h>
@@ -86,8 +85,8 @@ static void encoder_init(wf_scope s, void *model, const void *config)
     struct encoder *m = model;
     m->layers = c->layers;
     m->final_norm = c->final_norm;
-    /* Scaled ones start at N(0, 1/d), so that a token counts about as much as its place. At N(0,1) they count eight times as much with
-     * d = 64: the first layer's softmax is saturated, its gradients vanish, and training stays where words don't see each other. */
+    /* Scaled embeddings start at N(0, 1/d), about as large as the positions. At N(0, 1) they would be eight times as large with d = 64:
+     * the first layer's softmax saturates, its gradients vanish, and training gets stuck where tokens do not attend to each other. */
     double scale = c->scale_embeddings ? sqrt((double)c->d_model) : 1;
     wf_embedding_init(wf_sub(s, "embed"), &m->embed, c->vocab_size, c->d_model, .scale = scale, .init = {WF_INIT_NORMAL, 1 / scale});
     wf_positions_init(wf_sub(s, "positions"), &m->positions, c->context, c->d_model);

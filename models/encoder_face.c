@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The face of encoders: calls are checked here, once for all families; logits, and the loss of chosen tokens. */
+/* The public functions of encoders: checks of calls, once for all families; logits, and the loss of chosen tokens. */
 #include <weft/encoder.h>
 #include <weft/internal/tape_needs.h>
 
@@ -120,7 +120,7 @@ wf_tensor *wf_encoder_loss_with(const wf_model *model, wf_tensor *ids, const str
         if (places[i] < 0 || places[i] >= tokens)
             return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: place %d is not the index of one of %lld tokens", model->config.model,
                                 places[i], (long long)tokens);
-    /* An embedding is a gather, and its gradient a scatter: of the chosen rows, nothing more goes through the output layer. */
+    /* An embedding is a gather and its gradient a scatter: only the chosen rows go through the output layer. */
     x = wf_reshape(x, tokens, model->shape.width);
     x = wf_embedding(x, wf_ids_of(tape, count ? places : none, WF_SHAPE(count))); /* [count,d] */
     return wf_head_loss(model, x, wf_ids_of(tape, count ? targets : none, WF_SHAPE(count)), options);

@@ -64,7 +64,7 @@ static wf_status check_key(const struct wf_family *f, int index, wf_error *error
     return key_describes("family", f->name, &f->keys, index, f->config_size, error);
 }
 
-/* Names stand in config.json and on the command line. */
+/* Names appear in config.json and on the command line. */
 static bool is_name(const char *name)
 {
     size_t length = name ? strlen(name) : 0;
@@ -74,7 +74,7 @@ static bool is_name(const char *name)
     return length > 0 && length < sizeof((struct wf_config *)0)->model;
 }
 
-/* The functions of the kind; NULL, or the one that is missing. */
+/* NULL, or the missing function of the family's kind. */
 static const char *missing_function(const struct wf_family *f)
 {
     if (!f->init)

@@ -73,7 +73,7 @@ static void gpt_init(wf_scope s, void *model, const void *config)
 {
     const struct gpt_config *c = config;
     struct gpt *m = model;
-    /* Each of the 2 L residual branches adds to the same stream: smaller, so that its variance does not grow with L. */
+    /* Each of the 2 L residual branches adds to the same stream: a smaller deviation keeps its variance independent of L. */
     s = wf_with_init(s, &(struct wf_init_rules){.weight = {WF_INIT_NORMAL, 0.02},
                                                 .embedding = {WF_INIT_NORMAL, 0.02},
                                                 .residual = {WF_INIT_NORMAL, 0.02 / sqrt(2.0 * (double)c->layers)},

@@ -110,7 +110,7 @@ wf_status wf_key_conflict(const char *key, double value, const char *rule, const
 
 /* --- text ---------------------------------------------------------------------------------------------------------- */
 
-/* A number too large for a double: it is one, but out of every range. Without the point, which the locale has a say in. */
+/* A number too large for a double is a number, but out of every range. Read without the point, which depends on the locale. */
 static bool overflows(const char *text)
 {
     char digits[64], *end;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One key's value in a struct: read from text and JSON, written, checked. What a struct of all keys does is in config.c. */
+/* One key's value in a struct: read from text and JSON, written, checked. config.c works on whole configurations. */
 #ifndef WEFT_MODELS_KEYS_H
 #define WEFT_MODELS_KEYS_H
 
@@ -33,27 +33,27 @@ enum { SECTIONS = 4, OPTIMIZER = 2 /* the section of that name */, MOST_KEYS = 1
 
 /* optimizers.c */
 extern const char *optimizer_names[]; /* the words of the key `optimizer`; ends with NULL */
-/* Sets the optimiser by name; another than before has its keys' defaults. WF_ERR_ARGUMENT lists the names. */
+/* Sets the optimiser by name, with the defaults of its keys if it changes. WF_ERR_ARGUMENT lists the names. */
 wf_status optimizer_choose(struct wf_config *config, const char *name, wf_error *error) WF_CHECKED;
 const struct wf_keys *optimizer_keys(const struct wf_config *config); /* of its struct, config->optimizer.values */
 const struct wf_key *optimizer_key_at(int index);                     /* those of all optimisers; NULL past the last */
 wf_status optimizer_check(const struct wf_config *config, wf_error *error) WF_CHECKED;
-/* An optimiser of another program, whose keys mean nothing here: sets config->optimizer aside. false: such a name no optimiser has. */
+/* Keeps the name of another program's optimiser, whose keys are unknown here. false: no optimiser can have such a name. */
 bool optimizer_keep(struct wf_config *config, const char *name);
-/* The name of WF_OPTIMIZER_ELSEWHERE; NULL: it is another one. */
+/* The name that was kept; NULL if the optimiser is known here. */
 const char *optimizer_kept(const struct wf_optimizer_settings *optimizer);
-/* Whether a name is that of a key of the optimiser that was kept. */
+/* True if the name is a key of the kept optimiser. */
 bool optimizer_kept_key(const struct wf_config *config, const char *name);
 /* Refuses a key of another optimiser. */
 wf_status optimizer_refuse(const struct wf_config *config, const char *name, wf_error *error) WF_CHECKED;
 
-/* A name that is no key of this model: the keys that mean the same here, or the nearest. (names.c) */
+/* The error for an unknown key: it names the keys with the same meaning here, or the nearest. (names.c) */
 wf_status key_unknown(const struct wf_config *config, const char *name, wf_error *error) WF_CHECKED;
 
-/* wf_config_check, but an optimiser may be kept: what a model needs. */
+/* wf_config_check for using a model: its optimiser may be unknown here. */
 wf_status config_check_model(const struct wf_config *config, wf_error *error) WF_CHECKED;
 
-/* That row `index` of a table describes a member of a struct of `size` bytes, under a new name and with a default in its range.
+/* Checks that row `index` of a table describes a member of a struct of `size` bytes, under a new name and with a default in its range.
  * WF_ERR_ARGUMENT, "KIND OWNER: ...". */
 wf_status key_describes(const char *kind, const char *owner, const struct wf_keys *keys, int index, size_t size,
                         wf_error *error) WF_CHECKED;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The common face of all families. */
+/* The public functions for models of all families. */
 #include <string.h>
 
 #include <weft/internal/needs.h>
@@ -11,7 +11,7 @@
 
 #include "keys.h"
 
-/* Zeros behind a model's struct, which a family whose block_size is too small writes to. */
+/* Zeros behind a model's struct: a family whose block_size is too small writes to them. */
 enum { BEHIND = 1 << 20 };
 
 static size_t body_size(const wf_model *model)
@@ -131,12 +131,12 @@ const struct wf_model_shape *wf_model_shape_of(const wf_model *model)
     return model ? &model->shape : NULL;
 }
 
-/* A family that forgets its cache would generate from each token alone. At the start of a row its first and its last new place get bits
- * that no number has, and one of them in some layer must be gone after the forward. States are read before they are written: these are not
- * marked, and wf_kv_set_state says that it wrote. */
+/* A family that ignores its cache would generate each token without a context. Before a row's first forward its first and last new
+ * places get bits of no number; after it at least one mark in some layer must be gone. States get no marks, because they are read before
+ * they are written: wf_kv_set_state notes the write. */
 static const uint32_t mark = 0x7fb1a0c5; /* a NaN in float; the upper half of one in double */
 
-/* The places that are marked: false past the last. */
+/* Place number `index` of those that are marked; false past the last. */
 static bool place_at(const struct wf_cache *cache, int64_t tokens, int index, wf_real **out)
 {
     const int layer = index / 4, last = index / 2 % 2, side = index % 2;
@@ -177,7 +177,7 @@ static bool cache_written(struct wf_cache *cache, int64_t tokens)
     return written || !any;
 }
 
-/* What the head sees, [B,T,d]. A table of positions may be longer than the context; the context is what counts. */
+/* Hidden states for the head, [B,T,d]. The context is the limit, even if the table of positions is longer. */
 static wf_tensor *hidden(const wf_model *model, wf_tensor *ids, struct wf_cache *cache, wf_tensor **weights)
 {
     wf_tape *tape = wf_tape_of(ids);
@@ -213,7 +213,7 @@ static wf_tensor *hidden(const wf_model *model, wf_tensor *ids, struct wf_cache 
     return x;
 }
 
-/* The map to logits of what it sees, where it is a linear layer. */
+/* The linear layer from hidden states to logits; NULL if the family has none. */
 static const struct wf_linear *head(const wf_model *model)
 {
     return model->family->head ? (const void *)((const char *)model->body + model->family->head - 1) : NULL;
@@ -224,7 +224,7 @@ bool wf_has_head(const wf_model *model)
     return model->family->logits || (model->family->head && head(model)->weight);
 }
 
-/* Whether x can go through the output layer; if not, *x is what the caller returns. */
+/* True if x can go through the output layer; if not, *x is the result of the caller. */
 static bool has_logits(const wf_model *model, wf_tensor **x)
 {
     wf_tape *tape = wf_tape_of(*x);
@@ -254,7 +254,7 @@ wf_tensor *wf_head_loss(const wf_model *model, wf_tensor *x, wf_tensor *targets,
     const struct wf_linear *h = head(model);
     if (!has_logits(model, &x))
         return x;
-    if (!h || model->family->logits || h->lora_a) /* what the fused loss does not know */
+    if (!h || model->family->logits || h->lora_a) /* the fused loss is for a plain linear head */
         return wf_cross_entropy_with(through_head(model, x), targets, options);
     return wf_linear_cross_entropy_with(x, h->weight, h->bias, targets, options);
 }
@@ -298,7 +298,7 @@ wf_tensor *wf_model_loss_with(const wf_model *model, wf_tensor *ids, wf_tensor *
     return wf_head_loss(model, hidden(model, ids, NULL, NULL), targets, options);
 }
 
-/* Of a family that makes its cache: whether it is what was asked for. */
+/* Checks the size of a cache that the family made. */
 static wf_status check_cache(const struct wf_family *f, struct wf_cache *cache, int64_t rows, int64_t capacity, wf_error *error)
 {
     if (cache->rows == rows && cache->capacity >= capacity && cache->length)

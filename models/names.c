@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What other programs call a key: nanoGPT, transformers (config.json and TrainingArguments), PyTorch, fairseq, llama.cpp. */
+/* Names of keys in other programs: nanoGPT, transformers (config.json and TrainingArguments), PyTorch, fairseq, llama.cpp. */
 #include <stdio.h>
 #include <string.h>
 
@@ -31,7 +31,7 @@ static const char *const of_role[WF_KEY_ROLES] = {
     [WF_KEY_SHARED] = "share_all_embeddings joined_dictionary",
 };
 
-/* Whether a name is the first `length` bytes of a word, with - and _ as the same. */
+/* True if the name equals the first `length` bytes of a word; - and _ are the same. */
 static bool is_word(const char *name, const char *word, size_t length)
 {
     for (size_t i = 0; i < length; i++)

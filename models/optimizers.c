@@ -57,7 +57,7 @@ const char *wf_optimizer_name_at(int index)
     return index < 0 ? NULL : optimizer_names[count];
 }
 
-/* The entry of a configuration, whose number a program may have set. */
+/* The entry of a configuration's optimiser, whose number the program may have set itself. */
 static const struct entry *entry_of(const struct wf_config *config)
 {
     static const struct entry none = {0};
@@ -151,7 +151,7 @@ wf_status optimizer_choose(struct wf_config *config, const char *name, wf_error 
     if (found == config->optimizer.kind)
         return WF_OK;
     struct wf_optimizer_settings chosen;
-    memset(&chosen, 0, sizeof chosen); /* with what lies between members */
+    memset(&chosen, 0, sizeof chosen); /* padding included: configurations are compared by bytes */
     chosen.kind = found;
     wf_status status = WF_OK;
     for (int i = 0; status == WF_OK && i < entries[found].keys.count; i++)
@@ -161,7 +161,7 @@ wf_status optimizer_choose(struct wf_config *config, const char *name, wf_error 
     return status;
 }
 
-/* Whose key a name is, "lion" of "lion.beta1"; NULL: no optimiser's. */
+/* The optimiser with this key, "lion" of "lion.beta1"; NULL: none. */
 static const char *owner_of(const char *name)
 {
     for (int i = 0; optimizer_names[i]; i++)

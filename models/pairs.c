@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The face of encoder-decoders: packed pairs in, logits and losses out; and decoding step by step. */
+/* The public functions of encoder-decoders: packed pairs in, logits and losses out; and decoding step by step. */
 #include <weft/internal/tape_needs.h>
 #include <weft/seq2seq.h>
 
 #include <weft/internal/family.h>
 
-/* Poison, with an error that says why, when the model takes no pairs; else NULL. */
+/* NULL, or poison with an error if the model is no encoder-decoder. */
 static wf_tensor *refuse(const wf_model *model, wf_tape *tape)
 {
     if (model->family->kind == WF_MODEL_PAIRS)
@@ -14,7 +14,7 @@ static wf_tensor *refuse(const wf_model *model, wf_tape *tape)
                         model->config.model);
 }
 
-/* Ids end to end, or of one sentence as [1,T]; poison when the offsets can't be. */
+/* Packed ids, or the ids of one sentence as [1,T]; poison if the offsets are invalid. */
 static wf_tensor *packed_ids(const wf_model *model, wf_tape *tape, const char *side, const int32_t *ids, struct wf_packed packed,
                              bool alone, struct wf_packed *out)
 {
@@ -25,7 +25,7 @@ static wf_tensor *packed_ids(const wf_model *model, wf_tape *tape, const char *s
     return alone ? wf_ids(tape, ids, 1, packed.offsets[1]) : wf_ids_of(tape, ids, WF_SHAPE(packed.offsets[packed.count]));
 }
 
-/* What the head sees of all targets: [N,d], or [1,T,d] when weights are wanted. Source rows and target rows are counted apart. */
+/* Hidden states of all targets for the head: [N,d], or [1,T,d] if weights are wanted. Source and target rows are counted separately. */
 static wf_tensor *hidden(const wf_model *model, wf_tape *tape, const struct wf_pairs *p, const struct wf_seq2seq_weights *weights)
 {
     const struct wf_family *family = model->family;

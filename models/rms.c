@@ -7,7 +7,7 @@
 
 #include <weft/family.h>
 
-enum { TABLE = 2048 }; /* positions that the table has at least */
+enum { TABLE = 2048 }; /* minimum number of positions in the table */
 
 struct rms_config {
     int64_t d_model, heads, kv_heads, d_ff, layers, context, vocab_size;

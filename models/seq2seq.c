@@ -83,7 +83,7 @@ static void block_init(wf_scope s, struct block *b, const struct seq2seq_config 
     b->pre = c->norm == WF_NORM_PRE;
 }
 
-/* x + drop(f(norm(x))), or norm(x + drop(f(x))): what a sublayer f gets of x, and what becomes of the sum. */
+/* x + drop(f(norm(x))), or norm(x + drop(f(x))): enter gives the input of a sublayer f, leave the result. */
 static wf_tensor *enter(const struct block *b, const struct wf_layer_norm *norm, wf_tensor *x)
 {
     return b->pre ? wf_layer_norm_forward(norm, x) : x;
@@ -220,7 +220,7 @@ static wf_status seq2seq_check(const void *config, wf_error *error)
     return WF_OK;
 }
 
-/* What both sizes of Vaswani et al. 2017 have. */
+/* Settings of both sizes of Vaswani et al. 2017. */
 #define VASWANI_2017                                                                                                                       \
     "encoder_layers=6 decoder_layers=6 vocab_size=37000 norm=post shared=true tied=true scale_embeddings=true xavier=true "                \
     "source_bos=true source_eos=true min_frequency=2 batch_tokens=24000 batch_tolerance=512 batch_window=4096 warmup=4000 "                \

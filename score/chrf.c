@@ -76,7 +76,7 @@ static bool punctuation(char c)
     return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
 }
 
-/* One sign at a word's end is a word, or else one at its start: "(hi)" becomes "(hi" and ")". */
+/* A punctuation sign at a word's end is a word, or else one at its start: "(hi)" becomes "(hi" and ")". */
 static bool add_words(wf_chrf *chrf, const char *at, const char *end, bool hypothesis)
 {
     int64_t length;
@@ -164,7 +164,7 @@ static bool count(wf_chrf *chrf, struct wf_segment hypothesis, const struct wf_s
             bool word = n >= o->char_order;
             int order = word ? n - o->char_order + 1 : n + 1;
             int64_t in_reference = grams_of(word ? chrf->words.count : chrf->characters.count, order);
-            /* where the reference has no n-gram those of the hypothesis don't count */
+            /* n-grams of the hypothesis count only if the reference has one of this order */
             s.order[n] = (struct counts){in_reference ? grams_of(word ? words : characters, order) : 0, in_reference, matches[n]};
         }
         double score = f_score(o, &s);

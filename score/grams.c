@@ -134,7 +134,7 @@ void grams_match(struct grams *g, uint32_t root, const struct symbols *s, int or
         uint32_t node = root;
         for (int n = 0; n < order && i + n < s->count; n++) {
             if (s->symbol[i + n] == NO_GRAM || (node = grams_find(g, node, s->symbol[i + n])) == NO_GRAM)
-                break; /* what the hypothesis lacks it has not as the beginning of something longer either */
+                break; /* an n-gram that the hypothesis lacks begins no longer one of it */
             struct gram *gram = &g->gram[node];
             if (gram->reference != reference)
                 gram->seen = 0;

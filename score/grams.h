@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Inside the room: counts of n-grams, exact, as a tree: the n-gram a b c is the child c of a b. The tree holds the n-grams of a
- * hypothesis; those of references are only looked up, so that its size is that of the hypothesis. */
+ * hypothesis; those of references are only looked up, so that its size depends on the hypothesis alone. */
 #ifndef WEFT_DATA_SCORE_GRAMS_H
 #define WEFT_DATA_SCORE_GRAMS_H
 

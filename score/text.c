@@ -56,7 +56,7 @@ const char *score_word(const char **at, const char *end, int64_t *word)
 
 /* --- lower case ------------------------------------------------------------------------------------------------------ */
 
-/* Unicode's Case_Ignorable: what may stand within a word without ending it. */
+/* Unicode's Case_Ignorable: characters that do not end a word. */
 static bool case_ignorable(uint32_t point)
 {
     utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)point);
@@ -85,7 +85,7 @@ static bool cased(uint32_t point)
     return false;
 }
 
-/* Whether the sigma in text[start .. end-1] ends a word: a cased character before it, none after it. */
+/* True if the sigma in text[start .. end-1] ends a word: a cased character before it, none after it. */
 static bool final_sigma(const char *text, int64_t length, int64_t start, int64_t end)
 {
     uint32_t point = 0;

@@ -55,7 +55,7 @@ static bool dash_after_digit(uint32_t a, uint32_t b)
 
 /* --- intl ------------------------------------------------------------------------------------------------------------ */
 
-/* Whether the category of Unicode is one of those from `first` to `last`: utf8proc numbers those of a class one after another. */
+/* True if the Unicode category is one of `first` to `last`: utf8proc numbers the categories of a class consecutively. */
 static bool within(uint32_t point, utf8proc_category_t first, utf8proc_category_t last)
 {
     utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)point);
@@ -104,7 +104,7 @@ static bool letter(char c)
 }
 
 /* A substitution: a character that `alone` accepts becomes " a ", or two that `pair` accepts become "a b ", or " a b" with `lead`. `out`
- * has room for three bytes a byte. Inlined into each step, as the text is gone through once for each. */
+ * has room for three bytes a byte. Inlined into each step, because each goes through the whole text. */
 static inline __attribute__((always_inline)) void substitute(const struct wf_string *in, struct wf_string *out, accepts *alone,
                                                              accepts_pair *pair, bool lead)
 {
@@ -164,8 +164,8 @@ bool score_tokenize(enum wf_bleu_tokenizer tokenizer, const char *text, int64_t 
     static const char *const changes[][2] = {{"<skipped>", ""}, {"-\n", ""},   {"\n", " "},  {"&quot;", "\""},
                                              {"&amp;", "&"},    {"&lt;", "<"}, {"&gt;", ">"}};
     bool is_13a = tokenizer == WF_BLEU_13A;
-    /* With spaces around the line for 13a alone: a stop at its start or end is looked at against them. In mteval-v14 a stop after a number
-     * at the end stays with it. */
+    /* 13a puts spaces around the line, so that a stop at its start or end has a neighbour. mteval-v14 leaves a stop at the end with the
+     * number before it. */
     const char *around = is_13a ? " " : "";
     out->length = 0;
     wf_string_text(out, around);

@@ -26,7 +26,7 @@ struct wf_next {
     void *ctx;
     int64_t vocab_size, context; /* V, and the most ids of a row, at most 2^31 - 1 each */
 };
-/* That of a language model, which must stay; of another kind of model its first call is an error of the tape. */
+/* The struct for a language model, which must outlive it. With another kind of model the first call is an error of the tape. */
 WF_API struct wf_next wf_next_of(const wf_model *model);
 
 /* As wf_generate_with. */
@@ -36,7 +36,7 @@ WF_API wf_status wf_generate_next(const struct wf_next *model, wf_tape *tape, co
 struct wf_beam_options {
     int64_t beam;                 /* beam width, up to 1,024; 1: greedy; 0: 4 */
     int64_t n_best;               /* number of hypotheses returned, at most `beam`; 0: 1 */
-    int64_t max_tokens;           /* of a hypothesis, with its end; 0: as many as the context has room for */
+    int64_t max_tokens;           /* of a hypothesis, with its end; 0: up to the end of the context */
     double length_penalty;        /* A: score = log-probability / ((5 + length) / 6)^A (Wu et al. 2016); 0: none */
     const int32_t *end;           /* the id that ends a hypothesis; NULL: all run to max_tokens */
     bool (*cancelled)(void *ctx); /* called after each step: true ends with WF_ERR_CANCELLED. May be NULL. */

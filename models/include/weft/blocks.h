@@ -19,12 +19,12 @@
 
 WF_BEGIN_DECLS
 
-/* What a block gets besides its struct and x. */
+/* The arguments of a block besides its struct and x. */
 struct wf_block_call {
     int64_t index;       /* of the block, from 0 */
     struct wf_kv *cache; /* of this block; NULL: no cache */
     wf_tensor **weights; /* where its attention puts its weights; NULL: nowhere */
-    const void *ctx;     /* that of the options */
+    const void *ctx;     /* of the options */
 };
 typedef wf_tensor *wf_block_forward(const void *block, wf_tensor *x, const struct wf_block_call *call);
 

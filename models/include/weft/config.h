@@ -14,7 +14,7 @@ enum wf_norm_place { WF_NORM_POST, WF_NORM_PRE };
 /* Size of a batch of pairs in padded tokens: pairs x (longest source + longest target), or pairs x the longer of the two. */
 enum wf_batch_cost { WF_BATCH_BOTH, WF_BATCH_SIDE };
 
-/* What the best weights of a translation model, and patience, go by: the loss, BLEU or chrF of the validation text. */
+/* The measure for the best weights and for patience of a translation model: the loss, BLEU or chrF of the validation text. */
 enum wf_best_by { WF_BEST_LOSS, WF_BEST_BLEU, WF_BEST_CHRF };
 
 enum wf_model_kind { WF_MODEL_LANGUAGE, WF_MODEL_PAIRS, WF_MODEL_ENCODER };
@@ -45,7 +45,7 @@ struct wf_training {
                                         validations, at most 1,000,000 */
     int64_t patience;                /* stops after this many validations without improvement; 0: never */
     enum wf_best_by best_by;         /* pairs: "loss", "bleu", "chrf"; the latter two translate the validation text each time */
-    bool valid_scores;               /* pairs: BLEU and chrF are measured whatever best_by is */
+    bool valid_scores;               /* pairs: BLEU and chrF are measured, for any best_by */
     double max_ratio;                /* pairs to train on: wf_bitext_options.max_ratio; 0: no limit */
     bool deduplicate;                /* pairs to train on: wf_bitext_options.deduplicate */
 };

@@ -37,7 +37,7 @@ WF_BEGIN_DECLS
 
 /* One configuration key: a member of a struct of settings, for `--set`, config.json, the help and the checks. */
 enum wf_key_kind { WF_KEY_INT, WF_KEY_REAL, WF_KEY_BOOL, WF_KEY_WORD }; /* int64_t, double, bool, an enum */
-/* What common code takes a family's key for, as it does not know its name: see struct wf_model_shape. */
+/* The role of a family's key, by which common code finds it: see struct wf_model_shape. */
 enum wf_key_role {
     WF_KEY_PLAIN,        /* nothing */
     WF_KEY_VOCAB,        /* set from the tokenizers */
@@ -106,7 +106,7 @@ struct wf_presets {
 
 /* --- the descriptor ------------------------------------------------------------------------------------------------ */
 
-/* What a decoder looks at. Sentences are packed, or there is one, as [1,T,..], without offsets. */
+/* The inputs of a decoder. Sentences are packed; a single one may be [1,T,..] without offsets. */
 struct wf_decoding {
     struct wf_packed target, source;
     wf_tensor *memory, *const *kv;        /* one of both: the encoder's output [M,d], or what .memory made of it for each layer */
@@ -124,7 +124,7 @@ struct wf_family {
     size_t config_size;
     struct wf_keys keys;
     struct wf_presets presets;
-    /* What holds between keys, besides what their roles ask for; ranges were checked. NULL: nothing. */
+    /* Conditions between keys, besides those of their roles; ranges were checked. NULL: none. */
     wf_status (*check)(const void *config, wf_error *error);
     /* The "model_type" of another library's config.json that this family reads, and how. NULL: none. */
     const char *model_type;
@@ -142,7 +142,7 @@ struct wf_family {
      * linear layer without a weight where their configuration has no output layer (WF_KEY_HEAD). */
     size_t head;
     wf_tensor *(*logits)(const void *model, wf_tensor *x);
-    /* What comes before the linear layer at `head` and belongs to the output, not to the hidden states: x [..,d] -> [..,d]. NULL: none. */
+    /* Layers before the linear layer at `head` that belong to the output, not to the hidden states: x [..,d] -> [..,d]. NULL: none. */
     wf_tensor *(*before_head)(const void *model, wf_tensor *x);
 
     /* Language models: ids [B,T] -> what the head sees [B,T,d]. The cache is read and filled from its length on, but not advanced.
@@ -170,7 +170,7 @@ struct wf_family {
      * have its value as NAME/train. NULL: they add nothing. */
     const char *loss_term;
 };
-#define WF_HEAD_AT(type, member) (offsetof(type, member) + 1) /* not 0, which stands for none */
+#define WF_HEAD_AT(type, member) (offsetof(type, member) + 1) /* not 0, which means none */
 #define WF_FAMILY_ABI sizeof(struct wf_family)
 
 /* --- a term of the loss -------------------------------------------------------------------------------------------- */
@@ -189,10 +189,10 @@ struct wf_family {
  *     L = sum over its parts of (sum of the part's cross-entropies / targets of the batch
  *                                + (ids of the call / ids of all parts' calls) * (sum of the terms that the call has added))
  *
- * with the calls of forward or hidden; of encode, whose ids are those of the sources; and of decode, whose ids are those of the targets. So
- * a mean over ids is that over the batch, however accumulate cuts it. What is no mean, such as wf_moe_balance, a product of two, is that of
- * each part. The loss that is logged as loss/train, validations and evaluations are without terms; what is minimised is
- * loss/train_minimized. wf_train and the command bench add terms; wf_model_loss and its likes do not.
+ * with the calls of forward or hidden; of encode, whose ids are the sources'; and of decode, whose ids are the targets'. So a mean over ids
+ * becomes the mean over the batch, for any accumulate. A term that is no mean, such as wf_moe_balance, a product of two, is computed for
+ * each part. The losses of validations, of evaluations and loss/train are without terms; the minimised loss is loss/train_minimized.
+ * wf_train and the command bench add terms; wf_model_loss and its likes do not.
  *
  * wanted: whether a term counts in this pass: not in a validation or a generation. wf_loss_term_add does nothing then. It is not for
  * functions that wf_checkpoint calls. */

@@ -8,7 +8,7 @@
 #include <weft/internal/dist.h>
 #include <weft/run.h>
 
-/* How far an evaluation is: tell(ctx, done, total) after each batch, whoever computes it. NULL: nobody wants to know. */
+/* Progress of an evaluation: tell(ctx, done, total) after each batch. NULL: not wanted. */
 struct wf_progress {
     void (*tell)(void *ctx, int64_t done, int64_t total);
     void *ctx;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the rooms on top of models/ may know of a model and its family, besides <weft/family.h>. */
+/* Internals of models and families for the rooms above models/, besides <weft/family.h>. */
 #ifndef WEFT_INTERNAL_FAMILY_H
 #define WEFT_INTERNAL_FAMILY_H
 
@@ -28,7 +28,7 @@ void wf_config_settle(struct wf_config *config);
 /* Whether a vocabulary fits a model that another library trained, whose embeddings are often padded to a multiple of 8 to 128 rows: a
  * tokenizer may then have a few types less. */
 bool wf_config_fits(const struct wf_config *config, int64_t types);
-/* What the head sees [..,d] -> logits [..,V], or the mean cross-entropy of targets [..]. A model without a head is an error of the tape. */
+/* Hidden states [..,d] -> logits [..,V], or the mean cross-entropy of targets [..]. A model without a head is an error of the tape. */
 wf_tensor *wf_head_logits(const wf_model *model, wf_tensor *x);
 wf_tensor *wf_head_loss(const wf_model *model, wf_tensor *x, wf_tensor *targets, const struct wf_cross_entropy_options *options);
 
