@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Beam search against a search written from the header's words: no cache, no batch, the whole target through the model for every
- * hypothesis at every step, all continuations sorted. And against all hypotheses that there are. */
+/* Beam search against a plain search by the header's definition: no cache, no batch, the whole target through the model for every
+ * hypothesis at every step, all continuations sorted. And against the list of all hypotheses. */
 #include "decoder_test.h"
 #include "translate_test.h"
 #include <weft/family.h>
@@ -67,7 +67,7 @@ static int by_score(const void *a, const void *b)
     return x->score < y->score ? 1 : x->score > y->score ? -1 : 0;
 }
 
-/* Everything that ended, the best first, then what was alive at the end. */
+/* All finished hypotheses, the best first, then the active ones. */
 static void reference(const wf_model *m, wf_tape *tape, const int32_t *source, int length, int beam, double a, int limit, struct found *out)
 {
     static struct hyp live[MOST_HYPS], next[MOST_HYPS];
@@ -122,7 +122,7 @@ static bool same_ids(const struct wf_hypothesis *got, const struct hyp *wanted)
 
 static const double tolerance = sizeof(wf_real) == 8 ? 1e-9 : 1e-4;
 
-/* A float's rounding may turn over a choice between two that are equally good; what is found is as good then. */
+/* In float, rounding may turn a choice between two hypotheses that are equally good. */
 static int compare(const struct wf_hypothesis *got, const struct found *wanted, int n_best, const char *what)
 {
     int other = 0;
@@ -209,7 +209,7 @@ static void enumerate(const wf_model *m, wf_tape *tape, const int32_t *source, i
     }
 }
 
-/* A beam as wide as all hypotheses finds the best ones that there are. */
+/* A beam as wide as the number of hypotheses finds the best ones. */
 START_TEST(a_wide_beam_finds_everything)
 {
     static struct found wanted;
@@ -240,8 +240,7 @@ START_TEST(a_wide_beam_finds_everything)
 }
 END_TEST
 
-/* The better the wider: not by rule, but of the log-probability alone it must hold for a beam that holds all. And of greedy search, that
- * each token is the likeliest. */
+/* Each token of greedy search is the likeliest. */
 START_TEST(greedy_takes_the_likeliest)
 {
     wf_tape *tape = new_tape(), *own = new_tape();
@@ -272,7 +271,7 @@ END_TEST
 
 /* --- a family from outside that makes its cache ---------------------------------------------------------------------- */
 
-/* Two attentions in the one layer of the decoder, with narrow keys and wide values: no cache that Weft would make has room for them. */
+/* Two attentions in the one layer of the decoder, with narrow keys and wide values: a cache by Weft's rules would have no room for them. */
 struct narrow_config {
     int64_t d_model, layers, max_length, vocab_size;
 };

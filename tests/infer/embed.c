@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sentence vectors against PyTorch (tests/golden/make_bert.py); that a sentence's bits are its own; and lines that can't be. */
+/* Sentence vectors: against PyTorch (tests/golden/make_bert.py), with the same bits beside any other sentences, and errors. */
 #include <weft/embed.h>
 #include <weft/tokenizer.h>
 
@@ -67,8 +67,8 @@ START_TEST(vectors_are_those_of_pytorch)
 }
 END_TEST
 
-/* Lines of many lengths, so that there are several batches and lanes: in another order, alone, or by another number of threads each has the
- * bits that it had. */
+/* Lines of many lengths, so that there are several batches and lanes. A line's bits are the same in another order, alone, and with
+ * another number of threads. */
 START_TEST(a_sentence_has_its_own_bits)
 {
     static const char *const words[] = {"the", "dog", "sleeps", "under", "a", "table", "rain", "cab", "über", "."};
@@ -106,7 +106,7 @@ START_TEST(a_sentence_has_its_own_bits)
 }
 END_TEST
 
-/* The file's truncation and padding are for other programs: max_length counts here. */
+/* The truncation and padding in the tokenizer's file are for other programs: max_length counts here. */
 START_TEST(truncation_and_padding_of_the_tokenizer_dont_count)
 {
     struct subject r;
@@ -190,7 +190,7 @@ START_TEST(lines_that_cannot_be)
 }
 END_TEST
 
-/* An encoder of ours, whose tokenizer has no marks: an empty line has no tokens, and zeros. */
+/* An encoder of the zoo, whose tokenizer has no special tokens: an empty line has no tokens and a vector of zeros. */
 START_TEST(an_encoder_of_ours)
 {
     struct wf_config c = small_config("encoder-attention", 16, 6);
@@ -229,7 +229,7 @@ static wf_status embed_lines(void *ctx, wf_error *error)
     return status;
 }
 
-/* Every allocation may fail, and none is lost; after the first calls none is made. */
+/* Nothing is allocated after the first calls; any allocation may fail. */
 START_TEST(memory)
 {
     struct subject r;

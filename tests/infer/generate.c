@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Generation: with a cache as without, across slides, on any number of threads; logits bit for bit. */
+/* Generation: the same ids with and without a cache, when the window slides, and on any number of threads; the same bits of logits. */
 #include <weft/internal/scratch.h>
 
 #include "../models/memory_test.h"
@@ -48,12 +48,12 @@ START_TEST(the_cache_changes_nothing)
                     }
                 wf_model_free(m);
             }
-    ck_assert_int_gt(different, 1000); /* they say more than one thing */
+    ck_assert_int_gt(different, 1000); /* the texts are not constant */
     wf_tape_free(tape);
 }
 END_TEST
 
-/* The window by the header's words: what a token sees is the rest after whole quarters were dropped. */
+/* The window by the header's definition: each token sees the ids that remain after whole quarters were dropped. */
 START_TEST(the_window_slides_by_a_quarter)
 {
     static const int64_t contexts[] = {1, 3, 8, 18};
@@ -83,7 +83,7 @@ START_TEST(the_window_slides_by_a_quarter)
 }
 END_TEST
 
-/* Bit for bit: token by token, in pieces, at once; the same on 1 to 3 threads. */
+/* The same bits token by token, in pieces and at once, on 1 to 3 threads. */
 START_TEST(logits_have_the_same_bits)
 {
     enum { T = 64, SMALL = 65 };
@@ -156,8 +156,8 @@ START_TEST(threads_change_nothing)
 }
 END_TEST
 
-/* Training on a melody and greedily singing on. */
-START_TEST(it_says_what_it_learned)
+/* A model trained on a melody goes on with it. */
+START_TEST(a_trained_model_repeats_its_text)
 {
     for (int which = 0; which < 2; which++) {
         struct wf_config c = small_config(names[which], 16, V);
@@ -196,7 +196,7 @@ START_TEST(callbacks_and_limits)
     struct listener l = {.enough = 7};
     struct wf_generate_options o = {.sampler = {.seed = 1}, .max_tokens = MANY, .token = listen, .ctx = &l};
     ck_ok(wf_generate_with(m, tape, prompt, 2, &o, out, &count, error));
-    ck_assert_int_eq(count, 7); /* the one at which it was stopped is there */
+    ck_assert_int_eq(count, 7); /* with the id at which it was stopped */
     ck_assert_int_eq(memcmp(out, l.heard, 7 * sizeof *out), 0);
     l = (struct listener){.enough = MANY + 1};
     ck_ok(wf_generate_with(m, tape, prompt, 2, &o, NULL, &count, error));
@@ -220,7 +220,7 @@ START_TEST(callbacks_and_limits)
     int32_t last = l.heard[2];
     int64_t before_it = l.heard[0] == last ? 0 : l.heard[1] == last ? 1 : 2;
     o.token = NULL;
-    o.end = &last; /* where that id comes first it ends */
+    o.end = &last; /* the first such id ends the text */
     ck_ok(wf_generate_with(m, tape, prompt, 2, &o, out, &count, error));
     ck_assert(result.tokens == before_it && count == before_it && result.end == WF_GENERATE_END_TOKEN);
     o.end = NULL;
@@ -267,7 +267,7 @@ static bool hear(void *ctx, const char *text, int64_t length)
 
 static const char story[] = "Die k\xC3\xBChle See \xE2\x80\x94 \xE6\xB5\xB7. Wer ruft? \xC3\x84rger!\n";
 
-/* What is written is what decoding prompt and new ids at once gives, up to the end-of-text token. */
+/* The written text is the decoded text of prompt and new ids together, up to the end-of-text token. */
 START_TEST(text_is_that_of_all_ids)
 {
     static const wf_tokenizer_kind kinds[] = {WF_TOKENIZER_CHAR, WF_TOKENIZER_WORD, WF_TOKENIZER_BPE, WF_TOKENIZER_BYTE_BPE};
@@ -300,10 +300,10 @@ START_TEST(text_is_that_of_all_ids)
             ck_ok(wf_generate_text(m, t, tape, ids.id, ids.count, &o, hear, &h, error));
             ck_assert_int_eq(h.length, whole.length);
             ck_assert_int_eq(memcmp(h.text, whole.data, (size_t)h.length), 0);
-            ck_assert_int_eq(h.parts, ids.count + cut + 1); /* one a token, as they come, and what was held back */
+            ck_assert_int_eq(h.parts, ids.count + cut + 1); /* one for each token, and one for the text that was held back */
             ck_ok(wf_generate_text(m, t, tape, ids.id, ids.count, &o, hear, &some, error));
             ck_assert(some.length <= h.length && !memcmp(some.text, h.text, (size_t)some.length) && some.parts <= ids.count + 5);
-            ck_ok(wf_generate_text(m, t, tape, NULL, 0, &o, hear, &start, error)); /* a text of its own */
+            ck_ok(wf_generate_text(m, t, tape, NULL, 0, &o, hear, &start, error)); /* a text without a prompt */
             wf_string_free(&whole);
         }
         struct wf_config other = small_config("char-rms", 16, V);
@@ -321,7 +321,7 @@ START_TEST(text_is_that_of_all_ids)
 }
 END_TEST
 
-/* However many tokens: the tape's memory stays, and nothing is allocated for them. */
+/* The number of tokens changes neither the tape's memory nor the number of allocations. */
 START_TEST(memory_stays_flat)
 {
     struct wf_config c = small_config("nanogpt-char-small", 32, V);
@@ -351,7 +351,7 @@ static wf_status generate_some(const wf_model *m, wf_tape *tape, wf_error *error
     int32_t prompt[3] = {1, 2, 3}, out[40];
     int64_t count;
     wf_status status = wf_generate_with(m, tape, prompt, 3, &(struct wf_generate_options){.max_tokens = 40}, out, &count, error);
-    wf_scratch_drop(); /* a thread gets its scratch with its first block, in any of the calls */
+    wf_scratch_drop(); /* a thread may get its scratch memory in any of the calls */
     return status;
 }
 
@@ -365,5 +365,5 @@ START_TEST(out_of_memory)
 END_TEST
 
 WF_TEST_MAIN("models/generate", the_cache_changes_nothing, the_window_slides_by_a_quarter, logits_have_the_same_bits,
-             threads_change_nothing, it_says_what_it_learned, callbacks_and_limits, text_is_that_of_all_ids, memory_stays_flat,
+             threads_change_nothing, a_trained_model_repeats_its_text, callbacks_and_limits, text_is_that_of_all_ids, memory_stays_flat,
              out_of_memory)

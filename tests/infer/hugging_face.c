@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Folders of Hugging Face's, opened as runs: the golden one, each of its files changed or gone; and the real all-MiniLM-L6-v2 where
+/* Folders of Hugging Face opened as runs: the golden one, with each of its files changed or missing; and the real all-MiniLM-L6-v2 if
  * WEFT_MINILM names its folder. */
 #include <weft/embed.h>
 #include <weft/file.h>
@@ -105,7 +105,7 @@ START_TEST(a_folder_is_a_run)
         golden_near(golden, key, &a, golden_tolerance());
     }
     wf_safetensors_close(golden);
-    /* With a tokenizer.json vocab.txt is not looked at, nor what says how to read it. */
+    /* With a tokenizer.json, vocab.txt and tokenizer_config.json are not read. */
     ck_ok(wf_tokenizer_save(run.tokenizer, at("tokenizer.json"), error));
     wf_run_close(&run);
     put_text("vocab.txt", "nonsense");
@@ -114,14 +114,14 @@ START_TEST(a_folder_is_a_run)
     embed(&run, again);
     ck_assert_int_eq(memcmp(out, again, sizeof out), 0);
     wf_run_close(&run);
-    /* By name, as the weights of any run. */
+    /* Weights by name, as of any run. */
     ck_ok(wf_run_open(&run, test_folder, at("model.safetensors"), error));
     wf_run_close(&run);
     remove_test_files();
 }
 END_TEST
 
-/* The optional files: what each of them changes. */
+/* The effects of the optional files. */
 START_TEST(how_vectors_are_made)
 {
     struct wf_run run;
@@ -132,7 +132,7 @@ START_TEST(how_vectors_are_made)
     ck_ok(wf_run_open(&run, test_folder, NULL, error));
     ck_assert(run.embed.pooling == WF_POOL_CLS && run.embed.normalize && run.embed.max_length == 24);
     wf_run_close(&run);
-    /* As it is written today; and without normalisation. */
+    /* The format of today; and without normalisation. */
     put_text("1_Pooling/config.json", "{\"embedding_dimension\": 12, \"pooling_mode\": \"cls\", \"include_prompt\": true}");
     put_text("modules.json", "[{\"idx\": 0, \"path\": \"\", \"type\": \"sentence_transformers.base.modules.transformer.Transformer\"}, "
                              "{\"idx\": 1, \"path\": \"1_Pooling\", \"type\": \"a.b.Pooling\"}]");
@@ -155,7 +155,7 @@ START_TEST(how_vectors_are_made)
 }
 END_TEST
 
-/* What tokenizer_config.json says reaches the tokenizer. */
+/* The settings of tokenizer_config.json reach the tokenizer. */
 START_TEST(settings_of_the_tokenizer)
 {
     static const struct {
@@ -188,7 +188,7 @@ START_TEST(settings_of_the_tokenizer)
 }
 END_TEST
 
-START_TEST(what_is_not_done_is_refused_by_name)
+START_TEST(unsupported_settings_are_refused)
 {
     static const struct {
         const char *file, *from, *to, *message;
@@ -292,7 +292,7 @@ START_TEST(a_padded_vocabulary)
 }
 END_TEST
 
-/* Bytes of the small files changed or cut off: a run or one line that says why, and nothing is lost. */
+/* Small files with changed bytes, or cut off: a run, or an error of one line; no memory is lost. */
 START_TEST(damage)
 {
     int64_t live = wf_alloc_live();
@@ -328,7 +328,7 @@ START_TEST(damage)
 }
 END_TEST
 
-/* The known values of a real model: the first numbers of three sentences' vectors, by transformers 5.23.0 in float64. */
+/* Known values of a real model: the first numbers of three sentences' vectors, by transformers 5.23.0 in float64. */
 START_TEST(minilm)
 {
     static const struct {
@@ -364,5 +364,5 @@ START_TEST(minilm)
 }
 END_TEST
 
-WF_TEST_MAIN("train/hugging_face", a_folder_is_a_run, how_vectors_are_made, settings_of_the_tokenizer, what_is_not_done_is_refused_by_name,
+WF_TEST_MAIN("train/hugging_face", a_folder_is_a_run, how_vectors_are_made, settings_of_the_tokenizer, unsupported_settings_are_refused,
              files_that_are_missing, a_padded_vocabulary, damage, minilm)

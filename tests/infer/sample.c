@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sampling: against the distribution that it should have, and at its edges. */
+/* Sampling: against the expected distribution, and at its edges. */
 #include <math.h>
 
 #include "../models/models_test.h"
@@ -15,7 +15,7 @@ static int32_t draw(const struct wf_sampler *s, const wf_real *logits, int64_t n
     return id;
 }
 
-/* The probabilities by the definition, sorted plainly. */
+/* The probabilities by the definition, with a plain sort. */
 static void expected(const struct wf_sampler *s, const wf_real *logits, int n, double *p)
 {
     int rank[N];
@@ -44,7 +44,7 @@ static void expected(const struct wf_sampler *s, const wf_real *logits, int n, d
         p[i] /= sum;
 }
 
-/* Pearson's statistic over cells of enough expectation, the rest in one. The bound is about 5 standard deviations. */
+/* Pearson's statistic over cells with enough expected draws; the others count as one cell. The bound is about 5 standard deviations. */
 static void follows(const struct wf_sampler *s, const wf_real *logits, int draws)
 {
     double p[N], chi = 0, rest = 0, rest_seen = 0;
@@ -98,7 +98,7 @@ START_TEST(draws_follow_the_distribution)
 }
 END_TEST
 
-/* The same draws at other seeds or with positions shifted would not pass; a wrong temperature must not either. */
+/* A wrong temperature does not pass. */
 START_TEST(the_test_sees_a_wrong_distribution)
 {
     wf_real logits[N], warmer[N];
@@ -160,7 +160,7 @@ START_TEST(edges)
     /* one token */
     logits[0] = -4;
     ck_assert_int_eq(draw(&s, logits, 1, 0), 0);
-    /* all equal: uniform, whatever the numbers; k of them are the first k */
+    /* equal logits: uniform for any value; k of them are the first k */
     for (int scale = 0; scale < 3; scale++) {
         int seen[N] = {0};
         for (int i = 0; i < N; i++)
@@ -183,7 +183,7 @@ START_TEST(edges)
         id = draw(&hot_k, logits, N, i);
         ck_assert(id == 11 || id == 12);
     }
-    /* one that is infinite among finite ones takes all */
+    /* an infinite logit takes all */
     logits[3] = INFINITY;
     ck_assert_int_eq(draw(&hot, logits, N, 1), 3);
     /* a nucleus of p = 0.5 of four equal ones is two of them */
@@ -199,7 +199,7 @@ START_TEST(a_large_vocabulary)
     enum { LARGE = 70000 };
     wf_real *logits = wf_alloc(LARGE * sizeof *logits);
     wf_fill_normal(logits, LARGE, 0, 3, 1, 1);
-    /* Of the k largest, whichever way k is reached. */
+    /* One of the k largest, for top_k and for top_p. */
     struct wf_sampler k = {.top_k = 50, .seed = 1}, p = {.top_p = 0.3, .seed = 1};
     for (uint64_t i = 0; i < 20; i++) {
         int32_t id = draw(&k, logits, LARGE, i);

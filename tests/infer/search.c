@@ -7,7 +7,7 @@
 
 enum { V = 5, D = 16, CONTEXT = 12 };
 
-/* A model of one attention, which Weft knows nothing of. */
+/* A model of one attention that is no family of Weft. */
 struct own {
     wf_registry *registry;
     struct wf_embedding embed;
@@ -97,7 +97,7 @@ static double score(struct own *m, wf_tape *tape, const int32_t *ids, int prompt
     return sum;
 }
 
-/* With a beam as wide as all there is, the search finds what trying everything finds: three tokens, or an end before. */
+/* With a beam as wide as the number of hypotheses the search finds the best of all: three tokens, or an end before. */
 START_TEST(beam_search_finds_the_best)
 {
     wf_tape *tape = wf_tape_new(NULL);
@@ -169,7 +169,7 @@ static wf_status recurrent_cache(void *ctx, struct wf_cache *cache, int64_t rows
     return wf_cache_init_states(cache, 1, rows, D, error);
 }
 
-/* A beam copies, drops and reorders the states: each hypothesis has the probability that it has from its beginning. */
+/* A beam copies, drops and reorders the states: each hypothesis has the probability that a forward of all its ids gives. */
 START_TEST(states_follow_the_beam)
 {
     enum { PROMPT = 3, MORE = 6 };
@@ -265,7 +265,7 @@ START_TEST(mistakes_are_named)
 }
 END_TEST
 
-/* The zoo's language models by the same door. */
+/* The zoo's language models through the same functions. */
 START_TEST(models_of_the_zoo)
 {
     struct wf_config c;

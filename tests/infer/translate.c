@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Translating: what is beside a sentence changes nothing, to the bit; limits, refusals, memory. */
+/* Translations: the same bits beside any other sentences; limits, refusals, memory. */
 #include <weft/internal/scratch.h>
 
 #include "../models/memory_test.h"
@@ -13,7 +13,7 @@ static void translate(const wf_model *m, wf_tape *tape, const struct sentences *
 }
 
 /* Batches of 1, 7 and all, three orders, one thread and two: the same ids, the same bits of the scores. */
-START_TEST(company_changes_nothing)
+START_TEST(neighbours_do_not_matter)
 {
     wf_tape *tape = new_tape();
     for (int which = 0; which < 5; which += sanitized() ? 2 : 1) {
@@ -190,7 +190,7 @@ START_TEST(refusals)
 }
 END_TEST
 
-/* A vocabulary that offers fewer hypotheses than were asked for, and a model so long that its caches would be large. */
+/* A vocabulary with fewer hypotheses than requested, and a model whose caches for its maximum length would be large. */
 START_TEST(extremes)
 {
     wf_tape *tape = new_tape();
@@ -221,7 +221,7 @@ START_TEST(extremes)
 }
 END_TEST
 
-/* However many steps: the tape's memory stays, and nothing is allocated for them. */
+/* The number of steps changes neither the tape's memory nor the number of allocations. */
 START_TEST(memory_stays_flat)
 {
     struct wf_config c = pairs_config("seq2seq-tiny", 30);
@@ -264,7 +264,7 @@ static wf_status translate_all(void *ctx, wf_error *error)
     ck_assert(status == WF_OK || (!t.hypothesis && !t.memory));
     wf_tape_free(tape);
     wf_translations_free(&t);
-    wf_scratch_drop(); /* a thread gets its scratch with its first block, in any of the calls */
+    wf_scratch_drop(); /* a thread may get its scratch memory in any of the calls */
     return status;
 }
 
@@ -279,4 +279,4 @@ START_TEST(out_of_memory)
 }
 END_TEST
 
-WF_TEST_MAIN("models/translate", company_changes_nothing, limits, refusals, extremes, memory_stays_flat, out_of_memory)
+WF_TEST_MAIN("models/translate", neighbours_do_not_matter, limits, refusals, extremes, memory_stays_flat, out_of_memory)

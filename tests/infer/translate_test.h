@@ -27,7 +27,7 @@ static inline struct wf_config pairs_config(const char *name, int64_t vocab)
     return c;
 }
 
-/* As it is initialised, a model finds everything about equally likely; larger weights make it decide. */
+/* After initialisation all tokens are about equally likely; larger weights make the model decide. */
 static inline wf_model *decided_model(const struct wf_config *c, uint64_t seed, double factor)
 {
     wf_model *m = model_of(c, seed);
@@ -73,7 +73,7 @@ static inline wf_translator *new_translator(const wf_model *m, const wf_tokenize
     return t;
 }
 
-/* To the bit. */
+/* The same bits. */
 static inline bool same_hypothesis(const struct wf_hypothesis *a, const struct wf_hypothesis *b)
 {
     return a->length == b->length && a->finished == b->finished && memcmp(&a->score, &b->score, sizeof a->score) == 0 &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines of text through a translator: the same as the ids by hand, whatever the cuts; what lines may hold; what is refused. */
+/* Lines of text through a translator: the same result as with ids by hand, for any division into calls; valid and invalid lines. */
 #include "../models/memory_test.h"
 #include "translate_test.h"
 #include <weft/detokenize.h>
@@ -52,7 +52,7 @@ static void lines_of(wf_translator *t, const char *text, struct wf_line_translat
     ck_ok(wf_translator_lines(t, text, (int64_t)strlen(text), out, error));
 }
 
-/* What the line must become: its ids with marks through wf_translate, decoded. */
+/* The expected translation of a line: its ids with special tokens through wf_translate, decoded. */
 static void by_hand(const struct setting *s, const char *line, bool keep_tokens, int most, struct wf_string *text, double *score)
 {
     struct wf_tokens ids = {0}, all = {0};
@@ -98,7 +98,7 @@ static const char *const lines[] = {
     "!",           "two , two , two"};
 enum { LINES = sizeof lines / sizeof *lines };
 
-START_TEST(the_same_as_by_hand)
+START_TEST(equals_ids_by_hand)
 {
     int different = 0;
     for (int round = 0; round < 4; round++) {
@@ -182,7 +182,7 @@ START_TEST(long_lines)
     lines_of(t, longest, &out);
     ck_fails(wf_translator_lines(t, all, (int64_t)strlen(all), &out, error), WF_ERR_FORMAT,
              "a.txt:4: the line has 22 ids, more than the maximum of 20");
-    ck_assert_int_eq(out.count, 2); /* those before it */
+    ck_assert_int_eq(out.count, 2); /* the lines before it */
     ck_assert_int_eq(wf_translator_counts(t).lines, 3);
     ck_assert_int_eq(wf_translator_counts(t).tokens, 18 + 18 + 1);
     ck_assert_int_eq(wf_translator_counts(t).truncated, 0);
@@ -192,7 +192,7 @@ START_TEST(long_lines)
     ck_assert_int_eq(out.count, 4);
     by_hand(&s, longer, false, 20, &text, &score);
     ck_line(&out.translation[2], &text, score);
-    ck_line(&out.translation[0], &text, score); /* what is left of it */
+    ck_line(&out.translation[0], &text, score); /* its rest is the same line */
     ck_assert_int_eq(wf_translator_counts(t).truncated, 1);
     ck_assert_int_eq(wf_translator_counts(t).tokens, 18 + 1 + 18 + 1);
     wf_translator_free(t);
@@ -201,7 +201,7 @@ START_TEST(long_lines)
 }
 END_TEST
 
-START_TEST(what_is_no_text)
+START_TEST(invalid_text)
 {
     static const struct {
         const char *bytes;
@@ -238,7 +238,7 @@ START_TEST(unknown_words_are_counted)
     ck_assert_int_eq(wf_translator_counts(t).unknown, 3);
     ck_assert_int_eq(wf_translator_counts(t).tokens, 6);
     wf_translator_free(t);
-    /* those among the tokens that are left of a long line */
+    /* the unknown words among the remaining tokens of a long line */
     t = translator_of(&s, (struct wf_translator_options){.truncate = true});
     char longest[300] = "yellow";
     for (int i = 0; i < 30; i++)
@@ -283,7 +283,7 @@ START_TEST(a_translation_is_one_line)
 }
 END_TEST
 
-START_TEST(what_does_not_fit)
+START_TEST(mismatched_parts)
 {
     struct setting s;
     setting_make(&s, true, true);
@@ -342,5 +342,5 @@ START_TEST(memory)
 }
 END_TEST
 
-WF_TEST_MAIN("models/translate_text", the_same_as_by_hand, empty_lines_stay_empty, long_lines, what_is_no_text, unknown_words_are_counted,
-             a_translation_is_one_line, what_does_not_fit, memory)
+WF_TEST_MAIN("models/translate_text", equals_ids_by_hand, empty_lines_stay_empty, long_lines, invalid_text, unknown_words_are_counted,
+             a_translation_is_one_line, mismatched_parts, memory)

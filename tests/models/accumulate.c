@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Micro-batches, each with its first_row and the targets of all of them as normalizer, give the gradients of the large batch; with
- * dropout too, for its masks depend on the row in the large batch. */
+/* Micro-batches with their first_row and the number of all targets as normalizer give the gradients of the large batch; also with
+ * dropout, whose masks depend on the row in the large batch. */
 #include <math.h>
 
 #include <weft/models.h>
@@ -80,7 +80,7 @@ START_TEST(with_dropout)
 }
 END_TEST
 
-/* Grouped heads have another shape of attention's gradients. */
+/* Grouped heads, whose attention has gradients of another shape. */
 START_TEST(masks_do_not_depend_on_the_split)
 {
     const double tolerance = sizeof(wf_real) == 8 ? 1e-12 : 1e-6;

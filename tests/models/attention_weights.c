@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* wf_model_attention: the weights of language models against PyTorch (tests/golden/make_encoder.py), and what holds of any. Those of
- * encoder-decoders: seq2seq_golden.c and pairs.c; of encoders: encoder_golden.c and encoder.c. */
+/* wf_model_attention: the weights of language models against PyTorch (tests/golden/make_encoder.py), and properties of all weights. For
+ * encoder-decoders see seq2seq_golden.c and pairs.c, for encoders encoder_golden.c and encoder.c. */
 #include "golden_model.h"
 #include "models_test.h"
 
@@ -48,7 +48,7 @@ START_TEST(weights_are_those_of_torch)
 }
 END_TEST
 
-/* Rows sum to 1, the future has exactly nothing, and looking does not change the logits. */
+/* Rows sum to 1, weights of later tokens are exactly 0, and returning the weights does not change the logits. */
 START_TEST(weights_are_shares_of_the_past)
 {
     for (int f = 0; f < 2; f++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* BERT against PyTorch in float64 (tests/golden/make_bert.py); and its weights, by the names that files have for them. */
+/* BERT against PyTorch in float64 (tests/golden/make_bert.py); and files of weights with other names. */
 #include <weft/encoder.h>
 
 #include "../data/data_test.h"
@@ -8,7 +8,7 @@
 
 enum { B = 3, T = 9 };
 
-/* Sets rows past their length to 0, as the file has them: they hold nothing that counts. */
+/* Sets rows past their length to 0, as in the file: they are undefined. */
 static void clear_padding(double *x, const int32_t *lengths, int64_t width)
 {
     for (int b = 0; b < B; b++)
@@ -86,7 +86,7 @@ START_TEST(packed_rows_have_the_bits_of_rows)
         memcpy(kinds + offsets[b], segments + b * T, (size_t)lengths[b] * sizeof *ids);
         offsets[b + 1] = offsets[b] + lengths[b];
     }
-    for (int given = 1; given >= 0; given--) { /* segments of their own, and all 0 */
+    for (int given = 1; given >= 0; given--) { /* given segments, and all 0 */
         wf_tape_reset(tape, WF_INFER);
         read_values(wf_encoder_forward(m, wf_ids(tape, ids, B, T), .lengths = lengths, .segments = given ? segments : NULL), rows,
                     B * T * BERT_D);
@@ -96,7 +96,7 @@ START_TEST(packed_rows_have_the_bits_of_rows)
         for (int b = 0; b < B; b++)
             ck_assert_int_eq(memcmp(ends + offsets[b] * BERT_D, rows + b * T * BERT_D, (size_t)lengths[b] * BERT_D * sizeof *rows), 0);
     }
-    /* Segments of zeros, said or left out. */
+    /* Segments of zeros, given or left out. */
     int32_t zeros[B * T] = {0};
     read_values(wf_encoder_forward(m, wf_ids(tape, ids, B, T), .lengths = lengths, .segments = zeros), ends, B * T * BERT_D);
     for (int b = 0; b < B; b++)
@@ -117,7 +117,7 @@ static const char *weights_path(void)
     return test_file("weights.safetensors", NULL, 0);
 }
 
-/* How a copy of the golden weights differs. */
+/* Differences between a copy and the golden weights. */
 struct change {
     const char *prefix;   /* before every name */
     bool old_norms;       /* gamma and beta */
@@ -212,7 +212,7 @@ START_TEST(weights_of_any_age_and_with_any_head)
 }
 END_TEST
 
-START_TEST(weights_that_are_not_the_models_are_named)
+START_TEST(wrong_weights_are_named)
 {
     static const struct {
         struct change change;
@@ -242,7 +242,7 @@ START_TEST(weights_that_are_not_the_models_are_named)
 END_TEST
 
 /* It has no output layer and no cache; functions that need them say so. */
-START_TEST(what_it_cannot_do)
+START_TEST(missing_parts_are_named)
 {
     struct wf_config c = bert_config();
     wf_model *m = bert_model(&c);
@@ -259,7 +259,7 @@ END_TEST
 
 /* --- the output layer ---------------------------------------------------------------------------------------------- */
 
-/* BertForMaskedLM's file with other names for some tensors; `of`: one more, by the values of another. */
+/* BertForMaskedLM's file with other names for some tensors; `more`: another tensor, with the values of `of`. */
 struct head_change {
     const char *from, *to, *more, *of;
 };
@@ -295,7 +295,7 @@ static struct wf_config masked_config(void)
     return c;
 }
 
-/* All that files call it, what is there twice, and other heads; an output layer that is not tied. */
+/* All names in files, tensors that are there twice, and other heads; an output layer that is not tied. */
 START_TEST(the_head_of_any_age)
 {
     static const struct head_change changes[] = {
@@ -339,7 +339,7 @@ static void count_name(void *ctx, const char *name)
     ++*(int *)ctx;
 }
 
-/* A file without it: an error by itself, and what is missing is named where that is allowed. Names are the family's. */
+/* A file without the head: an error, unless missing tensors are allowed. The callback gets the family's names. */
 START_TEST(a_file_without_the_head)
 {
     static const struct head_change none = {.from = "cls."};
@@ -361,5 +361,5 @@ START_TEST(a_file_without_the_head)
 END_TEST
 
 WF_TEST_MAIN("models/bert", vectors_and_weights_are_those_of_pytorch, packed_rows_have_the_bits_of_rows,
-             weights_of_any_age_and_with_any_head, weights_that_are_not_the_models_are_named, what_it_cannot_do, the_head_of_any_age,
+             weights_of_any_age_and_with_any_head, wrong_weights_are_named, missing_parts_are_named, the_head_of_any_age,
              a_file_without_the_head)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The loop over blocks: what each gets, and what a pass without gradients drops. */
+/* The loop over blocks: the arguments of each, and the memory of a pass without gradients. */
 #include <weft/blocks.h>
 
 #include "models_test.h"
@@ -53,7 +53,7 @@ static wf_tensor *post(const void *block, wf_tensor *x, const struct wf_block_ca
     return wf_rms_norm_forward(&b->norm2, wf_ffn_forward(&b->ffn, x, .residual = x));
 }
 
-/* Its first tensor is read after its sublayers, and its result is no contiguous one. */
+/* A block whose first tensor is read after its sublayers, and whose result is not contiguous. */
 static wf_tensor *reads_back(const void *block, wf_tensor *x, const struct wf_block_call *call)
 {
     wf_tensor *early = wf_tanh(x), *y = wf_add(pre(block, x, call), early);

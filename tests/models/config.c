@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Keys and their ranges, and what holds between keys. */
+/* Keys, their ranges, and conditions between keys. */
 #include <locale.h>
 #include <math.h>
 
@@ -177,7 +177,7 @@ START_TEST(every_key_takes_good_values_and_refuses_bad_ones)
             wf_error problem = {0};
             ck_assert_msg(wf_config_set(&c, rows[i].key, rows[i].good[j], &problem) == WF_OK, "%s", problem.message);
             ck_assert(wf_config_get(&c, rows[i].key, text, sizeof text));
-            ck_ok(wf_config_set(&again, rows[i].key, text, error)); /* what get says, set takes */
+            ck_ok(wf_config_set(&again, rows[i].key, text, error)); /* set accepts the text of get */
             ck_assert(wf_config_get(&again, rows[i].key, twice, sizeof twice));
             ck_assert_str_eq(text, twice);
             ck_assert_int_eq(memcmp(&c, &again, sizeof c), 0);
@@ -191,7 +191,7 @@ START_TEST(every_key_takes_good_values_and_refuses_bad_ones)
 }
 END_TEST
 
-/* Each key has a place of its own in the struct, and the place is the one of its name. */
+/* Each key sets the member of its name, and no other one. */
 START_TEST(keys_reach_their_fields)
 {
     struct wf_config c = preset("char-rms"), p = preset("multi30k"), e = preset("encoder-attention"), read = with_key(NULL);
@@ -224,7 +224,7 @@ START_TEST(keys_reach_their_fields)
 }
 END_TEST
 
-/* Keys that a family has no use for: named, with what is meant where there is such a key; never written to. */
+/* Keys that a family does not use: an error that names the key to use instead, if there is one; nothing is set. */
 START_TEST(keys_of_other_families)
 {
     static const struct {
@@ -258,7 +258,7 @@ START_TEST(keys_of_other_families)
         ck_assert_int_eq(memcmp(&c, &before, sizeof c), 0);
         ck_assert(!wf_config_get(&c, bad[i].key, text, sizeof text));
     }
-    /* what is advised is taken */
+    /* the key of the advice exists */
     for (int m = 0; wf_preset_at(m); m++)
         for (int i = 0; i < ROWS; i++) {
             struct wf_config c = preset(wf_preset_at(m)->name);
@@ -389,7 +389,7 @@ START_TEST(keys_say_what_they_mean)
 }
 END_TEST
 
-START_TEST(what_holds_between_keys)
+START_TEST(conditions_between_keys)
 {
     static const struct {
         const char *preset, *settings, *says; /* NULL: nothing is wrong */
@@ -453,7 +453,7 @@ START_TEST(keys_follow_others)
 }
 END_TEST
 
-/* Members that a program sets itself are held to their ranges too. */
+/* Values that a program sets itself must be in their ranges too. */
 START_TEST(configurations_set_by_hand)
 {
     struct wf_config good = preset("nanogpt-char"), c = good;
@@ -491,5 +491,5 @@ END_TEST
 
 WF_TEST_MAIN("models/config", all_keys_are_tested, families_are_checked, every_key_takes_good_values_and_refuses_bad_ones,
              keys_reach_their_fields, words_are_those_of_nn_and_optim, unknown_keys_and_bad_values_are_named, keys_say_what_they_mean,
-             what_holds_between_keys, keys_follow_others, configurations_set_by_hand, keys_of_other_families,
+             conditions_between_keys, keys_follow_others, configurations_set_by_hand, keys_of_other_families,
              numbers_are_the_same_in_every_locale)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Hugging Face's config.json of a BERT: what is taken, what is left alone, and what is refused by name. */
+/* Hugging Face's config.json of a BERT: keys that are used, ignored, and refused by name. */
 #include "../data/data_test.h"
 #include "../golden/bert.h"
 #include "models_test.h"
@@ -22,7 +22,7 @@ static void write_config(const char *more)
     write_text(text);
 }
 
-START_TEST(what_it_says)
+START_TEST(values_and_defaults)
 {
     struct wf_config c = bert_config(), least;
     ck_assert_str_eq(wf_config_family(&c), "bert");
@@ -31,7 +31,7 @@ START_TEST(what_it_says)
                 "attention_dropout=0.2");
     ck_assert_int_eq(wf_config_kind(&c), WF_MODEL_ENCODER);
     ck_ok(wf_config_check(&c, error));
-    write_config(""); /* what is absent is as their library has it */
+    write_config(""); /* absent keys have that library's defaults */
     ck_ok(wf_config_load(&least, path, error));
     ck_keys(&least, "context=512 segments=2 norm_eps=1e-12 activation=gelu dropout=0.1 attention_dropout=0.1");
     write_config("\"use_cache\": true, \"is_decoder\": false, \"position_embedding_type\": \"absolute\", \"pruned_heads\": {}, "
@@ -39,7 +39,7 @@ START_TEST(what_it_says)
     ck_ok(wf_config_load(&c, path, error));
     ck_assert(!key_of(&c, "masked_head") && key_of(&c, "tied")); /* vectors need no output layer */
     ck_assert(c.training.lr == 5e-5 && c.training.crop == 128);  /* as the preset trains */
-    /* written as Weft's, and read back */
+    /* saved as a file of Weft, and loaded */
     struct wf_config back;
     ck_ok(wf_config_save(&c, path, error));
     ck_ok(wf_config_load(&back, path, error));
@@ -70,7 +70,7 @@ START_TEST(activations)
 }
 END_TEST
 
-START_TEST(what_would_change_the_numbers_is_refused)
+START_TEST(unsupported_settings_are_refused)
 {
     static const struct {
         const char *more, *message;
@@ -132,4 +132,4 @@ START_TEST(sizes_must_be_there_and_fit)
 }
 END_TEST
 
-WF_TEST_MAIN("models/config_bert", what_it_says, activations, what_would_change_the_numbers_is_refused, sizes_must_be_there_and_fit)
+WF_TEST_MAIN("models/config_bert", values_and_defaults, activations, unsupported_settings_are_refused, sizes_must_be_there_and_fit)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* config.json: what is written is read, and nothing else is. */
+/* config.json: files that are written can be read; other files are refused. */
 #include "../data/data_test.h"
 #include "models_test.h"
 
@@ -150,8 +150,7 @@ START_TEST(changed_files_are_refused)
 }
 END_TEST
 
-/* A file of Weft's without one key, as of a version that had no such key: it loads, with the family's default. Each key twice is refused.
- */
+/* A run's file without one key, as of an older version: it loads with the family's default. With a key twice it is refused. */
 START_TEST(missing_and_repeated_keys)
 {
     make_folder();
@@ -190,8 +189,8 @@ START_TEST(missing_and_repeated_keys)
 }
 END_TEST
 
-/* One's own files: some keys over a preset, over a family's defaults, or over a configuration. */
-START_TEST(files_of_the_users_own)
+/* Files of a user: some keys over a preset, over a family's defaults, or over a configuration. */
+START_TEST(files_of_users)
 {
     static const struct {
         const char *text, *model, *family;
@@ -224,7 +223,7 @@ START_TEST(files_of_the_users_own)
         write_text(bad[i][0]);
         refused(bad[i][0], bad[i][1]);
     }
-    /* a kind of tokenizer that is given, not trained: files have it, --set does not take it */
+    /* a kind of tokenizer that cannot be trained: files have it, --set refuses it */
     c = preset("encoder-attention");
     c.tokenizer.kind = 4;
     ck_ok(wf_config_save(&c, path, error));
@@ -256,7 +255,7 @@ START_TEST(a_byte_order_mark)
     ck_assert_int_eq(memcmp(&c, &marked, sizeof c), 0);
     ck_assert(key_of(&marked, "layers") == 3);
     ck_ok(wf_config_load_over(&c, path, error));
-    write_text(bad); /* it counts as no column */
+    write_text(bad); /* the mark does not count as a column */
     ck_fails(wf_config_load(&c, path, error), WF_ERR_FORMAT, "config.json:1:10: ");
     write_text("\xef\xbb\xbf");
     ck_fails(wf_config_load(&c, path, error), WF_ERR_FORMAT, "empty");
@@ -320,5 +319,5 @@ START_TEST(out_of_memory)
 }
 END_TEST
 
-WF_TEST_MAIN("models/config_file", round_trip, changed_files_are_refused, missing_and_repeated_keys, files_of_the_users_own,
+WF_TEST_MAIN("models/config_file", round_trip, changed_files_are_refused, missing_and_repeated_keys, files_of_users,
              truncated_and_foreign_files, a_byte_order_mark, out_of_memory)

@@ -37,7 +37,7 @@ START_TEST(parameters)
 }
 END_TEST
 
-/* Linear maps uniform in +-1/sqrt(fan_in) and embeddings N(0, 1), as PyTorch starts them; but N(0, 1/d) where they are scaled. */
+/* Linear maps uniform in +-1/sqrt(fan_in) and embeddings N(0, 1), as in PyTorch; scaled embeddings N(0, 1/d). */
 START_TEST(initialisation)
 {
     struct wf_config c = preset("encoder-attention");
@@ -59,7 +59,7 @@ END_TEST
 enum { B = 3, T = 37, H = 4, LAYERS = 2 };
 static const int32_t lengths[B] = {37, 0, 5};
 
-/* What query t of row b may see of key s, in the case `which`. */
+/* True if query t of row b may attend to key s in the case `which`. */
 static bool may(int which, int b, int h, int t, int s)
 {
     return (which % 2 == 0 || s < lengths[b]) && (which < 2 || s <= t) && (which < 4 || ((t + s + h) % 3 != 0 && t != 11));
@@ -107,7 +107,7 @@ END_TEST
 
 /* --- bits ---------------------------------------------------------------------------------------------------------- */
 
-/* Sentences of 1 to 300 tokens: alone, packed, in rows with padding of any ids, with the weights looked at. */
+/* Sentences of 1 to 300 tokens: alone, packed, in rows with any ids as padding, and with weights returned. */
 START_TEST(neighbours_do_not_matter)
 {
     enum { SENTENCES = 9, MOST = 300 };
@@ -188,7 +188,7 @@ END_TEST
 
 /* --- training ------------------------------------------------------------------------------------------------------ */
 
-/* The layer's parameters as operands. */
+/* A parameter of a layer as an operand. */
 static wf_tensor *of(const wf_model *m, int layer, const char *name)
 {
     char key[64];
@@ -212,7 +212,7 @@ static wf_tensor *norm(const wf_model *m, int layer, const char *name, wf_tensor
     return wf_layer_norm(x, of(m, layer, weight), of(m, layer, bias), 1e-5);
 }
 
-/* The preset's forward in ops, with dropout where it is meant to be. */
+/* The preset's forward in ops, with its dropout. */
 static wf_tensor *in_ops(const wf_model *m, wf_tensor *ids, double p)
 {
     const wf_registry *r = wf_model_registry(m);
@@ -228,7 +228,7 @@ static wf_tensor *in_ops(const wf_model *m, wf_tensor *ids, double p)
     return wf_layer_norm(x, wf_registry_find(r, "norm.weight"), wf_registry_find(r, "norm.bias"), 1e-5);
 }
 
-/* After attention, inside the feed-forward and after it, in each layer, and nowhere else: the same masks as there. */
+/* Dropout after attention, inside the feed-forward and after it, in each layer, and nowhere else: the same masks as by ops. */
 START_TEST(dropout)
 {
     struct wf_config c = small_encoder_config(0.3);
@@ -258,7 +258,8 @@ END_TEST
 enum { ROWS = 6, WIDTH = 11, CHOSEN = 17 };
 static const int32_t row_offsets[ROWS + 1] = {0, 11, 22, 33, 44, 55, 66};
 
-/* The loss and the gradients of a batch in parts of the given numbers of rows; packed: end to end. lost: a careless caller's. */
+/* The loss and the gradients of a batch in parts of the given numbers of rows. packed: rows end to end. lost: each part with first_row
+ * 0. */
 static struct result run(const wf_model *m, wf_tape *tape, bool packed, const int *parts, bool lost)
 {
     wf_registry *registry = wf_model_registry(m);
@@ -270,7 +271,7 @@ static struct result run(const wf_model *m, wf_tape *tape, bool packed, const in
         int32_t places[CHOSEN], targets[CHOSEN];
         int64_t n = 0;
         double loss;
-        for (int i = 0; i < CHOSEN; i++) { /* each fourth token, and the first again and again */
+        for (int i = 0; i < CHOSEN; i++) { /* each fourth token, and beyond the end from the first again */
             int place = i * 4 % (ROWS * WIDTH) - first * WIDTH;
             if (place < 0 || place >= *parts * WIDTH)
                 continue;
@@ -290,7 +291,7 @@ static struct result run(const wf_model *m, wf_tape *tape, bool packed, const in
     return r;
 }
 
-/* Masks of dropout stand where a row (packed: a token) stands in the whole batch, so its parts add up to it. */
+/* Dropout masks depend on the row (packed: the token) in the whole batch, so the parts add up to it. */
 START_TEST(parts_are_the_whole)
 {
     static const int splits[][8] = {{3, 3, -1}, {1, 1, 1, 1, 1, 1, -1}, {0, 4, 2, 0, -1}};
@@ -311,7 +312,7 @@ START_TEST(parts_are_the_whole)
 }
 END_TEST
 
-/* The mean of -log softmax of the logits at the places; of no places 0, with gradients that are there and zero. */
+/* The mean of -log softmax of the logits at the places. Without places the loss is 0, and so are all gradients. */
 START_TEST(loss_of_chosen_tokens)
 {
     static const int32_t places[] = {3, 70, 3, 0, 36}, targets[] = {1, 0, 5, 28, 7};

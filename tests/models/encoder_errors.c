@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls of encoders that can't be, models of another kind, and encoders without memory. */
+/* Invalid calls of encoders, models of another kind, and failing allocations. */
 #include "encoder_test.h"
 #include "memory_test.h"
 #include <weft/seq2seq.h>
@@ -77,7 +77,7 @@ START_TEST(nothing_to_encode)
 }
 END_TEST
 
-/* Each kind of model, asked for what another does. */
+/* Each kind of model in calls for another kind. */
 START_TEST(the_wrong_kind_of_model)
 {
     struct wf_config c = small_encoder_config(0), l = small_config("char-rms", 16, 29), p = preset("seq2seq-tiny");
@@ -116,7 +116,7 @@ START_TEST(the_wrong_kind_of_model)
 }
 END_TEST
 
-/* "bert" has no output layer, and knows segments. */
+/* "bert" has segments and no output layer. */
 START_TEST(no_output_layer)
 {
     struct wf_config c;

@@ -10,7 +10,7 @@
 enum { ROWS = 3, TOKENS = 7, N = ROWS * TOKENS, STEPS = 6, VOCAB = 11, LAYERS = 2 };
 static const int32_t lengths[ROWS] = {7, 2, 5};
 
-/* As CASES and EXAMPLE in make_encoder.py; the rest as the preset encoder-attention has it. */
+/* As CASES and EXAMPLE in make_encoder.py, over the settings of the preset encoder-attention. */
 static const struct subject_case {
     const char *name, *settings;
 } cases[] = {{"document", "vocab_size=11 d_model=8 heads=2 d_ff=32 layers=2 context=9"},
@@ -93,7 +93,7 @@ static wf_tensor *free_mask(struct subject *s)
     return wf_bools(s->tape, may, WF_SHAPE(ROWS, H, TOKENS, TOKENS));
 }
 
-/* Vectors and weights, with gradients and without, with the weights looked at and without. */
+/* Vectors and weights, with and without gradients, and vectors without weights. */
 static int compare_forwards(struct subject *s)
 {
     bool all = s->c == &cases[0];
@@ -188,7 +188,7 @@ START_TEST(worked_example)
 }
 END_TEST
 
-/* Keys of a width of their own, values as wide as the model, no output projection, the weights returned. */
+/* Keys of another width, values as wide as the model, no output projection, weights returned. */
 START_TEST(single_head)
 {
     struct rig r = rig_open("encoder", "single");

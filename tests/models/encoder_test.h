@@ -15,7 +15,7 @@ static inline struct wf_config small_encoder_config(double dropout)
     return c;
 }
 
-/* A tensor's elements, side by side; freed with wf_free. */
+/* A tensor's elements in an array; freed with wf_free. */
 static inline wf_real *elements_of(const wf_tensor *x)
 {
     wf_shape shape = wf_shape_of(x);

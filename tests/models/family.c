@@ -71,7 +71,7 @@ START_TEST(registered_families_are_found)
     struct wf_config c;
     ck_fails(wf_config_preset(&c, "bigram-tiny", error), WF_ERR_ARGUMENT, "unknown model");
     ck_fails(wf_config_defaults(&c, "bigram", error), WF_ERR_ARGUMENT, "use the program that registers it");
-    /* the folder of a program that registers it, and a name that is near to another one */
+    /* the config.json of another program's family, and a name near to an existing one */
     static const char *const texts[] = {
         "{\"weft_version\": \"0.1.0\", \"model_type\": \"weft-bigram\", \"model\": \"x\", \"family\": \"bigram\"}",
         "{\"weft_version\": \"0.1.0\", \"model_type\": \"weft-gpt2\", \"model\": \"x\", \"family\": \"gpt2\"}"};
@@ -159,7 +159,7 @@ static wf_tensor *forward_of_null(const void *model, wf_tensor *ids, struct wf_c
     return NULL;
 }
 
-/* Writes behind its struct, as a family with blocks and without a block_size does. */
+/* Writes past its struct, like a family with blocks and without a block_size. */
 static void init_too_far(wf_scope s, void *model, const void *config)
 {
     bigram_init(s, model, config);
@@ -261,7 +261,7 @@ START_TEST(wrong_descriptors_are_refused)
 }
 END_TEST
 
-START_TEST(as_many_as_there_is_room_for)
+START_TEST(the_maximum_of_families)
 {
     static struct wf_family many[WF_FAMILIES_MOST + 1];
     static char names[WF_FAMILIES_MOST + 1][8];
@@ -276,7 +276,7 @@ START_TEST(as_many_as_there_is_room_for)
         if (status != WF_OK)
             ck_assert_ptr_nonnull(strstr(error.message, "families are registered already"));
     }
-    ck_assert_int_ge(count, WF_FAMILIES_MOST - 6); /* those of other tests, where they run in one process */
+    ck_assert_int_ge(count, WF_FAMILIES_MOST - 6); /* other tests register some too, if they run in one process */
     ck_assert_int_le(count, WF_FAMILIES_MOST);
     ck_assert_ptr_eq(wf_family_find(names[count - 1], NULL), &many[count - 1]);
 }
@@ -289,7 +289,7 @@ static wf_status reader_read(const struct json_t *object, const char *path, void
     return WF_OK;
 }
 
-/* Of another library: it is read, and neither written nor named as a model to train. */
+/* A family of another library: it is read, but neither saved nor offered for training. */
 START_TEST(families_that_are_only_read)
 {
     static struct wf_family reader;
@@ -314,4 +314,4 @@ START_TEST(families_that_are_only_read)
 END_TEST
 
 WF_TEST_MAIN("models/family", registered_families_are_found, they_train_and_generate, mistakes_of_functions_are_named,
-             wrong_descriptors_are_refused, families_that_are_only_read, as_many_as_there_is_room_for)
+             wrong_descriptors_are_refused, families_that_are_only_read, the_maximum_of_families)

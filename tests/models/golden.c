@@ -66,7 +66,7 @@ static wf_tensor *loss_of(struct subject *s, wf_mode mode)
     return wf_model_loss(s->model, wf_ids(s->tape, s->x, s->rows, s->columns), wf_ids(s->tape, s->y, s->rows, s->columns));
 }
 
-/* |have - reference| <= allowed for a tensor of which the file has statistics under `what`; norm_floor: what counts as the least norm. */
+/* |have - reference| <= relative * max(norm, norm_floor), for a tensor with statistics under `what` in the file. */
 static void near(const struct subject *s, const char *what, const wf_array *array, double relative, double norm_floor)
 {
     char key[256], stream[256];
@@ -90,7 +90,7 @@ static void near(const struct subject *s, const char *what, const wf_array *arra
     ck_assert_msg(difference <= allowed, "%s: %s differs by about %g, allowed %g (norm %g)", s->name, what, difference, allowed, norm);
     free(want);
 
-    /* A part of the difference is no larger than the whole. */
+    /* Elements of a sample differ no more than the whole. */
     snprintf(key, sizeof key, "%s/%s/sample", kind, what);
     want = golden_read(s->file, key, (n + stride - 1) / stride);
     double part = 0;
@@ -139,7 +139,7 @@ static void compare(const char *name, int64_t rows, int32_t types)
         compared++;
     }
     ck_assert(fabs(sqrt(squares) - global) <= tolerance * global);
-    /* The reference has no gradient more: 3 tensors each, 3 of the logits, and loss, global_norm, losses; twice. */
+    /* The reference has no other gradient: 3 tensors each, 3 of the logits, and loss, global_norm, losses; for two precisions. */
     ck_assert_int_eq(wf_safetensors_count(s.file), 2 * (3 * compared + 6));
     drop(&s);
 }
@@ -169,7 +169,7 @@ static void train(const char *name, int64_t rows, int32_t types)
         ck_ok(wf_clip_norm(wf_registry_grads(s.registry), c->training.clip, NULL, error));
         ck_ok(wf_adam_step(&opt, error));
     }
-    ck_assert(want[STEPS - 1] < want[0] - 0.2); /* it learned, or the comparison would say little */
+    ck_assert(want[STEPS - 1] < want[0] - 0.2); /* it learned: without that the comparison would prove little */
     wf_optimizer_free(&opt);
     free(want);
     drop(&s);

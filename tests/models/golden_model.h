@@ -9,8 +9,8 @@
 #include "config_test.h"
 #include "tape_values.h"
 
-/* A model's weights by the formula, in streams NAME/PARAMETER: matrices in +-1/sqrt(columns), gains 1 +- 1/4, biases +-1/4. As the scripts
- * make_torch.py, make_encoder.py and make_seq2seq.py fill theirs. */
+/* A model's weights by the formula, in streams NAME/PARAMETER: matrices in +-1/sqrt(columns), gains 1 +- 1/4, biases +-1/4, as in
+ * make_torch.py, make_encoder.py and make_seq2seq.py. */
 static inline void golden_fill(wf_registry *registry, const char *name)
 {
     for (int i = 0; i < wf_registry_count(registry); i++) {

@@ -10,7 +10,7 @@ struct result {
     int64_t count;
 };
 
-/* Takes the gradients as they are; free(gradient). */
+/* Copies the gradients of a registry; free(gradient). */
 static inline void result_take(struct result *r, wf_registry *registry)
 {
     r->count = wf_registry_slab(registry);
@@ -23,7 +23,7 @@ static inline void result_take(struct result *r, wf_registry *registry)
     }
 }
 
-/* Of the gradients, relative. */
+/* The relative distance of the gradients. */
 static inline double distance(const struct result *a, const struct result *b)
 {
     double difference = 0, norm = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The memory of a pass: in WF_INFER that of a block, however many there are; in training what backwards read of each. */
+/* The memory of a pass: with WF_INFER that of one block, for any number of blocks; in training the tensors that backwards read. */
 #include <weft/encoder.h>
 
 #include "pairs_test.h"
@@ -48,7 +48,7 @@ START_TEST(inference_takes_the_memory_of_a_block)
 }
 END_TEST
 
-/* A pass that returns attention weights drops nothing. */
+/* A pass that returns attention weights keeps all tensors. */
 START_TEST(values_are_those_of_a_pass_that_keeps_all)
 {
     enum { LAYERS = 3, B = 3, T = 21 };
@@ -62,7 +62,7 @@ START_TEST(values_are_those_of_a_pass_that_keeps_all)
         wf_tape *tape = new_tape();
         wf_tape_reset(tape, WF_INFER);
         read_values(wf_model_attention(m, wf_ids(tape, ids, B, T), weights), want, B * T * VOCAB);
-        for (int pass = 0; pass < 2; pass++) { /* also after other results on the tape, which stay */
+        for (int pass = 0; pass < 2; pass++) { /* also after other results on the tape, which are kept */
             wf_tensor *x = wf_ids(tape, ids, B, T), *logits = wf_model_logits(m, x, NULL), *next = wf_model_next(m, x, NULL);
             read_values(logits, have, B * T * VOCAB);
             read_values(next, last, B * VOCAB);
@@ -97,8 +97,8 @@ static wf_model *gpt_of(int64_t layers, int64_t d, int64_t T, int64_t vocab)
     return model_of(&c, 1);
 }
 
-/* In the feed-forward x, its norm, 4 before and 4 after the activation, the result and its sum with x: 12 of [T,D]. Logits of one row take
- * less than that, those of all would take more. */
+/* In the feed-forward x, its norm, 4 before and 4 after the activation, the result and its sum with x: 12 tensors [T,D]. Logits of one
+ * row take less, those of all rows would take more. */
 START_TEST(a_prompt)
 {
     enum { LAYERS = 6, D = 64, T = 128, V = 4099 };

@@ -6,7 +6,7 @@
 #include "../data/data_test.h"
 #include "models_test.h"
 
-/* A model of the configuration with its parameters, and freed. */
+/* Makes a model of the configuration with its parameters, and frees it. */
 static inline wf_status build_model(void *config, wf_error *error)
 {
     wf_model *m = wf_model_new(config, error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The families: parameters, what they compute, loss, evaluation, errors. */
+/* The families of language models: parameters, values, loss, evaluation, errors. */
 #include "memory_test.h"
 #include "reference.h"
 
@@ -11,7 +11,7 @@ static const double tolerance = 2e-5;
 
 static const char *const names[] = {"nanogpt-char-small", "char-rms"};
 
-/* Counted in PyTorch on torch models of the same shapes. */
+/* Counted in PyTorch on models of the same shapes. */
 START_TEST(parameter_counts)
 {
     static const struct {
@@ -116,7 +116,7 @@ START_TEST(initialisation)
 }
 END_TEST
 
-/* Norms and biases that aren't 1 and 0, so that a wrong one shows. */
+/* Changes all parameters, so that norms and biases are not 1 and 0 and a wrong one shows. */
 static void stir(const wf_model *m)
 {
     wf_registry *r = wf_model_registry(m);
@@ -223,7 +223,7 @@ START_TEST(causal_and_alone)
 }
 END_TEST
 
-/* Tells after how many calls that draw numbers, of this pass, it is called. */
+/* A random number that depends on the number of calls of this pass that drew before it. */
 static wf_real next_draw(wf_tape *tape)
 {
     wf_real x;
@@ -231,7 +231,7 @@ static wf_real next_draw(wf_tape *tape)
     return x;
 }
 
-/* GPT drops after the embedding, attention weights, and after both sublayers; rms also inside the feed-forward. */
+/* GPT drops attention weights, after the embedding and after both sublayers; rms also inside the feed-forward. */
 START_TEST(dropout)
 {
     for (int which = 0; which < 2; which++) {
@@ -352,7 +352,7 @@ START_TEST(training_learns)
 }
 END_TEST
 
-/* The acceptance of the API: struct block, block_init and block_forward, blank lines included. */
+/* The API must make blocks short: struct block, block_init and block_forward, blank lines included. */
 START_TEST(a_block_takes_25_lines)
 {
     static const char *const files[] = {"gpt", "rms"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of the room models share: small models, and a short training. */
+/* Shared by the tests of the room models: small models, checks, and a short training. */
 #ifndef TESTS_MODELS_TEST_H
 #define TESTS_MODELS_TEST_H
 
@@ -23,7 +23,7 @@ static inline struct wf_config preset(const char *name)
     return c;
 }
 
-/* A small model of a family, as random as initialisation makes it. */
+/* A small configuration of a preset. */
 static inline struct wf_config small_config(const char *name, int64_t context, int64_t vocab)
 {
     struct wf_config c = preset(name);
@@ -44,7 +44,7 @@ static inline void ck_keys(const struct wf_config *c, const char *settings)
     ck_assert_msg(!*settings, "%s", settings);
 }
 
-/* Declared, without memory for its parameters. */
+/* A model with parameters that are declared, but without memory. */
 static inline wf_model *bare_model(const struct wf_config *c)
 {
     wf_error error = {0};
@@ -67,7 +67,7 @@ static inline const wf_array *value_of(const wf_model *m, const char *name)
     return &wf_parameter_info(t)->value;
 }
 
-/* It has a parameter or buffer of this shape; columns 0: of one dimension. */
+/* Checks that the model has a parameter or buffer of this shape; columns 0: of one dimension. */
 static inline void has(const wf_model *m, const char *name, int64_t rows, int64_t columns)
 {
     const wf_array *a = value_of(m, name);
@@ -93,7 +93,7 @@ static inline void ck_deviation(const wf_model *m, const char *name, double devi
     ck_spread(a->data, wf_array_count(a), deviation, name);
 }
 
-/* x is poison, with this status and these words in the message; the tape is reset for the next try. */
+/* Checks that x is poison with this status and these words in the message, and resets the tape. */
 static inline void poisoned(wf_tape *tape, const wf_tensor *x, wf_status code, const char *says)
 {
     ck_assert(wf_is_poison(x));

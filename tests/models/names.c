@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of settings in other programs: the message says ours. */
+/* Names of settings in other programs: the error gives Weft's name. */
 #include "models_test.h"
 
 #include <weft/internal/setting_names.h>
@@ -88,11 +88,11 @@ static const struct {
     {"char-rms", "n_ctx", "use context"},
     {"char-rms", "n_predict", "use max_tokens"},
     {"char-rms", "temp", "use temperature"},
-    /* a name of a key that this kind of model does not use is that key */
+    /* another name of a key that this kind of model does not use */
     {"gpt2", "num_beams", "beam: gpt2, a language model, does not use it: set top_k"},
     {"multi30k", "mlm_probability", "mask_rate: multi30k, an encoder-decoder, does not use it"},
     {"multi30k", "num_key_value_heads", "kv_heads: multi30k, an encoder-decoder, does not use it"},
-    /* our own with the other line */
+    /* Weft's name with - for _ */
     {"char-rms", "weight-decay", "unknown key \"weight-decay\": did you mean weight_decay?"},
 };
 
@@ -109,7 +109,7 @@ START_TEST(the_message_says_ours)
 }
 END_TEST
 
-/* What is advised, for whichever model, is one of its keys. */
+/* The advice for any model is one of its keys. */
 START_TEST(advice_is_a_key)
 {
     for (int m = 0; wf_preset_at(m); m++)

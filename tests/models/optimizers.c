@@ -102,7 +102,8 @@ START_TEST(registered_optimizers_have_a_name_and_keys)
 }
 END_TEST
 
-/* Saved and loaded, also where the keys come before the name; another optimiser's are refused, and a program that lacks it says so. */
+/* Configurations are saved and loaded, also with keys before the name. Keys of another optimiser and unknown optimisers are refused by
+ * name. */
 START_TEST(files_hold_the_optimizer)
 {
     const char *path = test_file("config.json", NULL, 0);
@@ -133,7 +134,7 @@ START_TEST(files_hold_the_optimizer)
 }
 END_TEST
 
-/* The model of a run whose optimiser another program registered can be used; to train it, or to write its settings, is refused by name. */
+/* A run with an optimiser of another program: its model can be used, but not trained or saved. */
 START_TEST(runs_of_other_programs)
 {
 #define RUN                                                                                                                                \
@@ -157,7 +158,7 @@ START_TEST(runs_of_other_programs)
     ck_ok(wf_config_set(&over, "optimizer", "sgd", error)); /* another one, with its defaults */
     ck_ok(wf_config_check(&over, error));
     ck_assert_int_eq(over.optimizer.values[0], 0);
-    /* Keys of nobody are mistakes still. */
+    /* Keys of no optimiser are errors still. */
     test_file("config.json", wrong, strlen(wrong));
     ck_fails(wf_config_load(&read, path, error), WF_ERR_FORMAT, "unknown key \"lion.beta1\"");
     remove_test_files();
@@ -174,7 +175,7 @@ START_TEST(kinds_are_checked)
     struct wf_key own[WF_OPTIMIZER_KEYS + 1];
     struct wf_optimizer_kind k = rprop;
     struct wf_optimizer_rule r = rule;
-    const int before = names(); /* those of other tests too, where they run in one process */
+    const int before = names(); /* other tests register some too, if they run in one process */
     for (int i = 0; i <= WF_OPTIMIZER_KEYS; i++)
         own[i] = keys[0];
     k.abi = 0;
@@ -201,9 +202,9 @@ START_TEST(kinds_are_checked)
     refused(&k, "optimizer rprop: default of: up: 0 is out of range");
     k.config_size = 8;
     refused(&k, "the offset of key up is outside its struct or misaligned");
-    ck_assert_int_eq(names(), before); /* none of them */
+    ck_assert_int_eq(names(), before); /* none was registered */
 
-    /* As many as there can be. */
+    /* The maximum number of optimisers. */
     static struct wf_optimizer_rule many[WF_OPTIMIZERS_MOST];
     static struct wf_optimizer_kind kinds[WF_OPTIMIZERS_MOST];
     static char name[WF_OPTIMIZERS_MOST][16];
@@ -221,5 +222,5 @@ START_TEST(kinds_are_checked)
 }
 END_TEST
 
-/* In this order, where they run in one process: the first needs that nothing is registered. */
+/* In this order, if they run in one process: the first test needs that nothing is registered. */
 WF_TEST_MAIN("optimizers", runs_of_other_programs, registered_optimizers_have_a_name_and_keys, files_hold_the_optimizer, kinds_are_checked)

@@ -34,7 +34,7 @@ START_TEST(first_loss_of_fresh_models)
     enum { MODELS = sizeof(wf_real) == 8 ? 10 : 100 };
     static struct some_pairs p;
     struct wf_config c = preset("seq2seq-postnorm");
-    set_key(&c, "positions", set_key(&c, "max_length", 8)); /* rows of the table that nobody looks at */
+    set_key(&c, "positions", set_key(&c, "max_length", 8)); /* unused rows of the table */
     wf_tape *tape = new_tape();
     double sum = 0, least = 1e9, most = 0;
     for (int i = 0; i < MODELS; i++) {
@@ -97,7 +97,7 @@ static void same(const wf_real *a, const wf_real *b, int64_t n, const char *what
         ck_assert_msg(a[i] == b[i], "%s: number %lld is %.17g, not %.17g", what, (long long)i, (double)a[i], (double)b[i]);
 }
 
-/* A pair's logits have the same bits beside other pairs and alone. */
+/* A pair's logits have the same bits alone and beside other pairs. */
 START_TEST(neighbours_do_not_matter)
 {
     static struct some_pairs p;
@@ -122,8 +122,8 @@ START_TEST(neighbours_do_not_matter)
 }
 END_TEST
 
-/* Three sentences with 2, 0 and 3 rows: rows grow from prefixes by steps, are reordered within their sentence, and one sentence
- * leaves; every step's logits are those of the whole targets, bit for bit. */
+/* Three sentences with 2, 0 and 3 rows: rows grow step by step from prefixes, are reordered within their sentence, and one sentence
+ * leaves. The logits of every step have the bits of those of the whole targets. */
 static void step_by_step(const char *name)
 {
     enum { SENTENCES = 3, ROWS = 5, T = 12 };
@@ -255,7 +255,7 @@ START_TEST(weights_of_a_pair)
 }
 END_TEST
 
-/* A language model and an encoder-decoder, each asked for what the other does. */
+/* A language model and an encoder-decoder in calls for the other kind. */
 START_TEST(the_wrong_kind_of_model)
 {
     static struct some_pairs p;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Micro-batches of pairs give the loss and the gradients of the whole batch, with every dropout on: the masks depend on where source
- * and target tokens stand in the whole batch, which differs. */
+/* Micro-batches of pairs give the loss and the gradients of the whole batch, with every dropout on: the masks depend on the places of
+ * source and target tokens in the whole batch, which differ. */
 #include "gradients_test.h"
 #include "pairs_test.h"
 
@@ -8,7 +8,7 @@
 
 enum { PAIRS = 9 };
 
-/* The batch in parts of the given numbers of pairs (0 is an empty part; -1 ends). wrong: what a careless caller leaves out. */
+/* The batch in parts of the given numbers of pairs (0 is an empty part; -1 ends). wrong: the first row that the caller leaves out. */
 enum wrong { NOTHING, SOURCE, TARGET };
 static struct result run(const wf_model *m, wf_tape *tape, const struct wf_pairs *whole, const int *parts, enum wrong wrong)
 {
@@ -117,7 +117,7 @@ START_TEST(first_rows_of_a_pass)
             wf_tensor *x = wf_input(tape, ones, WF_SHAPE(rows, D), true);
             wf_tape_first_row(tape, (uint64_t)begin);
             wf_tensor *y = wf_dropout(x, 0.5);
-            wf_tape_first_row(tape, 500); /* of what comes after it */
+            wf_tape_first_row(tape, 500); /* of later ops */
             backward(wf_sum(y));
             ck_assert_int_eq(wf_grad(x, &view), WF_OK);
             for (int64_t i = 0; i < rows * D; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Encoder-decoders without memory, and without allocations once they run. */
+/* Encoder-decoders: failing allocations, and no allocations in the steady state. */
 #include "memory_test.h"
 #include "pairs_test.h"
 
@@ -14,7 +14,7 @@ static wf_status train_once(const wf_model *m, wf_tape *tape, wf_error *error)
     return status;
 }
 
-/* Encoding, and some steps with all rows in motion. */
+/* Encodes, and takes some steps in which all rows move. */
 static wf_status decode_some(const wf_model *m, wf_tape *tape, struct wf_cache *cache, int steps, wf_error *error)
 {
     static const int32_t row_offsets[SENTENCES + 1] = {0, 2, 4, 6}, from[ROWS] = {1, 0, 3, 3, 4, 4};

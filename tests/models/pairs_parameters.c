@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Encoder-decoders: their parameters and the first values of these. */
+/* Encoder-decoders: parameters and their initial values. */
 #include "pairs_test.h"
 
 /* Counted in PyTorch on models of the same shapes. */
@@ -61,7 +61,7 @@ START_TEST(names_and_shapes)
 }
 END_TEST
 
-/* The values of rows begin .. of a matrix lie in +-bound evenly, or with that deviation about 0. */
+/* Rows begin .. begin+rows-1 of a matrix are uniform in +-bound, or normal with that deviation. */
 static void spread(const wf_model *m, const char *name, int64_t begin, int64_t rows, double bound, bool normal)
 {
     const wf_array *a = value_of(m, name);
@@ -74,7 +74,7 @@ static void spread(const wf_model *m, const char *name, int64_t begin, int64_t r
     ck_assert_msg(normal || (most <= bound && most > 0.99 * bound), "%s: up to %g, not %g", name, most, bound);
 }
 
-/* q, k and v are three matrices for Xavier, though they stand in one. */
+/* For Xavier q, k and v are three matrices, though they are stored as one. */
 START_TEST(initialisation)
 {
     struct wf_config c = preset("multi30k");

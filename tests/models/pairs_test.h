@@ -18,7 +18,7 @@ static inline struct wf_config small_pairs_config(const char *name, double p)
     return c;
 }
 
-/* Narrower, with so many layers on each side, for texts of 64 tokens of 29 types. */
+/* Sets a narrow model with this number of layers on each side, for texts of 64 tokens of 29 types. */
 static inline void make_narrow(struct wf_config *c, int64_t layers)
 {
     const bool both = wf_config_kind(c) == WF_MODEL_PAIRS;
@@ -30,7 +30,7 @@ static inline void make_narrow(struct wf_config *c, int64_t layers)
 }
 
 enum { MOST_PAIRS = 100, MOST_IDS = 4000 };
-/* Random pairs, which own their ids. */
+/* Random pairs and the arrays of their ids. */
 struct some_pairs {
     struct wf_pairs pairs;
     int32_t source[MOST_IDS], input[MOST_IDS], target[MOST_IDS], source_offsets[MOST_PAIRS + 1], target_offsets[MOST_PAIRS + 1];
@@ -65,7 +65,7 @@ static inline void random_pairs(struct some_pairs *p, int64_t count, int64_t lon
     own_ids(p, count);
 }
 
-/* Pairs begin .. begin+count-1 of p, with offsets of their own in s and t (room for count + 1), as a micro-batch. */
+/* A micro-batch of the pairs begin .. begin+count-1 of p. Its offsets are written to s and t, with room for count + 1. */
 static inline struct wf_pairs part_of(const struct wf_pairs *p, int64_t begin, int64_t count, int32_t *s, int32_t *t)
 {
     int32_t s0 = p->source_offsets[begin], t0 = p->target_offsets[begin];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The two families once more, in plain loops of doubles over one row of ids, from the parameters' names. */
+/* The two families again, in plain loops of doubles over one row of ids, with the parameters by name. */
 #ifndef TESTS_MODELS_REFERENCE_H
 #define TESTS_MODELS_REFERENCE_H
 
@@ -8,7 +8,7 @@
 #include "models_test.h"
 #include <weft/op.h>
 
-enum { MOST = 64 }; /* positions and widths of what is compared: arrays on the stack */
+enum { MOST = 64 }; /* maximum of positions and widths: arrays on the stack */
 
 static const wf_real *weights(const wf_model *m, const char *format, int layer)
 {

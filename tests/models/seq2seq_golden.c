@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Each variant of the encoder-decoder against PyTorch in float64, on pairs of unequal lengths, which stand packed here and padded
- * there: logits, losses and every gradient; against torch.nn.Transformer too where that is the same model; and 20 updates by
- * Adam with clipping and the inverse square root. tests/golden/make_seq2seq.py wrote the file. */
+/* Each variant of the encoder-decoder against PyTorch in float64, on pairs of unequal lengths, packed here and padded there: logits,
+ * losses and every gradient; also against torch.nn.Transformer if that is the same model; and 20 updates by Adam with clipping and the
+ * inverse square root. tests/golden/make_seq2seq.py wrote the file. */
 #include <weft/optim.h>
 #include <weft/seq2seq.h>
 
@@ -11,7 +11,7 @@ enum { PAIRS = 5, STEPS = 20, LONGEST = 8 };
 
 /* As CASES, TRAINED and WATCHED in make_seq2seq.py. */
 static const struct subject_case {
-    const char *name, *settings; /* besides those of config_of */
+    const char *name, *settings; /* over the settings of config_of */
     double smoothing;
     bool module;
     double lr;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers of tensors; the tape's message if they can't be computed. */
+/* Values of tensors. On an error a test fails with the tape's message. */
 #ifndef TESTS_MODELS_TAPE_VALUES_H
 #define TESTS_MODELS_TAPE_VALUES_H
 
@@ -27,7 +27,7 @@ static inline wf_array view_of(const wf_tensor *x)
     return view;
 }
 
-/* Its backward pass; returns the loss. */
+/* Runs the backward pass; returns the loss. */
 static inline double backward(wf_tensor *loss)
 {
     ck_on_tape(wf_backward(loss), loss);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* BLEU against sacreBLEU's figures, and what it refuses. */
+/* BLEU against sacreBLEU's figures, and errors. */
 #include "score_test.h"
 
 static struct wf_bleu_options options_of(const json_t *test)
@@ -44,7 +44,7 @@ START_TEST(equals_sacrebleu)
 }
 END_TEST
 
-/* Single sentences by a scorer that is used again, in any order, give what a new one gives. */
+/* A scorer that is reset gives the same result for single sentences as a new one, in any order. */
 START_TEST(reset_forgets_everything)
 {
     json_t *all = score_golden();
@@ -93,7 +93,7 @@ START_TEST(counts_go_on)
 }
 END_TEST
 
-START_TEST(what_is_refused)
+START_TEST(refusals)
 {
     wf_bleu *bleu;
     struct wf_bleu_score s;
@@ -110,7 +110,7 @@ START_TEST(what_is_refused)
     ck_fails(wf_bleu_add(bleu, r, &none, 1, error), WF_ERR_ARGUMENT, "no reference");
     ck_fails(wf_bleu_add(bleu, r, NULL, 0, error), WF_ERR_ARGUMENT, "no reference");
     ck_ok(wf_bleu_result(bleu, &s, error));
-    ck_assert_int_eq(s.segments, 1); /* what was refused was not counted */
+    ck_assert_int_eq(s.segments, 1); /* refused segments are not counted */
     ck_assert_int_eq(s.totals[0], 2);
     wf_bleu_free(bleu);
     wf_bleu_free(NULL);
@@ -125,7 +125,7 @@ START_TEST(what_is_refused)
 }
 END_TEST
 
-/* Every byte string is scored or refused as not UTF-8; the score stays in its range; a text against itself is perfect. */
+/* Every byte string is scored, or refused as not UTF-8. The score is in its range, and a text against itself is perfect. */
 START_TEST(noise)
 {
     static const char alphabet[] = "aAbB.,-- 019&;qut<\n\t\"'\xC3\xA9\xCE\xA3\xE2\x80\x9E\xF0\x9F\x98\x80\xCC\x81\xFF";
@@ -184,7 +184,7 @@ START_TEST(memory_runs_out)
 }
 END_TEST
 
-/* Once its memory has grown a scorer allocates nothing more. */
+/* A scorer allocates nothing in the steady state. */
 START_TEST(steady_state)
 {
     json_t *all = score_golden();
@@ -280,5 +280,5 @@ START_TEST(memory_runs_out_on_files)
 }
 END_TEST
 
-WF_TEST_MAIN("bleu", equals_sacrebleu, reset_forgets_everything, counts_go_on, what_is_refused, noise, memory_runs_out, steady_state, files,
+WF_TEST_MAIN("bleu", equals_sacrebleu, reset_forgets_everything, counts_go_on, refusals, noise, memory_runs_out, steady_state, files,
              long_lines, memory_runs_out_on_files)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* chrF against sacreBLEU's figures, and what it refuses. */
+/* chrF against sacreBLEU's figures, and errors. */
 #include "score_test.h"
 
 START_TEST(equals_sacrebleu)
@@ -49,7 +49,7 @@ START_TEST(reset_forgets_everything)
 }
 END_TEST
 
-START_TEST(what_is_refused)
+START_TEST(refusals)
 {
     wf_chrf *chrf;
     struct wf_chrf_score s;
@@ -148,4 +148,4 @@ START_TEST(steady_state)
 }
 END_TEST
 
-WF_TEST_MAIN("chrf", equals_sacrebleu, reset_forgets_everything, what_is_refused, noise, memory_runs_out, steady_state)
+WF_TEST_MAIN("chrf", equals_sacrebleu, reset_forgets_everything, refusals, noise, memory_runs_out, steady_state)

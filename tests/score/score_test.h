@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of BLEU and chrF share: the golden cases that tests/golden/make_scores.py writes, text to try, noise. */
+/* Shared by the tests of BLEU and chrF: the golden cases of tests/golden/make_scores.py, and random text. */
 #ifndef TESTS_SCORE_TEST_H
 #define TESTS_SCORE_TEST_H
 
@@ -29,7 +29,7 @@ struct corpus {
     int64_t count;
 };
 
-/* Lines of the golden file; they belong to it. null is a reference that is missing. */
+/* Lines of the golden file, which owns them. null is a missing reference. */
 static inline void score_corpus_of(const json_t *golden_file, const char *name, struct corpus *c)
 {
     const json_t *text = json_object_get(json_object_get(golden_file, "texts"), name);
@@ -54,7 +54,7 @@ static inline int score_int(const json_t *object, const char *key)
     return json_is_boolean(value) ? json_is_true(value) : (int)json_integer_value(value);
 }
 
-/* The line that sacreBLEU prints, with our version in the place of its own. */
+/* The line that sacreBLEU prints, with Weft's version instead of its own. */
 static inline const char *score_line_of(const json_t *test)
 {
     static char line[512];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Evaluations and translations that several processes share. All of them call these with the same model, text and options; each computes
- * a part, all get what one alone gets, to the bit, and a failure of one is that of all. dist NULL, or of one process: as the public
- * functions, which never share: a program may call them on one process only. */
+/* Evaluations and translations that several processes share. All of them call these with the same model, text and options. Each computes
+ * a part, all get the result of a single process to the bit, and an error of one is returned by all. dist NULL, or of one process: like
+ * the public functions, which never share, so that a program may call those on one process only. */
 #ifndef WEFT_INTERNAL_SEVERAL_H
 #define WEFT_INTERNAL_SEVERAL_H
 
