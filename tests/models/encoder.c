@@ -300,9 +300,8 @@ START_TEST(parts_are_the_whole)
     wf_model *m = model_of(&c, 1);
     wf_tape *tape = new_tape();
     for (int packed = 0; packed < 2; packed++) {
-        struct result whole = run(m, tape, packed, (int[]){ROWS, -1}, false), other = run(m, tape, packed, splits[0], true);
-        ck_assert(distance(&whole, &other) > 1e-2);
-        free(other.gradient);
+        struct result whole = run(m, tape, packed, (int[]){ROWS, -1}, false);
+        ck_other(&whole, run(m, tape, packed, splits[0], true));
         for (int i = 0; i < 3; i++)
             ck_same(packed ? "packed" : "in rows", i, &whole, run(m, tape, packed, splits[i], false), tolerance);
         free(whole.gradient);

@@ -90,4 +90,47 @@ static inline struct wf_segment noise_text(wf_rng *rng, char *text, size_t size,
     return (struct wf_segment){text, (int64_t)wf_rng_below(rng, size)};
 }
 
+/* A scorer's score of one hypothesis against one reference. WF_ERR_FORMAT: they are not UTF-8. */
+typedef wf_status score_one(void *scorer, struct wf_segment hypothesis, struct wf_segment reference, double *score);
+
+/* Random bytes, and characters of the alphabet: each text is scored or refused as not UTF-8. The score is in its range, and of a text
+ * against itself 100, or 0 if nothing in it counts. */
+static inline void ck_noise(score_one *score, void *scorer, wf_rng *rng, const char *alphabet)
+{
+    int64_t scored = 0;
+    for (int round = 0; round < 20000; round++) {
+        char text[2][24];
+        struct wf_segment line[2];
+        double value;
+        for (int t = 0; t < 2; t++)
+            line[t] = noise_text(rng, text[t], sizeof text[t], round & 1 ? NULL : alphabet, strlen(alphabet));
+        wf_status status = score(scorer, line[0], line[1], &value);
+        ck_assert(status == WF_OK || status == WF_ERR_FORMAT);
+        if (status != WF_OK)
+            continue;
+        scored++;
+        ck_assert(value >= 0 && value <= 100 + 1e-9);
+        ck_assert_int_eq(score(scorer, line[0], line[0], &value), WF_OK);
+        ck_assert(value == 0 || fabs(value - 100) < 1e-9);
+    }
+    ck_assert_int_gt(scored, 500);
+}
+
+/* A scorer allocates nothing in the steady state. */
+static inline void ck_steady(score_one *score, void *scorer)
+{
+    json_t *all = score_golden();
+    static struct corpus c;
+    int64_t before = 0;
+    double value;
+    score_corpus_of(all, "plain", &c);
+    for (int round = 0; round < 2; round++) {
+        before = wf_alloc_count();
+        for (int64_t i = 0; i < c.hypotheses.count; i++)
+            ck_assert_int_eq(score(scorer, c.line[0][i], c.line[1][i], &value), WF_OK);
+    }
+    ck_assert_int_eq(wf_alloc_count(), before);
+    json_decref(all);
+}
+
 #endif
