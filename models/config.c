@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/minmax.h>
 #include <weft/internal/needs.h>
 #include <weft/internal/text.h>
 
@@ -126,17 +127,19 @@ wf_status wf_config_set(struct wf_config *config, const char *name, const char *
     wf_status status = optimizer_refuse(config, name, error);
     if (status == WF_OK)
         status = wf_config_set_as(config, name, value, false, error);
-    if (status == WF_OK && !strcmp(name, "lr") && t->min_lr > t->lr)
-        t->min_lr = t->lr;
-    if (status == WF_OK && !strcmp(name, "steps"))
+    if (status != WF_OK)
+        return status;
+    if (!strcmp(name, "lr"))
+        t->min_lr = WF_MIN(t->lr, t->min_lr);
+    if (!strcmp(name, "steps"))
         t->epochs = 0;
-    if (status == WF_OK && !strcmp(name, "batch") && t->accumulate > t->batch)
-        t->accumulate = t->batch;
-    if (status == WF_OK && strcmp(name, "crop") != 0)
+    if (!strcmp(name, "batch"))
+        t->accumulate = WF_MIN(t->accumulate, t->batch);
+    if (strcmp(name, "crop") != 0)
         wf_config_settle(config);
-    if (status == WF_OK && strcmp(name, "leaves") != 0 && t->leaves > 0 && t->accumulate % t->leaves != 0)
+    if (strcmp(name, "leaves") != 0 && t->leaves > 0 && t->accumulate % t->leaves != 0)
         t->leaves = 0;
-    return status;
+    return WF_OK;
 }
 
 wf_status wf_config_set_all(struct wf_config *config, const char *settings, wf_error *error)

@@ -99,11 +99,8 @@ const struct wf_key *optimizer_key_at(int index)
 
 static wf_status unknown(const char *name, wf_error *error)
 {
-    char text[WF_QUOTE_SIZE], all[256] = "";
-    for (int i = 0; optimizer_names[i]; i++) {
-        const size_t used = strlen(all);
-        snprintf(all + used, sizeof all - used, "%s%s", i == 0 ? "" : optimizer_names[i + 1] ? ", " : " or ", optimizer_names[i]);
-    }
+    char text[WF_QUOTE_SIZE], all[256];
+    key_range(&(struct wf_key){.kind = WF_KEY_WORD, .words = optimizer_names}, all, sizeof all);
     return wf_error_set(error, WF_ERR_ARGUMENT,
                         "optimizer: %s is not one of %s: choose one of them, or use the program that registers it "
                         "(wf_optimizer_register)",

@@ -121,36 +121,40 @@ START_TEST(a_folder_is_a_run)
 }
 END_TEST
 
+static struct wf_embedder_options options_of_folder(void)
+{
+    struct wf_run run;
+    ck_ok(wf_run_open(&run, test_folder, NULL, error));
+    const struct wf_embedder_options o = run.embed;
+    wf_run_close(&run);
+    return o;
+}
+
 /* The effects of the optional files. */
 START_TEST(how_vectors_are_made)
 {
-    struct wf_run run;
     copy_folder();
     replace("1_Pooling/config.json", "\"pooling_mode_cls_token\": false", "\"pooling_mode_cls_token\": true");
     replace("1_Pooling/config.json", "\"pooling_mode_mean_tokens\": true", "\"pooling_mode_mean_tokens\": false");
     replace("sentence_bert_config.json", "20", "400"); /* more than the model has */
-    ck_ok(wf_run_open(&run, test_folder, NULL, error));
-    ck_assert(run.embed.pooling == WF_POOL_CLS && run.embed.normalize && run.embed.max_length == 24);
-    wf_run_close(&run);
+    struct wf_embedder_options o = options_of_folder();
+    ck_assert(o.pooling == WF_POOL_CLS && o.normalize && o.max_length == 24);
     /* The format of today; and without normalisation. */
     put_text("1_Pooling/config.json", "{\"embedding_dimension\": 12, \"pooling_mode\": \"cls\", \"include_prompt\": true}");
     put_text("modules.json", "[{\"idx\": 0, \"path\": \"\", \"type\": \"sentence_transformers.base.modules.transformer.Transformer\"}, "
                              "{\"idx\": 1, \"path\": \"1_Pooling\", \"type\": \"a.b.Pooling\"}]");
     put_text("config_sentence_transformers.json", "{\"prompts\": {}, \"default_prompt_name\": null}");
     unlink(at("sentence_bert_config.json"));
-    ck_ok(wf_run_open(&run, test_folder, NULL, error));
-    ck_assert(run.embed.pooling == WF_POOL_CLS && !run.embed.normalize && run.embed.max_length == 24);
-    wf_run_close(&run);
+    o = options_of_folder();
+    ck_assert(o.pooling == WF_POOL_CLS && !o.normalize && o.max_length == 24);
     put_text("1_Pooling/config.json", "{\"pooling_mode\": [\"mean\"]}");
-    ck_ok(wf_run_open(&run, test_folder, NULL, error));
-    ck_assert(run.embed.pooling == WF_POOL_MEAN);
-    wf_run_close(&run);
+    o = options_of_folder();
+    ck_assert(o.pooling == WF_POOL_MEAN);
     unlink(at("modules.json")); /* a plain BERT */
     put_text("1_Pooling/config.json", "nonsense");
     unlink(at("tokenizer_config.json"));
-    ck_ok(wf_run_open(&run, test_folder, NULL, error));
-    ck_assert(run.embed.pooling == WF_POOL_MEAN && !run.embed.normalize && run.embed.max_length == 0);
-    wf_run_close(&run);
+    o = options_of_folder();
+    ck_assert(o.pooling == WF_POOL_MEAN && !o.normalize && o.max_length == 0);
     remove_test_files();
 }
 END_TEST

@@ -164,12 +164,8 @@ static void like_reference(const struct wf_config *c)
     double loss, trained, sum = 0;
     int32_t targets[2 * T];
     random_ids(targets, 2 * T, V, 2);
-    for (int i = 0; i < 2 * T; i++) {
-        double z = 0;
-        for (int v = 0; v < V; v++)
-            z += exp((double)got[i * V + v]);
-        sum += log(z) - (double)got[i * V + targets[i]];
-    }
+    for (int i = 0; i < 2 * T; i++)
+        sum += loss_of_id(got + i * V, V, targets[i]);
     loss = item_of(wf_model_loss(m, wf_ids(tape, ids, 2, T), wf_ids(tape, targets, 2, T)));
     ck_assert_msg(fabs(loss - sum / (2 * T)) < tolerance * loss, "loss %.12g instead of %.12g", loss, sum / (2 * T));
     wf_tape_reset(tape, WF_GRADIENTS);
@@ -316,12 +312,8 @@ START_TEST(evaluation)
             int n = N - 1 - at < T ? N - 1 - at : T;
             wf_tape_reset(tape, WF_INFER);
             read_values(wf_model_logits(m, wf_ids(tape, ids + at, 1, n), NULL), logits, n * V);
-            for (int t = 0; t < n; t++) {
-                double z = 0;
-                for (int v = 0; v < V; v++)
-                    z += exp((double)logits[t * V + v]);
-                want += log(z) - (double)logits[t * V + ids[at + t + 1]];
-            }
+            for (int t = 0; t < n; t++)
+                want += loss_of_id(logits + t * V, V, ids[at + t + 1]);
         }
         ck_ok(wf_model_evaluate(m, tape, wf_id_view_of(ids, N), 0, &e, error));
         ck_assert_int_eq(e.tokens, N - 1);

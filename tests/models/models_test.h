@@ -102,6 +102,15 @@ static inline void poisoned(wf_tape *tape, const wf_tensor *x, wf_status code, c
     wf_tape_reset(tape, WF_INFER);
 }
 
+/* -log softmax of logits [types], of one id. */
+static inline double loss_of_id(const wf_real *logits, int types, int32_t id)
+{
+    double z = 0;
+    for (int v = 0; v < types; v++)
+        z += exp((double)logits[v]);
+    return log(z) - (double)logits[id];
+}
+
 static inline void random_ids(int32_t *ids, int64_t n, int64_t vocab, uint64_t seed)
 {
     wf_rng rng = wf_rng_new(seed, 7);
