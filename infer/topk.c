@@ -44,11 +44,11 @@ static void take_block(const wf_real *logits, int64_t begin, int64_t end, wf_rea
 static bool top_of_row(const wf_real *logits, int64_t types, double total, int64_t k, struct candidate *out)
 {
     int64_t block = (types + MOST_BLOCKS - 1) / MOST_BLOCKS, count = 0;
-    block = block < LEAST_BLOCK ? LEAST_BLOCK : (block + LEAST_BLOCK - 1) / LEAST_BLOCK * LEAST_BLOCK;
+    block = WF_MAX(LEAST_BLOCK, (block + LEAST_BLOCK - 1) / LEAST_BLOCK * LEAST_BLOCK);
     int64_t blocks = (types + block - 1) / block;
     wf_real most[MOST_BLOCKS], ordered[MOST_BLOCKS], floor = -(wf_real)INFINITY;
     for (int64_t b = 0; b < blocks; b++) {
-        most[b] = ordered[b] = wf_kernel->max(b + 1 < blocks ? block : types - b * block, logits + b * block);
+        most[b] = ordered[b] = wf_kernel->max(WF_MIN(block, types - b * block), logits + b * block);
         if (isnan(most[b]))
             return false;
     }
@@ -56,7 +56,7 @@ static bool top_of_row(const wf_real *logits, int64_t types, double total, int64
         floor = kth_largest(ordered, blocks, k);
     for (int64_t b = 0; b < blocks; b++)
         if (most[b] >= floor)
-            take_block(logits, b * block, b + 1 < blocks ? (b + 1) * block : types, floor, k, out, &count);
+            take_block(logits, b * block, WF_MIN((b + 1) * block, types), floor, k, out, &count);
 
     /* log-probability = logit - log of the sum of all e^logit; the cross-entropy of the best is its negative */
     double loss, best = out[0].total;

@@ -120,7 +120,7 @@ static wf_status choose_batch(struct search *s, const struct wf_translate_option
             (double)sizeof(wf_real) * (double)(one.key_width + one.value_width) * one.layers * (double)(one.states ? 1 : one.capacity);
         double fit = cache_bytes / (each * (double)s->beam);
         wf_cache_free(&one);
-        s->batch = fit < 1 ? 1 : fit < BATCH ? (int64_t)fit : BATCH;
+        s->batch = (int64_t)WF_MIN(WF_MAX(fit, 1), BATCH);
     }
     s->batch = batch_of_each(s->batch, count, processes);
     return WF_OK;

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include <weft/internal/lines.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/needs.h>
 #include <weft/memory.h>
 
@@ -23,7 +24,7 @@ wf_status score_corpus(struct wf_segments hypotheses, const struct wf_segments *
             return wf_error_set(error, WF_ERR_FORMAT,
                                 "%" PRId64 " hypotheses, but %" PRId64 " lines of reference %" PRId64 ": they must be aligned by line",
                                 hypotheses.count, references[i].count, i + 1);
-    struct wf_segment *line = wf_alloc((size_t)(count > 0 ? count : 1) * sizeof *line);
+    struct wf_segment *line = wf_alloc((size_t)WF_MAX(count, 1) * sizeof *line);
     wf_status status = line ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "no memory for %" PRId64 " references", count);
     for (int64_t i = 0; i < hypotheses.count && status == WF_OK; i++) {
         for (int64_t r = 0; r < count; r++)

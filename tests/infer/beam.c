@@ -33,7 +33,7 @@ static void next_of(const wf_model *m, wf_tape *tape, const int32_t *source, int
     read_values(wf_pairs_logits(m, tape, &pairs, NULL), logits, (length + 1) * types);
     double most = last[0], sum = 0;
     for (int64_t i = 0; i < types; i++)
-        most = last[i] > most ? last[i] : most;
+        most = WF_MAX(last[i], most);
     for (int64_t i = 0; i < types; i++)
         sum += exp(last[i] - most);
     for (int64_t i = 0; i < types; i++)
@@ -103,7 +103,7 @@ static void reference(const wf_model *m, wf_tape *tape, const int32_t *source, i
         alive = now;
         double best = -INFINITY;
         for (int i = 0; i < out->count; i++)
-            best = out->hyp[i].score > best ? out->hyp[i].score : best;
+            best = WF_MAX(out->hyp[i].score, best);
         if (!alive || (ended >= beam && best >= scored(live[0].total, limit, a)))
             break;
     }
@@ -159,18 +159,17 @@ START_TEST(equals_a_search_without_a_cache)
             for (int b = 0; b < 4; b++) {
                 struct wf_translations t;
                 int beam = beams[b], n_best = beam > 2 ? beam - 1 : 1;
-                double a = round % 2 ? 0.6 : 1.5 - b;
+                double a = round % 2 ? 0.6 : WF_MAX(1.5 - b, 0);
                 ck_ok(wf_translate(m, tape, s.ids, s.offsets, s.count, BOS, EOS, &t, error, .beam = beam, .has_length_penalty = true,
-                                   .length_penalty = a < 0 ? 0 : a, .n_best = n_best));
+                                   .length_penalty = a, .n_best = n_best));
                 ck_assert_int_eq(t.count, s.count);
                 ck_assert_int_eq(t.n_best, n_best);
                 for (int i = 0; i < s.count; i++) {
                     char what[100];
                     int length = s.offsets[i + 1] - s.offsets[i], limit = length - key_of(&c, "source_bos") - key_of(&c, "source_eos");
-                    limit = (limit > 0 ? limit : 0) + 6;
-                    limit = limit < 20 ? limit : 20;
+                    limit = WF_MIN(WF_MAX(limit, 0) + 6, 20);
                     snprintf(what, sizeof what, "%s, round %d, beam %d, sentence %d", names[which], round, beam, i);
-                    reference(m, own, s.ids + s.offsets[i], length, beam, a < 0 ? 0 : a, limit, &wanted);
+                    reference(m, own, s.ids + s.offsets[i], length, beam, a, limit, &wanted);
                     other += compare(t.hypothesis + i * n_best, &wanted, n_best, what);
                     all += n_best;
                     unfinished += !t.hypothesis[i * n_best].finished;

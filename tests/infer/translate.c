@@ -85,7 +85,7 @@ START_TEST(limits)
         for (int k = 0; k < 3; k++) {
             int64_t length = s.offsets[i + 1] - s.offsets[i] + 6;
             const struct wf_hypothesis *h = &t.hypothesis[i * 3 + k];
-            ck_assert_int_eq(h->length, length < 20 ? length : 20);
+            ck_assert_int_eq(h->length, WF_MIN(length, 20));
             ck_assert(!h->finished);
             ck_assert(k == 0 || h->log_probability <= h[-1].log_probability);
             double score = h->log_probability / pow((5.0 + (double)h->length) / 6, 0.6);
@@ -96,8 +96,7 @@ START_TEST(limits)
         translate(m, tape, &s, (struct wf_translate_options){.max_tokens = most, .has_length_penalty = true}, &t);
         for (int i = 0; i < 9; i++) {
             int64_t length = s.offsets[i + 1] - s.offsets[i] + 6;
-            length = length < 20 ? length : 20;
-            ck_assert_int_eq(t.hypothesis[i].length, length < most ? length : most);
+            ck_assert_int_eq(t.hypothesis[i].length, WF_MIN(length, WF_MIN(most, 20)));
             ck_assert(t.hypothesis[i].score == t.hypothesis[i].log_probability);
         }
         wf_translations_free(&t);

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "../models/models_test.h"
+#include <weft/internal/minmax.h>
 #include <weft/translate.h>
 
 enum { BOS = 0, EOS = 2, MOST_IDS = 64 };
