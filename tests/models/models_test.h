@@ -23,6 +23,23 @@ static inline struct wf_config preset(const char *name)
     return c;
 }
 
+/* wf_config_set, with keys that follow: must succeed; must be refused with these words. */
+static inline void set_value(struct wf_config *c, const char *key, const char *value)
+{
+    ck_ok(wf_config_set(c, key, value, error));
+}
+
+static inline void set_value_fails(struct wf_config *c, const char *key, const char *value, const char *says)
+{
+    ck_fails(wf_config_set(c, key, value, error), WF_ERR_ARGUMENT, says);
+}
+
+/* The configuration does not pass wf_config_check, for a reason with these words. */
+static inline void ck_conflict(const struct wf_config *c, const char *says)
+{
+    ck_fails(wf_config_check(c, error), WF_ERR_ARGUMENT, says);
+}
+
 /* A small configuration of a preset. */
 static inline struct wf_config small_config(const char *name, int64_t context, int64_t vocab)
 {
