@@ -1,23 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Products under memory shortage: whichever allocation fails, the product fails or has the bits that it has otherwise. */
-#include "check_weft.h"
-
-#include <weft/compute.h>
-
-static const char *const isas[] = {"avx512", "avx2", "base"};
-
-static wf_real *numbers(int64_t n, uint64_t seed)
-{
-    wf_real *x = malloc((size_t)n * sizeof *x);
-    ck_assert_ptr_nonnull(x);
-    for (int64_t i = 0; i < n; i++) {
-        seed = seed * 6364136223846793005u + 1442695040888963407u;
-        x[i] = (wf_real)((double)(seed >> 40) / (1 << 23) - 1);
-    }
-    return x;
-}
-
-enum form { NN, NT, TN };
+#include "products.h"
 
 struct problem {
     int64_t m, n, k, count;
@@ -34,67 +17,63 @@ static const struct problem problems[] = {
     {40, 45, 200, 9, NT},    {40, 45, 200, 9, TN},    {200, 260, 300, 3, NT},        {200, 260, 300, 3, TN, true},
 };
 
+/* A problem's operands, and C before the product. */
 struct operands {
-    wf_real *a, *b, *before, *c, *bias;
-    int64_t elements; /* of c */
+    struct wf_gemm g;
+    wf_real *before;
 };
 
-static wf_status multiply(const struct problem *p, const struct operands *o, wf_real *c)
+static struct operands operands_of(const struct problem *p)
 {
-    const bool ta = p->form == TN, tb = p->form == NT;
-    const struct wf_gemm g = {p->m, p->n,          p->k,          1, p->form == TN, o->a, ta ? 1 : p->k, ta ? p->m : 1,
-                              o->b, tb ? 1 : p->n, tb ? p->k : 1, c, p->n,          1,    o->bias,       p->rows_alone};
-    memcpy(c, o->before, (size_t)o->elements * sizeof *c);
-    return wf_gemm_batched(&g, &(struct wf_gemm_batch){1, {p->count}, {p->m * p->k}, {p->n * p->k}, {p->m * p->n}});
+    struct operands o = {product(p->m, p->n, p->k, p->form, p->count), NULL};
+    o.before = copy_of(o.g.c, p->m * p->n * p->count);
+    o.g.beta = p->form == TN;
+    o.g.bias = random_numbers(p->n);
+    o.g.rows_alone = p->rows_alone;
+    return o;
+}
+
+static wf_status multiply(const struct problem *p, const struct operands *o)
+{
+    memcpy(o->g.c, o->before, (size_t)(p->m * p->n * p->count) * sizeof *o->g.c);
+    return wf_gemm_batched(&o->g, &(struct wf_gemm_batch){1, {p->count}, {p->m * p->k}, {p->n * p->k}, {p->m * p->n}});
 }
 
 /* The number of products that failed. */
-static int fail_each_allocation(const struct problem *p, const struct operands *o, const char *what)
+static int fail_each_allocation(const struct problem *p)
 {
-    const size_t bytes = (size_t)o->elements * sizeof(wf_real);
-    wf_real *want = malloc(bytes);
+    const struct operands o = operands_of(p);
+    const int64_t elements = p->m * p->n * p->count;
     wf_scratch_drop();
     const int64_t before = wf_alloc_count();
-    ck_assert_int_eq(multiply(p, o, want), WF_OK);
+    ck_assert_int_eq(multiply(p, &o), WF_OK);
     const int64_t allocations = wf_alloc_count() - before;
+    const wf_real *want = copy_of(o.g.c, elements);
     int failed = 0;
     for (int64_t n = 0; n < allocations + 1; n++) {
         wf_scratch_drop();
         wf_alloc_fail_after(n);
-        const wf_status status = multiply(p, o, o->c);
+        const wf_status status = multiply(p, &o);
         wf_alloc_fail_after(-1);
         failed += status != WF_OK;
-        if (status != WF_OK ? status != WF_ERR_MEMORY : memcmp(o->c, want, bytes) != 0)
-            ck_abort_msg("%s, m %d n %d k %d x%d form %d, allocation %d of %d failed: status %d%s", what, (int)p->m, (int)p->n, (int)p->k,
-                         (int)p->count, p->form, (int)n, (int)allocations, status, status == WF_OK ? " with other bits" : "");
+        expect(status == WF_OK ? same_bits(o.g.c, want, elements) : status == WF_ERR_MEMORY,
+               "%s, x%d, %d threads, allocation %d of %d failed: status %d", describe(&o.g), (int)p->count, wf_threads(), (int)n,
+               (int)allocations, status);
     }
     /* and the next one finds all in order */
-    ck_assert_int_eq(multiply(p, o, o->c), WF_OK);
-    ck_assert_int_eq(memcmp(o->c, want, bytes), 0);
-    free(want);
+    ck_assert_int_eq(multiply(p, &o), WF_OK);
+    ck_assert(same_bits(o.g.c, want, elements));
+    free_case();
     return failed;
 }
 
-static int fail_all(int threads, const char *isa, const char *mode)
+static int fail_all(const char *isa, const char *mode)
 {
-    char what[64];
     int failed = 0;
-    snprintf(what, sizeof what, "%s %s, %d threads", isa, mode, threads);
     ck_ok(wf_isa_use(isa, error));
     ck_ok(wf_gemm_use(mode, error));
-    ck_ok(wf_set_threads(threads, error));
-    for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) {
-        const struct problem *p = &problems[i];
-        const int64_t elements = p->m * p->n * p->count;
-        struct operands o = {numbers(p->m * p->k * p->count, 1),
-                             numbers(p->k * p->n * p->count, 2),
-                             numbers(elements, 3),
-                             malloc((size_t)elements * sizeof(wf_real)),
-                             numbers(p->n, 4),
-                             elements};
-        failed += fail_each_allocation(p, &o, what);
-        free(o.a), free(o.b), free(o.before), free(o.c), free(o.bias);
-    }
+    for (size_t i = 0; i < sizeof problems / sizeof *problems; i++)
+        failed += fail_each_allocation(&problems[i]);
     return failed;
 }
 
@@ -102,15 +81,16 @@ static void fail_all_on(int threads)
 {
     ck_ok(wf_init(error, .threads = threads));
     const char *best = NULL;
-    for (size_t i = 0; i < sizeof isas / sizeof *isas; i++) {
+    EACH_ISA
+    {
         /* The paths are those of all sets; `base` takes ten times as long, so once is enough. */
-        if (!wf_isa_supported(isas[i]) || (best && (sizeof(wf_real) == 8 || sanitized())))
+        if (best && (sizeof(wf_real) == 8 || sanitized()))
             continue;
-        best = best ? best : isas[i];
-        int failed = fail_all(threads, isas[i], "own");
-        ck_assert_msg(failed > 10, "%s: %d products failed", isas[i], failed);
+        best = best ? best : isa;
+        int failed = fail_all(isa, "own");
+        ck_assert_msg(failed > 10, "%s: %d products failed", isa, failed);
     }
-    int failed = fail_all(threads, best, "blis");
+    int failed = fail_all(best, "blis");
     ck_assert_msg(failed > 2, "%d products failed", failed); /* those under the row rule: BLIS has memory of its own for the others */
 }
 
@@ -126,23 +106,21 @@ START_TEST(two_threads)
 }
 END_TEST
 
-/* What a test above relies on: without scratch the first product allocates, and with it none. */
+/* The tests above rely on this: without scratch the first product allocates, and with it none. */
 START_TEST(scratch_is_dropped)
 {
     const struct problem *p = &problems[0];
     ck_ok(wf_init(error, .threads = 2));
     ck_ok(wf_gemm_use("own", error));
-    struct operands o = {numbers(p->m * p->k, 1), numbers(p->k * p->n, 2), numbers(p->m * p->n, 3),
-                         numbers(p->m * p->n, 4), numbers(p->n, 5),        p->m * p->n};
+    const struct operands o = operands_of(p);
     for (int i = 0; i < 5; i++)
-        ck_assert_int_eq(multiply(p, &o, o.c), WF_OK);
-    const int64_t live = wf_alloc_live();
-    ck_assert_int_gt(live, 0);
+        ck_assert_int_eq(multiply(p, &o), WF_OK);
+    ck_assert_int_gt(wf_alloc_live(), 0);
     wf_scratch_drop();
     ck_assert_int_eq(wf_alloc_live(), 0);
-    ck_assert_int_eq(multiply(p, &o, o.c), WF_OK);
+    ck_assert_int_eq(multiply(p, &o), WF_OK);
     ck_assert_int_gt(wf_alloc_live(), 0);
-    free(o.a), free(o.b), free(o.before), free(o.c), free(o.bias);
+    free_case();
 }
 END_TEST
 

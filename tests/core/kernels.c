@@ -77,25 +77,15 @@ START_TEST(unary_accuracy)
 {
     enum { N = 20000 };
     static wf_real x[N], y[N];
+    static ld want[N];
     EACH_ISA
-    {
-        for (size_t k = 0; k < FUNCTIONS; k++) {
-            const struct function *f = &functions[k];
-            numbers(x, N, 7, f->low, f->high);
-            kernel_of(f)(N, x, y);
-            double worst = 0;
-            int at = 0;
-            for (int i = 0; i < N; i++) {
-                double e = distance(y[i], f->reference((ld)x[i]), (ld)f->floor);
-                if (e > worst) {
-                    worst = e;
-                    at = i;
-                }
-            }
-            VERBOSE("%-7s %-10s [%g, %g] %.2f at %.9g\n", isa, f->name, f->low, f->high, worst, (double)x[at]);
-            ck_assert_msg(worst <= f->bound, "%s %s(%.17g) = %.17g: off by %.2f units, %.2f allowed", isa, f->name, (double)x[at],
-                          (double)y[at], worst, f->bound);
-        }
+    for (size_t k = 0; k < FUNCTIONS; k++) {
+        const struct function *f = &functions[k];
+        numbers(x, N, 7, f->low, f->high);
+        for (int i = 0; i < N; i++)
+            want[i] = f->reference((ld)x[i]);
+        kernel_of(f)(N, x, y);
+        ck_near(isa, f->name, N, x, y, want, (ld)f->floor, f->bound);
     }
 }
 END_TEST
@@ -122,15 +112,12 @@ START_TEST(unary_gradients)
             numbers(dy, N, 12, -2, 2);
             kernel_of(f)(N, x, y);
             grad_of(f)(N, f->of_result ? y : x, dy, dx);
-            double worst = 0;
             for (int i = 0; i < N; i++) {
                 if (f->reference == ref_relu && fabsl((ld)x[i]) < 1e-3L)
                     continue;
                 double e = (double)fabsl((ld)dx[i] - (ld)dy[i] * slope(f->reference, (ld)x[i]));
-                worst = e > worst ? e : worst;
                 ck_assert_msg(e <= bound, "%s %s_grad(%.9g) off by %g", isa, f->name, (double)x[i], e);
             }
-            VERBOSE("%-7s %s_grad [%g, %g] %.2g\n", isa, f->name, f->low, f->high, worst);
             wf_real *first = f->of_result ? y : x;
             static wf_real on[N];
             memcpy(on, dy, sizeof on);
@@ -143,35 +130,6 @@ START_TEST(unary_gradients)
 }
 END_TEST
 
-static const wf_real specials[] = {0,
-                                   (wf_real)-0.0,
-                                   (wf_real)INFINITY,
-                                   (wf_real)-INFINITY,
-                                   (wf_real)NAN,
-                                   (wf_real)LEAST,
-                                   (wf_real)-LEAST,
-                                   (wf_real)(LEAST * 1000),
-                                   HUGEST,
-                                   -HUGEST,
-                                   1,
-                                   -1,
-                                   (wf_real)1e-30,
-                                   (wf_real)-1e-30,
-                                   88,
-                                   (wf_real)88.72,
-                                   89,
-                                   -87,
-                                   (wf_real)-103.2,
-                                   (wf_real)-103.98,
-                                   -200,
-                                   709,
-                                   710,
-                                   -745,
-                                   -746,
-                                   5000,
-                                   -5000};
-enum { SPECIALS = sizeof specials / sizeof *specials };
-
 START_TEST(unary_specials)
 {
     wf_real y[SPECIALS], dx[SPECIALS], ones[SPECIALS];
@@ -182,9 +140,10 @@ START_TEST(unary_specials)
             kernel_of(f)(SPECIALS, specials, y);
             for (int i = 0; i < SPECIALS; i++) {
                 ld want = f->reference((ld)specials[i]);
-                /* 1 / (1 + e^x) leaves out what is less than the least normal number. */
-                bool logistic = f->reference == ref_sigmoid || f->reference == ref_silu || f->reference == ref_gelu_tanh;
-                ld floor = logistic ? 1e-20L : (ld)f->floor;
+                /* 1 / (1 + e^x) leaves out what is less than the least normal number; from 1 to 30 the error of its exponent counts. */
+                const double size = fabs((double)specials[i]);
+                const bool logistic = f->reference == ref_sigmoid || f->reference == ref_silu || f->reference == ref_gelu_tanh;
+                const ld floor = logistic && (size <= 1 || size > 30) ? 1e-20L : (ld)f->floor;
                 double e = distance(y[i], want, floor);
                 ck_assert_msg(e <= (f->bound > 2 ? f->bound : 2), "%s %s(%g) = %.17g, not %.17Lg (%.1f)", isa, f->name, (double)specials[i],
                               (double)y[i], want, e);

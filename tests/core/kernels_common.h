@@ -38,13 +38,43 @@ static inline bool use_isa(const char *isa)
     return true;
 }
 
+/* Zeros, infinities, NaN, the ends of the range, integers about 2^23, 2^24 and 2^53, and exponents at which e^x overflows and underflows.
+ */
+static const wf_real specials[] = {0,         -0.0,
+                                   INFINITY,  -INFINITY,
+                                   NAN,       LEAST,
+                                   -LEAST,    LEAST * 1000,
+                                   HUGEST,    -HUGEST,
+                                   1,         -1,
+                                   2,         -2,
+                                   3,         -3,
+                                   0.5,       -0.5,
+                                   2.5,       4,
+                                   1e-30,     -1e-30,
+                                   1e30,      -1e30,
+                                   88,        88.72,
+                                   89,        -87,
+                                   -103.2,    -103.98,
+                                   -200,      709,
+                                   710,       -745,
+                                   -746,      5000,
+                                   -5000,     8388607,
+                                   8388609,   16777216,
+                                   16777217,  9007199254740991,
+                                   1.0000001, -0.9999999};
+enum { SPECIALS = sizeof specials / sizeof *specials };
+
+static inline uint64_t mix(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
 /* Uniform in [low, high), the same on every call with the same index. */
 static inline wf_real number(uint64_t index, double low, double high)
 {
-    uint64_t x = (index + 1) * 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return (wf_real)(low + (high - low) * (double)((x ^ (x >> 31)) >> 11) * 0x1p-53);
+    return (wf_real)(low + (high - low) * (double)(mix((index + 1) * 0x9e3779b97f4a7c15u) >> 11) * 0x1p-53);
 }
 
 static inline void numbers(wf_real *x, int64_t n, uint64_t seed, double low, double high)
@@ -78,10 +108,23 @@ static inline double distance(wf_real got, ld want, ld floor)
     return (double)(fabsl((ld)got - want) / (unit > (ld)LEAST ? unit : (ld)LEAST));
 }
 
-#define VERBOSE(...)                                                                                                                       \
-    do {                                                                                                                                   \
-        if (getenv("WEFT_KERNELS_VERBOSE"))                                                                                                \
-            fprintf(stderr, __VA_ARGS__);                                                                                                  \
-    } while (0)
+/* The results y for x are at most `bound` units from want. WEFT_KERNELS_VERBOSE prints the largest distance. */
+static inline void ck_near(const char *isa, const char *what, int n, const wf_real *x, const wf_real *y, const ld *want, ld floor,
+                           double bound)
+{
+    double worst = 0;
+    int at = 0;
+    for (int i = 0; i < n; i++) {
+        double e = distance(y[i], want[i], floor);
+        if (e > worst) {
+            worst = e;
+            at = i;
+        }
+    }
+    if (getenv("WEFT_KERNELS_VERBOSE"))
+        fprintf(stderr, "%-7s %-10s %.2f at %.9g\n", isa, what, worst, (double)x[at]);
+    ck_assert_msg(worst <= bound, "%s %s(%.17g) = %.17g: off by %.2f units, %.2f allowed", isa, what, (double)x[at], (double)y[at], worst,
+                  bound);
+}
 
 #endif

@@ -5,21 +5,6 @@
 
 enum { N = 20000, SPAN = 150, GUARD = 16 };
 
-static void worst_of(const char *isa, const char *what, const wf_real *x, const wf_real *y, const ld *want, double floor, double bound)
-{
-    double worst = 0;
-    int at = 0;
-    for (int i = 0; i < N; i++) {
-        double e = distance(y[i], want[i], (ld)floor);
-        if (e > worst) {
-            worst = e;
-            at = i;
-        }
-    }
-    VERBOSE("%-7s %-28s %.2f at %.9g\n", isa, what, worst, (double)x[at]);
-    ck_assert_msg(worst <= bound, "%s %s: off by %.2f units at %.17g, %.2f allowed", isa, what, worst, (double)x[at], bound);
-}
-
 /* The bound is in units of the result: however large y ln x is. */
 START_TEST(pow_accuracy)
 {
@@ -36,44 +21,11 @@ START_TEST(pow_accuracy)
             for (int i = 0; i < N; i++)
                 want[i] = powl((ld)x[i], (ld)y[i]);
             wf_kernel->internal->pow(N, x, 1, y, 1, z);
-            worst_of(isa, "pow", x, z, want, 0, 3);
+            ck_near(isa, "pow", N, x, z, want, 0, 3);
         }
     }
 }
 END_TEST
-
-static const wf_real specials[] = {0,
-                                   (wf_real)-0.0,
-                                   1,
-                                   -1,
-                                   2,
-                                   -2,
-                                   3,
-                                   -3,
-                                   (wf_real)0.5,
-                                   (wf_real)-0.5,
-                                   (wf_real)INFINITY,
-                                   (wf_real)-INFINITY,
-                                   (wf_real)NAN,
-                                   (wf_real)1e-30,
-                                   (wf_real)-1e-30,
-                                   8388607,
-                                   8388609,
-                                   16777216,
-                                   (wf_real)16777217,
-                                   (wf_real)9007199254740991.0,
-                                   -7,
-                                   4,
-                                   (wf_real)1e30,
-                                   (wf_real)-1e30,
-                                   (wf_real)1.0000001,
-                                   (wf_real)-0.9999999,
-                                   (wf_real)LEAST,
-                                   (wf_real)-LEAST,
-                                   HUGEST,
-                                   -HUGEST,
-                                   (wf_real)2.5};
-enum { SPECIALS = sizeof specials / sizeof *specials };
 
 START_TEST(pow_specials)
 {
@@ -85,7 +37,7 @@ START_TEST(pow_specials)
                     wf_real a = specials[i], b = specials[j], y;
                     wf_kernel->internal->pow(1, &a, sides & 1, &b, sides >> 1, &y);
                     ld want = powl((ld)a, (ld)b);
-                    ck_assert_msg(distance(y, want, 0) <= 2, "%s pow(%.9g, %.9g) = %.9g, not %.9Lg", isa, (double)a, (double)b, (double)y,
+                    ck_assert_msg(distance(y, want, 0) <= 3, "%s pow(%.9g, %.9g) = %.9g, not %.9Lg", isa, (double)a, (double)b, (double)y,
                                   want);
                     ck_assert_msg(isnan(want) || !signbit(want) == !signbit(y), "%s pow(%.9g, %.9g) = %.9g: the sign", isa, (double)a,
                                   (double)b, (double)y);
@@ -112,12 +64,12 @@ START_TEST(functions)
                 want[i] = ref_softplus((ld)x[i], (ld)beta);
             wf_kernel->internal->softplus(&beta, N, in, y);
             /* what the exponential makes of the rounded exponent */
-            worst_of(isa, "softplus", x, y, want, 1e-20, 4);
+            ck_near(isa, "softplus", N, x, y, want, 1e-20L, 4);
             numbers(x, N, 4, -50, k ? 0.001 : 2);
             for (int i = 0; i < N; i++)
                 want[i] = x[i] > 0 ? (ld)x[i] : expm1l((ld)x[i]) * (ld)beta;
             wf_kernel->internal->elu(&beta, N, in, y);
-            worst_of(isa, "elu", x, y, want, 0, 4);
+            ck_near(isa, "elu", N, x, y, want, 0, 4);
         }
         wf_real one = 1, in[] = {-(wf_real)INFINITY, (wf_real)INFINITY, (wf_real)NAN, -2000, 2000, 0}, out[6], dy[] = {1, 1, 1, 1, 1, 1};
         wf_kernel->internal->softplus(&one, 6, (const wf_real *const[]){in}, out);

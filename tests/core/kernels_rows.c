@@ -329,13 +329,6 @@ START_TEST(rms_norm)
 }
 END_TEST
 
-static uint64_t mix(uint64_t z)
-{
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
 START_TEST(dropout)
 {
     const uint64_t seed = 0x0123456789abcdefu, step = 0x100000003u, row = 0x200000005u;

@@ -20,29 +20,6 @@ static void sums_of_rows(const char *isa)
     }
 }
 
-static uint64_t mix(uint64_t v)
-{
-    v = (v ^ (v >> 30)) * 0xbf58476d1ce4e5b9u;
-    v = (v ^ (v >> 27)) * 0x94d049bb133111ebu;
-    return v ^ (v >> 31);
-}
-
-static void philox(const char *isa)
-{
-    const uint64_t seed = 5, step = 9, row = (uint64_t)3 << 33 | 7, key = mix(mix(seed + 0x9e3779b97f4a7c15u) ^ step);
-    const uint32_t call = 2, threshold = 20000, keys[2] = {(uint32_t)key, (uint32_t)(key >> 32)};
-    for (int d = 1; d <= 300; d += 13) {
-        wf_kernel->dropout(d, seed, step, call, row, threshold, 1, x, a);
-        for (int j = 0; j < d; j++) {
-            const uint32_t counter[4] = {(uint32_t)j / 8, (uint32_t)row, (uint32_t)(row >> 32), call};
-            uint32_t word[4];
-            wf_philox(counter, keys, word);
-            const bool kept = (word[j % 8 / 2] >> 16 * (j % 2) & 0xffff) >= threshold;
-            ck_assert_msg(a[j] == (kept ? x[j] : 0), "%s: element %d of %d", isa, j, d);
-        }
-    }
-}
-
 /* Few rows run in rows.c, a batch in kernel.c; B in place or packed; C = (B^T A^T)^T where C is stored by columns. */
 static void products(const char *isa)
 {
@@ -114,7 +91,7 @@ static const struct pair {
     const char *elsewhere;
 } pairs[] = {
     {"kernels/reduce.c sum_rows", "sum_rows_at", sums_of_rows, NULL},
-    {"random.c wf_philox", "philox.h philox_wide_rounds (dropout)", philox, NULL},
+    {"random.c wf_philox", "philox.h philox_wide_rounds", NULL, "core/kernels_rows dropout"},
     {"kernels/dropout.c", "kernels/attention_mask.c attention_dropout", NULL, "autograd/attention_bits dropout_draws_as_the_kernel"},
     {"kernels/attention_forward.c", "kernels/attention_rows.c", attention, NULL},
     {"kernels/attention_backward.c, all pieces", "autograd/ops/attention_backward.c in_pieces", NULL, "autograd/attention_pieces"},
