@@ -168,16 +168,15 @@ static void blis_task(void *ctx, int64_t i)
     const struct blis_tasks *w = ctx;
     struct wf_gemm g = *w->g;
     int64_t *size = w->rows ? &g.m : &g.n;
-    const int64_t grains = gemm_ceil_div(*size, BLIS_GRAIN), begin = gemm_cut(grains, w->count, i) * BLIS_GRAIN,
-                  end = WF_MIN(gemm_cut(grains, w->count, i + 1) * BLIS_GRAIN, *size);
-    *size = end - begin;
-    g.c += begin * (w->rows ? g.c_rs : g.c_cs);
+    const struct gemm_range range = gemm_share(*size, BLIS_GRAIN, w->count, i);
+    *size = range.end - range.begin;
+    g.c += range.begin * (w->rows ? g.c_rs : g.c_cs);
     if (w->rows)
-        g.a += begin * g.a_rs;
+        g.a += range.begin * g.a_rs;
     else
-        g.b += begin * g.b_cs;
+        g.b += range.begin * g.b_cs;
     if (g.bias && !w->rows)
-        g.bias += begin;
+        g.bias += range.begin;
     if (g.bias)
         wf_gemm_no_sum(&g);
     multiply(&g, g.bias ? 1 : g.beta);

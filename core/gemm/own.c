@@ -36,13 +36,11 @@ static bool skinny_task(void *ctx, int64_t index)
 {
     const struct skinny_work *w = ctx;
     struct wf_gemm g = w->p->g;
-    const int nr = gemm_isa()->nr;
-    const int64_t panels = gemm_ceil_div(g.n, nr), from = gemm_cut(panels, w->tasks, index) * nr,
-                  to = WF_MIN(gemm_cut(panels, w->tasks, index + 1) * nr, g.n);
-    struct gemm_epilogue epilogue = {g.alpha, g.beta, w->p->bias_n ? w->p->bias_n + from : NULL, w->p->bias_m};
-    g.n = to - from;
-    g.b += from * g.b_cs;
-    g.c += from * g.c_cs;
+    const struct gemm_range columns = gemm_share(g.n, gemm_isa()->nr, w->tasks, index);
+    struct gemm_epilogue epilogue = {g.alpha, g.beta, w->p->bias_n ? w->p->bias_n + columns.begin : NULL, w->p->bias_m};
+    g.n = columns.end - columns.begin;
+    g.b += columns.begin * g.b_cs;
+    g.c += columns.begin * g.c_cs;
     (g.b_rs == 1 ? gemm_isa()->skinny_nt : gemm_isa()->skinny_nn)(&g, &epilogue);
     return true;
 }
@@ -74,13 +72,14 @@ struct task_grid {
 static struct gemm_task task_of(const struct task_grid *w, int64_t index)
 {
     const struct wf_gemm *g = &w->p->g;
-    const int mr = gemm_isa()->mr, nr = gemm_isa()->nr;
-    const int64_t i = index % w->down, j = index / w->down, tiles = gemm_ceil_div(g->m, mr), panels = gemm_ceil_div(w->n1 - w->n0, nr);
+    const int64_t tiles = gemm_ceil_div(g->m, gemm_isa()->mr);
+    const struct gemm_range rows = gemm_share(tiles, 1, w->down, index % w->down); /* of tiles */
+    const struct gemm_range columns = gemm_share(w->n1 - w->n0, gemm_isa()->nr, w->across, index / w->down);
     return (struct gemm_task){
-        .m0 = gemm_cut(g->m, tiles, gemm_cut(tiles, w->down, i)),
-        .m1 = gemm_cut(g->m, tiles, gemm_cut(tiles, w->down, i + 1)),
-        .n0 = w->n0 + gemm_cut(panels, w->across, j) * nr,
-        .n1 = WF_MIN(w->n0 + gemm_cut(panels, w->across, j + 1) * nr, w->n1),
+        .m0 = gemm_cut(g->m, tiles, rows.begin),
+        .m1 = gemm_cut(g->m, tiles, rows.end),
+        .n0 = w->n0 + columns.begin,
+        .n1 = w->n0 + columns.end,
         .k0 = w->k0,
         .k1 = w->k1,
     };
@@ -110,12 +109,10 @@ static bool pack_b_task(void *ctx, int64_t index)
 {
     const struct task_grid *w = ctx;
     const struct wf_gemm *g = &w->p->g;
-    const int nr = gemm_isa()->nr;
-    const int64_t blocks = gemm_ceil_div(w->k1 - w->k0, w->p->kc), across = index / blocks;
-    const int64_t panels = gemm_ceil_div(w->n1 - w->n0, nr), k0 = w->k0 + index % blocks * w->p->kc, k = kc_at(w, k0);
-    const int64_t from = w->n0 + gemm_cut(panels, w->pack_across, across) * nr,
-                  to = WF_MIN(w->n0 + gemm_cut(panels, w->pack_across, across + 1) * nr, w->n1);
-    wf_gemm_pack_b(g, to - from, k, g->b + from * g->b_cs + k0 * g->b_rs, packed_panel(w, k0, from));
+    const int64_t blocks = gemm_ceil_div(w->k1 - w->k0, w->p->kc), k0 = w->k0 + index % blocks * w->p->kc;
+    const struct gemm_range columns = gemm_share(w->n1 - w->n0, gemm_isa()->nr, w->pack_across, index / blocks);
+    const int64_t n0 = w->n0 + columns.begin;
+    wf_gemm_pack_b(g, columns.end - columns.begin, kc_at(w, k0), g->b + n0 * g->b_cs + k0 * g->b_rs, packed_panel(w, k0, n0));
     return true;
 }
 
@@ -129,8 +126,8 @@ static struct gemm_prefetch prefetch_chunk(const struct task_grid *w, const stru
     const int64_t k = WF_MAX(0, WF_MIN(kc_at(w, k0), g->k - p)), n = WF_MAX(0, WF_MIN(task->n1 - task->n0, g->n - j));
     const wf_real *b = g->b + p * g->b_rs + j * g->b_cs;
     struct gemm_prefetch all = gemm_prefetch_of(b, n, g->b_cs, k, g->b_rs);
-    const int64_t from = gemm_cut(all.runs, w->down, i);
-    return (struct gemm_prefetch){all.at + from * all.stride, all.lines, all.stride, gemm_cut(all.runs, w->down, i + 1) - from};
+    const struct gemm_range runs = gemm_share(all.runs, 1, w->down, i);
+    return (struct gemm_prefetch){all.at + runs.begin * all.stride, all.lines, all.stride, runs.end - runs.begin};
 }
 
 /* The next cache block: the next of k, or the first of the next rows, with the same columns. */
@@ -221,10 +218,9 @@ static bool run_shared_b(const struct product *p, double cost, bool serial)
         for (w.k0 = 0; w.k0 < g->k; w.k0 = w.k1) {
             w.k1 = WF_MIN(w.k0 + chunk_k, g->k);
             w.pack_across = gemm_ceil_div(panels, WF_MAX(1, (g->b_cs == 1 ? PACK_TASK_RUNS : 1) * PACK_TASK / (nr * p->kc)));
-            struct stages stages = {.count = 2,
-                                    .tasks = {w.pack_across * gemm_ceil_div(w.k1 - w.k0, p->kc), w.down * w.across},
-                                    .run = {pack_b_task, shared_b_task},
-                                    .ctx = {&w, &w}};
+            const struct stages stages = {
+                .count = 2,
+                .stage = {{w.pack_across * gemm_ceil_div(w.k1 - w.k0, p->kc), pack_b_task, &w}, {w.down * w.across, shared_b_task, &w}}};
             const double share = (double)(w.k1 - w.k0) / (double)g->k * (double)(w.n1 - w.n0) / (double)g->n;
             if (!wf_gemm_stages(&stages, cost * share, serial))
                 return false;
@@ -249,14 +245,12 @@ enum path {
     SPLIT_K            /* partial products, in two stages */
 };
 
-/* A product, its path, and the tasks of a path with one stage. The tasks point into it, so it is never moved. */
+/* A product, its path, and the stage of a path with one stage. The stage points into it, so it is never moved. */
 struct plan {
     struct product p;
     double cost;
     enum path path;
-    int64_t tasks; /* 0: two stages */
-    bool (*run)(void *ctx, int64_t index);
-    void *ctx;
+    struct stage stage; /* 0 tasks: two stages */
     struct skinny_work skinny;
     struct task_grid grid;
 };
@@ -280,13 +274,6 @@ static enum path path_of(const struct product *p, double flops, double cost)
     return g->m <= MC || wf_gemm_b_in_place(g, g->m) ? INDEPENDENT_TASKS : SHARED_B;
 }
 
-static void set_tasks(struct plan *w, int64_t tasks, bool (*run)(void *ctx, int64_t index), void *ctx)
-{
-    w->tasks = tasks;
-    w->run = run;
-    w->ctx = ctx;
-}
-
 static void make_plan(struct plan *w, const struct wf_gemm *given, bool serial)
 {
     w->p = (struct product){.g = *given, .bias_n = given->bias, .kc = gemm_kc(given->k)};
@@ -301,19 +288,19 @@ static void make_plan(struct plan *w, const struct wf_gemm *given, bool serial)
     const double flops = 2. * (double)g->m * (double)g->n * (double)g->k;
     w->cost = cost_of(g, flops);
     w->path = path_of(&w->p, flops, w->cost);
-    w->tasks = 0;
+    w->stage = (struct stage){0};
     if (w->path == ONE_TASK) {
-        set_tasks(w, 1, whole_task, &w->p);
+        w->stage = (struct stage){1, whole_task, &w->p};
     } else if (w->path == SKINNY) {
         w->skinny = divide_skinny(&w->p, w->cost, serial);
-        set_tasks(w, w->skinny.tasks, skinny_task, &w->skinny);
+        w->stage = (struct stage){w->skinny.tasks, skinny_task, &w->skinny};
     } else if (w->path == INDEPENDENT_TASKS) {
         const int64_t panels = gemm_ceil_div(g->n, gemm_isa()->nr), wanted = tasks_for(w->cost);
         w->grid = (struct task_grid){.p = &w->p, .n0 = 0, .n1 = g->n, .k0 = 0, .k1 = g->k, .down = 1};
         w->grid.across = WF_MAX(1, WF_MIN(panels, wanted));
         if (g->m > MC)
             divide(&w->grid, panels, wanted, serial ? 1 : wf_threads());
-        set_tasks(w, w->grid.down * w->grid.across, independent_task, &w->grid);
+        w->stage = (struct stage){w->grid.down * w->grid.across, independent_task, &w->grid};
     }
 }
 
@@ -323,9 +310,9 @@ static bool run_plan(const struct plan *w, bool serial)
         return wf_gemm_split_k(&w->p, w->cost, serial);
     if (w->path == SHARED_B)
         return run_shared_b(&w->p, w->cost, serial);
-    if (w->tasks == 1)
-        return w->run(w->ctx, 0);
-    struct stages stages = {.count = 1, .tasks = {w->tasks}, .run = {w->run}, .ctx = {w->ctx}};
+    if (w->stage.tasks == 1)
+        return w->stage.run(w->stage.ctx, 0);
+    const struct stages stages = {.count = 1, .stage = {w->stage}};
     return wf_gemm_stages(&stages, w->cost, serial);
 }
 
@@ -342,10 +329,10 @@ bool wf_gemm_own_two(const struct wf_gemm g[2])
     for (int i = 0; i < 2; i++)
         make_plan(&w[i], &g[i], false);
     const double cost = w[0].cost + w[1].cost;
-    if (w[0].tasks == 0 || w[1].tasks == 0 || (w[0].tasks == 1 && w[1].tasks == 1 && cost < 2 * task_ns()))
+    const struct stages stages = {.count = 2, .independent = true, .stage = {w[0].stage, w[1].stage}};
+    const int64_t first = w[0].stage.tasks, second = w[1].stage.tasks;
+    if (first == 0 || second == 0 || (first == 1 && second == 1 && cost < 2 * task_ns()))
         return run_plan(&w[0], false) && run_plan(&w[1], false);
-    struct stages stages = {
-        .count = 2, .independent = true, .tasks = {w[0].tasks, w[1].tasks}, .run = {w[0].run, w[1].run}, .ctx = {w[0].ctx, w[1].ctx}};
     return wf_gemm_stages(&stages, cost, false);
 }
 

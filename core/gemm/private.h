@@ -166,6 +166,17 @@ static inline int64_t gemm_cut(int64_t m, int64_t t, int64_t i)
     return i * q + WF_MIN(i, r);
 }
 
+struct gemm_range {
+    int64_t begin, end;
+};
+
+/* Share i, if n elements are divided into t even shares of whole grains; the last grain may be shorter. */
+static inline struct gemm_range gemm_share(int64_t n, int64_t grain, int64_t t, int64_t i)
+{
+    const int64_t grains = gemm_ceil_div(n, grain);
+    return (struct gemm_range){gemm_cut(grains, t, i) * grain, WF_MIN(gemm_cut(grains, t, i + 1) * grain, n)};
+}
+
 /* Steps of k in a cache block; the last may have fewer. */
 static inline int64_t gemm_kc(int64_t k)
 {
@@ -274,12 +285,15 @@ bool wf_gemm_split_k(const struct product *p, double cost, bool serial) WF_CHECK
 /* stages.c: one or two stages of tasks in one region. The second waits for the first unless they are independent. Each thread begins with
  * its share of a stage's tasks, in order, and then helps the others: B that it packed in the first stage is in its own cache in the second
  * if both shares are of the same columns. */
+struct stage {
+    int64_t tasks;
+    bool (*run)(void *ctx, int64_t task); /* false without memory: tasks not yet begun are then left out */
+    void *ctx;
+};
 struct stages {
     int count;
     bool independent;
-    int64_t tasks[2];
-    bool (*run[2])(void *ctx, int64_t task); /* false without memory: tasks not yet begun are then left out */
-    void *ctx[2];
+    struct stage stage[2];
 };
 
 /* `cost` as for wf_parallel; `serial`: on the calling thread. False if a task had no memory. */

@@ -14,14 +14,13 @@ static bool multiply_task(void *ctx, int64_t index)
 {
     const struct split_k *w = ctx;
     const struct wf_gemm *g = &w->p->g;
-    const int64_t blocks = gemm_ceil_div(g->k, w->p->kc), k0 = gemm_cut(blocks, w->partials, index) * w->p->kc;
-    const int64_t k1 = WF_MIN(gemm_cut(blocks, w->partials, index + 1) * w->p->kc, g->k);
-    struct product partial = {.g = *g, .kc = w->p->kc, .k_after = g->k - k1};
+    const struct gemm_range k = gemm_share(g->k, w->p->kc, w->partials, index);
+    struct product partial = {.g = *g, .kc = w->p->kc, .k_after = g->k - k.end};
     partial.g.alpha = 1;
     partial.g.beta = 0;
-    partial.g.k = k1 - k0;
-    partial.g.a += k0 * g->a_cs;
-    partial.g.b += k0 * g->b_rs;
+    partial.g.k = k.end - k.begin;
+    partial.g.a += k.begin * g->a_cs;
+    partial.g.b += k.begin * g->b_rs;
     partial.g.c = w->sums + index * g->m * g->n;
     partial.g.c_rs = g->n;
     partial.g.c_cs = 1;
@@ -32,12 +31,13 @@ static bool reduce_task(void *ctx, int64_t index)
 {
     const struct split_k *w = ctx;
     const struct wf_gemm *g = &w->p->g;
-    const int64_t from = gemm_cut(g->m, w->reductions, index), to = gemm_cut(g->m, w->reductions, index + 1), all = g->m * g->n;
+    const struct gemm_range rows = gemm_share(g->m, 1, w->reductions, index);
+    const int64_t all = g->m * g->n;
     wf_real *sum = w->sums;
     for (int64_t s = 1; s < w->partials; s++)
-        for (int64_t e = from * g->n; e < to * g->n; e++)
+        for (int64_t e = rows.begin * g->n; e < rows.end * g->n; e++)
             sum[e] += w->sums[s * all + e];
-    for (int64_t i = from; i < to; i++) {
+    for (int64_t i = rows.begin; i < rows.end; i++) {
         wf_real *c = g->c + i * g->c_rs;
         for (int64_t j = 0; j < g->n; j++, c += g->c_cs) {
             wf_real value = g->alpha * sum[i * g->n + j];
@@ -61,6 +61,6 @@ bool wf_gemm_split_k(const struct product *p, double cost, bool serial)
     w.sums = wf_scratch(WF_SCRATCH_PACK_B, (size_t)(w.partials * g->m * g->n) * sizeof(wf_real));
     if (!w.sums)
         return false;
-    struct stages stages = {.count = 2, .tasks = {w.partials, w.reductions}, .run = {multiply_task, reduce_task}, .ctx = {&w, &w}};
+    const struct stages stages = {.count = 2, .stage = {{w.partials, multiply_task, &w}, {w.reductions, reduce_task, &w}}};
     return wf_gemm_stages(&stages, cost, serial);
 }

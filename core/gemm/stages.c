@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Runs the stages of a product on the team. */
 #include <stdatomic.h>
 
 #include <weft/compute.h>
@@ -19,15 +20,17 @@ struct team {
 static void work(void *ctx, int64_t thread)
 {
     struct team *t = ctx;
-    for (int stage = 0; stage < t->stages->count; stage++) {
+    const bool ordered = t->stages->count > 1 && !t->stages->independent;
+    for (int i = 0; i < t->stages->count; i++) {
+        const struct stage *stage = &t->stages->stage[i];
         int at = (int)thread, left = t->shares;
-        if (stage > 0 && !t->stages->independent)
+        if (i > 0 && ordered)
             wf_countdown_wait(&t->first);
-        for (int64_t task; (task = wf_shares_take(t->share[stage], t->shares, &at, &left)) >= 0;) {
+        for (int64_t task; (task = wf_shares_take(t->share[i], t->shares, &at, &left)) >= 0;) {
             /* Tasks are counted after a failure too: a thread may wait for the first stage. */
-            if (!atomic_load_explicit(&t->failed, memory_order_relaxed) && !t->stages->run[stage](t->stages->ctx[stage], task))
+            if (!atomic_load_explicit(&t->failed, memory_order_relaxed) && !stage->run(stage->ctx, task))
                 atomic_store_explicit(&t->failed, true, memory_order_relaxed);
-            if (stage == 0 && t->stages->count > 1 && !t->stages->independent)
+            if (i == 0 && ordered)
                 wf_countdown_add(&t->first, -1);
         }
     }
@@ -36,18 +39,18 @@ static void work(void *ctx, int64_t thread)
 bool wf_gemm_stages(const struct stages *w, double cost, bool serial)
 {
     if (serial) {
-        for (int stage = 0; stage < w->count; stage++)
-            for (int64_t task = 0; task < w->tasks[stage]; task++)
-                if (!w->run[stage](w->ctx[stage], task))
+        for (const struct stage *stage = w->stage; stage < w->stage + w->count; stage++)
+            for (int64_t task = 0; task < stage->tasks; task++)
+                if (!stage->run(stage->ctx, task))
                     return false;
         return true;
     }
     struct team t;
     t.stages = w;
     t.shares = wf_threads();
-    for (int stage = 0; stage < w->count; stage++)
-        wf_shares_divide(t.share[stage], t.shares, w->tasks[stage]);
-    t.first = (struct wf_countdown){.left = (uint32_t)w->tasks[0]};
+    for (int i = 0; i < w->count; i++)
+        wf_shares_divide(t.share[i], t.shares, w->stage[i].tasks);
+    t.first = (struct wf_countdown){.left = (uint32_t)w->stage[0].tasks};
     atomic_init(&t.failed, false);
     wf_parallel(t.shares, cost, work, &t);
     return !atomic_load_explicit(&t.failed, memory_order_relaxed);

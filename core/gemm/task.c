@@ -31,9 +31,9 @@ void wf_gemm_pack_a(struct gemm_cache_block *b, wf_real *packed)
     const int64_t steps = b->a_rs == 1 ? PACK_K : b->k;
     for (int64_t k0 = 0; k0 < b->k; k0 += steps)
         for (int64_t i = 0; i < tiles; i++) {
-            const int64_t row = gemm_cut(b->m, tiles, i), rows = gemm_cut(b->m, tiles, i + 1) - row;
-            gemm_isa()->pack_a_panel(rows, WF_MIN(steps, b->k - k0), b->a + row * b->a_rs + k0 * b->a_cs, b->a_rs, b->a_cs,
-                                     packed + (i * b->k + k0) * mr);
+            const struct gemm_range rows = gemm_share(b->m, 1, tiles, i);
+            gemm_isa()->pack_a_panel(rows.end - rows.begin, WF_MIN(steps, b->k - k0), b->a + rows.begin * b->a_rs + k0 * b->a_cs, b->a_rs,
+                                     b->a_cs, packed + (i * b->k + k0) * mr);
         }
     b->a = packed;
     b->a_rs = 1;
