@@ -5,11 +5,7 @@
  *
  * Lines longer than the model lose their end. One JSON object: lines, width, dtype, ms (median of `times`, after one that does not
  * count), ms_min, truncated, threads. bench/embed.py reads both. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <weft/embed.h>
 #include <weft/file.h>
@@ -24,20 +20,6 @@ struct text {
     const char **line;
     int64_t *length, count;
 };
-
-static int fail(const char *message)
-{
-    fprintf(stderr, "embed: %s\n", message);
-    return 1;
-}
-
-static void *room(int64_t count, size_t size)
-{
-    void *block = calloc((size_t)count + 1, size);
-    if (!block)
-        exit(fail("no memory"));
-    return block;
-}
 
 static bool read_lines(const char *path, struct text *t, wf_error *error)
 {
@@ -78,11 +60,10 @@ static int run(const char *folder, const char *path, const char *out, int times)
     if (good && out)
         good = wf_file_save(out, vectors, t.count * width * (int64_t)sizeof *vectors, &error) == WF_OK;
     if (good) {
-        qsort(ms, (size_t)times, sizeof *ms, ascending);
+        const double middle = median(ms, times);
         printf("{\"lines\": %lld, \"width\": %lld, \"dtype\": \"float%d\", \"ms\": %.2f, \"ms_min\": %.2f, \"truncated\": %lld, "
                "\"threads\": %d}\n",
-               (long long)t.count, (long long)width, 8 * (int)sizeof(wf_real), times > 0 ? ms[times / 2] : 0.0, times > 0 ? ms[0] : 0.0,
-               (long long)truncated, wf_threads());
+               (long long)t.count, (long long)width, 8 * (int)sizeof(wf_real), middle, ms[0], (long long)truncated, wf_threads());
     }
     wf_embedder_free(e);
     wf_run_close(&r);
@@ -96,22 +77,13 @@ static int run(const char *folder, const char *path, const char *out, int times)
 
 int main(int argc, char **argv)
 {
-    const char *out = NULL;
-    int times = 0, c;
-    struct wf_init_options options = {0};
+    const char *given[128] = {NULL};
     wf_error error = {0};
-    while ((c = getopt(argc, argv, "t:n:o:")) != -1)
-        if (c == 't')
-            options.threads = atoi(optarg);
-        else if (c == 'n')
-            times = atoi(optarg);
-        else if (c == 'o')
-            out = optarg;
-        else
-            return 2;
+    if (!read_options(argc, argv, "t:n:o:", given))
+        return 2;
     if (argc - optind != 2)
         return fail("embed [-t threads] [-n times] [-o FILE] FOLDER TEXT");
-    if (wf_init_with(&options, &error) != WF_OK)
+    if (wf_init(&error, .threads = (int)number_or(given['t'], 0)) != WF_OK)
         return fail(error.message);
-    return run(argv[optind], argv[optind + 1], out, times);
+    return run(argv[optind], argv[optind + 1], given['o'], (int)number_or(given['n'], 0));
 }

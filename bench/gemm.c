@@ -12,10 +12,7 @@
  * bandwidth of reading B counts, and is printed. */
 #include <math.h>
 #include <omp.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <weft/compute.h>
 #include <weft/core.h>
@@ -114,13 +111,13 @@ static struct operand {
     wf_real *data;
     size_t at;
 } as, bs, cs;
-static size_t room;
+static size_t elements_max;
 
 /* The next of so many elements; the same again if they are to be hot. */
 static wf_real *next(struct operand *o, int64_t elements, bool cold)
 {
     const size_t size = ((size_t)elements + 15) / 16 * 16;
-    o->at = cold && o->at + 2 * size <= room ? o->at + size : 0;
+    o->at = cold && o->at + 2 * size <= elements_max ? o->at + size : 0;
     return o->data + o->at;
 }
 
@@ -131,10 +128,8 @@ static void run(const struct shape *s, bool cold)
     const bool ta = s->op[0] == 'T', tb = s->op[1] == 'T', alone = s->op[2] == 'r';
     struct wf_gemm g = {s->m, s->n,          s->k,          1, ta ? 1 : 0, a, ta ? 1 : s->k,       ta ? s->m : 1,
                         b,    tb ? 1 : s->n, tb ? s->k : 1, c, s->n,       1, tb ? as.data : NULL, alone};
-    if (wf_gemm_batched(&g, &(struct wf_gemm_batch){1, {s->count}, {s->m * s->k}, {s->n * s->k}, {s->m * s->n}}) != WF_OK) {
-        fprintf(stderr, "no memory for packing\n");
-        exit(2);
-    }
+    if (wf_gemm_batched(&g, &(struct wf_gemm_batch){1, {s->count}, {s->m * s->k}, {s->n * s->k}, {s->m * s->n}}) != WF_OK)
+        exit(fail("no memory for packing"));
 }
 
 /* Seconds for one run, the median of 101; *best: the least. */
@@ -153,9 +148,9 @@ static double seconds_of(const struct shape *s, bool cold, double *best)
             run(s, cold);
         times[taken] = (now() - start) / (double)repeats;
     }
-    qsort(times, (size_t)taken, sizeof *times, ascending);
+    const double middle = median(times, taken);
     *best = times[0];
-    return times[taken / 2];
+    return middle;
 }
 
 static double peak, logarithms, lowest = 100;
@@ -172,10 +167,11 @@ static double count(const struct shape *s, double share)
     return share;
 }
 
-static void measure(const struct shape *s, char *modes)
+static void measure(const struct shape *s, const char *modes)
 {
     const double flops = 2. * (double)s->m * (double)s->n * (double)s->k * (double)s->count;
-    if ((size_t)(s->m * s->k * s->count) > room || (size_t)(s->n * s->k * s->count) > room || (size_t)(s->m * s->n * s->count) > room) {
+    if ((size_t)(s->m * s->k * s->count) > elements_max || (size_t)(s->n * s->k * s->count) > elements_max ||
+        (size_t)(s->m * s->n * s->count) > elements_max) {
         printf("%s %lld %lld %lld: too large\n", s->op, (long long)s->m, (long long)s->n, (long long)s->k);
         return;
     }
@@ -184,10 +180,8 @@ static void measure(const struct shape *s, char *modes)
     snprintf(copy, sizeof copy, "%s", modes);
     for (char *mode; (mode = strsep(&rest, ","));) {
         wf_error error = {0};
-        if (wf_gemm_use(mode, &error) != WF_OK) {
-            fprintf(stderr, "%s\n", error.message);
-            exit(2);
-        }
+        if (wf_gemm_use(mode, &error) != WF_OK)
+            exit(fail(error.message));
         double best, best_cold;
         const double hot = seconds_of(s, false, &best), t = seconds_of(s, true, &best_cold);
         printf("  %s hot %6.1f (%5.1f) cold %6.1f (%5.1f) %9.2f us", mode, flops / hot * 1e-9, flops / best * 1e-9, flops / t * 1e-9,
@@ -203,44 +197,27 @@ static void measure(const struct shape *s, char *modes)
 
 int main(int argc, char **argv)
 {
-    char *modes = "own,blis";
-    const char *isa = NULL;
-    int threads = 0, i = 1;
-    for (; i + 1 < argc && argv[i][0] == '-'; i += 2)
-        switch (argv[i][1]) {
-        case 't':
-            threads = atoi(argv[i + 1]);
-            break;
-        case 'i':
-            isa = argv[i + 1];
-            break;
-        case 'm':
-            modes = argv[i + 1];
-            break;
-        case 'p':
-            peak = atof(argv[i + 1]);
-            break;
-        case 'c':
-            clock_used = atoi(argv[i + 1]) ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;
-            break;
-        default:
-            fprintf(stderr, "usage: gemm [-t threads] [-i isa] [-m own,blis,auto] [-c 1] [-p peak] [OP m n k [count]]...\n");
-            return 2;
-        }
-    if (isa)
-        setenv("WEFT_ISA", isa, 1);
+    const char *given[128] = {NULL};
     wf_error error = {0};
-    if (wf_init(&error, .threads = threads) != WF_OK) {
-        fprintf(stderr, "%s\n", error.message);
+    if (!read_options(argc, argv, "+t:i:m:c:p:", given)) {
+        fprintf(stderr, "usage: gemm [-t threads] [-i isa] [-m own,blis,auto] [-c 1] [-p peak] [OP m n k [count]]...\n");
         return 2;
     }
+    const char *modes = given['m'] ? given['m'] : "own,blis";
+    peak = number_or(given['p'], 0);
+    clock_used = number_or(given['c'], 0) ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;
+    if (given['i'])
+        setenv("WEFT_ISA", given['i'], 1);
+    if (wf_init(&error, .threads = (int)number_or(given['t'], 0)) != WF_OK)
+        return fail(error.message);
     printf("%s, %s, %d threads; GFLOP/s\n", wf_blas(), wf_isa(), wf_threads());
-    room = (size_t)48 << 20;
-    as.data = wf_alloc(room * sizeof(wf_real)), bs.data = wf_alloc(room * sizeof(wf_real)), cs.data = wf_alloc(room * sizeof(wf_real));
-    if (!as.data || !bs.data || !cs.data)
-        return 1;
-    for (size_t e = 0; e < room; e++)
+    elements_max = (size_t)48 << 20;
+    for (struct operand *const *o = (struct operand *const[]){&as, &bs, &cs, NULL}; *o; o++)
+        if (!((*o)->data = wf_alloc(elements_max * sizeof(wf_real))))
+            return fail("no memory");
+    for (size_t e = 0; e < elements_max; e++)
         as.data[e] = (wf_real)(e % 13) / 13, bs.data[e] = (wf_real)(e % 11) / 11, cs.data[e] = 0;
+    int i = optind;
     if (i == argc)
         for (size_t s = 0; s < sizeof all / sizeof *all; s++)
             measure(&all[s], modes);

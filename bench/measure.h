@@ -3,7 +3,45 @@
 #ifndef WEFT_BENCH_MEASURE_H
 #define WEFT_BENCH_MEASURE_H
 
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
+
+/* Returns the program's exit code. */
+static inline int fail(const char *message)
+{
+    fprintf(stderr, "%s: %s\n", program_invocation_short_name, message);
+    return 1;
+}
+
+/* Zeros; without memory the program ends. */
+static inline void *room(int64_t count, size_t size)
+{
+    void *block = calloc((size_t)count + 1, size);
+    if (!block)
+        exit(fail("no memory"));
+    return block;
+}
+
+/* Reads options as getopt describes them: value['x'] is the argument of -x, "" if it takes none. False: an unknown option. */
+static inline bool read_options(int argc, char **argv, const char *letters, const char *value[128])
+{
+    for (int letter; (letter = getopt(argc, argv, letters)) != -1;) {
+        if (letter == '?')
+            return false;
+        value[letter] = optarg ? optarg : "";
+    }
+    return true;
+}
+
+static inline double number_or(const char *text, double otherwise)
+{
+    return text ? atof(text) : otherwise;
+}
 
 static inline double seconds(void)
 {
@@ -17,6 +55,13 @@ static inline int ascending(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
+}
+
+/* Sorts them. */
+static inline double median(double *x, int64_t count)
+{
+    qsort(x, (size_t)count, sizeof *x, ascending);
+    return x[count / 2];
 }
 
 #endif

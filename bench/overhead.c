@@ -3,9 +3,6 @@
  * divide work: an empty job on all threads.
  *
  *   overhead        prints nanoseconds an addition, and a job: least and median of 200 passes of 1,000 */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include <weft/compute.h>
 #include <weft/ops.h>
 #include <weft/runtime.h>
@@ -29,18 +26,16 @@ static void time_jobs(int threads)
         if (pass >= 0)
             ns[pass] = (seconds() - begin) * 1e9 / CHAIN;
     }
-    qsort(ns, PASSES, sizeof *ns, ascending);
-    printf("%.0f ns a job on %d threads (median %.0f)\n", ns[0], threads, ns[PASSES / 2]);
+    const double middle = median(ns, PASSES);
+    printf("%.0f ns a job on %d threads (median %.0f)\n", ns[0], threads, middle);
 }
 
 int main(void)
 {
     wf_error error = {0};
     wf_tape *tape = wf_init(&error, .threads = 1) == WF_OK ? wf_tape_new(&error) : NULL;
-    if (!tape) {
-        fprintf(stderr, "overhead: %s\n", error.message);
-        return 1;
-    }
+    if (!tape)
+        return fail(error.message);
     wf_real data[WIDTH];
     for (int i = 0; i < WIDTH; i++)
         data[i] = (wf_real)(i + 1) / WIDTH;
@@ -52,15 +47,13 @@ int main(void)
         for (int i = 0; i < CHAIN; i++)
             y = wf_add(y, x);
         wf_array gradient;
-        if (wf_backward(wf_sum(y)) != WF_OK || wf_grad(x, &gradient) != WF_OK || *(wf_real *)gradient.data != CHAIN + 1) {
-            fprintf(stderr, "overhead: %s\n", wf_tape_error(tape)->message);
-            return 1;
-        }
+        if (wf_backward(wf_sum(y)) != WF_OK || wf_grad(x, &gradient) != WF_OK || *(wf_real *)gradient.data != CHAIN + 1)
+            return fail(wf_tape_error(tape)->message);
         if (pass >= 0)
             ns[pass] = (seconds() - begin) * 1e9 / CHAIN;
     }
-    qsort(ns, PASSES, sizeof *ns, ascending);
-    printf("%.0f ns an addition (median %.0f), %.0f KiB of tape\n", ns[0], ns[PASSES / 2], wf_tape_stats(tape).peak / 1024.0);
+    const double middle = median(ns, PASSES);
+    printf("%.0f ns an addition (median %.0f), %.0f KiB of tape\n", ns[0], middle, wf_tape_stats(tape).peak / 1024.0);
     wf_tape_free(tape);
     if (wf_set_threads(wf_processors(), &error) == WF_OK && wf_processors() > 1)
         time_jobs(wf_processors());

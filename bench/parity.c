@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <weft/encoder.h>
 #include <weft/models.h>
@@ -18,6 +17,8 @@
 #include <weft/seq2seq.h>
 
 #include <weft/internal/stopwatch.h>
+
+#include "measure.h"
 
 struct parity {
     struct wf_bench_case c;
@@ -33,22 +34,6 @@ struct parity {
     bool loss_only;
     double loss, *losses;
 };
-
-static int fail(const char *message)
-{
-    fprintf(stderr, "parity: %s\n", message);
-    return 1;
-}
-
-static void *room(int64_t count, size_t size)
-{
-    void *block = calloc((size_t)(count > 0 ? count : 1), size);
-    if (!block) {
-        fail("no memory");
-        exit(1);
-    }
-    return block;
-}
 
 /* Each target is a function of its id, so that there is something to learn. No id is 0: other libraries' models may take it for
  * padding. */
@@ -259,37 +244,21 @@ static wf_status train(struct parity *p, wf_error *error)
 
 int main(int argc, char **argv)
 {
-    struct parity p = {.updates = 20};
+    struct parity p = {0};
     wf_error error = {0};
-    int threads = 0, letter;
-    const char *activation = NULL;
-    while ((letter = getopt(argc, argv, "t:n:a:l")) != -1)
-        switch (letter) {
-        case 't':
-            threads = atoi(optarg);
-            break;
-        case 'n':
-            p.updates = atoll(optarg);
-            break;
-        case 'a':
-            activation = optarg;
-            break;
-        case 'l':
-            p.loss_only = true;
-            break;
-        default:
-            return 2;
-        }
+    const char *given[128] = {NULL};
+    if (!read_options(argc, argv, "t:n:a:l", given))
+        return 2;
+    p.loss_only = given['l'];
+    p.updates = p.loss_only ? 1 : (int64_t)number_or(given['n'], 20);
     if (argc - optind != 2 || p.updates < 1)
         return fail("usage: parity [-t threads] [-n updates] [-a activation] [-l] CASE FILE"), 2;
     if (wf_bench_find(argv[optind], &p.c, &error) != WF_OK || p.c.generate)
         return fail("no such training case");
-    if (wf_init(&error, .threads = threads) != WF_OK || wf_bench_config(&p.c, 0, &p.config, &error) != WF_OK)
+    if (wf_init(&error, .threads = (int)number_or(given['t'], 0)) != WF_OK || wf_bench_config(&p.c, 0, &p.config, &error) != WF_OK)
         return fail(error.message);
-    if (activation && wf_config_set(&p.config, "activation", activation, &error) != WF_OK)
+    if (given['a'] && wf_config_set(&p.config, "activation", given['a'], &error) != WF_OK)
         return fail(error.message);
-    if (p.loss_only)
-        p.updates = 1;
     (p.c.pairs ? make_pairs : make_batches)(&p);
     p.model = wf_model_new(&p.config, &error);
     p.tape = wf_tape_new(&error);

@@ -5,13 +5,12 @@
  *
  * prints GFLOP/s, and with -m GB/s of reading 576 MB: the best of seven samples, since turbo and neighbours only take away. */
 #include <omp.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <weft/internal/testing.h>
 #include <weft/runtime.h>
+
+#include "measure.h"
 
 enum { SAMPLES = 7, CHAINS = 12, LANES = 16 };
 static const size_t far = (size_t)576 << 20; /* more than the caches hold */
@@ -92,25 +91,14 @@ static double reading(int threads)
 int main(int argc, char **argv)
 {
     wf_error error = {0};
-    const char *isa = NULL;
-    int threads = 0, letter, width = 4;
-    bool memory = false;
-    while ((letter = getopt(argc, argv, "t:i:m")) != -1) {
-        if (letter == 't')
-            threads = atoi(optarg);
-        else if (letter == 'i')
-            isa = optarg;
-        else if (letter == 'm')
-            memory = true;
-        else
-            return 2;
-    }
-    if (wf_init(&error, .threads = threads) != WF_OK || (isa && wf_isa_use(isa, &error) != WF_OK)) {
-        fprintf(stderr, "peak: %s\n", error.message);
-        return 1;
-    }
-    isa = wf_isa();
-    threads = wf_threads();
+    const char *given[128] = {NULL};
+    int width = 4;
+    if (!read_options(argc, argv, "t:i:m", given))
+        return 2;
+    if (wf_init(&error, .threads = (int)number_or(given['t'], 0)) != WF_OK || (given['i'] && wf_isa_use(given['i'], &error) != WF_OK))
+        return fail(error.message);
+    const char *isa = wf_isa();
+    const int threads = wf_threads();
     float (*loop)(long) = loop_base;
 #if defined(__x86_64__)
     if (strcmp(isa, "avx512") == 0)
@@ -130,13 +118,11 @@ int main(int argc, char **argv)
     }
     if (sum != sum)
         return 1;
-    const double rate = memory ? reading(threads) : 0;
-    if (memory && rate == 0) {
-        fprintf(stderr, "peak: 576 MB of memory could not be read\n");
-        return 1;
-    }
+    const double rate = given['m'] ? reading(threads) : 0;
+    if (given['m'] && rate == 0)
+        return fail("576 MB of memory could not be read");
     printf("{\"isa\":\"%s\",\"threads\":%d,\"gflops\":%.1f", isa, threads, best);
-    if (memory)
+    if (rate > 0)
         printf(",\"read_gb_s\":%.1f", rate);
     printf("}\n");
     return 0;

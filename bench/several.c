@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <weft/internal/stopwatch.h>
 #include <weft/weft.h>
@@ -24,16 +22,10 @@ struct several {
     int32_t *x, *y, *offsets;
     int64_t updates;
     double *ms;
-    struct timespec last;
+    double last;
     int64_t done;
     double resident; /* MiB, after the last update */
 };
-
-static int fail(const char *message)
-{
-    fprintf(stderr, "several: %s\n", message);
-    return 1;
-}
 
 static wf_status next(void *ctx, int64_t step, double *weight, wf_error *error)
 {
@@ -61,12 +53,11 @@ static wf_tensor *loss(void *ctx, struct wf_fit_part *p)
 static void event(void *ctx, const struct wf_fit_event *e)
 {
     struct several *s = ctx;
-    struct timespec now;
     if (e->kind != WF_EVENT_STEP)
         return;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    const double now = seconds();
     if (s->done > 1) /* the first two are not counted */
-        s->ms[s->done - 2] = 1e3 * (double)(now.tv_sec - s->last.tv_sec) + 1e-6 * (double)(now.tv_nsec - s->last.tv_nsec);
+        s->ms[s->done - 2] = 1e3 * (now - s->last);
     s->last = now;
     s->done++;
     FILE *file = fopen("/proc/self/statm", "r");
@@ -98,57 +89,36 @@ static wf_status run(struct several *s, const char *folder, int64_t accumulate, 
 
 int main(int argc, char **argv)
 {
-    struct several s = {.updates = 10};
+    struct several s = {0};
     wf_error error = {0};
-    int letter, threads = 1;
-    int64_t accumulate = 2, rows = 0;
-    bool no_overlap = false;
-    while ((letter = getopt(argc, argv, "t:a:n:b:o")) != -1)
-        switch (letter) {
-        case 't':
-            threads = atoi(optarg);
-            break;
-        case 'a':
-            accumulate = atoll(optarg);
-            break;
-        case 'n':
-            s.updates = atoll(optarg);
-            break;
-        case 'b':
-            rows = atoll(optarg);
-            break;
-        case 'o':
-            no_overlap = true;
-            break;
-        default:
-            return 2;
-        }
+    const char *given[128] = {NULL};
+    if (!read_options(argc, argv, "t:a:n:b:o", given))
+        return 2;
+    s.updates = (int64_t)number_or(given['n'], 10);
     if (argc - optind != 2 || s.updates < 1)
         return fail("usage: several [-t threads] [-a accumulate] [-n updates] [-b rows] [-o] CASE FOLDER"), 2;
     if (wf_bench_find(argv[optind], &s.c, &error) != WF_OK || s.c.generate)
         return fail("no such training case");
-    if (wf_init(&error, .threads = threads) != WF_OK)
+    if (wf_init(&error, .threads = (int)number_or(given['t'], 1)) != WF_OK)
         return fail(error.message);
-    s.c.batch = rows > 0 ? rows : s.c.batch;
+    s.c.batch = (int64_t)number_or(given['b'], (double)s.c.batch);
     const int64_t count = s.c.batch * s.c.length;
     wf_rng rng = wf_rng_new(5, wf_stream_of("several"));
-    s.x = calloc((size_t)count, sizeof *s.x);
-    s.y = calloc((size_t)count, sizeof *s.y);
-    s.offsets = calloc((size_t)s.c.batch + 1, sizeof *s.offsets);
-    s.ms = calloc((size_t)s.updates, sizeof *s.ms);
-    if (!s.x || !s.y || !s.offsets || !s.ms)
-        return fail("no memory");
+    s.x = room(count, sizeof *s.x);
+    s.y = room(count, sizeof *s.y);
+    s.offsets = room(s.c.batch, sizeof *s.offsets);
+    s.ms = room(s.updates, sizeof *s.ms);
     for (int64_t i = 0; i < count; i++) {
         s.x[i] = 1 + (int32_t)wf_rng_below(&rng, (uint64_t)s.c.vocab_size - 1);
         s.y[i] = 1 + (int32_t)wf_rng_below(&rng, (uint64_t)s.c.vocab_size - 1);
     }
     for (int64_t i = 0; i <= s.c.batch; i++)
         s.offsets[i] = (int32_t)(i * s.c.length);
-    const wf_status status = run(&s, argv[optind + 1], accumulate, no_overlap, &error);
+    const wf_status status = run(&s, argv[optind + 1], (int64_t)number_or(given['a'], 2), given['o'], &error);
     if (status == WF_OK && wf_dist_rank(wf_dist_world(&error)) == 0) {
-        qsort(s.ms, (size_t)s.updates, sizeof *s.ms, ascending);
+        const double middle = median(s.ms, s.updates);
         printf("{\"case\": \"%s\", \"processes\": %d, \"ms\": %.3f, \"least\": %.3f, \"rss\": %.1f}\n", s.c.name,
-               wf_dist_size(wf_dist_world(&error)), s.ms[s.updates / 2], s.ms[0], s.resident);
+               wf_dist_size(wf_dist_world(&error)), middle, s.ms[0], s.resident);
     }
     free(s.x);
     free(s.y);

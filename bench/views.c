@@ -2,11 +2,6 @@
 /* Ops on views, joins of many parts and whole rows sorted: milliseconds, median of some passes. bench/torch_views.py times the same.
  *
  *   views [-t threads] [-j]        a table, or with -j one JSON object: the same names */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include <weft/ops.h>
 #include <weft/random.h>
 #include <weft/runtime.h>
@@ -150,29 +145,20 @@ static double time_case(int k, wf_tape *tape)
         if (pass >= 0)
             ms[pass] = (seconds() - begin) * 1e3;
     }
-    qsort(ms, PASSES, sizeof *ms, ascending);
-    return ms[PASSES / 2];
+    return median(ms, PASSES);
 }
 
 int main(int argc, char **argv)
 {
-    int threads = 0, letter;
-    bool json = false;
-    while ((letter = getopt(argc, argv, "t:j")) != -1) {
-        if (letter == 't')
-            threads = atoi(optarg);
-        else if (letter == 'j')
-            json = true;
-        else
-            return 2;
-    }
+    const char *given[128] = {NULL};
     wf_error error = {0};
-    wf_tape *tape = wf_init(&error, .threads = threads) == WF_OK ? wf_tape_new(&error) : NULL;
-    numbers = malloc(sizeof *numbers * N * N);
-    if (!tape || !numbers) {
-        fprintf(stderr, "views: %s\n", tape ? "no memory" : error.message);
-        return 1;
-    }
+    if (!read_options(argc, argv, "t:j", given))
+        return 2;
+    const bool json = given['j'];
+    wf_tape *tape = wf_init(&error, .threads = (int)number_or(given['t'], 0)) == WF_OK ? wf_tape_new(&error) : NULL;
+    if (!tape)
+        return fail(error.message);
+    numbers = room(N * N, sizeof *numbers);
     wf_fill_normal(numbers, N * N, 0, 1, 1, 1);
     for (int k = 0; k < (int)(sizeof cases / sizeof *cases); k++) {
         const double ms = time_case(k, tape);
