@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <weft/internal/kernels.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/runtime.h>
 
 /* First, while the library is down also when all tests share one process. */
@@ -20,22 +21,17 @@ START_TEST(bad_settings)
         {"WEFT_GEMM", "mkl", "WEFT_GEMM: unknown value \"mkl\"; give auto, blis or own"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        wf_error e = {0};
         setenv(cases[i].name, cases[i].value, 1);
-        ck_assert_int_eq(wf_init(&e), WF_ERR_ARGUMENT);
-        ck_assert_str_eq(e.message, cases[i].message);
+        ck_fails(wf_init(error), WF_ERR_ARGUMENT, cases[i].message);
         unsetenv(cases[i].name);
     }
     if (!wf_isa_supported("avx512")) {
-        wf_error e = {0};
         setenv("WEFT_ISA", "avx512", 1);
-        ck_assert_int_eq(wf_init(&e), WF_ERR_ARGUMENT);
-        ck_assert_ptr_nonnull(strstr(e.message, "does not support avx512"));
+        ck_fails(wf_init(error), WF_ERR_ARGUMENT, "does not support avx512");
         unsetenv("WEFT_ISA");
     }
-    wf_error e = {0};
-    ck_assert_int_eq(wf_init(&e, .threads = -1), WF_ERR_ARGUMENT);
-    ck_assert_int_eq(wf_init(&(wf_error){0}, .threads = 100000), WF_ERR_ARGUMENT);
+    ck_fails(wf_init(error, .threads = -1), WF_ERR_ARGUMENT, "");
+    ck_fails(wf_init(error, .threads = 100000), WF_ERR_ARGUMENT, "");
 }
 END_TEST
 
@@ -62,33 +58,28 @@ START_TEST(settings)
     ck_assert_uint_gt(strlen(wf_blas()), 0);
     static const char *const isas[] = {"base", "avx2", "avx512"};
     for (int i = 0; i < 3; i++) {
-        wf_error e = {0};
         if (wf_isa_supported(isas[i])) {
-            ck_assert_int_eq(wf_isa_use(isas[i], &e), WF_OK);
+            ck_ok(wf_isa_use(isas[i], error));
             ck_assert_str_eq(wf_isa(), isas[i]);
             ck_assert_str_eq(wf_kernel->isa, isas[i]);
         } else {
-            ck_assert_int_eq(wf_isa_use(isas[i], &e), WF_ERR_ARGUMENT);
+            ck_fails(wf_isa_use(isas[i], error), WF_ERR_ARGUMENT, isas[i]);
         }
     }
     ck_assert(wf_isa_supported("base") && !wf_isa_supported("neon512"));
-    wf_error e = {0};
-    ck_assert_int_eq(wf_gemm_use("", &e), WF_ERR_ARGUMENT);
+    ck_fails(wf_gemm_use("", error), WF_ERR_ARGUMENT, "");
 }
 END_TEST
 
 START_TEST(thread_bounds)
 {
     ck_ok(wf_init(error));
-    int most = 4 * wf_processors() < 256 ? 4 * wf_processors() : 256;
-    static const int outside[] = {0, -5, 257, 1 << 30};
-    for (int i = 0; i < 4; i++) {
-        wf_error e = {0};
-        ck_assert_int_eq(wf_set_threads(outside[i], &e), WF_ERR_ARGUMENT);
+    const int most = WF_MIN(4 * wf_processors(), 256);
+    const int outside[] = {0, -5, 257, 1 << 30, most + 1};
+    for (int i = 0; i < 5; i++) {
+        ck_fails(wf_set_threads(outside[i], error), WF_ERR_ARGUMENT, "");
         ck_assert_int_eq(wf_threads(), wf_processors());
     }
-    wf_error e = {0};
-    ck_assert_int_eq(wf_set_threads(most + 1, &e), WF_ERR_ARGUMENT);
     ck_ok(wf_set_threads(most, error));
     ck_assert_int_eq(wf_threads(), most);
     ck_ok(wf_set_threads(1, error));
@@ -180,8 +171,7 @@ END_TEST
 
 static void *first_use(void *result)
 {
-    wf_error e = {0};
-    *(int *)result = wf_init_default(&e) == WF_OK && wf_threads() > 0;
+    *(int *)result = wf_init_default(&(wf_error){0}) == WF_OK && wf_threads() > 0;
     return NULL;
 }
 

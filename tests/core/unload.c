@@ -32,13 +32,12 @@ static void *library;
 static void use_it(void)
 {
     _Atomic int64_t sum = 0;
-    wf_error error = {0};
-    ck_assert_int_eq(FUNCTION(wf_init_with)(&(struct wf_init_options){.threads = 4}, &error), WF_OK);
+    ck_ok(FUNCTION(wf_init_with)(&(struct wf_init_options){.threads = 4}, error));
     for (int i = 0; i < 20; i++)
         FUNCTION(wf_parallel)(100, 1e9, add_block, &sum);
     ck_assert_int_eq(sum, 20 * 4950);
     ck_assert_ptr_nonnull(FUNCTION(wf_scratch)(WF_SCRATCH_OP, 100000));
-    wf_tape *tape = FUNCTION(wf_tape_new_abi)(WF_ABI, &error);
+    wf_tape *tape = FUNCTION(wf_tape_new_abi)(WF_ABI, &(wf_error){0});
     ck_assert_ptr_nonnull(tape);
     FUNCTION(wf_tape_reset_with)(tape, WF_INFER, NULL);
     FUNCTION(wf_tape_free)(tape);
