@@ -20,7 +20,7 @@
 
 #include <weft/weft.h>
 
-enum { WEIGHTS = 3 };
+enum { WEIGHTS = 3, ROWS = 300, COLUMNS = 257, COUNT = ROWS * COLUMNS };
 struct program {
     wf_registry *teacher, *model;
     wf_tensor *w[WEIGHTS];
@@ -29,7 +29,7 @@ struct program {
     const char *how;
     int rank, last;
 };
-static const wf_shape shape = {2, {300, 257}};
+static const wf_shape shape = {2, {ROWS, COLUMNS}};
 static wf_error error;
 
 static bool is(const struct program *s, const char *how)
@@ -52,7 +52,7 @@ static wf_tensor *loss(void *ctx, struct wf_fit_part *p)
     struct program *s = ctx;
     wf_tensor *sum = NULL;
     for (int i = 0; i < WEIGHTS; i++) {
-        wf_fill_normal(s->input, 300 * 257, 0, 1, 5, (uint64_t)(p->step * 1000 + p->part * 10 + i));
+        wf_fill_normal(s->input, COUNT, 0, 1, 5, (uint64_t)(p->step * 1000 + p->part * 10 + i));
         wf_tensor *x = wf_input(p->tape, s->input, &shape, false);
         wf_tensor *y = wf_sum(wf_add(wf_mul(s->w[i], x), wf_mul(s->w[i], s->w[i])));
         sum = sum ? wf_add(sum, y) : y;
@@ -107,13 +107,13 @@ static int64_t zeros(const struct program *s)
     wf_safetensors_writer *w = wf_safetensors_writer_new();
     wf_optimizer_save(&s->adam, w, "");
     wf_safetensors *file = wf_safetensors_commit(w, name, &why) == WF_OK ? wf_safetensors_open(name, &why) : NULL;
-    wf_real *values = malloc(300 * 257 * sizeof *values);
+    wf_real *values = malloc(COUNT * sizeof *values);
     for (int i = 0; file && values && i < WEIGHTS; i++) {
         char key[16];
         snprintf(key, sizeof key, "v.w%d", i);
-        if (wf_safetensors_read(file, key, WF_REAL, values, 300 * 257, &why) != WF_OK)
+        if (wf_safetensors_read(file, key, WF_REAL, values, COUNT, &why) != WF_OK)
             break;
-        for (int64_t k = 0; k < 300 * 257; k++)
+        for (int64_t k = 0; k < COUNT; k++)
             count += values[k] == 0;
     }
     if (why.code || !file || !values)
@@ -148,7 +148,7 @@ static wf_status prepare(struct program *s)
         wf_safetensors_close(file);
         wf_registry_free(made);
     }
-    if (!(s->input = malloc(300 * 257 * sizeof *s->input)) || wf_registry_build(s->model, 1, &error) != WF_OK)
+    if (!(s->input = malloc(COUNT * sizeof *s->input)) || wf_registry_build(s->model, 1, &error) != WF_OK)
         return WF_ERR_MEMORY;
     return wf_adamw_init(&s->adam, s->model, &error, .lr = 0.01);
 }

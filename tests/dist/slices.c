@@ -100,29 +100,31 @@ static wf_status first(struct program *s, bool rule, bool whole)
                    : wf_adamw_init(&s->adam, s->registry, &error, .weight_decay = 0.1);
 }
 
+static bool has(char *const *arguments, const char *name)
+{
+    while (*arguments && strcmp(*arguments, name) != 0)
+        arguments++;
+    return *arguments != NULL;
+}
+
 int main(int argc, char **argv)
 {
     static struct program s;
-    bool late = false, again = false, rule = false, whole = false, matrices = true, others = false;
+    bool matrices = true, others = false;
     if (argc < 3)
         return 2;
-    for (int i = 3; i < argc; i++) {
-        late |= strcmp(argv[i], "late") == 0;
-        again |= strcmp(argv[i], "again") == 0;
-        rule |= strcmp(argv[i], "rule") == 0;
-        whole |= strcmp(argv[i], "whole") == 0;
-    }
+    const bool late = has(argv + 3, "late");
     const int64_t steps = atoll(argv[2]);
     s.registry = wf_registry_new(&error);
     for (int i = 0; i < PARAMETERS; i++)
         s.p[i] = wf_parameter(wf_root(s.registry), sizes[i].name, &sizes[i].shape);
     s.input = malloc(1000 * 257 * sizeof *s.input);
     wf_registry_freeze(s.registry, s.p[3], true);
-    if (!s.input || wf_registry_build(s.registry, 1, &error) || first(&s, rule, whole) ||
+    if (!s.input || wf_registry_build(s.registry, 1, &error) || first(&s, has(argv + 3, "rule"), has(argv + 3, "whole")) ||
         wf_sgd_init(&s.sgd, s.registry, &error, .lr = 0.1, .momentum = 0.9) || wf_optimizer_only(&s.adam, is_matrix, &matrices, &error) ||
         wf_optimizer_only(&s.sgd, is_matrix, &others, &error))
         return fail("the beginning");
-    if (again && train(&s, argv[1], steps / 2, late))
+    if (has(argv + 3, "again") && train(&s, argv[1], steps / 2, late))
         return fail("the first half");
     if (train(&s, argv[1], steps, late))
         return fail("the training");

@@ -15,16 +15,21 @@
 #include <string.h>
 #include <time.h>
 
+#include <weft/internal/minmax.h>
 #include <weft/internal/transport.h>
 
+struct passing {
+    double left, arrives; /* when a message sent, or one received, would come */
+    int64_t bytes;        /* of one received, and where it goes */
+    void *to;
+};
 struct transfer {
     bool used, here; /* here: the MPI has passed it on */
     int inner, ins;
     double sent, due;        /* seconds: when its own messages are on their way; when all would have come */
-    double *left, *arrives;  /* of messages sent, received: when they would come */
-    int64_t *bytes;          /* [ins] */
-    void **to, *held;        /* [ins]: where they go when they would have come; until then they lie here, end to end */
+    struct passing *passing; /* [outs + ins at most] */
     struct wf_message *list; /* of the inner transport: stamp, message, stamp, message, ... */
+    void *held;              /* messages received lie here end to end until they would have come */
     int64_t held_room;       /* bytes */
     int room;
 };
@@ -73,18 +78,12 @@ static struct transfer *new_transfer(struct slow *s, int outs, int ins)
     struct transfer *x = &s->transfer[i];
     if (outs + ins > x->room) {
         const size_t room = (size_t)(outs + ins);
-        free(x->left);
-        free(x->arrives);
-        free(x->bytes);
+        free(x->passing);
         free(x->list);
-        free(x->to);
-        x->to = calloc(room, sizeof *x->to);
-        x->left = calloc(room, sizeof *x->left);
-        x->arrives = calloc(room, sizeof *x->arrives);
-        x->bytes = calloc(room, sizeof *x->bytes);
+        x->passing = calloc(room, sizeof *x->passing);
         x->list = calloc(2 * room, sizeof *x->list);
-        x->room = x->left && x->arrives && x->bytes && x->list && x->to ? outs + ins : 0;
-        if (x->room == 0 && room > 0)
+        x->room = x->passing && x->list ? outs + ins : 0;
+        if (x->room == 0)
             return NULL;
     }
     x->used = true;
@@ -109,13 +108,13 @@ static wf_status begin(struct wf_transport *t, int label, const struct wf_messag
     x->sent = now();
     for (int i = 0; i < outs; i++) {
         if (out[i].bytes > 0) {
-            s->out = (s->out > x->sent ? s->out : x->sent) + length(s, out[i].bytes);
+            s->out = WF_MAX(s->out, x->sent) + length(s, out[i].bytes);
             x->sent = s->out;
             s->messages++;
             s->bytes += out[i].bytes;
         }
-        x->left[i] = x->sent + s->latency;
-        to[2 * i] = (struct wf_message){out[i].peer, &x->left[i], sizeof *x->left};
+        x->passing[i].left = x->sent + s->latency;
+        to[2 * i] = (struct wf_message){out[i].peer, &x->passing[i].left, sizeof(double)};
         to[2 * i + 1] = out[i];
     }
     int64_t all = 0, at = 0;
@@ -129,9 +128,9 @@ static wf_status begin(struct wf_transport *t, int label, const struct wf_messag
             return fail(error, "no memory for %lld bytes", (long long)all);
     }
     for (int i = 0; i < ins; i++) {
-        x->bytes[i] = in[i].bytes;
-        x->to[i] = in[i].data;
-        from[2 * i] = (struct wf_message){in[i].peer, &x->arrives[i], sizeof *x->arrives};
+        x->passing[i].bytes = in[i].bytes;
+        x->passing[i].to = in[i].data;
+        from[2 * i] = (struct wf_message){in[i].peer, &x->passing[i].arrives, sizeof(double)};
         from[2 * i + 1] = (struct wf_message){in[i].peer, (char *)x->held + at, in[i].bytes};
         at += in[i].bytes;
     }
@@ -158,16 +157,16 @@ static wf_status finish(struct wf_transport *t, int transfer, bool wait, bool *d
         status = s->inner->finish(s->inner, x->inner, wait, &x->here, error);
         x->due = x->sent;
         for (int i = 0; x->here && i < x->ins; i++)
-            x->due = x->arrives[i] > x->due ? x->arrives[i] : x->due;
+            x->due = WF_MAX(x->passing[i].arrives, x->due);
     }
     if (x->here && wait)
         sleep_until(x->due);
     *done = x->here && (wait || now() >= x->due);
     x->used = !*done;
     int64_t at = 0;
-    for (int i = 0; *done && i < x->ins; at += x->bytes[i++])
-        if (x->bytes[i] > 0)
-            memcpy(x->to[i], (char *)x->held + at, (size_t)x->bytes[i]);
+    for (struct passing *p = x->passing; *done && p < x->passing + x->ins; at += p++->bytes)
+        if (p->bytes > 0)
+            memcpy(p->to, (char *)x->held + at, (size_t)p->bytes);
     s->waited += wait ? now() - begun : 0;
     return status;
 }
@@ -190,11 +189,8 @@ static void release(struct wf_transport *t)
         fclose(file);
     }
     for (int i = 0; i < s->transfers; i++) {
-        free(s->transfer[i].left);
-        free(s->transfer[i].arrives);
-        free(s->transfer[i].bytes);
+        free(s->transfer[i].passing);
         free(s->transfer[i].list);
-        free(s->transfer[i].to);
         free(s->transfer[i].held);
     }
     free(s->transfer);

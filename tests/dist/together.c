@@ -22,6 +22,7 @@
 
 static wf_error error;
 static wf_dist *dist;
+static int rank, size;
 
 #define CHECK(what)                                                                                                                        \
     do {                                                                                                                                   \
@@ -31,11 +32,11 @@ static wf_dist *dist;
         }                                                                                                                                  \
     } while (0)
 
-/* The value of a rank, of sizes so different that the order of the additions shows. */
-static wf_real value(int rank, int64_t i)
+/* The values of a rank are of sizes so different that the order of the additions shows. */
+static wf_real value(int from, int64_t i)
 {
     wf_real x;
-    wf_fill_normal(&x, 1, 0, rank % 2 ? 1 : 1000, 11, (uint64_t)(rank * 1000003 + i));
+    wf_fill_normal(&x, 1, 0, from % 2 ? 1 : 1000, 11, (uint64_t)(from * 1000003 + i));
     return x;
 }
 
@@ -52,7 +53,6 @@ static wf_real tree(int first, int ranks, int64_t i)
 static void sums(void)
 {
     enum { MANY = 70001 }; /* more than goes at a time */
-    const int rank = wf_dist_rank(dist), size = wf_dist_size(dist);
     wf_real *x = malloc(MANY * sizeof *x);
     for (int64_t i = 0; i < MANY; i++)
         x[i] = value(rank, i);
@@ -84,14 +84,14 @@ static void sums(void)
         printf("%d processes add\n", size);
 }
 
-static void fails(int rank)
+static void fails(int failing)
 {
     wf_status status = WF_OK;
-    if (wf_dist_rank(dist) == rank)
+    if (rank == failing)
         status = wf_error_set(&error, WF_ERR_IO, "no file here");
     CHECK(wf_dist_agree(dist, status, &error) == WF_ERR_IO);
-    CHECK(strstr(error.message, "no file here") && (rank == 0) == !strstr(error.message, "rank"));
-    if (wf_dist_rank(dist) == 0)
+    CHECK(strstr(error.message, "no file here") && (failing == 0) == !strstr(error.message, "rank"));
+    if (rank == 0)
         printf("%s\n", error.message);
 }
 
@@ -100,7 +100,6 @@ static void compare(const char *mine, bool fits, const char *text)
 {
     struct wf_string words = {0}, want = {0};
     wf_error why = {0};
-    const int size = wf_dist_size(dist);
     wf_string_text(&words, mine);
     for (const char *c = text; *c; c++)
         *c == '%' ? wf_string_format(&want, "%d", size - 1) : wf_string_char(&want, *c);
@@ -114,7 +113,6 @@ static void compare(const char *mine, bool fits, const char *text)
 static void share(void)
 {
     enum { ITEMS = 23 };
-    const int rank = wf_dist_rank(dist), size = wf_dist_size(dist);
     char text[ITEMS + 1];
     for (int failing = -1; failing < size; failing++) { /* -1: none */
         struct wf_share s = {.dist = dist};
@@ -168,9 +166,16 @@ struct program {
     struct wf_optimizer adam, sgd;
     wf_real x[ROWS][IN];
     int32_t label[ROWS];
-    bool bad, steep, held, unequal;
     int validations;
 };
+
+/* What `fit` does. */
+static const char *how;
+
+static bool is(const char *name)
+{
+    return strcmp(how, name) == 0;
+}
 
 static wf_status next(void *ctx, int64_t step, double *weight, wf_error *why)
 {
@@ -195,9 +200,10 @@ static wf_tensor *loss(void *ctx, struct wf_fit_part *part)
     wf_tape_first_row(part->tape, (uint64_t)first);
     wf_tensor *x = wf_input(part->tape, p->x[first], WF_SHAPE(count, IN), false);
     wf_tensor *hidden = wf_dropout(wf_tanh(wf_linear_forward(&p->up, x)), 0.2), *logits = wf_linear_forward(&p->down, hidden);
-    if (p->bad && part->step == 1 && part->part == part->parts / 2)
+    const bool middle = part->step == 1 && part->part == part->parts / 2;
+    if (middle && is("bad"))
         logits = wf_name(wf_log(wf_scale(logits, 0)), "logarithm");
-    if (p->steep && part->step == 1 && part->part == part->parts / 2)
+    if (middle && is("steep"))
         logits = wf_sqrt(wf_name(wf_scale(logits, 0), "flattened"));
     return wf_cross_entropy(logits, wf_ids_of(part->tape, p->label + first, WF_SHAPE(count)), .normalizer = part->weight);
 }
@@ -208,12 +214,12 @@ static wf_status validate(void *ctx, wf_tape *tape, double *out, wf_error *why)
     wf_tape_reset(tape, WF_INFER);
     wf_tensor *x = wf_input(tape, p->x[0], WF_SHAPE(ROWS, IN), false);
     wf_tensor *y = wf_linear_forward(&p->down, wf_tanh(wf_linear_forward(&p->up, x)));
-    if (p->held && wf_dist_rank(dist) == 0)
+    if (rank == 0 && is("held"))
         y = wf_add(y, wf_name(wf_input(tape, &(wf_real){(wf_real)NAN}, WF_SHAPE(1), false), "noise"));
     if (wf_item(wf_cross_entropy(y, wf_ids_of(tape, p->label, WF_SHAPE(ROWS))), out))
         return wf_tape_status(tape, why);
-    if (p->unequal)
-        *out = wf_dist_rank(dist) == 0 ? 1 : 1.0 / (double)++p->validations;
+    if (is("unequal"))
+        *out = rank == 0 ? 1 : 1.0 / (double)++p->validations;
     return WF_OK;
 }
 
@@ -227,20 +233,17 @@ static void warn(void *ctx, const struct wf_fit_event *e)
 static int fit(int argc, char **argv)
 {
     static struct program p;
-    const char *how = argc > 4 ? argv[4] : "";
-    const bool differ = strcmp(how, "seed") == 0, turns = strcmp(how, "turns") == 0, lost = strcmp(how, "lost") == 0,
-               nowhere = strcmp(how, "nowhere") == 0;
-    const bool saves = !lost && !nowhere;
-    p.bad = strcmp(how, "bad") == 0;
-    p.steep = strcmp(how, "steep") == 0;
-    p.held = strcmp(how, "held") == 0;
-    p.unequal = strcmp(how, "unequal") == 0;
+    how = argc > 4 ? argv[4] : "";
+    const bool turns = is("turns"), lost = is("lost"), nowhere = is("nowhere"), saves = !lost && !nowhere, unequal = is("unequal");
+    const char *settings = rank == 1 && is("settings") ? "name=a  rate=2"
+                           : rank == 1 && is("flag")   ? "name=a rate=1 fast=1"
+                                                       : "name=a rate=1";
     static const char *const names[] = {"body", "head", NULL};
     p.body = wf_registry_new(NULL);
     p.head = wf_registry_new(NULL);
     wf_linear_init(wf_sub(wf_root(p.body), "up"), &p.up, IN, HIDDEN);
     wf_linear_init(wf_sub(wf_root(p.head), "down"), &p.down, HIDDEN, 2);
-    CHECK(wf_registry_build(p.body, differ ? (uint64_t)wf_dist_rank(dist) : 1, &error) == WF_OK);
+    CHECK(wf_registry_build(p.body, is("seed") ? (uint64_t)rank : 1, &error) == WF_OK);
     CHECK(wf_registry_build(p.head, 2, &error) == WF_OK);
     CHECK(wf_adamw_init(&p.adam, p.body, &error, .lr = 0.01) == WF_OK);
     CHECK(wf_sgd_init(&p.sgd, p.head, &error, .lr = 0.1, .momentum = 0.9) == WF_OK);
@@ -252,7 +255,7 @@ static int fit(int argc, char **argv)
         {"adam", &p.adam, .schedule = {.kind = WF_SCHEDULE_COSINE, .peak = 0.01, .warmup = 2, .steps = 10}},
         {"sgd", &p.sgd, .turn = turns}};
     const char *parts = getenv("PARTS");
-    const struct wf_fit_options options = {.out = nowhere || (lost && wf_dist_rank(dist) == 1) ? NULL : argv[2],
+    const struct wf_fit_options options = {.out = nowhere || (lost && rank == 1) ? NULL : argv[2],
                                            .registry = registry,
                                            .registries = 2,
                                            .optimizer = optimizer,
@@ -261,20 +264,18 @@ static int fit(int argc, char **argv)
                                            .accumulate = parts ? atoi(parts) : 1,
                                            .clip = 0.5,
                                            .save_every = saves ? 3 : 0,
-                                           .valid_every = p.unequal ? 1 : 4,
-                                           .patience = p.unequal ? 3 : 0,
+                                           .valid_every = unequal ? 1 : 4,
+                                           .patience = unequal ? 3 : 0,
                                            .keep = saves,
                                            .log_every = 1,
                                            .seed = 3,
                                            .resume = saves,
-                                           .settings = strcmp(how, "settings") == 0 && wf_dist_rank(dist) == 1 ? "name=a  rate=2"
-                                                       : strcmp(how, "flag") == 0 && wf_dist_rank(dist) == 1   ? "name=a rate=1 fast=1"
-                                                                                                               : "name=a rate=1",
-                                           .fixed = strcmp(how, "fixed") == 0 && wf_dist_rank(dist) == 1 ? NULL : "width=5",
+                                           .settings = settings,
+                                           .fixed = rank == 1 && is("fixed") ? NULL : "width=5",
                                            .event = warn,
                                            .ctx = &p};
     wf_status status = wf_fit(&task, &options, NULL, &error);
-    if (status != WF_OK && wf_dist_rank(dist) == 0)
+    if (status != WF_OK && rank == 0)
         fprintf(stderr, "%s\n", error.message);
     wf_optimizer_free(&p.adam);
     wf_optimizer_free(&p.sgd);
@@ -304,7 +305,7 @@ static void waits(void *ctx, const char *text)
 /* A wait for the last, who is late: told once, in one that keeps the processor busy, and in one that does not. */
 static void watch(void)
 {
-    const int rank = wf_dist_rank(dist), last = wf_dist_size(dist) - 1;
+    const int last = size - 1;
     struct told told = {0};
     char want[96];
     const struct wf_dist_watch mine = {.seconds = 0.2, .waits = waits, .ctx = &told};
@@ -324,19 +325,18 @@ static void watch(void)
     const struct wf_dist_watch former = wf_dist_watch(dist, NULL);
     CHECK(former.waits == waits && former.ctx == &told && former.seconds == 0.2 && wf_dist_watch(dist, NULL).waits == NULL);
     if (rank == 0)
-        printf("%d processes watch\n", last + 1);
+        printf("%d processes watch\n", size);
 }
 
 /* Nobody leaves before the last has come, in any turn; who waits uses a small part of a processor. */
 static void rest(void)
 {
-    const int rank = wf_dist_rank(dist), size = wf_dist_size(dist), late = size - 1;
     const struct timespec pause = {.tv_nsec = 700000000};
     for (int turn = 0; turn < 20; turn++)
         CHECK(wf_dist_rest(dist, &error) == WF_OK);
     double processor = seconds(CLOCK_PROCESS_CPUTIME_ID), came = 0;
     double *all = malloc((size_t)size * sizeof *all);
-    if (rank == late)
+    if (rank == size - 1)
         nanosleep(&pause, NULL);
     came = seconds(CLOCK_MONOTONIC);
     CHECK(wf_dist_rest(dist, &error) == WF_OK);
@@ -353,24 +353,23 @@ static void rest(void)
 
 int main(int argc, char **argv)
 {
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } checks[] = {{"sums", sums}, {"share", share}, {"rest", rest}, {"watch", watch}};
     const char *what = argc > 1 ? argv[1] : "";
     if (!(dist = wf_dist_world(&error))) {
         fprintf(stderr, "%s\n", error.message);
         return 1;
     }
-    if (strcmp(what, "sums") == 0)
-        sums();
-    else if (strcmp(what, "fails") == 0 && argc > 2)
-        fails(atoi(argv[2]));
-    else if (strcmp(what, "share") == 0)
-        share();
-    else if (strcmp(what, "rest") == 0)
-        rest();
-    else if (strcmp(what, "watch") == 0)
-        watch();
-    else if (strcmp(what, "fit") == 0 && argc > 3)
+    rank = wf_dist_rank(dist);
+    size = wf_dist_size(dist);
+    if (strcmp(what, "fit") == 0 && argc > 3)
         return fit(argc, argv);
-    else
-        return 2;
-    return 0;
+    if (strcmp(what, "fails") == 0 && argc > 2)
+        return fails(atoi(argv[2])), 0;
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
+        if (strcmp(what, checks[i].name) == 0)
+            return checks[i].run(), 0;
+    return 2;
 }
