@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* weft/compute.h, as programs see it: the table of kernels, maps, products of arrays, workers, scratch. */
-#include "check_weft.h"
+#include "arrays.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -51,10 +51,10 @@ START_TEST(map_of_three)
     const wf_real scale = (wf_real)1.5;
     static wf_real out[A * B * C];
     /* a transposed, b a row, c a column */
-    wf_array a = wf_array_transpose(wf_array_contiguous(numbers, WF_REAL, &(wf_shape){3, {A, C, B}}), 1, 2);
-    wf_array b = wf_array_contiguous(numbers + 100, WF_REAL, &(wf_shape){1, {C}});
-    wf_array c = wf_array_contiguous(numbers + 300, WF_REAL, &(wf_shape){2, {B, 1}});
-    wf_array y = wf_array_contiguous(out, WF_REAL, &(wf_shape){3, {A, B, C}});
+    wf_array a = wf_array_transpose(REALS(numbers, A, C, B), 1, 2);
+    wf_array b = REALS(numbers + 100, C);
+    wf_array c = REALS(numbers + 300, B, 1);
+    wf_array y = REALS(out, A, B, C);
     const wf_array *const in[] = {&a, &b, &c};
     for (int t = 0; t < TEAMS; t++) {
         start(team[t]);
@@ -68,8 +68,7 @@ START_TEST(map_of_three)
         }
     }
     /* flat, in place, and longer than a piece */
-    wf_array flat = wf_array_contiguous(out, WF_REAL, &(wf_shape){1, {20000}}),
-             other = wf_array_contiguous(numbers, WF_REAL, &(wf_shape){1, {20000}});
+    wf_array flat = REALS(out, 20000), other = REALS(numbers, 20000);
     memcpy(out, numbers + 5000, 20000 * sizeof *out);
     ck_assert_int_eq(wf_map(product_sum, &scale, 3, (const wf_array *const[]){&flat, &other, &flat}, &flat, 1), WF_OK);
     for (int i = 0; i < 20000; i++)
@@ -82,11 +81,9 @@ START_TEST(map_refuses)
     const wf_real scale = 1;
     wf_real out[12];
     start(1);
-    wf_array x = wf_array_contiguous(numbers, WF_REAL, &(wf_shape){2, {3, 4}}),
-             y = wf_array_contiguous(out, WF_REAL, &(wf_shape){2, {3, 4}});
-    wf_array wide = wf_array_contiguous(numbers, WF_REAL, &(wf_shape){2, {3, 5}}),
-             ids = wf_array_contiguous(numbers, WF_I32, &(wf_shape){1, {4}});
-    wf_array none = wf_array_contiguous(NULL, WF_REAL, &(wf_shape){2, {3, 4}}), gaps = wf_array_transpose(y, 0, 1);
+    wf_array x = REALS(numbers, 3, 4), y = REALS(out, 3, 4);
+    wf_array wide = REALS(numbers, 3, 5), ids = wf_array_contiguous(numbers, WF_I32, WF_SHAPE(4));
+    wf_array none = REALS(NULL, 3, 4), gaps = wf_array_transpose(y, 0, 1);
     const wf_array *in[5] = {&x, &x, &x, &x, &x};
     ck_assert_int_eq(wf_map(product_sum, &scale, 3, in, &y, 1), WF_OK);
     ck_assert_int_eq(wf_map(product_sum, &scale, 0, in, &y, 1), WF_ERR_ARGUMENT);
@@ -107,9 +104,9 @@ START_TEST(matmul_of_arrays)
     enum { P = 2, Q = 3, M = 17, N = 19, K = 33 };
     static wf_real c[P * Q * M * N], first[P * Q * M * N];
     /* a [P,1,M,K], b [Q,K,N] stored [Q,N,K] */
-    wf_array a = wf_array_contiguous(numbers, WF_REAL, &(wf_shape){4, {P, 1, M, K}});
-    wf_array b = wf_array_transpose(wf_array_contiguous(numbers + 5000, WF_REAL, &(wf_shape){3, {Q, N, K}}), 1, 2);
-    wf_array out = wf_array_contiguous(c, WF_REAL, &(wf_shape){4, {P, Q, M, N}});
+    wf_array a = REALS(numbers, P, 1, M, K);
+    wf_array b = wf_array_transpose(REALS(numbers + 5000, Q, N, K), 1, 2);
+    wf_array out = REALS(c, P, Q, M, N);
     const wf_real *bias = numbers + 9000;
     for (int t = 0; t < TEAMS; t++) {
         start(team[t]);
@@ -135,12 +132,9 @@ START_TEST(matmul_refuses)
 {
     wf_real c[64];
     start(1);
-    wf_array a = wf_array_contiguous(numbers, WF_REAL, &(wf_shape){2, {3, 4}}),
-             b = wf_array_contiguous(numbers, WF_REAL, &(wf_shape){2, {4, 5}});
-    wf_array out = wf_array_contiguous(c, WF_REAL, &(wf_shape){2, {3, 5}}),
-             vector = wf_array_contiguous(numbers, WF_REAL, &(wf_shape){1, {4}});
-    wf_array batch = wf_array_contiguous(numbers, WF_REAL, &(wf_shape){3, {2, 3, 4}}),
-             ids = wf_array_contiguous(numbers, WF_I32, &(wf_shape){2, {4, 5}});
+    wf_array a = REALS(numbers, 3, 4), b = REALS(numbers, 4, 5);
+    wf_array out = REALS(c, 3, 5), vector = REALS(numbers, 4);
+    wf_array batch = REALS(numbers, 2, 3, 4), ids = wf_array_contiguous(numbers, WF_I32, WF_SHAPE(4, 5));
     ck_ok(wf_array_matmul(&a, &b, &out, error, 0));
     ck_fails(wf_array_matmul(&b, &a, &out, error, 0), WF_ERR_SHAPE, "the product of [4,5] and [3,4] does not fit into [3,5]");
     ck_fails(wf_array_matmul(&vector, &b, &out, error, 0), WF_ERR_SHAPE, "does not fit");

@@ -2,7 +2,7 @@
 /* Arrays as text: the values as PyTorch prints them (tests/golden/make_print.py). */
 #include "../golden/print.h"
 
-#include "check_weft.h"
+#include "arrays.h"
 
 /* A value that the format has, with `man` bits of mantissa and this bias. */
 static uint8_t eight_bits(double value, int man, int bias)
@@ -74,16 +74,16 @@ START_TEST(views_are_printed_by_their_shape)
     float x[12];
     for (int i = 0; i < 12; i++)
         x[i] = (float)i;
-    const wf_array a = wf_array_contiguous(x, WF_F32, &(wf_shape){2, {3, 4}});
+    const wf_array a = wf_array_contiguous(x, WF_F32, WF_SHAPE(3, 4));
     wf_array t = wf_array_transpose(a, 0, 1), part = wf_array_slice(t, 0, 1, 2), row = wf_array_slice(a, 0, 2, 1);
     prints(&part, "[2,3] F32\n[[ 1.,  5.,  9.],\n [ 2.,  6., 10.]]\n");
-    const wf_array wide = wf_array_expand(&row, &(wf_shape){2, {2, 4}});
+    const wf_array wide = wf_array_expand(&row, WF_SHAPE(2, 4));
     prints(&wide, "[2,4] F32\n[[ 8.,  9., 10., 11.],\n [ 8.,  9., 10., 11.]]\n");
-    wf_array back = wf_array_contiguous(x + 3, WF_F32, &(wf_shape){1, {4}});
+    wf_array back = wf_array_contiguous(x + 3, WF_F32, WF_SHAPE(4));
     back.stride[0] = -1;
     prints(&back, "[4] F32\n[3., 2., 1., 0.]\n");
     const uint64_t great[2] = {UINT64_MAX, 1};
-    const wf_array whole = wf_array_contiguous((void *)(uintptr_t)great, WF_U64, &(wf_shape){1, {2}});
+    const wf_array whole = wf_array_contiguous((void *)(uintptr_t)great, WF_U64, WF_SHAPE(2));
     prints(&whole, "[2] U64\n[18446744073709551615,                    1]\n");
     x[1] = NAN, x[2] = -INFINITY; /* aligned, also where numbers are narrower */
     const wf_array bad = wf_array_slice(a, 0, 0, 2);
@@ -95,7 +95,7 @@ START_TEST(what_cannot_be_printed_is_refused)
 {
     struct wf_string text = {0};
     float x = 1;
-    wf_array a = wf_array_contiguous(&x, WF_F32, &(wf_shape){0}), none = wf_array_contiguous(NULL, WF_F32, &(wf_shape){1, {2}});
+    wf_array a = wf_array_contiguous(&x, WF_F32, &(wf_shape){0}), none = wf_array_contiguous(NULL, WF_F32, WF_SHAPE(2));
     wf_array invalid = wf_array_contiguous(&x, WF_F32, &(wf_shape){.ndim = 9}), odd = a;
     odd.dtype = (wf_dtype)77;
     ck_assert_int_eq(wf_array_print_text(&text, "x", NULL), WF_ERR_ARGUMENT);

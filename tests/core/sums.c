@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* wf_array_sum: every pattern of kept and summed dimensions, against sums in double; rounding, bits, memory. */
-#include "check_weft.h"
+#include "arrays.h"
 
 #include <float.h>
 #include <math.h>
@@ -225,11 +225,9 @@ START_TEST(edges)
 {
     wf_real y[12];
     start(1);
-    wf_array x = wf_array_contiguous(numbers, WF_REAL, &(wf_shape){2, {3, 4}}), row = wf_array_contiguous(y, WF_REAL, &(wf_shape){1, {4}});
-    wf_array none = wf_array_contiguous(numbers, WF_REAL, &(wf_shape){2, {0, 4}}),
-             wide = wf_array_contiguous(y, WF_REAL, &(wf_shape){1, {3}});
-    wf_array deep = wf_array_contiguous(y, WF_REAL, &(wf_shape){4, {1, 1, 1, 4}}),
-             ids = wf_array_contiguous(y, WF_I32, &(wf_shape){1, {4}});
+    wf_array x = REALS(numbers, 3, 4), row = REALS(y, 4);
+    wf_array none = REALS(numbers, 0, 4), wide = REALS(y, 3);
+    wf_array deep = REALS(y, 1, 1, 1, 4), ids = wf_array_contiguous(y, WF_I32, WF_SHAPE(4));
     wf_array scalar = wf_array_contiguous(y, WF_REAL, &(wf_shape){0}), one = wf_array_contiguous(numbers, WF_REAL, &(wf_shape){0});
     for (int k = 0; k < 4; k++)
         y[k] = 7;
