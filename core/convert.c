@@ -90,21 +90,7 @@ static bool convert_integers(wf_dtype to, void *dst, wf_dtype from, const void *
     return true;
 }
 
-/* The pairs from integers to floats, in loops of their own too; U8 and BOOL have the same bytes. */
-#define TO_FLOATS(from, from_type)                                                                                                         \
-    PAIR(F32, float, from, from_type)                                                                                                      \
-    PAIR(F64, double, from, from_type)
-#define WIDE_I8(x) (x)
-#define WIDE_I16(x) (x)
-#define WIDE_I32(x) (x)
-#define WIDE_I64(x) (x)
-#define WIDE_U8(x) (x)
-#define WIDE_U16(x) (x)
-#define WIDE_U32(x) (x)
-#define WIDE_U64(x) (x)
-#define WIDE_BOOL(x) ((x) != 0)
-
-/* Each pair of floating dtypes in a loop of its own. */
+/* Each pair of floating dtypes in a loop by itself, and each from integers to them; U8 and BOOL have the same bytes. */
 #define WIDE_F32(x) (x)
 #define WIDE_F64(x) (x)
 #define WIDE_F16(x) half_to_float(x)
@@ -113,11 +99,18 @@ static bool convert_integers(wf_dtype to, void *dst, wf_dtype from, const void *
 #define NARROW_F64(x) ((double)(x))
 #define NARROW_F16(x) narrow((double)(x), 10, 5)
 #define NARROW_BF16(x) narrow((double)(x), 7, 8)
-#define PAIR(to, to_type, from, from_type)                                                                                                 \
+#define WIDE_INTEGER(x) (x)
+#define WIDE_BOOL(x) ((x) != 0)
+#define PAIR_BY(to, to_type, from, from_type, WIDE)                                                                                        \
     case WF_##to *WF_DTYPE_COUNT + WF_##from:                                                                                              \
         for (int64_t i = 0; i < n; i++)                                                                                                    \
-            ((to_type *)dst)[i] = NARROW_##to(WIDE_##from(((const from_type *)src)[i]));                                                   \
+            ((to_type *)dst)[i] = NARROW_##to(WIDE(((const from_type *)src)[i]));                                                          \
         return true;
+#define PAIR(to, to_type, from, from_type) PAIR_BY(to, to_type, from, from_type, WIDE_##from)
+#define TO_FLOATS_BY(from, from_type, WIDE)                                                                                                \
+    PAIR_BY(F32, float, from, from_type, WIDE)                                                                                             \
+    PAIR_BY(F64, double, from, from_type, WIDE)
+#define TO_FLOATS(from, from_type) TO_FLOATS_BY(from, from_type, WIDE_INTEGER)
 
 static bool convert(wf_dtype to, void *dst, wf_dtype from, const void *src, int64_t n)
 {
@@ -138,7 +131,7 @@ static bool convert(wf_dtype to, void *dst, wf_dtype from, const void *src, int6
         PAIR(BF16, uint16_t, F16, uint16_t)
         INTEGERS(TO_FLOATS)
         TO_FLOATS(U8, uint8_t)
-        TO_FLOATS(BOOL, uint8_t)
+        TO_FLOATS_BY(BOOL, uint8_t, WIDE_BOOL)
     default:
         return false;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* wf_array_copy: dims are sorted by the strides of dst and merged, so that three cases remain: rows that are contiguous in
  * both (memcpy), planes that are transposed (4 x 4 tiles in registers), and everything else (element by element). */
+#include <stdlib.h>
 #include <string.h>
 
 #include <weft/compute.h>
@@ -23,11 +24,6 @@ struct copy {
     int64_t rows;   /* of a strip */
 };
 
-static int64_t magnitude(int64_t x)
-{
-    return x < 0 ? -x : x;
-}
-
 /* Drops dims of 1, sorts (dst's strides descending), merges. False when there is nothing to copy. */
 static bool normalise(struct copy *c, const wf_array *dst, const wf_array *src)
 {
@@ -39,7 +35,7 @@ static bool normalise(struct copy *c, const wf_array *dst, const wf_array *src)
             continue;
         const struct dim x = {dst->dim[d], dst->stride[d] * c->size, src->stride[d] * c->size};
         int at = c->ndim++;
-        for (; at > 0 && magnitude(c->dim[at - 1].to) < magnitude(x.to); at--)
+        for (; at > 0 && llabs(c->dim[at - 1].to) < llabs(x.to); at--)
             c->dim[at] = c->dim[at - 1];
         c->dim[at] = x;
     }

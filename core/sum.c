@@ -12,6 +12,7 @@
  * wf_array_sum_in_order counts elements in their logical order instead, as those of a contiguous copy, and copies a block when it is added
  * up, while it lies in the caches. */
 #include <stdatomic.h>
+#include <stdlib.h>
 
 #include <weft/internal/kernels.h>
 #include <weft/internal/minmax.h>
@@ -92,12 +93,21 @@ static int64_t runs_at_once(const struct sum *s)
     return WF_MIN(MOST, fit);
 }
 
+/* Memory for n elements of a view; NULL, which is noted: there is none. */
+static wf_real *room_for(struct sum *s, int64_t n)
+{
+    wf_real *room = wf_scratch(WF_SCRATCH_ELEMENTS, (size_t)n * sizeof *room);
+    if (!room)
+        atomic_store_explicit(&s->no_memory, true, memory_order_relaxed);
+    return room;
+}
+
 /* Elements at .. at + n - 1 of src, side by side. NULL: no memory. */
-static const wf_real *elements(const struct sum *s, int64_t at, int64_t n)
+static const wf_real *elements(struct sum *s, int64_t at, int64_t n)
 {
     if (!s->view)
         return s->src + at;
-    wf_real *copy = wf_scratch(WF_SCRATCH_ELEMENTS, (size_t)n * sizeof *copy);
+    wf_real *copy = room_for(s, n);
     if (copy)
         wf_array_copy_range(s->view, at, n, copy);
     return copy;
@@ -132,10 +142,10 @@ static int64_t piece_length(int64_t all, int64_t piece, int64_t length)
 }
 
 /* Rows of a view's block, copied end to end. */
-static const wf_real *copy_rows(const struct sum *s, int64_t place, int64_t first, int64_t rows, int64_t at, int64_t columns,
+static const wf_real *copy_rows(struct sum *s, int64_t place, int64_t first, int64_t rows, int64_t at, int64_t columns,
                                 const int64_t *offset)
 {
-    wf_real *copy = wf_scratch(WF_SCRATCH_ELEMENTS, (size_t)(rows * columns) * sizeof *copy);
+    wf_real *copy = room_for(s, rows * columns);
     if (copy && s->planes.data) {
         const wf_array plane = wf_array_slice(wf_array_slice(s->planes, 0, place, 1), 1, first, rows),
                        box = wf_array_slice(plane, 2, at % s->inner.n, columns),
@@ -171,10 +181,8 @@ static void column_block(void *ctx, int64_t begin, int64_t end)
             for (int64_t i = 0; i < rows; i++)
                 end_to_end[i] = i * columns;
             where = end_to_end;
-            if (!x) {
-                atomic_store_explicit(&s->no_memory, true, memory_order_relaxed);
+            if (!x)
                 return;
-            }
         }
         if (s->partial)
             wf_kernel->internal->sum_rows_at(rows, columns, x, where, false, (wf_real *)s->partial + at * s->inner.n + column);
@@ -239,10 +247,8 @@ static void run_block(void *ctx, int64_t begin, int64_t end)
     for (int64_t unit = begin; together > 1 && unit < end; unit += together) {
         const int64_t runs = WF_MIN(end - unit, together);
         const wf_real *x = elements(s, p.from, runs * s->inner.n); /* one after the other in the logical order */
-        if (!x) {
-            atomic_store_explicit(&s->no_memory, true, memory_order_relaxed);
+        if (!x)
             return;
-        }
         for (int64_t i = 0; i < runs; i++, next_place(&s->kept, &p))
             put(s, s->dst + p.to, run_sum(s, x + i * s->inner.n, s->inner.n));
     }
@@ -253,10 +259,8 @@ static void run_block(void *ctx, int64_t begin, int64_t end)
         struct place term = place_at(&s->summed, cut ? block / s->pieces : block * s->block);
         for (int64_t i = cut ? 1 : piece_length(s->terms, block, s->block); i > 0; i--, next_place(&s->summed, &term)) {
             const wf_real *x = elements(s, p.from + term.from + piece * ELEMENTS * s->inner.from, n);
-            if (!x) {
-                atomic_store_explicit(&s->no_memory, true, memory_order_relaxed);
+            if (!x)
                 return;
-            }
             sum += run_sum(s, x, n);
         }
         if (s->partial)
@@ -281,10 +285,8 @@ static void short_runs(void *ctx, int64_t begin, int64_t end)
     for (int64_t unit = begin; unit < end;) {
         const int64_t count = WF_MIN(end - unit, AT_ONCE);
         const wf_real *x = elements(s, p.from, count * s->inner.n);
-        if (!x) {
-            atomic_store_explicit(&s->no_memory, true, memory_order_relaxed);
+        if (!x)
             return;
-        }
         wf_kernel->internal->sum_each_row(count, s->inner.n, x, sum);
         for (int64_t i = 0; i < count; i++, next_place(&s->kept, &p))
             put(s, s->dst + p.to, sum[i]);
@@ -327,11 +329,6 @@ static wf_status sum_runs(struct sum *s)
 
 /* --- the patterns --------------------------------------------------------------------------------------------------- */
 
-static int64_t magnitude(int64_t x)
-{
-    return x < 0 ? -x : x;
-}
-
 /* The dimensions of src that are not of size 1: the smallest stride first, neighbours merged. False: dst does not broadcast to src. */
 static bool arrange(const wf_array *dst, const wf_array *src, struct dims *all)
 {
@@ -346,7 +343,7 @@ static bool arrange(const wf_array *dst, const wf_array *src, struct dims *all)
         if (x.n == 1)
             continue;
         int at = all->count++;
-        for (; at > 0 && magnitude(all->d[at - 1].from) > magnitude(x.from); at--)
+        for (; at > 0 && llabs(all->d[at - 1].from) > llabs(x.from); at--)
             all->d[at] = all->d[at - 1];
         all->d[at] = x;
     }

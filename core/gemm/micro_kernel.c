@@ -166,44 +166,31 @@ V_INLINE void micro_kernel(const int m, const int vectors, const bool unit, cons
     {                                                                                                                                      \
         micro_kernel(m, vectors, unit, masked, t);                                                                                         \
     }
-#define MICRO_KERNELS(m)                                                                                                                   \
-    MICRO_KERNEL(m, 1, 0, 0)                                                                                                               \
-    MICRO_KERNEL(m, 1, 0, 1)                                                                                                               \
-    MICRO_KERNEL(m, 1, 1, 0)                                                                                                               \
-    MICRO_KERNEL(m, 1, 1, 1) MICRO_KERNEL(m, 2, 0, 0) MICRO_KERNEL(m, 2, 0, 1) MICRO_KERNEL(m, 2, 1, 0) MICRO_KERNEL(m, 2, 1, 1)
-MICRO_KERNELS(1)
-MICRO_KERNELS(2)
-MICRO_KERNELS(3)
-MICRO_KERNELS(4)
-MICRO_KERNELS(5)
-MICRO_KERNELS(6)
+#define NAME(m, vectors, unit, masked) micro_kernel_##m##_##vectors##_##unit##_##masked,
+#define UP_TO_6(what, ...)                                                                                                                 \
+    what(1, __VA_ARGS__) what(2, __VA_ARGS__) what(3, __VA_ARGS__) what(4, __VA_ARGS__) what(5, __VA_ARGS__) what(6, __VA_ARGS__)
 #if defined WF_ISA_AVX512
-MICRO_KERNELS(7)
-MICRO_KERNELS(8)
-MICRO_KERNELS(9)
-MICRO_KERNELS(10)
-MICRO_KERNELS(11)
-MICRO_KERNELS(12)
-MICRO_KERNELS(13)
-MICRO_KERNELS(14)
-#define ABOVE_6(...)                                                                                                                       \
-    NAME(7, __VA_ARGS__), NAME(8, __VA_ARGS__), NAME(9, __VA_ARGS__), NAME(10, __VA_ARGS__), NAME(11, __VA_ARGS__), NAME(12, __VA_ARGS__), \
-        NAME(13, __VA_ARGS__), NAME(14, __VA_ARGS__)
+#define EACH_M(what, ...)                                                                                                                  \
+    UP_TO_6(what, __VA_ARGS__)                                                                                                             \
+    what(7, __VA_ARGS__) what(8, __VA_ARGS__) what(9, __VA_ARGS__) what(10, __VA_ARGS__) what(11, __VA_ARGS__) what(12, __VA_ARGS__)       \
+        what(13, __VA_ARGS__) what(14, __VA_ARGS__)
 #else
-#define ABOVE_6(...)
+#define EACH_M UP_TO_6
 #endif
-#define NAME(m, vectors, unit, masked) micro_kernel_##m##_##vectors##_##unit##_##masked
-#define EACH_M(...)                                                                                                                        \
-    {                                                                                                                                      \
-        NAME(1, __VA_ARGS__), NAME(2, __VA_ARGS__), NAME(3, __VA_ARGS__), NAME(4, __VA_ARGS__), NAME(5, __VA_ARGS__),                      \
-            NAME(6, __VA_ARGS__), ABOVE_6(__VA_ARGS__)                                                                                     \
-    }
+EACH_M(MICRO_KERNEL, 1, 0, 0)
+EACH_M(MICRO_KERNEL, 1, 0, 1)
+EACH_M(MICRO_KERNEL, 1, 1, 0)
+EACH_M(MICRO_KERNEL, 1, 1, 1)
+EACH_M(MICRO_KERNEL, 2, 0, 0)
+EACH_M(MICRO_KERNEL, 2, 0, 1)
+EACH_M(MICRO_KERNEL, 2, 1, 0)
+EACH_M(MICRO_KERNEL, 2, 1, 1)
 
 typedef void micro_kernel_function(const struct tile *);
 /* [A has unit row stride][B masked][vectors - 1][m - 1] */
 static micro_kernel_function *const micro_kernels[2][2][NR_VECTORS][MR] = {
-    {{EACH_M(1, 0, 0), EACH_M(2, 0, 0)}, {EACH_M(1, 0, 1), EACH_M(2, 0, 1)}},
-    {{EACH_M(1, 1, 0), EACH_M(2, 1, 0)}, {EACH_M(1, 1, 1), EACH_M(2, 1, 1)}},
+    {{{EACH_M(NAME, 1, 0, 0)}, {EACH_M(NAME, 2, 0, 0)}}, {{EACH_M(NAME, 1, 0, 1)}, {EACH_M(NAME, 2, 0, 1)}}},
+    {{{EACH_M(NAME, 1, 1, 0)}, {EACH_M(NAME, 2, 1, 0)}}, {{EACH_M(NAME, 1, 1, 1)}, {EACH_M(NAME, 2, 1, 1)}}},
 };
 
 /* Strides of C that no vector store fits: the tile is stored through a contiguous copy. */
