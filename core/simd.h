@@ -10,6 +10,7 @@
 #define WEFT_SIMD_H
 
 #include <weft/internal/kernels.h>
+#include <weft/internal/minmax.h>
 
 #if defined(WF_ISA_AVX512)
 #include <immintrin.h>
@@ -59,6 +60,7 @@ typedef uint64_t vu64 __attribute__((vector_size(V_BYTES)));
 #define V_PASTE(a, b, c) V_PASTE_(a, b, c)
 #define V_OP(name) V_PASTE(V_PREFIX, name, V_SUFFIX) /* V_OP(sqrt): _mm512_sqrt_ps and its like */
 #define V_INLINE static inline __attribute__((always_inline, unused))
+#define V_NOINLINE static __attribute__((noinline, unused))
 #define V_EACH(lane) for (int lane = 0; lane < V_LANES; lane++)
 
 V_INLINE vr v_set(wf_real x)
@@ -372,6 +374,21 @@ V_INLINE vr v_narrow(const vd halves[V_HALVES])
 }
 #endif
 
+/* Adds the lanes of x to sums in double. */
+V_INLINE void v_add_widened(vd sum[V_HALVES], vr x)
+{
+    for (int half = 0; half < V_HALVES; half++)
+        sum[half] += v_widen(x, half);
+}
+
+/* sum, and both halves of x. */
+V_INLINE vd v_add_halves(vd sum, vr x)
+{
+    for (int half = 0; half < V_HALVES; half++)
+        sum += v_widen(x, half);
+    return sum;
+}
+
 /* Runs PART(offset, count, ...) over 0 .. n-1: whole registers first (count is the constant V_N), then the tail by the same
  * code with a smaller count. */
 #define V_LOOP(n, PART, ...)                                                                                                               \
@@ -396,5 +413,37 @@ V_INLINE void v_put(wf_real *p, vr x, int64_t count)
     else
         v_store_n(p, x, count);
 }
+
+/* A kernel c = formula of a and b, where either side may be one number. */
+#define V_BINARY(name, ...)                                                                                                                \
+    V_INLINE vr name##_lanes(vr a, vr b)                                                                                                   \
+    {                                                                                                                                      \
+        return __VA_ARGS__;                                                                                                                \
+    }                                                                                                                                      \
+    V_INLINE void name##_both(int64_t i, int64_t count, const wf_real *a, const wf_real *b, wf_real *c)                                    \
+    {                                                                                                                                      \
+        v_put(c + i, name##_lanes(v_get(a + i, count), v_get(b + i, count)), count);                                                       \
+    }                                                                                                                                      \
+    V_INLINE void name##_left(int64_t i, int64_t count, const wf_real *a, vr b, wf_real *c)                                                \
+    {                                                                                                                                      \
+        v_put(c + i, name##_lanes(v_get(a + i, count), b), count);                                                                         \
+    }                                                                                                                                      \
+    V_INLINE void name##_right(int64_t i, int64_t count, vr a, const wf_real *b, wf_real *c)                                               \
+    {                                                                                                                                      \
+        v_put(c + i, name##_lanes(a, v_get(b + i, count)), count);                                                                         \
+    }                                                                                                                                      \
+    void WF_KERNEL(name)(int64_t n, const wf_real *a, int sa, const wf_real *b, int sb, wf_real *c)                                        \
+    {                                                                                                                                      \
+        if (n < 1)                                                                                                                         \
+            return;                                                                                                                        \
+        if (sa && sb)                                                                                                                      \
+            V_LOOP(n, name##_both, a, b, c);                                                                                               \
+        else if (sa)                                                                                                                       \
+            V_LOOP(n, name##_left, a, v_set(*b), c);                                                                                       \
+        else if (sb)                                                                                                                       \
+            V_LOOP(n, name##_right, v_set(*a), b, c);                                                                                      \
+        else                                                                                                                               \
+            WF_KERNEL(fill)(n, name##_lanes(v_set(*a), v_set(*b))[0], c);                                                                  \
+    }
 
 #endif

@@ -160,7 +160,7 @@ static void prepare_keys(struct work *w, int64_t end)
 {
     const struct wf_attention *a = w->a;
     for (int64_t k0 = w->packed, n; k0 < end; k0 += n, w->packed = k0) {
-        n = w->keys - k0 < QUERIES ? w->keys - k0 : QUERIES;
+        n = WF_MIN(w->keys - k0, QUERIES);
         pack_keys(a, k0, n, k0 + n < end, w->keys, w->k + k0 * a->e, w->v + k0 * a->f, &w->k_nonfinite[k0 / KEYS],
                   &w->v_nonfinite[k0 / KEYS]);
     }
@@ -175,14 +175,14 @@ static void prepare_keys(struct work *w, int64_t end)
 V_INLINE int64_t keys_done(const struct wf_attention *a, int64_t q0)
 {
     const int64_t begin = wf_attention_begin(a, q0 + QUERIES);
-    return begin < a->all_keys ? begin : a->all_keys;
+    return WF_MIN(begin, a->all_keys);
 }
 
 /* Of this tile's gradients, the keys' that are done after it, and of the next one's keys and queries. */
 V_INLINE struct fetch next_rows(const struct work *w, int64_t head, int64_t q0, int64_t rows)
 {
     const struct wf_attention *a = w->a;
-    const int64_t next = q0 + rows, queries = a->queries - next < QUERIES ? a->queries - next : QUERIES;
+    const int64_t next = q0 + rows, queries = WF_MIN(a->queries - next, QUERIES);
     const int64_t done = keys_done(a, q0) - w->written;
     struct fetch f = {.parts = 0};
     fetch_later(&f, a->dq ? a->dq + head * a->e + q0 * a->dq_step : NULL, rows, a->e, a->dq_step);
@@ -292,10 +292,10 @@ static void piece(struct work *w, int64_t head, int64_t begin, int64_t end)
     w->packed = w->packed > first ? w->packed : first;
     w->cleared = w->written = first;
     for (int64_t q0 = begin; q0 < end; q0 += QUERIES) {
-        const int64_t rows = end - q0 < QUERIES ? end - q0 : QUERIES, done = keys_done(a, q0);
+        const int64_t rows = WF_MIN(end - q0, QUERIES), done = keys_done(a, q0);
         prepare_keys(w, wf_attention_end(a, q0, rows));
         WITH_REGISTERS(rows, query_tile, w, head, q0, rows);
-        finish_keys(w, done < w->cleared ? done : w->cleared);
+        finish_keys(w, WF_MIN(done, w->cleared));
     }
     finish_keys(w, last);
 }

@@ -139,7 +139,7 @@ V_INLINE struct fetch next_rows(const struct tile *t, int64_t head, int64_t q0, 
     struct fetch f = {.parts = 0};
     fetch_later(&f, a->out + head * a->f + q0 * a->out_step, rows, a->f, a->out_step);
     fetch_keys(&f, a, t->packed, t->end);
-    fetch_later(&f, a->q + head * a->e + (q0 + rows) * a->q_step, queries < QUERIES ? queries : QUERIES, a->e, a->q_step);
+    fetch_later(&f, a->q + head * a->e + (q0 + rows) * a->q_step, WF_MIN(queries, QUERIES), a->e, a->q_step);
     return f;
 }
 
@@ -205,7 +205,7 @@ static void prepare_keys(struct tile *t, int64_t end)
     for (int64_t k0 = t->packed, n; k0 < end; k0 += n, t->packed = k0) {
         const int64_t at = k0 - t->first;
         bool unused = false;
-        n = t->end - k0 < QUERIES ? t->end - k0 : QUERIES;
+        n = WF_MIN(t->end - k0, QUERIES);
         pack_keys(a, k0, n, k0 + n < end, t->end, t->k + at * a->e, t->v + at * a->f, &unused, &t->nonfinite[at / KEYS]);
     }
 }
@@ -233,5 +233,5 @@ void WF_KERNEL(attention_forward)(const struct wf_attention *a, int64_t begin, i
     t.allow = (v_lane *)take(&scratch, KEYS * QUERIES);
     for (int64_t head = 0; head < a->heads; head++)
         for (int64_t q0 = begin; q0 < end; q0 += QUERIES)
-            one_tile(&t, head, q0, end - q0 < QUERIES ? end - q0 : QUERIES);
+            one_tile(&t, head, q0, WF_MIN(end - q0, QUERIES));
 }

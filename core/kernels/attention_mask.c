@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Which keys of a tile may be attended, and dropout of its weights. */
-#include <weft/internal/minmax.h>
-
 #include "../philox.h"
 #include "attention_tile.h"
 

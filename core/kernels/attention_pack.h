@@ -68,8 +68,7 @@ V_INLINE void pack_square(bool full, int64_t rows, int64_t columns, const wf_rea
 
 /* to[column][QUERIES] = scale * from[row][column] for up to QUERIES rows, in the registers that hold them; lanes beyond the last
  * row are 0. Returns true if all values are finite. */
-static __attribute__((noinline, unused)) bool pack_queries(int64_t rows, int64_t columns, const wf_real *from, int64_t step, wf_real scale,
-                                                           wf_real *to)
+V_NOINLINE bool pack_queries(int64_t rows, int64_t columns, const wf_real *from, int64_t step, wf_real scale, wf_real *to)
 {
     vi found = v_seti(0);
     for (int64_t i = 0; i < rows; i += V_LANES)
@@ -116,8 +115,7 @@ V_INLINE void unpack_square(bool full, int64_t rows, int64_t columns, const wf_r
 }
 
 /* to[row][column] (+)= from[column][QUERIES] */
-static __attribute__((noinline, unused)) void unpack_queries(int64_t rows, int64_t columns, const wf_real *from, wf_real *to, int64_t step,
-                                                             bool add)
+V_NOINLINE void unpack_queries(int64_t rows, int64_t columns, const wf_real *from, wf_real *to, int64_t step, bool add)
 {
     for (int64_t i = 0; i < rows; i += V_LANES)
         for (int64_t j = 0; j < columns; j += V_LANES) {
@@ -132,8 +130,7 @@ static __attribute__((noinline, unused)) void unpack_queries(int64_t rows, int64
 }
 
 /* to[row][to_step] = from[row][columns], zeros up to to_step when that is a whole number of registers. True if finite. */
-static __attribute__((noinline, unused)) bool pack_rows(int64_t rows, int64_t columns, const wf_real *from, int64_t step, wf_real *to,
-                                                        int64_t to_step)
+V_NOINLINE bool pack_rows(int64_t rows, int64_t columns, const wf_real *from, int64_t step, wf_real *to, int64_t to_step)
 {
     vi found = v_seti(0);
     const int64_t whole = columns / V_LANES * V_LANES, rest = columns - whole;
@@ -174,11 +171,11 @@ V_INLINE void fetch_later(struct fetch *f, const wf_real *p, int64_t rows, int64
     }
 }
 
-static __attribute__((noinline, unused)) void fetch_some(struct fetch *f, int64_t rows)
+V_NOINLINE void fetch_some(struct fetch *f, int64_t rows)
 {
     for (; rows > 0 && f->at < f->parts; f->at++) {
         const char *p = f->part[f->at].p;
-        const int64_t left = f->part[f->at].rows, n = rows < left ? rows : left;
+        const int64_t left = f->part[f->at].rows, n = WF_MIN(rows, left);
         for (int64_t i = 0; i < n; i++, p += f->part[f->at].step)
             for (int64_t j = 0; j < f->part[f->at].bytes; j += 64)
                 __builtin_prefetch(p + j, 0, 2);
@@ -194,7 +191,7 @@ static __attribute__((noinline, unused)) void fetch_some(struct fetch *f, int64_
 /* The keys and values of the tile of queries that follows, if causal: from k0 on, of those below `end`. */
 V_INLINE void fetch_keys(struct fetch *f, const struct wf_attention *a, int64_t k0, int64_t end)
 {
-    const int64_t n = end - k0 < QUERIES ? end - k0 : QUERIES;
+    const int64_t n = WF_MIN(end - k0, QUERIES);
     fetch_later(f, a->k + k0 * a->k_step, n, a->e, a->k_step);
     fetch_later(f, a->v + k0 * a->v_step, n, a->f, a->v_step);
 }

@@ -118,7 +118,7 @@ static void one_row(const struct wf_attention *a, int64_t head, int64_t t)
     bool first = true;
     _Alignas(64) wf_real s[KEYS];
     for (int64_t k0 = begin > 0 ? begin / KEYS * KEYS : 0; k0 < limit; k0 += KEYS) {
-        int64_t keys = limit - k0 < KEYS ? limit - k0 : KEYS;
+        int64_t keys = WF_MIN(limit - k0, KEYS);
         if (!tile_scores(a, q, a->k + k0 * a->k_step, mask ? mask + k0 * a->mask_step.key : NULL,
                          bias ? bias + k0 * a->bias_step.key : NULL, begin - k0, keys, s))
             continue;

@@ -102,30 +102,29 @@ V_INLINE void product(int64_t rows, int64_t width, bool by_rows, bool add, int64
         blocks(rows, 1, by_rows, add, depth, a, a_step, b, b_step, c, c_step);
 }
 
-static __attribute__((noinline, unused)) void product_rows(int64_t rows, int64_t width, int64_t depth, const wf_real *a, int64_t a_step,
-                                                           const wf_real *b, int64_t b_step, wf_real *c, int64_t c_step)
+/* A function with the parameters of `product` for one tile. */
+#define TILE_PRODUCT(name)                                                                                                                 \
+    V_NOINLINE void name(int64_t rows, int64_t width, int64_t depth, const wf_real *a, int64_t a_step, const wf_real *b, int64_t b_step,   \
+                         wf_real *c, int64_t c_step)
+
+TILE_PRODUCT(product_rows)
 {
     product(rows, width, true, false, depth, a, a_step, b, b_step, c, c_step);
 }
 
-static __attribute__((noinline, unused)) void product_rows_add(int64_t rows, int64_t width, int64_t depth, const wf_real *a, int64_t a_step,
-                                                               const wf_real *b, int64_t b_step, wf_real *c, int64_t c_step)
+TILE_PRODUCT(product_rows_add)
 {
     product(rows, width, true, true, depth, a, a_step, b, b_step, c, c_step);
 }
 
-static __attribute__((noinline, unused)) void product_columns_add(int64_t rows, int64_t width, int64_t depth, const wf_real *a,
-                                                                  int64_t a_step, const wf_real *b, int64_t b_step, wf_real *c,
-                                                                  int64_t c_step)
+TILE_PRODUCT(product_columns_add)
 {
     product(rows, width, false, true, depth, a, a_step, b, b_step, c, c_step);
 }
 
 /* For tiles that hold a NaN or an infinity: the same sums, the same bits, but weights of 0 leave their terms out, so that
  * what is masked contributes nothing. The weights are B here ... */
-static __attribute__((noinline, unused)) void masked_columns_add(int64_t rows, int64_t width, int64_t depth, const wf_real *a,
-                                                                 int64_t a_step, const wf_real *b, int64_t b_step, wf_real *c,
-                                                                 int64_t c_step)
+TILE_PRODUCT(masked_columns_add)
 {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < width * V_LANES; j += V_LANES) {
@@ -139,8 +138,7 @@ static __attribute__((noinline, unused)) void masked_columns_add(int64_t rows, i
 }
 
 /* ... and A here. */
-static __attribute__((noinline, unused)) void masked_rows_add(int64_t rows, int64_t width, int64_t depth, const wf_real *a, int64_t a_step,
-                                                              const wf_real *b, int64_t b_step, wf_real *c, int64_t c_step)
+TILE_PRODUCT(masked_rows_add)
 {
     (void)width; /* rows of c lie end to end, half a register perhaps */
     for (int64_t i = 0; i < rows; i++)
@@ -178,8 +176,7 @@ V_INLINE void half_block(const int rows, int64_t depth, const wf_real *restrict 
         *(v_half_memory *)(c + i * HALF_LANES) = sum[i];
 }
 
-static __attribute__((noinline, unused)) void half_rows_add(int64_t rows, int64_t width, int64_t depth, const wf_real *a, int64_t a_step,
-                                                            const wf_real *b, int64_t b_step, wf_real *c, int64_t c_step)
+TILE_PRODUCT(half_rows_add)
 {
     (void)width, (void)a_step, (void)b_step, (void)c_step;
     for (; rows >= BLOCK_ROWS; rows -= BLOCK_ROWS, a += BLOCK_ROWS * QUERIES, c += BLOCK_ROWS * HALF_LANES)
@@ -210,9 +207,9 @@ V_INLINE struct cut cut_of(const struct wf_attention *a, int64_t q0, int64_t row
     struct cut c = {0, keys};
     if (qv < QV || rows <= HALF_QUERIES || a->dbias) /* whose tiles are read whole */
         return c;
-    c.low = low <= 0 ? 0 : (low < keys ? low : keys) / 8 * 8;
+    c.low = low <= 0 ? 0 : WF_MIN(low, keys) / 8 * 8;
     c.high = high >= keys ? keys : high <= c.low ? c.low : (high + 7) / 8 * 8;
-    c.high = c.high < keys ? c.high : keys;
+    c.high = WF_MIN(c.high, keys);
     return c;
 }
 
@@ -228,8 +225,7 @@ V_INLINE void cut_scores(struct cut cut, int64_t keys, int qv, int64_t depth, co
                      c + cut.high * QUERIES + HALF_QUERIES, QUERIES);
 }
 
-typedef void add_product(int64_t rows, int64_t width, int64_t depth, const wf_real *a, int64_t a_step, const wf_real *b, int64_t b_step,
-                         wf_real *c, int64_t c_step);
+typedef __typeof__(product_rows_add) add_product;
 
 /* c[columns][QUERIES] += a[keys][columns]^T b[keys][QUERIES] */
 V_INLINE void cut_columns(add_product *add, struct cut cut, int64_t keys, int qv, int64_t columns, const wf_real *a, const wf_real *b,
@@ -251,7 +247,7 @@ struct seen {
 V_INLINE struct seen seen_by(const struct wf_attention *a, int64_t q0, int64_t rows, int64_t k0, int64_t keys)
 {
     const int64_t begin = k0 - a->first_limit - q0 + 1, end = k0 + keys - a->first_key - q0;
-    return (struct seen){begin < 0 ? 0 : begin < rows ? begin : rows, end < 0 ? 0 : end < rows ? end : rows};
+    return (struct seen){begin < 0 ? 0 : WF_MIN(begin, rows), end < 0 ? 0 : WF_MIN(end, rows)};
 }
 
 /* c[keys][step] += s[keys][QUERIES] b[rows][step]: of a few keys at a time with the queries that see them, and at once of all keys that all
@@ -268,7 +264,7 @@ V_INLINE void cut_rows(add_product *add, const struct wf_attention *a, int64_t q
             if (more.begin == 0 && more.end == rows)
                 end += FEW;
         }
-        end = end < keys ? end : keys;
+        end = WF_MIN(end, keys);
         if (few.end > few.begin)
             add(end - i, step / V_LANES, few.end - few.begin, s + i * QUERIES + few.begin, QUERIES, b + few.begin * step, step,
                 c + i * step, step);
@@ -277,7 +273,7 @@ V_INLINE void cut_rows(add_product *add, const struct wf_attention *a, int64_t q
 
 /* Scores in units of log 2 become cap tanh(score / cap), n of them, a whole number of registers. Never inlined, so that the layouts for
  * many and for few queries round alike. */
-static __attribute__((noinline, unused)) void cap_scores(int64_t n, wf_real cap, wf_real *s)
+V_NOINLINE void cap_scores(int64_t n, wf_real cap, wf_real *s)
 {
     const vr most = v_set(cap * V_LOG2_E), inverse = 1 / most;
     for (int64_t i = 0; i < n; i += V_LANES)
@@ -325,7 +321,7 @@ void attention_dropout(const struct wf_attention *a, int64_t head, int64_t q0, i
 V_INLINE int64_t tile_keys(int64_t k0, int64_t limit)
 {
     int64_t end = k0 / KEYS * KEYS + KEYS;
-    return (end < limit ? end : limit) - k0;
+    return WF_MIN(end, limit) - k0;
 }
 
 /* Cuts `count` elements off the scratch, in whole cache lines. */

@@ -2,37 +2,13 @@
 /* c = a op b where either side may be one number, and the linear updates. */
 #include "../simd.h"
 
-#define BINARY(name, op)                                                                                                                   \
-    V_INLINE void name##_both(int64_t i, int64_t count, const wf_real *a, const wf_real *b, wf_real *c)                                    \
-    {                                                                                                                                      \
-        v_put(c + i, v_get(a + i, count) op v_get(b + i, count), count);                                                                   \
-    }                                                                                                                                      \
-    V_INLINE void name##_left(int64_t i, int64_t count, const wf_real *a, vr b, wf_real *c)                                                \
-    {                                                                                                                                      \
-        v_put(c + i, v_get(a + i, count) op b, count);                                                                                     \
-    }                                                                                                                                      \
-    V_INLINE void name##_right(int64_t i, int64_t count, vr a, const wf_real *b, wf_real *c)                                               \
-    {                                                                                                                                      \
-        v_put(c + i, a op v_get(b + i, count), count);                                                                                     \
-    }                                                                                                                                      \
-    void WF_KERNEL(name)(int64_t n, const wf_real *a, int sa, const wf_real *b, int sb, wf_real *c)                                        \
-    {                                                                                                                                      \
-        if (n < 1)                                                                                                                         \
-            return;                                                                                                                        \
-        if (sa && sb)                                                                                                                      \
-            V_LOOP(n, name##_both, a, b, c);                                                                                               \
-        else if (sa)                                                                                                                       \
-            V_LOOP(n, name##_left, a, v_set(*b), c);                                                                                       \
-        else if (sb)                                                                                                                       \
-            V_LOOP(n, name##_right, v_set(*a), b, c);                                                                                      \
-        else                                                                                                                               \
-            WF_KERNEL(fill)(n, *a op * b, c);                                                                                              \
-    }
-
-BINARY(add, +)
-BINARY(sub, -)
-BINARY(mul, *)
-BINARY(div, /)
+/* Formatted by hand: clang-format takes a product for a pointer. */
+/* clang-format off */
+V_BINARY(add, a + b)
+V_BINARY(sub, a - b)
+V_BINARY(mul, a * b)
+V_BINARY(div, a / b)
+/* clang-format on */
 
 V_INLINE void affine_part(int64_t i, int64_t count, vr s, vr t, const wf_real *x, wf_real *y)
 {

@@ -2,21 +2,25 @@
 /* Functions of an element with constants, and of two elements. Where they bend they take PyTorch's side. */
 #include "vmath.h"
 
-/* y[i] = f(constants, in[0][i]) and dx[i] = f(constants, in[0][i], dy[i]), in[1] = dy. */
-#define MAP_1(name)                                                                                                                        \
-    V_INLINE void name##_part(int64_t i, int64_t count, const wf_real *p, const wf_real *x, wf_real *y)                                    \
+/* MAP_1(name, formula of x = in[0] and the constants p), and MAP_2(name, formula also of dy = in[1]). */
+#define MAP_1(name, ...)                                                                                                                   \
+    V_INLINE void name##_part(int64_t i, int64_t count, const wf_real *p, const wf_real *from, wf_real *y)                                 \
     {                                                                                                                                      \
-        v_put(y + i, name##_of(p, v_get(x + i, count)), count);                                                                            \
+        const vr x = v_get(from + i, count);                                                                                               \
+        (void)p;                                                                                                                           \
+        v_put(y + i, __VA_ARGS__, count);                                                                                                  \
     }                                                                                                                                      \
     void WF_KERNEL(name)(const void *ctx, int64_t n, const wf_real *const in[], wf_real *y)                                                \
     {                                                                                                                                      \
         const wf_real *x = in[0];                                                                                                          \
         V_LOOP(n, name##_part, ctx, x, y);                                                                                                 \
     }
-#define MAP_2(name)                                                                                                                        \
-    V_INLINE void name##_part(int64_t i, int64_t count, const wf_real *p, const wf_real *x, const wf_real *dy, wf_real *y)                 \
+#define MAP_2(name, ...)                                                                                                                   \
+    V_INLINE void name##_part(int64_t i, int64_t count, const wf_real *p, const wf_real *from, const wf_real *with, wf_real *y)            \
     {                                                                                                                                      \
-        v_put(y + i, name##_of(p, v_get(x + i, count), v_get(dy + i, count)), count);                                                      \
+        const vr x = v_get(from + i, count), dy = v_get(with + i, count);                                                                  \
+        (void)p;                                                                                                                           \
+        v_put(y + i, __VA_ARGS__, count);                                                                                                  \
     }                                                                                                                                      \
     void WF_KERNEL(name)(const void *ctx, int64_t n, const wf_real *const in[], wf_real *y)                                                \
     {                                                                                                                                      \
@@ -24,73 +28,34 @@
         V_LOOP(n, name##_part, ctx, x, dy, y);                                                                                             \
     }
 
-V_INLINE vr abs_of(const wf_real *p, vr x)
-{
-    (void)p;
-    return v_abs(x);
-}
-MAP_1(abs)
-
-/* dy sign(x): 0 at 0 and at a NaN. */
-V_INLINE vr abs_grad_of(const wf_real *p, vr x, vr dy)
-{
-    (void)p;
-    vr signed_dy = (vr)((vi)dy ^ ((vi)x & v_seti(V_SIGN)));
-    return v_if_less(v_set(0), v_abs(x), signed_dy, v_set(0));
-}
-MAP_2(abs_grad)
-
-V_INLINE vr clamp_of(const wf_real *p, vr x)
-{
-    return v_min(v_set(p[1]), v_max(v_set(p[0]), x)); /* x second: a NaN stays */
-}
-MAP_1(clamp)
-
-V_INLINE vr clamp_grad_of(const wf_real *p, vr x, vr dy)
-{
-    return v_if_less_equal(v_set(p[0]), x, v_if_less_equal(x, v_set(p[1]), dy, v_set(0)), v_set(0));
-}
-MAP_2(clamp_grad)
-
 /* ln(1 + e^z) / beta with z = beta x, as max(z, 0) + ln(1 + e^-|z|): nothing overflows, nothing is cut off. */
-V_INLINE vr softplus_of(const wf_real *p, vr x)
+V_INLINE vr softplus_of(wf_real beta, vr x)
 {
-    vr z = x * p[0];
-    return (v_max(v_set(0), z) + v_log_1_plus(v_exp(-v_abs(z)))) / p[0];
+    vr z = x * beta;
+    return (v_max(v_set(0), z) + v_log_1_plus(v_exp(-v_abs(z)))) / beta;
 }
-MAP_1(softplus)
-
-V_INLINE vr softplus_grad_of(const wf_real *p, vr x, vr dy)
-{
-    return dy * v_sigmoid(x * p[0]);
-}
-MAP_2(softplus_grad)
-
-V_INLINE vr leaky_relu_of(const wf_real *p, vr x)
-{
-    return v_if_less(v_set(0), x, x, x * p[0]);
-}
-MAP_1(leaky_relu)
-
-V_INLINE vr leaky_relu_grad_of(const wf_real *p, vr x, vr dy)
-{
-    return v_if_less(v_set(0), x, dy, dy * p[0]);
-}
-MAP_2(leaky_relu_grad)
 
 /* x where it is positive, else alpha (e^x - 1), without cancellation near 0. From -2 V_TANH_MAX on e^x - 1 is -1. */
-V_INLINE vr elu_of(const wf_real *p, vr x)
+V_INLINE vr elu_of(wf_real alpha, vr x)
 {
     vr n, r = v_exp_reduced(v_max(v_set(-2 * (wf_real)V_TANH_MAX), v_min(v_set(0), x)), &n), power = v_power_of_2(n);
-    return v_if_less(v_set(0), x, x, v_fma(r, power, power - 1) * p[0]);
+    return v_if_less(v_set(0), x, x, v_fma(r, power, power - 1) * alpha);
 }
-MAP_1(elu)
 
-V_INLINE vr elu_grad_of(const wf_real *p, vr x, vr dy)
-{
-    return v_if_less_equal(x, v_set(0), dy * (v_exp_low(v_min(v_set(0), x)) * p[0]), dy);
-}
-MAP_2(elu_grad)
+/* Formatted by hand: clang-format takes some products for pointers. */
+/* clang-format off */
+MAP_1(abs, v_abs(x))
+/* dy sign(x): 0 at 0 and at a NaN. */
+MAP_2(abs_grad, v_if_less(v_set(0), v_abs(x), (vr)((vi)dy ^ ((vi)x & v_seti(V_SIGN))), v_set(0)))
+MAP_1(clamp, v_min(v_set(p[1]), v_max(v_set(p[0]), x))) /* x second: a NaN stays */
+MAP_2(clamp_grad, v_if_less_equal(v_set(p[0]), x, v_if_less_equal(x, v_set(p[1]), dy, v_set(0)), v_set(0)))
+MAP_1(softplus, softplus_of(p[0], x))
+MAP_2(softplus_grad, dy * v_sigmoid(x * p[0]))
+MAP_1(leaky_relu, v_if_less(v_set(0), x, x, x * p[0]))
+MAP_2(leaky_relu_grad, v_if_less(v_set(0), x, dy, dy * p[0]))
+MAP_1(elu, elu_of(p[0], x))
+MAP_2(elu_grad, v_if_less_equal(x, v_set(0), dy * (v_exp_low(v_min(v_set(0), x)) * p[0]), dy))
+/* clang-format on */
 
 /* --- two operands ---------------------------------------------------------------------------------------------------- */
 

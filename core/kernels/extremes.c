@@ -92,11 +92,11 @@ int32_t WF_KERNEL(extreme)(int64_t n, const wf_real *x, bool least)
 V_INLINE void rows_side_by_side(int64_t rows, int64_t n, const wf_real *x, bool least, wf_real *y, int32_t *id)
 {
     for (int64_t i = 0; i < rows; i += V_N) {
-        const int64_t lanes = rows - i < V_N ? rows - i : V_N;
+        const int64_t lanes = WF_MIN(rows - i, V_N);
         vr best = {0};
         vi at = {0};
         for (int64_t from = 0; from < n; from += V_N) {
-            const int64_t count = n - from < V_N ? n - from : V_N;
+            const int64_t count = WF_MIN(n - from, V_N);
             vr column[V_LANES];
             v_load_columns(x + i * n + from, lanes, n, count, column);
             if (from == 0)
@@ -131,7 +131,7 @@ V_INLINE void top_of_rows(int64_t rows, int64_t n, const wf_real *x, int64_t k, 
     int64_t held = 0;
     for (int64_t j = 0; j < n; j++) {
         if (j % V_N == 0)
-            v_load_columns(x + j, rows, n, n - j < V_N ? n - j : V_N, column);
+            v_load_columns(x + j, rows, n, WF_MIN(n - j, V_N), column);
         const vr v = column[j % V_N];
         vr moved = v;
         vi moved_at = v_seti((v_lane)j);
@@ -159,7 +159,7 @@ V_INLINE void top_of_rows(int64_t rows, int64_t n, const wf_real *x, int64_t k, 
 void WF_KERNEL(top_rows)(int64_t rows, int64_t n, const wf_real *x, int64_t k, wf_real *y, int32_t *id)
 {
     for (int64_t i = 0; i < rows; i += V_N)
-        top_of_rows(rows - i < V_N ? rows - i : V_N, n, x + i * n, k, y + i * k, id ? id + i * k : NULL);
+        top_of_rows(WF_MIN(rows - i, V_N), n, x + i * n, k, y + i * k, id ? id + i * k : NULL);
 }
 
 int64_t WF_KERNEL(first_above)(int64_t n, const wf_real *x, wf_real bound)
@@ -169,7 +169,7 @@ int64_t WF_KERNEL(first_above)(int64_t n, const wf_real *x, wf_real bound)
         vr v = i + V_N <= n ? v_load(x + i) : v_load_n(x + i, n - i, bound);
         if (!v_any((v > limit) | (v != v)))
             continue;
-        for (int64_t end = i + V_N < n ? i + V_N : n; i < end; i++)
+        for (int64_t end = WF_MIN(i + V_N, n); i < end; i++)
             if (!(x[i] <= bound))
                 return i;
         return n; /* bound is a NaN that filled the tail */

@@ -55,7 +55,7 @@ void WF_KERNEL(noise)(int64_t d, uint64_t seed, uint64_t step, uint32_t call, ui
     const uint64_t key = philox_key(seed, step);
     for (int64_t j = 0; j < d; j += WORDS) {
         uint32_t word[WORDS] __attribute__((aligned(V_BYTES)));
-        int64_t count = d - j < WORDS ? d - j : WORDS;
+        int64_t count = WF_MIN(d - j, WORDS);
         for (int64_t i = 0; i < count; i += PHILOX_WORDS)
             philox_draw((uint64_t)(j + i) / 4, row, call, key, word + i);
         if (kind == WF_NOISE_UNIFORM)

@@ -70,26 +70,7 @@ V_INLINE vr pow_of(vr x, vr y)
     return v_select((y == 0) | (x == one) | ((a == one) & (size == V_INF)), one, r);
 }
 
-#define POW_PART(kind, get_a, get_b)                                                                                                       \
-    V_INLINE void pow_##kind(int64_t i, int64_t count, const wf_real *a, const wf_real *b, wf_real *c)                                     \
-    {                                                                                                                                      \
-        v_put(c + i, pow_of(get_a, get_b), count);                                                                                         \
-    }
-POW_PART(both, v_get(a + i, count), v_get(b + i, count))
-POW_PART(left, v_get(a + i, count), v_set(*b))
-POW_PART(right, v_set(*a), v_get(b + i, count))
-
-void WF_KERNEL(pow)(int64_t n, const wf_real *a, int sa, const wf_real *b, int sb, wf_real *c)
-{
-    if (sa && sb)
-        V_LOOP(n, pow_both, a, b, c);
-    else if (n > 0 && sa)
-        V_LOOP(n, pow_left, a, b, c);
-    else if (n > 0 && sb)
-        V_LOOP(n, pow_right, a, b, c);
-    else if (n > 0)
-        WF_KERNEL(fill)(n, pow_of(v_set(*a), v_set(*b))[0], c);
-}
+V_BINARY(pow, pow_of(a, b))
 
 /* y = a^b: da = b a^(b-1) dy, and 0 where b = 0. */
 V_INLINE void base_grad_part(int64_t i, int64_t count, const wf_real *a, const wf_real *b, const wf_real *dy, wf_real *da)

@@ -79,15 +79,14 @@ wf_real WF_KERNEL(max)(int64_t n, const wf_real *x)
 void WF_KERNEL(sum_each_row)(int64_t rows, int64_t n, const wf_real *x, double *y)
 {
     for (int64_t i = 0; i < rows; i += V_N) {
-        const int64_t lanes = rows - i < V_N ? rows - i : V_N;
+        const int64_t lanes = WF_MIN(rows - i, V_N);
         vd sum[V_HALVES] = {{0}};
         for (int64_t from = 0; from < n; from += V_N) {
-            const int64_t count = n - from < V_N ? n - from : V_N;
+            const int64_t count = WF_MIN(n - from, V_N);
             vr column[V_LANES];
             v_load_columns(x + i * n + from, lanes, n, count, column);
             for (int64_t j = 0; j < count; j++)
-                for (int half = 0; half < V_HALVES; half++)
-                    sum[half] += v_widen(column[j], half);
+                v_add_widened(sum, column[j]);
         }
         memcpy(y + i, sum, (size_t)lanes * sizeof *y);
     }
@@ -100,7 +99,7 @@ V_INLINE void sum_columns(int64_t rows, int registers, int64_t count, const wf_r
 {
     vd total[4][V_HALVES] = {{{0}}, {{0}}, {{0}}, {{0}}};
     for (int64_t begin = 0; begin < rows; begin += group_rows) {
-        int64_t end = begin + group_rows < rows ? begin + group_rows : rows;
+        int64_t end = WF_MIN(begin + group_rows, rows);
         vr group[4] = {{0}, {0}, {0}, {0}};
         for (int64_t i = begin; i < end; i++) {
             const wf_real *row = x + (offset ? offset[i] : i * stride);
@@ -108,15 +107,11 @@ V_INLINE void sum_columns(int64_t rows, int registers, int64_t count, const wf_r
                 group[k] += v_get(row + k * V_N, count);
         }
         for (int k = 0; k < registers; k++)
-            for (int half = 0; half < V_HALVES; half++)
-                total[k][half] += v_widen(group[k], half);
+            v_add_widened(total[k], group[k]);
     }
     for (int k = 0; k < registers; k++) {
-        if (add) {
-            vr old = v_get(y + k * V_N, count);
-            for (int half = 0; half < V_HALVES; half++)
-                total[k][half] += v_widen(old, half);
-        }
+        if (add)
+            v_add_widened(total[k], v_get(y + k * V_N, count));
         v_put(y + k * V_N, v_narrow(total[k]), count);
     }
 }
@@ -155,7 +150,7 @@ int64_t WF_KERNEL(find_nonfinite)(int64_t n, const wf_real *x)
 {
     const int64_t block = 16 * V_N;
     for (int64_t i = 0; i < n; i += block) {
-        int64_t end = i + block < n ? i + block : n, j = i;
+        int64_t end = WF_MIN(i + block, n), j = i;
         vi bad = {0};
         for (; j + V_N <= end; j += V_N) {
             vr zero = v_load(x + j) - v_load(x + j); /* NaN where x is not finite */

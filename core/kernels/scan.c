@@ -33,9 +33,7 @@ V_INLINE void cumsum_part(int64_t j, int64_t count, int64_t n, int64_t stride, c
     vd sum[V_HALVES] = {{0}};
     for (int64_t k = 0; k < n; k++) {
         int64_t i = (reverse ? n - 1 - k : k) * stride + j;
-        vr v = v_get(x + i, count);
-        for (int half = 0; half < V_HALVES; half++)
-            sum[half] += v_widen(v, half);
+        v_add_widened(sum, v_get(x + i, count));
         v_put(y + i, v_narrow(sum), count);
     }
 }

@@ -12,7 +12,7 @@ V_INLINE wf_real row_max(int64_t d, const wf_real *x, double *sum)
     vr m[4] = {v_set(-V_INF), v_set(-V_INF), v_set(-V_INF), v_set(-V_INF)};
     vd total = {0};
     for (int64_t begin = 0; begin < d; begin += BLOCK * V_N) {
-        int64_t end = begin + BLOCK * V_N < d ? begin + BLOCK * V_N : d, j = begin;
+        int64_t end = WF_MIN(begin + BLOCK * V_N, d), j = begin;
         vr s[4] = {{0}, {0}, {0}, {0}};
         for (; j + 4 * V_N <= end; j += 4 * V_N)
 #pragma GCC unroll 4
@@ -32,10 +32,8 @@ V_INLINE wf_real row_max(int64_t d, const wf_real *x, double *sum)
             if (sum)
                 s[1] += v_load_n(x + j, end - j, 0);
         }
-        if (!sum)
-            continue;
-        for (int half = 0; half < V_HALVES; half++)
-            total += v_widen((s[0] + s[1]) + (s[2] + s[3]), half);
+        if (sum)
+            total = v_add_halves(total, (s[0] + s[1]) + (s[2] + s[3]));
     }
     if (sum)
         *sum = v_sum_d(total);
@@ -48,7 +46,7 @@ V_INLINE double row_exp(int64_t d, const wf_real *x, wf_real m, wf_real *y)
     vr top = v_set(m);
     vd total = {0};
     for (int64_t begin = 0; begin < d; begin += BLOCK * V_N) {
-        int64_t end = begin + BLOCK * V_N < d ? begin + BLOCK * V_N : d, j = begin;
+        int64_t end = WF_MIN(begin + BLOCK * V_N, d), j = begin;
         vr sum = {0};
         for (; j + V_N <= end; j += V_N) {
             vr e = v_exp_low(v_load(x + j) - top);
@@ -62,8 +60,7 @@ V_INLINE double row_exp(int64_t d, const wf_real *x, wf_real m, wf_real *y)
             if (y)
                 v_store_n(y + j, e, end - j);
         }
-        for (int half = 0; half < V_HALVES; half++)
-            total += v_widen(sum, half);
+        total = v_add_halves(total, sum);
     }
     return v_sum_d(total);
 }
@@ -101,11 +98,10 @@ void WF_KERNEL(softmax_grad)(int64_t rows, int64_t d, const wf_real *y, const wf
     for (int64_t i = 0; i < rows; i++, y += d, dy += d, dx += d) {
         vd total = {0};
         for (int64_t begin = 0; begin < d; begin += BLOCK * V_N) {
-            int64_t length = begin + BLOCK * V_N < d ? BLOCK * V_N : d - begin;
+            int64_t length = WF_MIN(BLOCK * V_N, d - begin);
             vr sum = {0};
             V_LOOP(length, dot_part, &sum, y + begin, dy + begin);
-            for (int half = 0; half < V_HALVES; half++)
-                total += v_widen(sum, half);
+            total = v_add_halves(total, sum);
         }
         vr dot = v_set((wf_real)v_sum_d(total));
         V_LOOP(d, softmax_grad_part, dot, y, dy, dx);
@@ -213,11 +209,10 @@ void WF_KERNEL(log_softmax_grad)(int64_t rows, int64_t d, const wf_real *y, cons
         }
         vd total = {0};
         for (int64_t begin = 0; begin < d; begin += BLOCK * V_N) {
-            int64_t length = begin + BLOCK * V_N < d ? BLOCK * V_N : d - begin;
+            int64_t length = WF_MIN(BLOCK * V_N, d - begin);
             vr sum = {0};
             V_LOOP(length, sum_part, &sum, dy + begin);
-            for (int half = 0; half < V_HALVES; half++)
-                total += v_widen(sum, half);
+            total = v_add_halves(total, sum);
         }
         V_LOOP(d, log_softmax_grad_part, v_set((wf_real)v_sum_d(total)), y, dy, dx);
     }

@@ -17,9 +17,7 @@ V_INLINE vr column_log_sum(int64_t n, int64_t stride, int64_t count, const wf_re
     top = v_if_less_equal(top, v_set(-V_INF), v_set(0), top);
     vd total[V_HALVES] = {{0}};
     for (int64_t i = 0; i < n; i++) {
-        vr e = v_exp_low(v_get(x + i * stride, count) - top);
-        for (int half = 0; half < V_HALVES; half++)
-            total[half] += v_widen(e, half);
+        v_add_widened(total, v_exp_low(v_get(x + i * stride, count) - top));
     }
     vr sum = v_narrow(total);
     *m = top;
@@ -76,8 +74,7 @@ V_INLINE void log_softmax_grad_part(int64_t j, int64_t count, int64_t n, int64_t
     for (int64_t i = 0; i < n; i++) {
         vr g = v_get(dy + i * stride + j, count);
         some |= ~(vi)(v_get(y + i * stride + j, count) == v_set(-V_INF));
-        for (int half = 0; half < V_HALVES; half++)
-            total[half] += v_widen(g, half);
+        v_add_widened(total, g);
     }
     vr sum = v_narrow(total);
     for (int64_t i = 0; i < n; i++) {

@@ -3,55 +3,27 @@
  * gelu and the gradients take their limits there. And silu as a gate, whose bits are those of silu and a product. */
 #include "vmath.h"
 
-#define UNARY(name)                                                                                                                        \
-    V_INLINE void name##_part(int64_t i, int64_t count, const wf_real *x, wf_real *y)                                                      \
+/* UNARY(name, formula of x), and UNARY_GRAD(name_grad, formula of x and dy); the gradients of tanh and sigmoid take their result as x. */
+#define UNARY(name, ...)                                                                                                                   \
+    V_INLINE void name##_part(int64_t i, int64_t count, const wf_real *from, wf_real *y)                                                   \
     {                                                                                                                                      \
-        v_put(y + i, name##_of(v_get(x + i, count)), count);                                                                               \
+        const vr x = v_get(from + i, count);                                                                                               \
+        v_put(y + i, __VA_ARGS__, count);                                                                                                  \
     }                                                                                                                                      \
     void WF_KERNEL(name)(int64_t n, const wf_real *x, wf_real *y)                                                                          \
     {                                                                                                                                      \
         V_LOOP(n, name##_part, x, y);                                                                                                      \
     }
-
-#define UNARY_GRAD(name)                                                                                                                   \
-    V_INLINE void name##_part(int64_t i, int64_t count, const wf_real *x, const wf_real *dy, wf_real *dx)                                  \
+#define UNARY_GRAD(name, ...)                                                                                                              \
+    V_INLINE void name##_part(int64_t i, int64_t count, const wf_real *from, const wf_real *with, wf_real *dx)                             \
     {                                                                                                                                      \
-        v_put(dx + i, name##_of(v_get(x + i, count), v_get(dy + i, count)), count);                                                        \
+        const vr x = v_get(from + i, count), dy = v_get(with + i, count);                                                                  \
+        v_put(dx + i, __VA_ARGS__, count);                                                                                                 \
     }                                                                                                                                      \
     void WF_KERNEL(name)(int64_t n, const wf_real *x, const wf_real *dy, wf_real *dx)                                                      \
     {                                                                                                                                      \
         V_LOOP(n, name##_part, x, dy, dx);                                                                                                 \
     }
-
-V_INLINE vr exp_of(vr x)
-{
-    return v_exp(x);
-}
-
-V_INLINE vr log_of(vr x)
-{
-    return v_log(x);
-}
-
-V_INLINE vr sqrt_of(vr x)
-{
-    return v_sqrt(x);
-}
-
-V_INLINE vr tanh_of(vr x)
-{
-    return v_tanh(x);
-}
-
-V_INLINE vr sigmoid_of(vr x)
-{
-    return v_sigmoid(x);
-}
-
-V_INLINE vr relu_of(vr x)
-{
-    return v_max(v_set(0), x); /* the second operand, so a NaN stays */
-}
 
 V_INLINE vr gelu_of(vr x)
 {
@@ -74,35 +46,21 @@ V_INLINE vr gelu_tanh_minus_2u(vr x)
     return x * v_fmak(x * x, v_set(-GELU_TANH_3), -GELU_TANH_1);
 }
 
-V_INLINE vr gelu_tanh_of(vr x)
-{
-    return x / (v_exp(gelu_tanh_minus_2u(x)) + 1);
-}
-
-UNARY(exp)
-UNARY(log)
-UNARY(sqrt)
-UNARY(tanh)
-UNARY(sigmoid)
-UNARY(relu)
-UNARY(gelu)
-UNARY(gelu_tanh)
-UNARY(silu)
-
-V_INLINE vr tanh_grad_of(vr y, vr dy)
-{
-    return dy * v_fnma(y, y, v_set(1));
-}
-
-V_INLINE vr sigmoid_grad_of(vr y, vr dy)
-{
-    return dy * (y * (1 - y));
-}
-
-V_INLINE vr relu_grad_of(vr x, vr dy)
-{
-    return v_if_less_equal(x, v_set(0), v_set(0), dy);
-}
+/* Formatted by hand: clang-format takes some products for pointers. */
+/* clang-format off */
+UNARY(exp, v_exp(x))
+UNARY(log, v_log(x))
+UNARY(sqrt, v_sqrt(x))
+UNARY(tanh, v_tanh(x))
+UNARY(sigmoid, v_sigmoid(x))
+UNARY(relu, v_max(v_set(0), x)) /* the second operand, so a NaN stays */
+UNARY(gelu, gelu_of(x))
+UNARY(gelu_tanh, x / (v_exp(gelu_tanh_minus_2u(x)) + 1))
+UNARY(silu, silu_of(x))
+UNARY_GRAD(tanh_grad, dy * v_fnma(x, x, v_set(1)))
+UNARY_GRAD(sigmoid_grad, dy * (x * (1 - x)))
+UNARY_GRAD(relu_grad, v_if_less_equal(x, v_set(0), v_set(0), dy))
+/* clang-format on */
 
 /* Phi(x) + x phi(x) */
 V_INLINE vr gelu_grad_of(vr x, vr dy)
@@ -135,12 +93,9 @@ V_INLINE vr silu_grad_of(vr x, vr dy)
     return dy * logistic_slope(x, -x, v_set(1));
 }
 
-UNARY_GRAD(tanh_grad)
-UNARY_GRAD(sigmoid_grad)
-UNARY_GRAD(relu_grad)
-UNARY_GRAD(gelu_grad)
-UNARY_GRAD(gelu_tanh_grad)
-UNARY_GRAD(silu_grad)
+UNARY_GRAD(gelu_grad, gelu_grad_of(x, dy))
+UNARY_GRAD(gelu_tanh_grad, gelu_tanh_grad_of(x, dy))
+UNARY_GRAD(silu_grad, silu_grad_of(x, dy))
 
 V_INLINE void swiglu_part(int64_t i, int64_t count, const wf_real *gate, const wf_real *up, wf_real *y)
 {
