@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the programs that measure share. */
+/* Shared by the programs that measure: options, messages, memory, time and medians. */
 #ifndef WEFT_BENCH_MEASURE_H
 #define WEFT_BENCH_MEASURE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What an op costs beside its arithmetic: a chain of additions of 16 numbers, forward and backward, on one thread; and what it costs to
- * divide work: an empty job on all threads.
+/* The cost of an op beside its arithmetic, from a chain of additions of 16 numbers, forward and backward, on one thread; and the cost of
+ * dividing work, from an empty job on all threads.
  *
  *   overhead        prints nanoseconds an addition, and a job: least and median of 200 passes of 1,000 */
 #include <weft/compute.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a case computes, for a comparison with another library: writes weights, batches, loss, logits, all gradients and the losses of
- * some updates to a safetensors file. bench/parity.py and ./bench/compare read it.
+/* Writes the numbers of a case to a safetensors file, for a comparison with another library: weights, batches, loss, logits, all gradients
+ * and the losses of some updates. bench/parity.py and ./bench/compare read it.
  *
  *   parity [-t threads] [-n updates] [-a activation] [-l] CASE FILE        -l: weights, the first batch and its loss alone
  *

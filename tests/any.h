@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Random arguments, often wrong ones, for tests that call the library with whatever a program could give it. What they check: a call
- * returns; what fails has a message; and a pass after that computes as ever. */
+/* Random arguments, often wrong ones, for tests that call the library as a faulty program could. They check that a call returns, that a
+ * failed call has a message, and that a pass after it computes as ever. */
 #ifndef TESTS_ANY_H
 #define TESTS_ANY_H
 
@@ -77,7 +77,7 @@ static inline int any_count(int n)
     return below(150) ? (int)below(n) : rare[below(5)];
 }
 
-/* As many values as a shape can ask for here; calls with larger shapes have to be refused without a look at them. */
+/* Values for all shapes of any_shape that are not refused; calls with larger shapes have to be refused without reading them. */
 static const wf_real any_data[6 * 6 * 6 * 6 * 6];
 
 static inline bool has_data(const wf_shape *s)
@@ -99,7 +99,7 @@ static inline bool check_outcome(wf_status status, const wf_error *e, const char
     return status == WF_OK;
 }
 
-/* What a right program computes, whatever went wrong before: sum(w x x) and its gradients. w [3] is a parameter with the values 2. */
+/* A right pass after calls that failed: sum(w x x) and its gradients. w [3] is a parameter with the values 2. */
 static inline void check_right_pass(wf_tape *tape, wf_tensor *w)
 {
     const wf_real numbers[] = {1, 2, 3};

@@ -449,7 +449,7 @@ START_TEST(environment_stays)
 }
 END_TEST
 
-/* What the environment has for a variable, as putenv takes it; NULL if nothing. */
+/* A variable's entry in the environment, as putenv takes it; NULL: there is none. */
 static char *entry_of(const char *name)
 {
     for (char **e = environ; *e; e++)
@@ -478,7 +478,7 @@ START_TEST(blis_settings)
 }
 END_TEST
 
-/* What is printed and recorded of BLIS is what computes: a weight's gradient, the one kind of product that "auto" may give it. */
+/* BLIS is printed and recorded if it computes. The product is the gradient of a weight, the only kind that "auto" may give to BLIS. */
 START_TEST(blis_is_named_where_it_computes)
 {
     enum { SIDE = 384, DEPTH = 512 };

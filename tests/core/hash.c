@@ -79,7 +79,7 @@ START_TEST(alike_inputs_differ)
 }
 END_TEST
 
-/* Where the bytes lie does not matter, nor what stands beside them. */
+/* The hash is of the bytes alone: their address and their neighbours do not matter. */
 START_TEST(depends_on_the_bytes_alone)
 {
     unsigned char data[400];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of the kernels share: every instruction set in turn, numbers, and distances to long double references. */
+/* Shared by the tests of the kernels: every instruction set in turn, numbers, and distances to long double references. */
 #ifndef TESTS_CORE_KERNELS_COMMON_H
 #define TESTS_CORE_KERNELS_COMMON_H
 

@@ -57,7 +57,7 @@ START_TEST(lines_of_files_and_of_memory)
 }
 END_TEST
 
-/* Whatever their size, blocks are whole lines and join to the text; lines and places count on through them. */
+/* Blocks of any size are whole lines and join to the text; numbers of lines and places count on from block to block. */
 START_TEST(blocks_are_whole_lines)
 {
     enum { LINES = 6000 };

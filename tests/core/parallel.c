@@ -63,7 +63,7 @@ START_TEST(cutoff)
 }
 END_TEST
 
-/* Where multiply-adds are half as wide, blocks of half the cost go to other threads. */
+/* On cores with multiply-adds of half the width, blocks of half the cost go to other threads. */
 START_TEST(cutoff_of_slow_cores)
 {
     ck_ok(wf_set_threads(2, error));
@@ -90,8 +90,8 @@ static void ask(void *ctx, int64_t block)
     usleep(100);
 }
 
-/* What one thread has asked for all have from the next job on, those that came late until then too; what wf_scratch_drop frees is
- * there again in the next. */
+/* Scratch that one thread has asked for is there for all threads from the next job on, late workers included; after wf_scratch_drop it is
+ * there again in the next job. */
 START_TEST(scratch)
 {
     ck_ok(wf_set_threads(4, error));

@@ -160,7 +160,7 @@ START_TEST(scaled_and_added)
 }
 END_TEST
 
-/* Whichever allocation fails, the sum fails and leaves dst as it was, or has the bits that it has otherwise. */
+/* If an allocation fails, the sum fails and leaves dst as it was, or has the usual bits. */
 START_TEST(without_memory)
 {
     start(1);
@@ -189,7 +189,7 @@ START_TEST(without_memory)
 }
 END_TEST
 
-/* Whatever the strides: the bits of a copy's sum, on any threads, or no memory. */
+/* With any strides and any number of threads the sum has the bits of a copy's sum, or fails for want of memory. */
 START_TEST(in_logical_order)
 {
     wf_real *copy = malloc(sizeof *copy * MANY);

@@ -33,7 +33,7 @@ __attribute__((visibility("default"))) int __lsan_is_turned_off(void)
     return is_child;
 }
 
-/* What a child of fork() finds, as its exit status. */
+/* The exit status of a child of fork() that runs in_child. */
 static int status_of(int (*in_child)(void *ctx), void *ctx)
 {
     fflush(NULL);

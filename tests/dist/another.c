@@ -2,7 +2,7 @@
 /* The command on a machine that is not as the others: linked with --wrap, so that the environment says what is otherwise.
  *
  *   ANOTHER_VERSION=9.9.9    its version
- *   WAIT_SECONDS=1           a wait for other processes is told after this time
+ *   WAIT_SECONDS=1           a wait for other processes is reported after this time
  *   DISK_ROOM=20000          so many bytes can still be written into files, then the disk is full
  *   TOLD_LATE=1              the launcher tells it to stop when it is over, as it does where another process of a failed job was sooner,
  * and leaving the job takes it a second more, as on a busy machine */

@@ -25,7 +25,7 @@ struct program {
     wf_registry *registry;
     wf_tensor *p[PARAMETERS];
     struct wf_optimizer adam, sgd;
-    wf_real *input; /* as many as the largest parameter has */
+    wf_real *input; /* one for each element of the largest parameter */
 };
 static wf_error error;
 
@@ -135,7 +135,7 @@ int main(int argc, char **argv)
     wf_optimizer_save(&s.sgd, w, "sgd.");
     if (wf_safetensors_commit(w, path, &error) != WF_OK)
         return fail("what the optimisers hold");
-    /* The optimisers are the program's own again: a step of its own works. */
+    /* The optimisers belong to the program again, which may step. */
     if (wf_optimizer_step(&s.adam, &error) != WF_OK)
         return fail("a step after it");
     wf_optimizer_free(&s.adam);

@@ -5,7 +5,7 @@
  *   together fails RANK      RANK fails, and all get its message
  *   together share           checks work in items, results of any length, a rank that fails among them
  *   together rest            checks that processes sleep while they wait for one
- *   together watch           checks that a long wait is told
+ *   together watch           checks that a long wait is reported
  *   together fit OUT STEPS [bad | steep | held | seed | turns | unequal | lost | nowhere | settings | fixed | flag]   a task of two
  * registries and two optimisers; bad: a NaN in one process's part; steep: in its gradient; held: in rank 0's validation; seed: weights that
  * differ from process to process; turns: the optimisers have a turn each; unequal: validations that differ, and decide; lost: a process
@@ -169,7 +169,7 @@ struct program {
     int validations;
 };
 
-/* What `fit` does. */
+/* The last argument of `together fit`. */
 static const char *how;
 
 static bool is(const char *name)

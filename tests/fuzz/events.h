@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a fuzzer does with an event file that may be damaged. */
+/* Reads an event file that may be damaged, for the fuzzer and the tests of event files. */
 #ifndef TESTS_FUZZ_EVENTS_H
 #define TESTS_FUZZ_EVENTS_H
 
@@ -11,7 +11,7 @@
 
 #define EVENTS_CHECK(condition) ((condition) ? (void)0 : abort())
 
-/* What is kept is kept again, as it is. Returns whether the file was accepted. */
+/* Drops the records after a step; doing so again changes nothing. Returns whether the file was accepted. */
 static inline bool drop_events(const unsigned char *data, size_t bytes, int64_t last)
 {
     wf_error error = {0};

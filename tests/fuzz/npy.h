@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads everything of an array that may be damaged. What is refused must say why in one line. Also driven by tests/io/npy_read.c. */
+/* Reads everything of an array that may be damaged. A refusal gives a reason in one line. Also driven by tests/io/npy_read.c. */
 #ifndef TESTS_FUZZ_NPY_H
 #define TESTS_FUZZ_NPY_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a fuzzer does with a file that may be damaged: everything that a reader offers. */
+/* Reads everything of a safetensors file that may be damaged. */
 #ifndef TESTS_FUZZ_SAFETENSORS_H
 #define TESTS_FUZZ_SAFETENSORS_H
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tokenizer.json under libFuzzer. What is
- * refused must say why in one line; what is accepted must write a file that reads back the same, and must encode and decode anything, or
- * say why not. tests/text/tokenizer_file.c drives it too. */
+/* tokenizer.json under libFuzzer. A refusal gives a reason in one line. An accepted file writes one that reads back the same, and encodes
+ * and decodes anything, or gives a reason. Also driven by tests/text/tokenizer_file.c. */
 #include <string.h>
 
 #include <weft/memory.h>
