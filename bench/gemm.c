@@ -156,7 +156,7 @@ static double seconds_of(const struct shape *s, bool cold, double *best)
 static double peak, logarithms, lowest = 100;
 static int counted;
 
-/* A share of the peak in per cent: returned, and counted if the shape is one of those that are to come near the peak. */
+/* Returns a share of the peak in per cent. It is counted if the shape is large enough to come near the peak. */
 static double count(const struct shape *s, double share)
 {
     if (s->m >= 256 && s->n >= 256 && s->k >= 64 && s->count == 1) {

@@ -53,9 +53,8 @@ void wf_arena_free(wf_arena *arena)
     wf_free(arena);
 }
 
-/* Adds a chunk for at least `bytes`. A quarter of what there is bounds both the number of chunks and the waste. The chunks from `empty`
- * on, which hold nothing and are all too small, are joined to it: otherwise loops between rewinds, each with requests of its own, would
- * keep chunks for each of them. */
+/* Adds a chunk for at least `bytes`. A quarter of the arena's size bounds both the number of chunks and the waste. The empty chunks, from
+ * `empty` on, are all too small and are joined to it: otherwise loops between rewinds would each keep chunks for their own requests. */
 static bool add_chunk(wf_arena *arena, int64_t empty, size_t bytes)
 {
     size_t joined = 0, size = bytes + SMALL_BLOCKS;

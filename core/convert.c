@@ -9,7 +9,7 @@
 
 static inline float half_to_float(uint16_t h)
 {
-    /* Shifted into place the exponent is 112 too small; the product mends it, subnormals included. */
+    /* After the shift the exponent is 112 too small. The product corrects it, for subnormals too. */
     uint32_t bits = (uint32_t)(h & 0x7fff) << 13, sign = (uint32_t)(h & 0x8000) << 16;
     float value;
     memcpy(&value, &bits, 4);

@@ -276,7 +276,8 @@ static void run_block(void *ctx, int64_t begin, int64_t end)
 
 enum { SHORT = 32, AT_ONCE = 256 };
 
-/* Runs of at most SHORT elements that lie end to end, one for each place. One alone is added up alike: a row's bits are its elements'. */
+/* Runs of at most SHORT elements that lie end to end, one for each place. A single run is added in the same order: the bits of a row depend
+ * on its elements alone. */
 static void short_runs(void *ctx, int64_t begin, int64_t end)
 {
     struct sum *s = ctx;
@@ -392,7 +393,7 @@ static void set_inner(struct sum *s, const struct dims *all, bool columns)
             append(&s->kept, &s->places, all->d[k]);
 }
 
-/* `order`: src, or an array of its shape whose strides say in which order elements are added up. */
+/* `order`: src, or an array of its shape with the strides that give the order of the additions. */
 static wf_status sum_by(struct sum *s, const wf_array *dst, const wf_array *src, const wf_array *order)
 {
     struct dims all = {0};

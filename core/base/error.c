@@ -30,7 +30,7 @@ static void cut_whole(char *text, size_t size, size_t wanted)
         text[start - 1] = 0;
 }
 
-/* Whether *error holds one. A struct that nobody set to zero holds anything: mostly no status, or no line of text. */
+/* Whether *error holds an error. In a struct that was not set to zero the status or the text is mostly invalid. */
 static bool holds_error(const wf_error *error)
 {
     return (unsigned)error->code - 1 < WF_ERR_TIME && memchr(error->message, 0, sizeof error->message) &&

@@ -49,7 +49,7 @@ uint64_t wf_hash_key(void)
     uint64_t word;
     if (getrandom(&word, sizeof word, GRND_NONBLOCK) == (ssize_t)sizeof word)
         return word;
-    /* Early in the boot, or where the call is forbidden: the time and where the stack lies. */
+    /* Early in the boot, or if the call is forbidden: the time, and the address of the stack. */
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return wf_hash(&now, sizeof now, (uint64_t)(uintptr_t)&word);

@@ -150,8 +150,8 @@ static void give(struct wf_lines *l, int64_t length, int64_t shown, int64_t ends
     l->done += length;
 }
 
-/* Passes on, reads on and finds the end of what comes next: of the last line within the next `bytes`, or else of the first line that goes
- * beyond them; *end is NULL where the text ends without a line end. */
+/* Drops the bytes given out, reads more, and finds the end of the next part: of the last line within the next `bytes`, or else of the first
+ * line that goes beyond them. *end is NULL if the text ends without a line end. */
 static wf_status find_end(struct wf_lines *l, int64_t bytes, const char **end, wf_error *error)
 {
     *end = NULL;

@@ -39,7 +39,7 @@ enum {
     TASK_TILES = 2,         /* speed: register tiles down a task, at least */
     TASK_N = 2048 / sizeof(wf_real), /* speed: columns of a task, at most */
     PACK_TASK = 8192,                /* speed: elements that a task packs of B; */
-    PACK_TASK_RUNS = 4,              /* speed: so many times as many where rows of B are contiguous */
+    PACK_TASK_RUNS = 4,              /* speed: so many times more if rows of B are contiguous */
     SKINNY_TASKS = 16,               /* speed: tasks for each thread of a skinny product */
     SKINNY_NN_TASK_N = 256,          /* speed: columns of a task of skinny_nn, at least */
     REDUCE_TASKS = 8,                /* speed: split-K: tasks that add the partial products, at most */
@@ -130,7 +130,8 @@ struct gemm_cache_block {
     wf_real *c;
     int64_t c_rs, c_cs;
     struct gemm_epilogue epilogue;
-    /* Read after this block, and prefetched meanwhile in this order; NULL: not known. next_a: rows of A, stored as this block's. */
+    /* Prefetched during this block, in this order, because it is read afterwards; NULL: not known. next_a: rows of A, stored as those of
+     * this block. */
     const wf_real *next_a;
     struct gemm_prefetch prefetch[PREFETCHES];
 };
@@ -198,8 +199,8 @@ static inline struct gemm_prefetch gemm_prefetch_of(const wf_real *at, int64_t n
 }
 
 #ifdef WF_ISA
-/* Rows of A are read through two pointers, to row 0 and to row 7, and four offsets, of which those of 3 and 5 rows are kept in registers:
- * 14 pointers would not fit. The offset of row r from its pointer; r1 is the offset of one row. */
+/* Rows of A are read through two pointers, to row 0 and to row 7, because 14 pointers would not fit the registers. The offset of row r from
+ * its pointer is a multiple of r1, the offset of one row; those of 3 and 5 rows are kept in registers. */
 V_INLINE int64_t a_row_offset(const int r, int64_t r1, int64_t r3, int64_t r5)
 {
     const int q = r % A7;
@@ -242,8 +243,8 @@ void wf_blis_gemm(const struct wf_gemm *g, bool serial);
 void wf_gemm_own_start(void);
 /* The product with our own kernels. `serial`: without a parallel region, the same bits. m, n, k > 0. False without memory. */
 bool wf_gemm_own(const struct wf_gemm *g, bool serial) WF_CHECKED;
-/* Two independent products, in one region unless one of them has two stages. Neither reads or writes what the other writes. The bits are
- * those of wf_gemm_own. */
+/* Two independent products: neither reads or writes what the other writes. They share a region unless one of them has two stages. The bits
+ * are those of wf_gemm_own. */
 bool wf_gemm_own_two(const struct wf_gemm g[2]) WF_CHECKED;
 /* C = beta C + bias. */
 void wf_gemm_no_sum(const struct wf_gemm *g);
@@ -274,7 +275,7 @@ struct gemm_cache_block wf_gemm_cache_block(const struct product *p, const struc
 void wf_gemm_pack_a(struct gemm_cache_block *b, wf_real *packed);
 /* Packs k steps of n columns of B, from b on, into panels. */
 void wf_gemm_pack_b(const struct wf_gemm *g, int64_t n, int64_t k, const wf_real *b, wf_real *panels);
-/* A task on the calling thread, which packs what it needs itself. False without memory. */
+/* Computes a task on the calling thread and packs its operands. False without memory. */
 bool wf_gemm_task(const struct product *p, const struct gemm_task *task) WF_CHECKED;
 
 /* split_k.c: k is cut into partial products, which are added in their order. Never under the row rule. `cost` as for wf_gemm_stages;

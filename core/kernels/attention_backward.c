@@ -240,7 +240,7 @@ void WF_KERNEL(attention_add_keys)(int64_t rows, int64_t columns, wf_real scale,
 {
     for (int64_t i = 0; i < rows; i++, from += from_step, to += to_step)
         for (int64_t j = 0; j < columns; j += V_LANES) {
-            /* v_fma: this function is inlined above too, and both must round alike. */
+            /* v_fma, because this function is inlined above too and both must round in the same way. */
             const vr x = v_load_at_most(from + j, columns - j), times = v_set(scale);
             v_store_at_most(to + j, add ? v_fma(x, times, v_load_at_most(to + j, columns - j)) : x * times, columns - j);
         }

@@ -198,7 +198,7 @@ V_INLINE void forward_tile(const struct tile *t, int64_t head, int64_t q0, int64
         write_weights(t, head, q0, rows, limit, m, inverse, qv);
 }
 
-/* Packs the keys below `end`, just before their first use, in pieces of as many as the next tile of queries adds if causal. */
+/* Packs the keys below `end` just before their first use, in pieces of QUERIES: with causality the next tile of queries adds that many. */
 static void prepare_keys(struct tile *t, int64_t end)
 {
     const struct wf_attention *a = t->a;

@@ -149,9 +149,9 @@ V_NOINLINE bool pack_rows(int64_t rows, int64_t columns, const wf_real *from, in
     return all_finite(found);
 }
 
-/* Rows that are read, or written, a little later: rows of a head lie pages apart, which the processor does not foresee. They are fetched a
- * few at a time between the products of a tile, so that memory works while the processor computes, and into the second cache: where a step
- * is a multiple of pages, they would not fit into the few places that the first has for them. */
+/* Rows that are read, or written, a little later. Rows of a head lie pages apart, which the hardware prefetcher does not follow. A few are
+ * fetched at a time between the products of a tile, so that memory works while the processor computes. They go into the second cache: with
+ * a step of whole pages they would alias in the first. */
 struct fetch {
     struct {
         const char *p;

@@ -195,8 +195,8 @@ V_INLINE int64_t key_columns(int64_t n)
     return n <= HALF_LANES ? HALF_LANES : (n + V_LANES - 1) / V_LANES * V_LANES;
 }
 
-/* Where causality or a window cuts a tile, keys [0, low) are seen by its first HALF_QUERIES queries alone, and [high, keys) by the others
- * alone. What is left out of the products is masked: its weights are 0, which changes no sum. */
+/* If causality or a window cuts a tile, its first HALF_QUERIES queries alone see keys [0, low), and the others alone see [high, keys). Keys
+ * left out of the products are masked: their weights are 0, which changes no sum. */
 enum { HALF_QUERIES = QUERIES / 2 };
 struct cut {
     int64_t low, high;
@@ -271,8 +271,8 @@ V_INLINE void cut_rows(add_product *add, const struct wf_attention *a, int64_t q
     }
 }
 
-/* Scores in units of log 2 become cap tanh(score / cap), n of them, a whole number of registers. Never inlined, so that the layouts for
- * many and for few queries round alike. */
+/* n scores in units of log 2, a whole number of registers, become cap tanh(score / cap). Never inlined, so that the layouts for many and
+ * for few queries have the same rounding. */
 V_NOINLINE void cap_scores(int64_t n, wf_real cap, wf_real *s)
 {
     const vr most = v_set(cap * V_LOG2_E), inverse = 1 / most;

@@ -123,7 +123,8 @@ void WF_KERNEL(extreme_rows)(int64_t rows, int64_t n, const wf_real *x, bool lea
         rows_side_by_side(rows, n, x, false, y, id);
 }
 
-/* Of V_LANES rows, or of fewer, whose other lanes hold anything: each column is inserted among the k best so far, which are in order. */
+/* The k best of V_LANES rows, or of fewer; then the other lanes hold anything. Each column is inserted among the best so far, which are in
+ * order. */
 V_INLINE void top_of_rows(int64_t rows, int64_t n, const wf_real *x, int64_t k, wf_real *y, int32_t *id)
 {
     vr best[WF_TOP_ROWS], column[V_LANES];

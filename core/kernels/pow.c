@@ -152,7 +152,7 @@ V_INLINE void constant_grad_part(int64_t i, int64_t count, enum kind kind, wf_re
     v_put(dx + i, v_get(dy + i, count) * (power(kind, v_get(x + i, count), p - 1) * p), count);
 }
 
-/* A loop of its own for each kind. */
+/* A separate loop for each kind. */
 #define EACH_KIND(exponent, n, PART, ...)                                                                                                  \
     switch (kind_of(exponent)) {                                                                                                           \
         KIND(ZERO, n, PART, __VA_ARGS__)                                                                                                   \

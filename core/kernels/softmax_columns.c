@@ -3,8 +3,8 @@
  * carried in double. What softmax.c says of infinities holds here too. */
 #include "vmath.h"
 
-/* Of `count` columns at x: the greatest value m, 0 where nothing is above -inf, and the log of the sum of e^(x - m); where the sum is 0,
- * `none`. Whether a value is NaN goes to *nan. */
+/* For `count` columns at x: *m is the greatest value, or 0 if nothing is above -inf; *nan says which columns hold a NaN. Returns the log of
+ * the sum of e^(x - m), or `none` if the sum is 0. */
 V_INLINE vr column_log_sum(int64_t n, int64_t stride, int64_t count, const wf_real *x, wf_real none, vr *m, vi *nan)
 {
     vr top = v_set(-V_INF);

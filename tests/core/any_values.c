@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions of core with random, often wrong arguments, within what their headers leave to the caller: shapes and arrays, maps and
- * products, conversions, memory, errors, random numbers. What they refuse has a message; what they write stays in its place. */
+/* The functions of core with random, often wrong arguments, as far as their headers allow: shapes and arrays, maps and products,
+ * conversions, memory, errors, random numbers. Each refusal has a message; nothing is written outside a result. */
 #include "any.h"
 
 #include <weft/compute.h>

@@ -149,7 +149,7 @@ START_TEST(views)
 }
 END_TEST
 
-/* Copies between random views against the plain loop; what lies between the elements of dst stays as it was. */
+/* Copies between random views against the plain loop. Memory between the elements of dst stays unchanged. */
 static void check_copy(wf_rng *rng, wf_dtype dtype, int ndim, const int64_t *dim)
 {
     int64_t size = (int64_t)wf_dtype_size(dtype), room = 2;

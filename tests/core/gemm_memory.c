@@ -91,7 +91,7 @@ static void fail_all_on(int threads)
         ck_assert_msg(failed > 10, "%s: %d products failed", isa, failed);
     }
     int failed = fail_all(best, "blis");
-    ck_assert_msg(failed > 2, "%d products failed", failed); /* those under the row rule: BLIS has memory of its own for the others */
+    ck_assert_msg(failed > 2, "%d products failed", failed); /* only products under the row rule: BLIS allocates for the others by itself */
 }
 
 START_TEST(one_thread)

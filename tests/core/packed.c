@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The check of packed rows: what it takes, and the one message of what it does not. */
+/* The check of packed rows, and its message. */
 #include "check_weft.h"
 
 #include <weft/packed.h>

@@ -33,7 +33,7 @@ START_TEST(stream_is_its_blocks)
         for (int i = 0; i < 4; i++)
             ck_assert_uint_eq(wf_rng_next(&rng), out[i]);
     }
-    rng.position = UINT64_C(1) << 40; /* a copy goes on alike, from anywhere */
+    rng.position = UINT64_C(1) << 40; /* a copy gives the same numbers, at any position */
     wf_rng saved = rng;
     uint32_t a = wf_rng_next(&rng);
     wf_rng_next(&rng);

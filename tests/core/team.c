@@ -25,7 +25,8 @@ static bool shared_job(void)
     return false;
 }
 
-/* gcc's checker of leaks stops all threads as a process ends, and can wait for ever for those that compute: children are not looked at. */
+/* At the end of a process gcc's checker of leaks stops all threads, and can wait for ever for threads that compute: children are not
+ * checked. */
 static bool is_child;
 int __lsan_is_turned_off(void);
 __attribute__((visibility("default"))) int __lsan_is_turned_off(void)

@@ -95,7 +95,7 @@ static void fails(int failing)
         printf("%s\n", error.message);
 }
 
-/* `text`, where it must fail: of the message, in which a % is the last rank. */
+/* `text`: a part of the message if the comparison must fail; % stands for the last rank. */
 static void compare(const char *mine, bool fits, const char *text)
 {
     struct wf_string words = {0}, want = {0};

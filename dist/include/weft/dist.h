@@ -52,8 +52,8 @@ WF_API wf_status wf_dist_all_gather(wf_dist *dist, const void *mine, int64_t byt
 /* data[count] becomes the sum over all processes, on each: added as a binary tree over the ranks, ((0 + 1) + (2 + 3)) + ..., whose left
  * half is the largest power of two that is smaller than the number of ranks. */
 WF_API wf_status wf_dist_sum(wf_dist *dist, wf_real *data, int64_t count, wf_error *error) WF_CHECKED;
-/* One outcome for all: each gives its status, with a message in *error where it is not WF_OK. If one has failed, all get the status and the
- * message of the lowest rank that has, which is named unless it is rank 0: "rank 2: ...". */
+/* One outcome for all ranks. Each gives its status, with a message in *error unless it is WF_OK. If ranks have failed, all get the status
+ * and the message of the lowest of them; unless that is rank 0 the message begins with it: "rank 2: ...". */
 WF_API wf_status wf_dist_agree(wf_dist *dist, wf_status status, wf_error *error) WF_CHECKED;
 
 WF_END_DECLS

@@ -66,7 +66,7 @@ struct wf_attention_part {
 };
 
 /* The key at which kernels begin for queries q0 and later: the first key that one of them may attend to, or a little before. Tiles begin
- * there, and at multiples of WF_ATTENTION_KEYS behind it: what a tile holds besides is masked, and masked keys are exact no-ops. */
+ * there and at the following multiples of WF_ATTENTION_KEYS. Other keys of a tile are masked; masked keys are exact no-ops. */
 static inline int64_t wf_attention_begin(const struct wf_attention *a, int64_t q0)
 {
     int64_t first = a->first_key + q0;

@@ -7,8 +7,8 @@
 
 enum { WF_FOREIGN_HEAD = 512 }; /* bytes of a file's beginning that suffice */
 
-/* For files of another format: "is a Git LFS pointer, not the file itself: run git lfs pull"; NULL where the bytes are those of no format
- * that is known. To be asked after a reader has failed, since a safetensors file may begin with any bytes. */
+/* The end of a message about a file of another format, such as "is a Git LFS pointer, not the file itself: run git lfs pull"; NULL if the
+ * format is not known. To be called after a reader has failed, since a safetensors file may begin with any bytes. */
 const char *wf_foreign(const char *head, int64_t bytes);
 /* The same for what should be text, before it is read: a page of HTML is text. */
 const char *wf_foreign_text(const char *head, int64_t bytes);

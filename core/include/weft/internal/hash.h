@@ -9,7 +9,7 @@
  * Every bit of input and seed moves about half of the bits; a run of zeros hashes by its length. */
 uint64_t wf_hash(const void *data, int64_t bytes, uint64_t seed);
 
-/* A word that nobody can foresee, for tables whose keys come from others' files: what the word is must not change any result. */
+/* A word that nobody can predict, for tables with keys from foreign files. No result may depend on the word. */
 uint64_t wf_hash_key(void);
 
 #endif

@@ -12,7 +12,7 @@ wf_status wf_init_default(wf_error *error) WF_CHECKED;
 bool wf_isa_supported(const char *isa);
 /* "auto", "blis" or "own": who computes matrix products. */
 const char *wf_gemm_mode(void);
-/* wf_blas() where it computes some of the products, as mode and instruction set are now; NULL where it gets none. (gemm/dispatch.c) */
+/* wf_blas() if BLIS computes some of the products with the current mode and instruction set, else NULL. (gemm/dispatch.c) */
 const char *wf_gemm_blas(void);
 
 /* Processors that the affinity mask and the cgroup's quota leave to this process, at least 1. (processors.c) */
@@ -24,8 +24,8 @@ int wf_cgroup_processors(const char *root);
 
 /* Threads of a parallel region. (parallel.c) */
 int wf_parallel_threads(void);
-/* How fast a core multiplies with the instruction set in use, against one with a peak of 230 GFLOP/s, for which costs are given: 1, or 0.5
- * where multiply-adds are half as wide or less. Who computes may follow it, results never. (parallel.c) */
+/* The speed of multiply-adds of a core with the instruction set in use: 1 for a peak of 230 GFLOP/s, for which costs are given; 0.5 if they
+ * are half as wide or less. The division of work may depend on it, results never. (parallel.c) */
 double wf_core_speed(void);
 /* Sets it; before the threads are started or while no other thread computes. (parallel.c) */
 void wf_core_speed_set(double speed);

@@ -21,7 +21,7 @@ enum {
 void wf_scratch_get_ready(void);
 /* Raised when a thread of a region has asked for more than any before. */
 unsigned wf_scratch_version(void);
-/* For wf_scratch_drop: forgets what was asked for, and frees what the calling thread has. */
+/* For wf_scratch_drop: forgets the sizes asked for, and frees the scratch of the calling thread. */
 void wf_scratch_forget(void);
 void wf_scratch_free(void);
 

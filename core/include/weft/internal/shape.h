@@ -10,7 +10,7 @@
  * are too large; a size of 0 counts as 1 there, so that no product of some of the sizes overflows. */
 bool wf_shape_bytes(wf_dtype dtype, const wf_shape *shape, size_t *bytes);
 
-/* First and one past the last address that elements of `a` have, which has at least one. False where an address overflows. */
+/* The first address of the elements of `a`, and the address behind the last; `a` has an element. False if an address overflows. */
 bool wf_array_span(const wf_array *a, uintptr_t *first, uintptr_t *end);
 
 /* Copies elements from .. from + n - 1 of a, in its logical order, end to end. (copy.c) */

@@ -10,8 +10,7 @@ int64_t wf_alloc_count(void);
 int64_t wf_alloc_live(void);
 /* The n-th allocation from now fails (0: the next one), once; a negative n lets all succeed. */
 void wf_alloc_fail_after(int64_t n);
-/* Frees the scratch memory of the calling thread and its team, which otherwise holds what earlier work needed. Not while a thread
- * computes. */
+/* Frees the scratch memory of the calling thread and its team. Not while a thread computes. */
 void wf_scratch_drop(void);
 
 /* Switch the kernels' instruction set and the side of the matrix products; not while another thread computes. */

@@ -29,9 +29,8 @@ void wf_dist_together(wf_dist *dist, bool begin);
 /* wf_dist_agree that reports the failure with the greatest weight; among equals, that of the lowest rank. A failure that only follows from
  * another one gets a smaller weight. *sent: the ranks have exchanged their outcomes. */
 wf_status wf_dist_agree_as(wf_dist *dist, wf_status status, int weight, bool *sent, wf_error *error);
-/* Compares settings that must be the same on all ranks: words separated by blanks, KEY=VALUE, or #KEY=HASH for large data, of which a
- * message shows the key only ("#training-text="). If they differ: WF_ERR_ARGUMENT on all ranks, with the first difference. Frees the words.
- */
+/* Compares settings that must be the same on all ranks: words separated by blanks, KEY=VALUE, or #KEY=HASH for large data; a message shows
+ * only the key of those ("#training-text="). If they differ: WF_ERR_ARGUMENT on all ranks, with the first difference. Frees the words. */
 wf_status wf_dist_compare(wf_dist *dist, struct wf_string *words, wf_error *error);
 
 /* --- share.c: items of work dealt out to the ranks -------------------------------------------------------------------
