@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Blocking, packing and work distribution of our own products. All choices depend on shapes, strides, the number of threads and the
- * processor, never on memory: without memory for packing a product fails. None of them changes a sum, except the
- * choice of split-K, which depends on shape and strides alone. */
+/* Blocking, packing and work distribution of our own products. make_plan chooses one of five paths; each path cuts the product into tasks.
+ * All choices depend on shapes, strides, the number of threads and the processor, never on memory: without memory for packing a product
+ * fails. Only the choice of split-K changes sums, and it depends on shape and strides alone. */
 #include <unistd.h>
 
 #include <weft/internal/runtime.h>
@@ -45,6 +45,7 @@ static bool skinny_task(void *ctx, int64_t index)
     return true;
 }
 
+/* Few rows, and strides that skinny_nt (contiguous k in B) or skinny_nn (contiguous rows of B) takes. */
 static bool is_skinny(const struct wf_gemm *g)
 {
     return g->m <= gemm_isa()->skinny_m && g->n > 1 &&
@@ -73,11 +74,11 @@ static struct gemm_task task_of(const struct task_grid *w, int64_t index)
 {
     const struct wf_gemm *g = &w->p->g;
     const int64_t tiles = gemm_ceil_div(g->m, gemm_isa()->mr);
-    const struct gemm_range rows = gemm_share(tiles, 1, w->down, index % w->down); /* of tiles */
+    const struct gemm_range tile = gemm_share(tiles, 1, w->down, index % w->down);
     const struct gemm_range columns = gemm_share(w->n1 - w->n0, gemm_isa()->nr, w->across, index / w->down);
     return (struct gemm_task){
-        .m0 = gemm_cut(g->m, tiles, rows.begin),
-        .m1 = gemm_cut(g->m, tiles, rows.end),
+        .m0 = gemm_cut(g->m, tiles, tile.begin),
+        .m1 = gemm_cut(g->m, tiles, tile.end),
         .n0 = w->n0 + columns.begin,
         .n1 = w->n0 + columns.end,
         .k0 = w->k0,
@@ -93,12 +94,13 @@ static bool independent_task(void *ctx, int64_t index)
 }
 
 /* ---- Many rows: all threads pack a chunk of B, then compute tasks from it. */
-/* Steps of k of the cache block from k0 on, and its packed panel that begins at column n. */
+/* Steps of k in the cache block that begins at k0. */
 static int64_t kc_at(const struct task_grid *w, int64_t k0)
 {
     return WF_MIN(w->p->kc, w->k1 - k0);
 }
 
+/* The packed panel of that cache block which begins at column n. */
 static wf_real *packed_panel(const struct task_grid *w, int64_t k0, int64_t n)
 {
     const int nr = gemm_isa()->nr;
@@ -191,7 +193,7 @@ static void divide(struct task_grid *w, int64_t panels, int64_t max_tasks, int64
         w->down++;
 }
 
-/* Tasks of a product of this cost, at most. */
+/* At most so many tasks for a product of this cost. */
 static int64_t tasks_for(double cost)
 {
     return cost < TASKS_MAX * task_ns() ? WF_MAX(1, (int64_t)(cost / task_ns())) : TASKS_MAX;
