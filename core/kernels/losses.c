@@ -3,10 +3,10 @@
 #include "vmath.h"
 
 /* LOSS_2(name, formula of x = in[0] and t = in[1]); in LOSS_3 also of w = in[2], which is 1 if in[2] is NULL. */
-#define LOSS_OF(name, weight, ...)                                                                                                         \
+#define LOSS_OF(name, inputs, ...)                                                                                                         \
     V_INLINE void name##_part(int64_t i, int64_t count, const wf_real *const in[], wf_real *y)                                             \
     {                                                                                                                                      \
-        const vr x = v_get(in[0] + i, count), t = v_get(in[1] + i, count), w = weight ? v_get(weight + i, count) : v_set(1);               \
+        const vr x = v_get(in[0] + i, count), t = v_get(in[1] + i, count), w = inputs == 3 && in[2] ? v_get(in[2] + i, count) : v_set(1);  \
         (void)x, (void)t, (void)w;                                                                                                         \
         v_put(y + i, __VA_ARGS__, count);                                                                                                  \
     }                                                                                                                                      \
@@ -15,8 +15,8 @@
         (void)ctx;                                                                                                                         \
         V_LOOP(n, name##_part, in, y);                                                                                                     \
     }
-#define LOSS_2(name, ...) LOSS_OF(name, (const wf_real *)NULL, __VA_ARGS__)
-#define LOSS_3(name, ...) LOSS_OF(name, in[2], __VA_ARGS__)
+#define LOSS_2(name, ...) LOSS_OF(name, 2, __VA_ARGS__)
+#define LOSS_3(name, ...) LOSS_OF(name, 3, __VA_ARGS__)
 
 /* Formatted by hand: clang-format takes some products for pointers. */
 /* clang-format off */
