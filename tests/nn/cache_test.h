@@ -5,9 +5,7 @@
 
 #include <math.h>
 
-#include <weft/nn.h>
-
-#include "check_weft.h"
+#include "nn_test.h"
 
 enum { D = 24, MOST = 40, LAYERS = 2 };
 
@@ -23,11 +21,7 @@ struct rig {
 
 static inline struct rig start(const struct wf_mha_options *o)
 {
-    struct rig r = {0};
-    wf_error e = {0};
-    r.registry = wf_registry_new(&e);
-    r.tape = wf_tape_new(&e);
-    ck_assert_msg(r.registry && r.tape, "%s", e.message);
+    struct rig r = {.registry = new_registry(), .tape = new_tape()};
     wf_scope s = wf_root(r.registry);
     wf_positions_init(wf_sub(s, "positions"), &r.positions, MOST, D);
     for (int i = 0; i < LAYERS; i++)
@@ -74,7 +68,7 @@ static inline void run(struct rig *r, const int *row, const int64_t *begin, int6
             token(x + (b * T + t) * D, row[b], begin[b] + t);
     wf_tape_reset(r->tape, WF_INFER);
     wf_tensor *y = forward(r, wf_input(r->tape, x, WF_SHAPE(rows, T, D), false), cache);
-    ck_assert_msg(wf_read(y, out, rows * T * D) == WF_OK, "%s", wf_tape_error(r->tape)->message);
+    ck_read(y, out, rows * T * D);
     if (cache)
         wf_cache_advance(cache, T);
     free(x);

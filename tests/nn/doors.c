@@ -1,34 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Registries, files of weights, caches and modules given what they cannot use: one line each, and nothing outside is touched. */
-#include <unistd.h>
-
-#include <weft/nn.h>
-
-#include "check_weft.h"
-
-static wf_registry *new_registry(void)
-{
-    wf_error error = {0};
-    wf_registry *registry = wf_registry_new(&error);
-    ck_assert_msg(registry != NULL, "%s", error.message);
-    return registry;
-}
-
-static void has(const wf_error *e, wf_status code, const char *part)
-{
-    ck_assert_msg(e->code == code && strstr(e->message, part) && !strchr(e->message, '\n'), "not %s '%s', but %s: %s", wf_status_name(code),
-                  part, wf_status_name(e->code), e->message);
-}
-
-/* The registry holds this error, and build returns it. */
-static void declared_wrong(wf_registry *r, const char *part)
-{
-    wf_error e = {0};
-    ck_assert_int_eq(wf_registry_build(r, 1, &e), WF_ERR_ARGUMENT);
-    has(&e, WF_ERR_ARGUMENT, part);
-    has(wf_registry_error(r), WF_ERR_ARGUMENT, part);
-    wf_registry_free(r);
-}
+#include "nn_test.h"
 
 /* Of a new registry r. */
 /* clang-format off */
@@ -84,9 +56,7 @@ START_TEST(saved_before_it_is_built)
     wf_parameter(wf_root(r), "w", WF_SHAPE(2));
     wf_safetensors_writer *w = wf_safetensors_writer_new();
     wf_registry_save(r, w, "");
-    wf_error e = {0};
-    ck_assert_int_eq(wf_safetensors_commit(w, path, &e), WF_ERR_ARGUMENT);
-    has(&e, WF_ERR_ARGUMENT, "w");
+    ck_fails(wf_safetensors_commit(w, path, error), WF_ERR_ARGUMENT, "w");
     ck_assert_int_ne(access(path, F_OK), 0);
     ck_assert_int_eq(rmdir(folder), 0);
     wf_registry_free(r);
@@ -95,20 +65,11 @@ END_TEST
 
 START_TEST(rules_without_sources)
 {
-    char path[64];
-    wf_error e = {0};
     wf_real v[2] = {1, 2};
     const wf_array a = wf_array_contiguous(v, WF_REAL, WF_SHAPE(2));
-    strcpy(path, "/tmp/weft-doors-XXXXXX.safetensors");
-    int made = mkstemps(path, 12);
-    ck_assert_int_ge(made, 0);
-    close(made);
     wf_safetensors_writer *w = wf_safetensors_writer_new();
     wf_safetensors_put(w, "w", &a);
-    ck_ok(wf_safetensors_commit(w, path, error));
-    wf_safetensors *file = wf_safetensors_open(path, &e);
-    unlink(path);
-    ck_assert_msg(file != NULL, "%s", e.message);
+    wf_safetensors *file = written(w);
     wf_registry *r = new_registry();
     wf_parameter(wf_root(r), "w", WF_SHAPE(2));
 
@@ -121,14 +82,10 @@ START_TEST(rules_without_sources)
                {{.rules = 3}, "3 rules, but the list of rules is NULL"},
                {{.rule = no_source, .rules = -1}, "-1 rules"}};
     for (int i = 0; i < 4; i++) {
-        wf_error_clear(&e);
-        ck_assert_int_eq(wf_registry_load_with(r, file, &bad[i].o, &e), WF_ERR_ARGUMENT);
-        has(&e, WF_ERR_ARGUMENT, bad[i].message);
+        ck_fails(wf_registry_load_with(r, file, &bad[i].o, error), WF_ERR_ARGUMENT, bad[i].message);
         ck_assert_ptr_null(wf_registry_values(r));
     }
-    wf_error_clear(&e);
-    ck_assert_int_eq(wf_registry_load(r, wf_safetensors_open("/nowhere/at.all", NULL), "", &e), WF_ERR_ARGUMENT);
-    has(&e, WF_ERR_ARGUMENT, "the file is NULL");
+    ck_fails(wf_registry_load(r, wf_safetensors_open("/nowhere/at.all", NULL), "", error), WF_ERR_ARGUMENT, "the file is NULL");
     ck_ok(wf_registry_load_with(r, file, NULL, error));
     ck_assert(wf_registry_values(r)[1] == 2);
     wf_safetensors_close(file);
@@ -149,17 +106,14 @@ static void cache_refuses(struct wf_cache *cache, const char *part)
     wf_mha_init(wf_sub(wf_root(r), "attn"), &attn, D, 2);
     wf_positions_init(wf_sub(wf_root(r), "positions"), &positions, CAPACITY, D);
     ck_ok(wf_registry_build(r, 1, error));
-    wf_tape *tape = wf_tape_new(NULL);
-    wf_error e = {0};
+    wf_tape *tape = new_tape();
     for (int64_t b = 0; b < ROWS; b++)
         ck_assert_int_eq(cache->length[b], 2);
-    ck_assert(wf_is_poison(wf_mha_forward(&attn, wf_zeros(tape, WF_SHAPE(ROWS, 1, D)), .causal = true, .cache = &cache->layer[0])));
-    has(wf_tape_error(tape), WF_ERR_ARGUMENT, part);
-    wf_tape_reset(tape, WF_INFER);
-    ck_assert(wf_is_poison(wf_positions_forward(&positions, wf_zeros(tape, WF_SHAPE(ROWS, 1, D)), cache)));
-    has(wf_tape_error(tape), WF_ERR_ARGUMENT, part);
-    ck_assert_int_eq(wf_cache_select(cache, (int32_t[]){0, 1, 2}, ROWS, &e), WF_ERR_ARGUMENT);
-    has(&e, WF_ERR_ARGUMENT, part);
+    ck_poison(wf_mha_forward(&attn, wf_zeros(tape, WF_SHAPE(ROWS, 1, D)), .causal = true, .cache = &cache->layer[0]), part);
+    wf_tensor *x = wf_positions_forward(&positions, wf_zeros(tape, WF_SHAPE(ROWS, 1, D)), cache);
+    ck_assert_int_eq(wf_tape_error(tape)->code, WF_ERR_ARGUMENT);
+    ck_poison(x, part);
+    ck_fails(wf_cache_select(cache, (int32_t[]){0, 1, 2}, ROWS, error), WF_ERR_ARGUMENT, part);
     wf_cache_free(cache);
     wf_tape_free(tape);
     wf_registry_free(r);
@@ -188,7 +142,8 @@ START_TEST(rows_that_a_cache_does_not_have)
     cache.length[2] = 2;
     wf_cache_rewind(&cache, 2, 0); /* that row was dropped */
     ck_assert_int_eq(cache.length[2], 2);
-    has(&cache.error, WF_ERR_ARGUMENT, "wf_cache_rewind: row 2 to 0 tokens is out of range: the cache has 2 rows");
+    ck_assert_int_eq(cache.error.code, WF_ERR_ARGUMENT);
+    ck_says(cache.error.message, "wf_cache_rewind: row 2 to 0 tokens is out of range: the cache has 2 rows");
     wf_cache_free(&cache);
 }
 END_TEST
@@ -206,9 +161,7 @@ START_TEST(tokens_that_a_cache_has_no_room_for)
     wf_cache_advance(&cache, CAPACITY - 2);
     ck_assert_int_eq(cache.error.code, WF_OK);
     ck_assert_int_eq(cache.length[ROWS - 1], CAPACITY);
-    wf_error e = {0};
-    ck_assert_int_eq(wf_cache_select(&cache, NULL, 2, &e), WF_ERR_ARGUMENT);
-    has(&e, WF_ERR_ARGUMENT, "wf_cache_select: the list of 2 rows is NULL");
+    ck_fails(wf_cache_select(&cache, NULL, 2, error), WF_ERR_ARGUMENT, "wf_cache_select: the list of 2 rows is NULL");
     wf_cache_free(&cache);
 }
 END_TEST
@@ -225,9 +178,9 @@ START_TEST(a_cache_that_was_not_made)
     struct wf_mha attn;
     wf_mha_init(wf_root(r), &attn, D, 2);
     ck_ok(wf_registry_build(r, 1, error));
-    wf_tape *tape = wf_tape_new(NULL);
-    ck_assert(wf_is_poison(wf_mha_forward(&attn, wf_zeros(tape, WF_SHAPE(1, 1, D)), .cache = &(struct wf_kv){0})));
-    has(wf_tape_error(tape), WF_ERR_ARGUMENT, "attention: the cache was not made with wf_cache_init");
+    wf_tape *tape = new_tape();
+    ck_poison(wf_mha_forward(&attn, wf_zeros(tape, WF_SHAPE(1, 1, D)), .cache = &(struct wf_kv){0}),
+              "attention: the cache was not made with wf_cache_init");
     wf_tape_free(tape);
     wf_registry_free(r);
 }
@@ -268,12 +221,12 @@ START_TEST(no_options)
     wf_positions_init_with(wf_sub(s, "positions"), &positions, 4, D, NULL);
     wf_mha_init_with(wf_sub(s, "mha"), &mha, D, 2, NULL);
     ck_ok(wf_registry_build(r, 1, error));
-    wf_tape *tape = wf_tape_new(NULL);
+    wf_tape *tape = new_tape();
     wf_tensor *x = wf_embedding_forward(&embedding, wf_ids(tape, (int32_t[]){1, 2, 3}, 1, 3));
     x = wf_positions_forward(&positions, wf_layer_norm_forward(&layer, wf_linear_forward(&linear, x)), NULL);
     x = wf_mha_forward_with(&mha, wf_ffn_forward(&ffn, wf_rms_norm_forward(&rms, x)), NULL);
     wf_real out[3 * D];
-    ck_assert_int_eq(wf_read(x, out, 3 * D), WF_OK);
+    ck_read(x, out, 3 * D);
     wf_tape_free(tape);
     wf_registry_free(r);
 }
@@ -290,44 +243,19 @@ START_TEST(operands_of_modules)
     struct wf_cache cache;
     ck_ok(wf_cache_init(&cache, 1, 1, 8, D, D, error));
     ck_ok(wf_registry_build(r, 1, error));
-    wf_tape *tape = wf_tape_new(NULL);
-    for (int k = 0; k < 8; k++) {
-        wf_tape_reset(tape, WF_TRAIN);
-        wf_tensor *x = wf_zeros(tape, WF_SHAPE(1, 3, D)), *y = NULL;
-        const char *message = NULL;
-        switch (k) {
-        case 0:
-            y = wf_mha_forward(&alone, x, .memory = x), message = ".memory and .memory_kv require cross-attention";
-            break;
-        case 1:
-            y = wf_mha_forward(&alone, x, .memory_kv = x), message = ".memory and .memory_kv require cross-attention";
-            break;
-        case 2:
-            y = wf_mha_forward(&cross, x, .memory = x, .memory_kv = wf_mha_memory(&cross, x)), message = "either .memory or .memory_kv";
-            break;
-        case 3:
-            y = wf_mha_forward(&cross, x, .memory_kv = wf_zeros(tape, WF_SHAPE(1, 3, 3 * D))), message = "'zeros' has width 24";
-            break;
-        case 4:
-            y = wf_positions_forward(&positions, wf_zeros(tape, WF_SHAPE(1, 3, 1)), NULL), message = "'zeros' has width 1, but";
-            break;
-        case 5:
-            y = wf_positions_packed(&positions, wf_zeros(tape, WF_SHAPE(3, 1)), (struct wf_packed){(int32_t[]){0, 3}, 1}),
-            message = "is not [N,8]";
-            break;
-        case 6:
-            y = wf_positions_packed(&positions, wf_zeros(tape, WF_SHAPE(3, D)), (struct wf_packed){NULL, 1}),
-            message = "positions: packed: the offsets of 1 sequences are NULL";
-            break;
-        case 7:
-            wf_tape_reset(tape, WF_INFER);
-            x = wf_zeros(tape, WF_SHAPE(1, 3, D));
-            y = wf_mha_forward(&cross, x, .memory = x, .cache = &cache.layer[0]), message = "a cache is for self-attention";
-            break;
-        }
-        ck_assert_msg(wf_is_poison(y), "case %d", k);
-        ck_assert_msg(strstr(wf_tape_error(tape)->message, message), "'%s' is not in: %s", message, wf_tape_error(tape)->message);
-    }
+    wf_tape *tape = new_tape();
+    static const int32_t offsets[] = {0, 3};
+#define REFUSED(call, words) (x = wf_zeros(tape, WF_SHAPE(1, 3, D)), ck_poison(call, words))
+    wf_tensor *x;
+    REFUSED(wf_mha_forward(&alone, x, .memory = x), ".memory and .memory_kv require cross-attention");
+    REFUSED(wf_mha_forward(&alone, x, .memory_kv = x), ".memory and .memory_kv require cross-attention");
+    REFUSED(wf_mha_forward(&cross, x, .memory = x, .memory_kv = wf_mha_memory(&cross, x)), "either .memory or .memory_kv");
+    REFUSED(wf_mha_forward(&cross, x, .memory_kv = wf_zeros(tape, WF_SHAPE(1, 3, 3 * D))), "'zeros' has width 24");
+    REFUSED(wf_positions_forward(&positions, wf_zeros(tape, WF_SHAPE(1, 3, 1)), NULL), "'zeros' has width 1, but");
+    REFUSED(wf_positions_packed(&positions, wf_zeros(tape, WF_SHAPE(3, 1)), (struct wf_packed){offsets, 1}), "is not [N,8]");
+    REFUSED(wf_positions_packed(&positions, wf_zeros(tape, WF_SHAPE(3, D)), (struct wf_packed){NULL, 1}),
+            "positions: packed: the offsets of 1 sequences are NULL");
+    REFUSED(wf_mha_forward(&cross, x, .memory = x, .cache = &cache.layer[0]), "a cache is for self-attention");
     wf_cache_free(&cache);
     wf_tape_free(tape);
     wf_registry_free(r);

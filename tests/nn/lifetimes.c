@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tape memory that a module holds; and .residual, with the bits of a sum outside. */
 #include <weft/memory.h>
-#include <weft/nn.h>
 
-#include "check_weft.h"
+#include "nn_test.h"
 
 enum { B = 2, T = 96, D = 64, HEADS = 2 };
 
@@ -18,10 +17,8 @@ struct rig {
 static struct rig *start(double dropout)
 {
     struct rig *r = wf_alloc_zero(1, sizeof *r);
-    wf_error e = {0};
-    r->registry = wf_registry_new(&e);
-    r->tape = wf_tape_new(&e);
-    ck_assert_msg(r->registry && r->tape, "%s", e.message);
+    r->registry = new_registry();
+    r->tape = new_tape();
     wf_scope s = wf_root(r->registry);
     wf_mha_init(wf_sub(s, "self"), &r->self, D, HEADS, .dropout = dropout, .residual_dropout = dropout);
     wf_mha_init(wf_sub(s, "cross"), &r->cross, D, HEADS, .cross = true, .residual_dropout = dropout);
@@ -94,11 +91,11 @@ START_TEST(residual_is_the_sum)
                     wf_tensor *x = wf_input(r->tape, r->x, WF_SHAPE(B, T, D), true);
                     wf_tensor *memory = wf_input(r->tape, r->memory, WF_SHAPE(B, T, D), true);
                     wf_tensor *y = wf_keep(call(r, which, wf_scale(x, 1), memory, o == 1));
-                    ck_assert_msg(wf_read(y, value[o], B * T * D) == WF_OK, "%s", wf_tape_error(r->tape)->message);
+                    ck_read(y, value[o], B * T * D);
                     if (mode == WF_INFER)
                         continue;
                     wf_array g;
-                    ck_assert_int_eq(wf_backward(wf_sum(wf_mul(y, y))), WF_OK);
+                    ck_backward(wf_sum(wf_mul(y, y)));
                     ck_assert_int_eq(wf_grad(x, &g), WF_OK);
                     wf_array to = wf_array_contiguous(of_x[o], WF_REAL, WF_SHAPE(B, T, D));
                     wf_array_copy(&to, &g);
@@ -162,10 +159,10 @@ START_TEST(operands_stay_the_callers)
             wf_tensor *memory = wf_scale(wf_input(r->tape, r->memory, WF_SHAPE(B, T, D), true), 2);
             wf_tensor *y = call(r, which, x, memory, false);
             static wf_real before[B * T * D], after[B * T * D];
-            ck_assert_int_eq(wf_read(x, before, B * T * D), WF_OK);
+            ck_read(x, before, B * T * D);
             for (int i = 0; i < B * T * D; i++)
                 ck_assert(before[i] == 2 * r->x[i]);
-            ck_assert_int_eq(wf_read(wf_add(wf_add(x, memory), y), after, B * T * D), WF_OK);
+            ck_read(wf_add(wf_add(x, memory), y), after, B * T * D);
         }
     stop(r);
 }
@@ -174,17 +171,14 @@ END_TEST
 START_TEST(a_bad_dropout_of_the_residual)
 {
     for (int i = 0; i < 2; i++) {
-        wf_error e = {0};
-        wf_registry *registry = wf_registry_new(&e);
+        wf_registry *registry = new_registry();
         struct wf_ffn ffn;
         struct wf_mha mha;
         if (i == 0)
             wf_ffn_init(wf_sub(wf_root(registry), "m"), &ffn, 4, 8, .residual_dropout = 1);
         else
             wf_mha_init(wf_sub(wf_root(registry), "m"), &mha, 4, 2, .residual_dropout = -0.5);
-        ck_assert_int_eq(wf_registry_build(registry, 1, &e), WF_ERR_ARGUMENT);
-        ck_assert_msg(strstr(e.message, i == 0 ? "dropout 1 is not in" : "dropout -0.5 is not in"), "%s", e.message);
-        wf_registry_free(registry);
+        declared_wrong(registry, i == 0 ? "dropout 1 is not in" : "dropout -0.5 is not in");
     }
 }
 END_TEST

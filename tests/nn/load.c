@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Weights of another layout: rules that say which tensors make which parameters. */
-#include <unistd.h>
-
-#include <weft/nn.h>
-
-#include "check_weft.h"
-
-static char path[64];
+#include "nn_test.h"
 
 /* layer.N.{q,k,v} of [2,3] stacked in qkv [6,3], a norm with two spellings, and a name of our own. */
 static const struct wf_load_rule rules[] = {
@@ -19,9 +13,7 @@ static const struct wf_load_options options = {.prefix = "m.", .rule = rules, .r
 
 static wf_registry *declare(void)
 {
-    wf_error problem = {0};
-    wf_registry *r = wf_registry_new(&problem);
-    ck_assert_msg(r != NULL, "%s", problem.message);
+    wf_registry *r = new_registry();
     for (int i = 9; i < 11; i++)
         wf_parameter(wf_sub(wf_sub_at(wf_root(r), "blocks", i), "qkv"), "weight", WF_SHAPE(6, 3));
     wf_parameter(wf_sub(wf_root(r), "norm"), "weight", WF_SHAPE(3));
@@ -40,10 +32,6 @@ static wf_status load_by(wf_registry *r, const struct wf_load_options *by, const
 {
     float data[16][32];
     wf_safetensors_writer *w = wf_safetensors_writer_new();
-    strcpy(path, "/tmp/weft-load-XXXXXX.safetensors");
-    int made = mkstemps(path, 12);
-    ck_assert_int_ge(made, 0);
-    close(made);
     for (int i = 0; i < count; i++) {
         const struct tensor *t = &tensor[i];
         for (int j = 0; j < 32; j++)
@@ -51,12 +39,9 @@ static wf_status load_by(wf_registry *r, const struct wf_load_options *by, const
         wf_array a = wf_array_contiguous(data[i], WF_F32, t->columns ? WF_SHAPE(t->rows, t->columns) : WF_SHAPE(t->rows));
         wf_safetensors_put(w, t->name, &a);
     }
-    ck_assert_int_eq(wf_safetensors_commit(w, path, error), WF_OK);
-    wf_safetensors *file = wf_safetensors_open(path, error);
-    ck_assert_msg(file != NULL, "%s", error->message);
+    wf_safetensors *file = written(w);
     wf_status status = wf_registry_load_with(r, file, by, error);
     wf_safetensors_close(file);
-    unlink(path);
     return status;
 }
 
@@ -85,9 +70,8 @@ START_TEST(tensors_are_stacked)
     memcpy(other, good, sizeof good);
     other[6].name = "m.x.norm.gamma"; /* the second rule of that parameter */
     for (int which = 0; which < 2; which++) {
-        wf_error e = {0};
         wf_registry *r = declare();
-        ck_assert_msg(load(r, which ? other : good, GOOD, &e) == WF_OK, "%s", e.message);
+        ck_ok(load(r, which ? other : good, GOOD, error));
         ck_values(r, "blocks.9.qkv.weight", 18, 0);
         ck_values(r, "blocks.10.qkv.weight", 18, 28);
         ck_values(r, "norm.weight", 3, 50);
@@ -119,12 +103,10 @@ START_TEST(what_does_not_fit_is_listed)
     };
     for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
         struct tensor tensor[GOOD];
-        wf_error e = {0};
         wf_registry *r = declare();
         memcpy(tensor, good, sizeof good);
         tensor[bad[i].at] = bad[i].tensor;
-        ck_assert_int_eq(load(r, tensor, GOOD, &e), WF_ERR_FORMAT);
-        ck_assert_msg(strstr(e.message, bad[i].message), "%d: \"%s\" lacks \"%s\"", i, e.message, bad[i].message);
+        ck_fails(load(r, tensor, GOOD, error), WF_ERR_FORMAT, bad[i].message);
         ck_assert_ptr_null(wf_registry_values(r));
         wf_registry_free(r);
     }
@@ -138,30 +120,23 @@ START_TEST(a_source_outside_the_prefix)
     static const struct wf_load_options by = {.prefix = "m.", .rule = outside, .rules = 2};
     static const struct tensor tensor[] = {{"head.bias", 2, 0, 7}, {"head.weight", 3, 0, 0}}, within[] = {{"m.head.bias", 2, 0, 7}},
                                wide[] = {{"head.bias", 3, 0, 7}};
-    for (int i = 0; i < 3; i++) {
-        wf_error e = {0};
-        wf_registry *r = wf_registry_new(&e);
-        wf_parameter(wf_root(r), "own", WF_SHAPE(2));
-        wf_status status = load_by(r, &by, i == 0 ? tensor : i == 1 ? within : wide, i == 0 ? 2 : 1, &e);
-        ck_assert_msg(status == (i == 0 ? WF_OK : WF_ERR_FORMAT), "%s", e.message);
-        if (i == 0)
-            ck_values(r, "own", 2, 7);
-        else
-            ck_assert_msg(strstr(e.message, i == 1 ? "1 unexpected: m.head.bias" : "head.bias [3] instead of [2]"), "%s", e.message);
-        wf_registry_free(r);
-    }
+    wf_registry *r = new_registry();
+    wf_parameter(wf_root(r), "own", WF_SHAPE(2));
+    ck_fails(load_by(r, &by, within, 1, error), WF_ERR_FORMAT, "1 unexpected: m.head.bias");
+    ck_fails(load_by(r, &by, wide, 1, error), WF_ERR_FORMAT, "head.bias [3] instead of [2]");
+    ck_ok(load_by(r, &by, tensor, 2, error));
+    ck_values(r, "own", 2, 7);
+    wf_registry_free(r);
 }
 END_TEST
 
 /* A stack that its parts don't divide is the fault of the rule, and said of each tensor. */
 START_TEST(an_uneven_stack)
 {
-    wf_error e = {0};
-    wf_registry *r = wf_registry_new(&e);
+    wf_registry *r = new_registry();
     wf_parameter(wf_sub(wf_sub_at(wf_root(r), "blocks", 9), "qkv"), "weight", WF_SHAPE(7, 3));
     static const struct tensor three[] = {{"m.x.layer.9.q", 2, 3, 0}, {"m.x.layer.9.k", 2, 3, 0}, {"m.x.layer.9.v", 3, 3, 0}};
-    ck_assert_int_eq(load(r, three, 3, &e), WF_ERR_FORMAT);
-    ck_assert_msg(strstr(e.message, "3 with another shape"), "%s", e.message);
+    ck_fails(load(r, three, 3, error), WF_ERR_FORMAT, "3 with another shape");
     wf_registry_free(r);
 }
 END_TEST
@@ -176,26 +151,18 @@ START_TEST(the_first_rule_counts)
     const struct wf_load_options by = {.rule = mixed, .rules = sizeof mixed / sizeof *mixed};
     static const struct tensor file[] = {{"a.12", 1, 0, 1}, {"b", 1, 0, 2},    {"c.2", 1, 0, 3},
                                          {"d.2", 1, 0, 4},  {"e.12", 1, 0, 5}, {"f", 1, 0, 6}};
-    for (int i = 0; i <= 6; i++) {
-        wf_error e = {0};
-        wf_registry *r = wf_registry_new(&e);
+    for (int i = 0; i < 6; i++) {
+        wf_registry *r = new_registry();
         wf_parameter(wf_root(r), "l.12.w2", WF_SHAPE(1));
-        wf_status status = load_by(r, &by, &file[i % 6], i < 6 ? 1 : 0, &e);
-        ck_assert_int_eq(status, i < 6 ? WF_OK : WF_ERR_FORMAT);
-        if (i < 6)
-            ck_values(r, "l.12.w2", 1, i + 1);
-        else
-            ck_assert_msg(strstr(e.message, "1 missing: a.12"), "%s", e.message);
-        wf_registry_free(r);
-    }
-    for (int i = 0; i < 5; i++) { /* of two that are there, the later is nothing's */
-        wf_error e = {0};
-        char words[32];
-        wf_registry *r = wf_registry_new(&e);
-        wf_parameter(wf_root(r), "l.12.w2", WF_SHAPE(1));
-        ck_assert_int_eq(load_by(r, &by, &file[i], 2, &e), WF_ERR_FORMAT);
-        snprintf(words, sizeof words, "1 unexpected: %s", file[i + 1].name);
-        ck_assert_msg(strstr(e.message, words), "%s", e.message);
+        if (i == 0)
+            ck_fails(load_by(r, &by, file, 0, error), WF_ERR_FORMAT, "1 missing: a.12");
+        if (i < 5) { /* of two that are there, the later is nothing's */
+            char words[32];
+            snprintf(words, sizeof words, "1 unexpected: %s", file[i + 1].name);
+            ck_fails(load_by(r, &by, &file[i], 2, error), WF_ERR_FORMAT, words);
+        }
+        ck_ok(load_by(r, &by, &file[i], 1, error));
+        ck_values(r, "l.12.w2", 1, i + 1);
         wf_registry_free(r);
     }
 }
@@ -206,48 +173,35 @@ static void note(void *ctx, const char *name)
     strcat(strcat(ctx, name), " ");
 }
 
-/* Parameters that the file lacks keep their values and are named; the rest is as strict as ever. */
 /* A registry of tables alone lacks nothing in any file. */
 START_TEST(buffers_alone)
 {
-    wf_registry *registry = wf_registry_new(NULL);
+    wf_registry *registry = new_registry(), *mixed = new_registry();
     wf_tensor *table = wf_parameter(wf_root(registry), "table", WF_SHAPE(3), .init = {WF_INIT_CONSTANT, 2}, .buffer = true);
-    wf_safetensors_writer *w = wf_safetensors_writer_new();
     wf_real value[3];
-    snprintf(path, sizeof path, "/tmp/weft-buffers-XXXXXX");
-    int fd = mkstemp(path);
-    ck_assert_int_ge(fd, 0);
-    close(fd);
-    ck_ok(wf_safetensors_commit(w, path, error));
-    wf_error problem = {0};
-    wf_safetensors *file = wf_safetensors_open(path, &problem);
-    ck_assert_msg(file != NULL, "%s", problem.message);
+    wf_safetensors *file = written(wf_safetensors_writer_new());
     const struct wf_load_options some = {.allow_missing = true};
     ck_ok(wf_registry_load_with(registry, file, &some, error));
     ck_ok(wf_registry_load(registry, file, NULL, error));
     ck_ok(wf_registry_load_with(registry, file, &some, error));
-    ck_assert_int_eq(wf_read(table, value, 3), WF_OK);
+    ck_read(table, value, 3);
     ck_assert(value[0] == 2 && value[2] == 2);
     /* with a parameter beside it, that one is named, and the file */
-    wf_registry *mixed = wf_registry_new(NULL);
     wf_parameter(wf_root(mixed), "table", WF_SHAPE(3), .buffer = true);
     wf_parameter(wf_root(mixed), "w", WF_SHAPE(3));
     ck_ok(wf_registry_build(mixed, 1, error));
     char says[256];
-    ck_assert_int_eq(wf_registry_load_with(mixed, file, &some, &problem), WF_ERR_FORMAT);
-    snprintf(says, sizeof says, "%s: the weights do not match the model: the file has none of its parameters, such as 'w'", path);
-    ck_assert_str_eq(problem.message, says);
-    problem = (wf_error){0};
-    ck_assert_int_eq(wf_registry_load(mixed, file, NULL, &problem), WF_ERR_FORMAT);
-    snprintf(says, sizeof says, "%s: the weights do not match the model: 1 missing: w", path);
-    ck_assert_str_eq(problem.message, says);
+    snprintf(says, sizeof says, "%s: the weights do not match the model: the file has none of its parameters, such as 'w'", written_path);
+    ck_fails(wf_registry_load_with(mixed, file, &some, error), WF_ERR_FORMAT, says);
+    snprintf(says, sizeof says, "%s: the weights do not match the model: 1 missing: w", written_path);
+    ck_fails(wf_registry_load(mixed, file, NULL, error), WF_ERR_FORMAT, says);
     wf_safetensors_close(file);
-    unlink(path);
     wf_registry_free(registry);
     wf_registry_free(mixed);
 }
 END_TEST
 
+/* Parameters that the file lacks keep their values and are named; the rest is as strict as ever. */
 START_TEST(missing_ones_keep_their_values)
 {
     char names[200] = "";
@@ -256,10 +210,8 @@ START_TEST(missing_ones_keep_their_values)
     some.missing = note;
     some.missing_ctx = names;
     wf_registry *r = declare();
-    wf_error problem = {0};
-    ck_assert_int_eq(load_by(r, &some, good, 6, &problem), WF_ERR_STATE);
-    ck_assert_msg(strstr(problem.message, "the weights lack 'norm.weight', which has no value to keep: call wf_registry_build"), "%s",
-                  problem.message);
+    ck_fails(load_by(r, &some, good, 6, error), WF_ERR_STATE,
+             "the weights lack 'norm.weight', which has no value to keep: call wf_registry_build");
     ck_ok(wf_registry_build(r, 1, error));
     const wf_real kept[3] = {9, 10, 11};
     ck_ok(wf_parameter_set(wf_registry_find(r, "norm.weight"), kept, 3, error));
@@ -275,12 +227,9 @@ START_TEST(missing_ones_keep_their_values)
     ck_values(r, "own", 1, 0);
 
     names[0] = 0;
-    problem = (wf_error){0};
-    ck_assert_int_eq(load_by(r, &some, good + 1, 5, &problem), WF_ERR_FORMAT); /* one of three tensors of blocks.10 */
-    ck_assert_msg(strstr(problem.message, "2 missing: m.x.layer.10.q, m.x.layer.10.v"), "%s", problem.message);
-    problem = (wf_error){0};
-    ck_assert_int_eq(load_by(r, &some, good + GOOD - 1, 1, &problem), WF_ERR_FORMAT);
-    ck_assert_msg(strstr(problem.message, "none of its parameters, such as 'm.blocks.9.qkv.weight'"), "%s", problem.message);
+    /* one of three tensors of blocks.10 */
+    ck_fails(load_by(r, &some, good + 1, 5, error), WF_ERR_FORMAT, "2 missing: m.x.layer.10.q, m.x.layer.10.v");
+    ck_fails(load_by(r, &some, good + GOOD - 1, 1, error), WF_ERR_FORMAT, "none of its parameters, such as 'm.blocks.9.qkv.weight'");
     ck_assert_str_eq(names, "");
     some.missing = NULL;
     ck_ok(load_by(r, &some, held, count, error));

@@ -5,16 +5,16 @@
 
 #include <weft/weft.h>
 
-#include "check_weft.h"
 #include "config_test.h"
+#include "nn_test.h"
 
 enum { IN = 6, OUT = 4, RANK = 2, ROWS = 3 };
 
-static wf_tape *tape_new(void)
+/* The map's result on rows x [ROWS,IN], with its adapter or without. */
+static wf_tensor *forward(const struct wf_linear *m, wf_tape *tape, const wf_real *x, bool adapter)
 {
-    wf_tape *tape = wf_tape_new(NULL);
-    ck_assert_ptr_nonnull(tape);
-    return tape;
+    wf_tensor *in = wf_input(tape, x, WF_SHAPE(ROWS, IN), false);
+    return adapter ? wf_linear_forward(m, in) : wf_linear(in, m->weight, m->bias);
 }
 
 static void fill(wf_tensor *p, uint64_t seed)
@@ -27,7 +27,7 @@ static void fill(wf_tensor *p, uint64_t seed)
 
 START_TEST(the_formula)
 {
-    wf_registry *registry = wf_registry_new(NULL);
+    wf_registry *registry = new_registry();
     struct wf_linear plain, m;
     wf_real x[ROWS * IN], y[ROWS * OUT], before[ROWS * OUT], w[OUT * IN], bias[OUT], a[RANK * IN], b[OUT * RANK];
     wf_linear_init(wf_sub(wf_root(registry), "plain"), &plain, IN, OUT);
@@ -36,18 +36,18 @@ START_TEST(the_formula)
     ck_ok(wf_registry_build(registry, 1, error));
     ck_assert_ptr_eq(wf_registry_find(registry, "m.lora_a"), m.lora_a);
     wf_fill_normal(x, ROWS * IN, 0, 1, 3, 1);
-    wf_tape *tape = tape_new();
+    wf_tape *tape = new_tape();
     wf_tape_reset(tape, WF_INFER);
-    ck_assert_int_eq(wf_read(wf_linear_forward(&m, wf_input(tape, x, WF_SHAPE(ROWS, IN), false)), before, ROWS * OUT), WF_OK);
-    ck_assert_int_eq(wf_read(wf_linear(wf_input(tape, x, WF_SHAPE(ROWS, IN), false), m.weight, m.bias), y, ROWS * OUT), WF_OK);
+    ck_read(forward(&m, tape, x, true), before, ROWS * OUT);
+    ck_read(forward(&m, tape, x, false), y, ROWS * OUT);
     ck_assert_mem_eq(y, before, sizeof y); /* B is 0 */
     fill(m.lora_b, 5);
-    ck_assert_int_eq(wf_read(m.weight, w, OUT * IN), WF_OK);
-    ck_assert_int_eq(wf_read(m.bias, bias, OUT), WF_OK);
-    ck_assert_int_eq(wf_read(m.lora_a, a, RANK * IN), WF_OK);
-    ck_assert_int_eq(wf_read(m.lora_b, b, OUT * RANK), WF_OK);
+    ck_read(m.weight, w, OUT * IN);
+    ck_read(m.bias, bias, OUT);
+    ck_read(m.lora_a, a, RANK * IN);
+    ck_read(m.lora_b, b, OUT * RANK);
     wf_tape_reset(tape, WF_INFER);
-    ck_assert_int_eq(wf_read(wf_linear_forward(&m, wf_input(tape, x, WF_SHAPE(ROWS, IN), false)), y, ROWS * OUT), WF_OK);
+    ck_read(forward(&m, tape, x, true), y, ROWS * OUT);
     for (int i = 0; i < ROWS; i++)
         for (int o = 0; o < OUT; o++) {
             double sum = (double)bias[o];
@@ -62,10 +62,10 @@ START_TEST(the_formula)
     /* merged: the same, without the adapters' help */
     ck_ok(wf_linear_merge(&m, tape, error));
     wf_tape_reset(tape, WF_INFER);
-    ck_assert_int_eq(wf_read(wf_linear(wf_input(tape, x, WF_SHAPE(ROWS, IN), false), m.weight, m.bias), before, ROWS * OUT), WF_OK);
+    ck_read(forward(&m, tape, x, false), before, ROWS * OUT);
     for (int i = 0; i < ROWS * OUT; i++)
         ck_assert(fabs((double)(before[i] - y[i])) < 1e-5);
-    ck_assert_int_eq(wf_read(wf_linear_forward(&m, wf_input(tape, x, WF_SHAPE(ROWS, IN), false)), y, ROWS * OUT), WF_OK);
+    ck_read(forward(&m, tape, x, true), y, ROWS * OUT);
     ck_assert_mem_eq(y, before, sizeof y);
     ck_ok(wf_linear_merge(&plain, tape, error));
     wf_tape_free(tape);
@@ -76,7 +76,7 @@ END_TEST
 /* Slopes of the adapters against differences. */
 START_TEST(gradients)
 {
-    wf_registry *registry = wf_registry_new(NULL);
+    wf_registry *registry = new_registry();
     struct wf_linear m;
     wf_linear_init(wf_root(registry), &m, IN, OUT, .lora = {.rank = RANK, .alpha = 1});
     wf_registry_freeze(registry, m.weight, true);
@@ -84,28 +84,24 @@ START_TEST(gradients)
     fill(m.lora_b, 9);
     wf_real x[ROWS * IN], p[64];
     wf_fill_normal(x, ROWS * IN, 0, 1, 3, 1);
-    wf_tape *tape = tape_new();
+    wf_tape *tape = new_tape();
     wf_tensor *const parameters[] = {m.lora_a, m.lora_b, m.bias};
     for (int k = 0; k < 3; k++) {
-        wf_array gradient;
         double low, high;
         const double h = sizeof(wf_real) == 8 ? 1e-6 : 1e-2;
         int64_t n = wf_array_count(&wf_parameter_info(parameters[k])->value);
-        ck_assert_int_eq(wf_read(parameters[k], p, n), WF_OK);
+        ck_read(parameters[k], p, n);
         for (int64_t i = 0; i < n; i++) {
             wf_real was = p[i];
             wf_grads_zero(wf_registry_grads(registry));
             wf_tape_reset(tape, WF_TRAIN);
-            ck_assert_int_eq(wf_backward(wf_sum(wf_tanh(wf_linear_forward(&m, wf_input(tape, x, WF_SHAPE(ROWS, IN), false))))), WF_OK);
-            ck_assert_int_eq(wf_grad(parameters[k], &gradient), WF_OK);
-            double slope = (double)((const wf_real *)gradient.data)[i];
+            ck_backward(wf_sum(wf_tanh(forward(&m, tape, x, true))));
+            double slope = (double)gradient_of(parameters[k])[i];
             for (int side = 0; side < 2; side++) {
                 p[i] = was + (wf_real)(side ? h : -h);
                 ck_ok(wf_parameter_set(parameters[k], p, n, error));
                 wf_tape_reset(tape, WF_INFER);
-                ck_assert_int_eq(
-                    wf_item(wf_sum(wf_tanh(wf_linear_forward(&m, wf_input(tape, x, WF_SHAPE(ROWS, IN), false)))), side ? &high : &low),
-                    WF_OK);
+                ck_assert_int_eq(wf_item(wf_sum(wf_tanh(forward(&m, tape, x, true))), side ? &high : &low), WF_OK);
             }
             p[i] = was;
             ck_ok(wf_parameter_set(parameters[k], p, n, error));
@@ -130,36 +126,37 @@ START_TEST(models_of_the_zoo)
         wf_config_set_vocab(&c, 5, 0);
         const struct wf_model_options o = {.lora_pattern = k == 0 ? "blocks.*.attn.*" : NULL,
                                            .lora = {.rank = 2, .alpha = 8, .dropout = 0.1}};
-        wf_error error = {0};
-        wf_model *model = wf_model_new_with(&c, &o, &error);
-        ck_assert_msg(model, "%s", error.message);
+        wf_error problem = {0};
+        wf_model *model = wf_model_new_with(&c, &o, &problem);
+        ck_assert_msg(model, "%s", problem.message);
         wf_registry *registry = wf_model_registry(model);
         int adapters = 0;
         for (int i = 0; i < wf_registry_count(registry); i++)
             adapters += strstr(wf_parameter_info(wf_registry_at(registry, i))->name, "lora_") != NULL;
         ck_assert_int_eq(adapters, k == 0 ? 2 * 2 * 2 : 2 * (2 * 4 + 1)); /* qkv, out; or also up, down, and the head */
-        ck_assert(wf_registry_freeze_matching(registry, "*", true, &error) == WF_OK &&
-                  wf_registry_freeze_matching(registry, "*.lora_*", false, &error) == WF_OK);
-        ck_assert_msg(wf_registry_build(registry, 1, &error) == WF_OK, "%s", error.message);
-        wf_tape *tape = tape_new();
+        ck_ok(wf_registry_freeze_matching(registry, "*", true, error));
+        ck_ok(wf_registry_freeze_matching(registry, "*.lora_*", false, error));
+        ck_ok(wf_registry_build(registry, 1, error));
+        wf_tape *tape = new_tape();
         struct wf_optimizer optimizer;
-        ck_assert(wf_adamw_init(&optimizer, registry, &error, .lr = 0.02) == WF_OK);
-        wf_real frozen[3][5 * 16], now[5 * 16];
+        ck_ok(wf_adamw_init(&optimizer, registry, error, .lr = 0.02));
+        wf_real frozen[5 * 16], now[5 * 16];
         wf_tensor *embed = wf_registry_find(registry, "embed.weight");
         ck_assert_ptr_nonnull(embed);
-        ck_assert_int_eq(wf_read(embed, frozen[0], 5 * 16), WF_OK);
+        ck_read(embed, frozen, 5 * 16);
         double first = 0, loss = 0;
         for (int step = 0; step < 80; step++) {
             wf_tape_reset(tape, WF_TRAIN, .step = (uint64_t)step);
             wf_tensor *l = wf_model_loss(model, wf_ids(tape, x, 1, 8), wf_ids(tape, y, 1, 8));
-            ck_assert(wf_item(l, &loss) == WF_OK && wf_backward(l) == WF_OK);
-            ck_assert(wf_optimizer_step(&optimizer, &error) == WF_OK);
+            ck_assert_int_eq(wf_item(l, &loss), WF_OK);
+            ck_backward(l);
+            ck_ok(wf_optimizer_step(&optimizer, error));
             first = step == 0 ? loss : first;
         }
         /* the frozen, tied embeddings of the first are so small that attention alone can do little */
         ck_assert_msg(loss < (k == 0 ? 0.95 : 0.6) * first, "%g, then %g", first, loss);
-        ck_assert_int_eq(wf_read(embed, now, 5 * 16), WF_OK);
-        ck_assert_mem_eq(now, frozen[0], sizeof now);
+        ck_read(embed, now, 5 * 16);
+        ck_assert_mem_eq(now, frozen, sizeof now);
         wf_optimizer_free(&optimizer);
         wf_tape_free(tape);
         wf_model_free(model);
@@ -169,7 +166,7 @@ END_TEST
 
 START_TEST(mistakes_are_named)
 {
-    wf_registry *registry = wf_registry_new(NULL);
+    wf_registry *registry = new_registry();
     struct wf_linear m;
     ck_fails(wf_registry_lora(registry, "*", error, .rank = 0), WF_ERR_ARGUMENT, "rank = 0");
     ck_fails(wf_registry_lora(registry, "*", error, .rank = 1, .dropout = 1), WF_ERR_ARGUMENT, "dropout = 1");
@@ -181,7 +178,7 @@ START_TEST(mistakes_are_named)
     ck_fails(wf_registry_build(registry, 1, error), WF_ERR_ARGUMENT, "no linear map was declared under a path that fits \"up\"");
     ck_fails(wf_linear_merge(&m, NULL, error), WF_ERR_ARGUMENT, "the tape is NULL");
     wf_registry_free(registry);
-    registry = wf_registry_new(NULL);
+    registry = new_registry();
     wf_linear_init(wf_sub(wf_root(registry), "up"), &m, 2, 2, .lora = {.rank = -1});
     ck_fails(wf_registry_build(registry, 1, error), WF_ERR_ARGUMENT, "up: lora: rank = -1");
     wf_registry_free(registry);
@@ -196,7 +193,7 @@ static struct {
 static void *reads_b_in_a_pass(void *ctx)
 {
     (void)ctx;
-    wf_tape *tape = tape_new();
+    wf_tape *tape = new_tape();
     double value;
     wf_tape_reset(tape, WF_INFER);
     ck_assert_int_eq(wf_item(wf_sum(wf_scale(reader.b, 2)), &value), WF_OK);
@@ -209,7 +206,7 @@ static void *reads_b_in_a_pass(void *ctx)
 /* B, of another registry, cannot be set: W stays as it was, so that the merge can be repeated. */
 START_TEST(merges_both_or_neither)
 {
-    wf_registry *registry = wf_registry_new(NULL), *other = wf_registry_new(NULL);
+    wf_registry *registry = new_registry(), *other = new_registry();
     struct wf_linear m, shared;
     wf_real before[OUT * IN], w[OUT * IN], a[RANK * IN], b[OUT * RANK];
     wf_linear_init(wf_root(registry), &m, IN, OUT, .lora = {.rank = RANK});
@@ -218,19 +215,17 @@ START_TEST(merges_both_or_neither)
     ck_ok(wf_registry_build(other, 2, error));
     m.lora_b = reader.b = shared.lora_b;
     fill(m.lora_b, 5);
-    ck_assert_int_eq(wf_read(m.weight, before, OUT * IN), WF_OK);
-    ck_assert_int_eq(wf_read(m.lora_a, a, RANK * IN), WF_OK);
-    ck_assert_int_eq(wf_read(m.lora_b, b, OUT * RANK), WF_OK);
-    wf_tape *tape = tape_new();
+    ck_read(m.weight, before, OUT * IN);
+    ck_read(m.lora_a, a, RANK * IN);
+    ck_read(m.lora_b, b, OUT * RANK);
+    wf_tape *tape = new_tape();
     pthread_t thread;
     pthread_barrier_init(&reader.barrier, NULL, 2);
     ck_assert_int_eq(pthread_create(&thread, NULL, reads_b_in_a_pass, NULL), 0);
     pthread_barrier_wait(&reader.barrier);
     for (int again = 0; again < 2; again++) {
-        wf_error e = {0};
-        ck_assert_int_eq(wf_linear_merge(&m, tape, &e), WF_ERR_BUSY);
-        ck_assert_msg(strstr(e.message, "a tape of another thread is in a pass"), "%s", e.message);
-        ck_assert_int_eq(wf_read(m.weight, w, OUT * IN), WF_OK);
+        ck_fails(wf_linear_merge(&m, tape, error), WF_ERR_BUSY, "a tape of another thread is in a pass");
+        ck_read(m.weight, w, OUT * IN);
         ck_assert_mem_eq(w, before, sizeof w);
     }
     pthread_barrier_wait(&reader.barrier);
@@ -238,7 +233,7 @@ START_TEST(merges_both_or_neither)
     pthread_barrier_destroy(&reader.barrier);
     for (int again = 0; again < 2; again++) { /* merged once, however often */
         ck_ok(wf_linear_merge(&m, tape, error));
-        ck_assert_int_eq(wf_read(m.weight, w, OUT * IN), WF_OK);
+        ck_read(m.weight, w, OUT * IN);
         for (int o = 0; o < OUT; o++)
             for (int i = 0; i < IN; i++) {
                 double sum = (double)before[o * IN + i];

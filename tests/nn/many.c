@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Registries with many parameters: what takes time per name must not grow with the number of names. */
 #include <time.h>
-#include <unistd.h>
 
-#include <weft/nn.h>
-
-#include "check_weft.h"
+#include "nn_test.h"
 
 enum { MANY = 20000 };
 static char name[MANY][40], other[MANY][40];
@@ -19,9 +16,7 @@ static double seconds(void)
 
 static wf_registry *declare(void)
 {
-    wf_error e = {0};
-    wf_registry *r = wf_registry_new(&e);
-    ck_assert_msg(r != NULL, "%s", e.message);
+    wf_registry *r = new_registry();
     for (int i = 0; i < MANY; i++) {
         snprintf(name[i], sizeof name[i], "layers.%d.attention.weight", i);
         wf_parameter(wf_root(r), name[i], WF_SHAPE(1));
@@ -58,8 +53,6 @@ END_TEST
 /* A rule for each parameter, from a file in which every name is another. */
 START_TEST(loaded_by_rules)
 {
-    char path[64];
-    wf_error e = {0};
     wf_registry *r = declare();
     struct wf_load_rule *rule = calloc(MANY, sizeof *rule);
     float *data = calloc(MANY, sizeof *data);
@@ -72,13 +65,7 @@ START_TEST(loaded_by_rules)
         wf_safetensors_put(w, other[i], &a);
         rule[MANY - 1 - i] = (struct wf_load_rule){name[i], {other[i]}};
     }
-    strcpy(path, "/tmp/weft-many-XXXXXX.safetensors");
-    int made = mkstemps(path, 12);
-    ck_assert_int_ge(made, 0);
-    close(made);
-    ck_ok(wf_safetensors_commit(w, path, error));
-    wf_safetensors *file = wf_safetensors_open(path, &e);
-    ck_assert_msg(file != NULL, "%s", e.message);
+    wf_safetensors *file = written(w);
     double begin = seconds();
     ck_ok(wf_registry_load_with(r, file, &(struct wf_load_options){.rule = rule, .rules = MANY}, error));
     double took = seconds() - begin;
@@ -86,7 +73,6 @@ START_TEST(loaded_by_rules)
     for (int i = 0; i < MANY; i++)
         ck_assert(wf_registry_values(r)[wf_parameter_info(wf_registry_at(r, i))->offset] == (wf_real)i);
     wf_safetensors_close(file);
-    unlink(path);
     wf_registry_free(r);
     free(rule);
     free(data);

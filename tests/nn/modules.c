@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The modules against PyTorch: results and all gradients, from the same weights and inputs (tests/golden/make_torch.py). */
 #include "../golden/golden.h"
+#include "nn_test.h"
 
 START_TEST(linear)
 {
@@ -84,8 +85,8 @@ START_TEST(positions_past_the_end_are_an_error)
     struct wf_positions m;
     wf_positions_init(wf_root(r.registry), &m, 12, 10);
     rig_start(&r, WF_GRADIENTS, 0.5);
-    ck_assert(wf_is_poison(wf_positions_forward(&m, rig_input(&r, "x", WF_SHAPE(2, 13, 10), 1), NULL)));
-    ck_assert_str_eq(wf_tape_error(r.tape)->message, "positions: 13 positions are needed, the model has 12: shorten the input");
+    ck_poison(wf_positions_forward(&m, rig_input(&r, "x", WF_SHAPE(2, 13, 10), 1), NULL),
+              "positions: 13 positions are needed, the model has 12: shorten the input");
     rig_close(&r);
 }
 END_TEST
@@ -102,31 +103,35 @@ static struct rig attend(const char *name, struct wf_mha *m, int heads, const st
         rig_input(&r, "memory", WF_SHAPE(2, 7, o->d_memory ? o->d_memory : 12), 1);
     return r;
 }
+#define ATTEND(name, m, heads, ...) attend(name, m, heads, &(struct wf_mha_options){__VA_ARGS__})
+
+/* Result, attention weights and gradients of self-attention. */
+static void check_weights(struct rig *r, struct wf_mha *m, wf_tensor *mask)
+{
+    wf_tensor *weights, *y = wf_mha_forward(m, r->input[0], .mask = mask, .weights = &weights);
+    rig_compare(r, "weights", weights, false);
+    rig_check(r, y);
+}
 
 START_TEST(attention_alone)
 {
     struct wf_mha m;
-    wf_tensor *weights;
-    struct rig r = attend("mha_self", &m, 4, &(struct wf_mha_options){0});
-    wf_tensor *y = wf_mha_forward(&m, r.input[0], .weights = &weights);
-    rig_compare(&r, "weights", weights, false);
-    rig_check(&r, y);
+    struct rig r = ATTEND("mha_self", &m, 4, 0);
+    check_weights(&r, &m, NULL);
 
-    r = attend("mha_causal", &m, 4, &(struct wf_mha_options){0});
+    r = ATTEND("mha_causal", &m, 4, 0);
     rig_check(&r, wf_mha_forward(&m, r.input[0], .causal = true));
 
-    r = attend("mha_gqa", &m, 4, &(struct wf_mha_options){.kv_heads = 2});
+    r = ATTEND("mha_gqa", &m, 4, .kv_heads = 2);
     ck_assert_int_eq(wf_dim(m.qkv.weight, 0), 12 + 2 * 6);
     rig_check(&r, wf_mha_forward(&m, r.input[0], .causal = true, .key_lengths = (int32_t[]){5, 4}));
 
-    r = attend("mha_widths", &m, 4, &(struct wf_mha_options){.d_key = 5, .d_value = 3});
+    r = ATTEND("mha_widths", &m, 4, .d_key = 5, .d_value = 3);
     rig_check(&r, wf_mha_forward(&m, r.input[0], .causal = true));
 
     /* One head, values as wide as the model, no projection: attention as its first drawing has it. */
-    r = attend("mha_no_output", &m, 1, &(struct wf_mha_options){.d_key = 4, .d_value = 12, .no_bias = true, .no_output = true});
-    y = wf_mha_forward(&m, r.input[0], .weights = &weights);
-    rig_compare(&r, "weights", weights, false);
-    rig_check(&r, y);
+    r = ATTEND("mha_no_output", &m, 1, .d_key = 4, .d_value = 12, .no_bias = true, .no_output = true);
+    check_weights(&r, &m, NULL);
 }
 END_TEST
 
@@ -134,28 +139,24 @@ END_TEST
 START_TEST(attention_masked)
 {
     struct wf_mha m;
-    wf_tensor *weights;
-    struct rig r = attend("mha_lengths", &m, 4, &(struct wf_mha_options){0});
+    struct rig r = ATTEND("mha_lengths", &m, 4, 0);
     rig_check(&r, wf_mha_forward(&m, r.input[0], .key_lengths = (int32_t[]){3, 0}));
 
-    r = attend("mha_mask", &m, 4, &(struct wf_mha_options){0});
+    r = ATTEND("mha_mask", &m, 4, 0);
     bool may[50];
     for (int i = 0; i < 50; i++)
         may[i] = formula_id(formula_name("mha_mask/mask", NULL), i, 2) && i / 5 != 2;
-    wf_tensor *mask = wf_bools(r.tape, may, WF_SHAPE(2, 1, 5, 5));
-    wf_tensor *y = wf_mha_forward(&m, r.input[0], .mask = mask, .weights = &weights);
-    rig_compare(&r, "weights", weights, false);
-    rig_check(&r, y);
+    check_weights(&r, &m, wf_bools(r.tape, may, WF_SHAPE(2, 1, 5, 5)));
 }
 END_TEST
 
 START_TEST(attention_across)
 {
     struct wf_mha m;
-    struct rig r = attend("mha_cross", &m, 4, &(struct wf_mha_options){.cross = true, .d_memory = 8});
+    struct rig r = ATTEND("mha_cross", &m, 4, .cross = true, .d_memory = 8);
     rig_check(&r, wf_mha_forward(&m, r.input[0], .memory = r.input[1], .key_lengths = (int32_t[]){7, 4}));
 
-    r = attend("mha_cross_gqa", &m, 4, &(struct wf_mha_options){.cross = true, .kv_heads = 1, .no_bias = true});
+    r = ATTEND("mha_cross_gqa", &m, 4, .cross = true, .kv_heads = 1, .no_bias = true);
     rig_check(&r, wf_mha_forward(&m, r.input[0], .memory = r.input[1]));
 }
 END_TEST
@@ -174,18 +175,14 @@ START_TEST(attention_refuses)
         {4, {.dropout = NAN}, "a.b: dropout nan is not in 0 <= p < 1"},
     };
     for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
-        wf_error e = {0};
         struct wf_mha m;
-        wf_registry *registry = wf_registry_new(&e);
+        wf_registry *registry = new_registry();
         wf_mha_init_with(wf_sub(wf_sub(wf_root(registry), "a"), "b"), &m, 12, bad[i].heads, &bad[i].options);
-        ck_assert_int_eq(wf_registry_build(registry, 1, &e), WF_ERR_ARGUMENT);
-        ck_assert_str_eq(e.message, bad[i].message);
-        wf_registry_free(registry);
+        declared_wrong(registry, bad[i].message);
     }
     struct wf_mha m;
-    struct rig r = attend("mha_cross", &m, 4, &(struct wf_mha_options){.cross = true, .d_memory = 8});
-    ck_assert(wf_is_poison(wf_mha_forward(&m, r.input[0])));
-    ck_assert_str_eq(wf_tape_error(r.tape)->message, "attention: cross-attention needs .memory or .memory_kv");
+    struct rig r = ATTEND("mha_cross", &m, 4, .cross = true, .d_memory = 8);
+    ck_poison(wf_mha_forward(&m, r.input[0]), "attention: cross-attention needs .memory or .memory_kv");
     rig_close(&r);
 }
 END_TEST

@@ -3,6 +3,7 @@
 #include <weft/moe.h>
 
 #include "../golden/golden.h"
+#include "nn_test.h"
 
 static void against_torch(const char *name, int experts, struct wf_moe_options o, double balance)
 {
@@ -50,8 +51,7 @@ struct trial {
 
 static struct trial begin(void)
 {
-    wf_error e = {0};
-    struct trial t = {.registry = wf_registry_new(&e), .tape = wf_tape_new(&e), .x = malloc(ROWS * D * sizeof(wf_real))};
+    struct trial t = {.registry = new_registry(), .tape = new_tape(), .x = malloc(ROWS * D * sizeof(wf_real))};
     wf_moe_init(wf_root(t.registry), &t.m, D, FF, EXPERTS, .activation = WF_SWIGLU);
     ck_ok(wf_registry_build(t.registry, 3, error));
     wf_fill_normal(t.x, ROWS * D, 0, 1, 5, 1);
@@ -72,8 +72,7 @@ START_TEST(a_row_alone_has_the_same_bits)
     for (int threads = 1; threads <= 5; threads += 2) {
         ck_ok(wf_set_threads(threads, error));
         wf_tape_reset(t.tape, WF_INFER);
-        ck_assert_int_eq(
-            wf_read(wf_moe_forward(&t.m, wf_input(t.tape, t.x, WF_SHAPE(7, 10, D), false)), threads == 1 ? all : some, ROWS * D), WF_OK);
+        ck_read(wf_moe_forward(&t.m, wf_input(t.tape, t.x, WF_SHAPE(7, 10, D), false)), threads == 1 ? all : some, ROWS * D);
         ck_assert_msg(threads == 1 || memcmp(all, some, sizeof all) == 0, "%d threads give other bits", threads);
     }
     static const int range[][2] = {{0, 1}, {69, 1}, {33, 1}, {3, 2}, {10, 31}, {1, 69}};
@@ -81,7 +80,7 @@ START_TEST(a_row_alone_has_the_same_bits)
         const int first = range[i][0], n = range[i][1];
         wf_tape_reset(t.tape, WF_INFER);
         wf_tensor *x = wf_input(t.tape, t.x + first * D, WF_SHAPE(n, D), false);
-        ck_assert_int_eq(wf_read(wf_moe_forward(&t.m, x), some, (int64_t)n * D), WF_OK);
+        ck_read(wf_moe_forward(&t.m, x), some, (int64_t)n * D);
         ck_assert_msg(memcmp(some, all + first * D, (size_t)n * D * sizeof *some) == 0, "rows %d + %d", first, n);
     }
     end(&t);
@@ -101,8 +100,8 @@ START_TEST(an_even_or_uneven_load)
         wf_tensor *x = wf_input(t.tape, t.x, WF_SHAPE(ROWS, D), true), *out = wf_keep(wf_moe_forward(&t.m, x, .routing = &routing));
         ck_assert_int_eq(wf_dim(routing.chosen, 0), ROWS);
         ck_assert(wf_item(wf_moe_balance(&routing, 1), &loss) == WF_OK && fabs(loss - 2) < 1e-5); /* p is even: 6 (1/6 + 1/6) */
-        ck_assert_int_eq(wf_backward(out), WF_OK);
-        ck_assert_int_eq(wf_read(out, y, ROWS * D), WF_OK);
+        ck_backward(out);
+        ck_read(out, y, ROWS * D);
         wf_array g;
         if (wf_grad(t.m.expert[4].up.weight, &g) == WF_OK)
             for (int64_t i = 0; i < FF * D; i++)
@@ -110,7 +109,7 @@ START_TEST(an_even_or_uneven_load)
         wf_tape_reset(t.tape, WF_GRADIENTS);
         x = wf_input(t.tape, t.x, WF_SHAPE(ROWS, D), false);
         wf_tensor *both = wf_scale(wf_add(wf_ffn_forward(&t.m.expert[0], x), wf_ffn_forward(&t.m.expert[1], x)), 0.5);
-        ck_assert_int_eq(wf_read(both, all, ROWS * D), WF_OK);
+        ck_read(both, all, ROWS * D);
         for (int i = 0; i < ROWS * D; i++)
             ck_assert(fabs((double)y[i] - (double)all[i]) < 1e-5);
     }
@@ -129,16 +128,16 @@ START_TEST(empty_batches_vectors_and_views)
               *out = wf_moe_forward(&t.m, none, .residual = none, .routing = &routing);
     ck_assert_msg(wf_item(wf_moe_balance(&routing, 1), &loss) == WF_OK, "%s", wf_tape_error(t.tape)->message);
     ck_assert(wf_dim(out, 1) == 3 && loss == 0);
-    ck_assert_int_eq(wf_backward(wf_sum(out)), WF_OK);
+    ck_backward(wf_sum(out));
     wf_tape_reset(t.tape, WF_INFER);
     wf_tensor *x = wf_input(t.tape, t.x, WF_SHAPE(ROWS, D), false);
-    ck_assert_int_eq(wf_read(wf_moe_forward(&t.m, x), y, ROWS * D), WF_OK);
-    ck_assert_int_eq(wf_read(wf_moe_forward(&t.m, wf_reshape(wf_slice(x, 0, 9, 1), D)), row, D), WF_OK);
-    ck_assert(memcmp(row, y + 9 * D, sizeof row) == 0);
+    ck_read(wf_moe_forward(&t.m, x), y, ROWS * D);
+    ck_read(wf_moe_forward(&t.m, wf_reshape(wf_slice(x, 0, 9, 1), D)), row, D);
+    ck_assert_mem_eq(row, y + 9 * D, sizeof row);
     wf_tensor *turned = wf_transpose(wf_contiguous(wf_transpose(x, 0, 1)), 0, 1); /* strided */
     wf_real again[ROWS * D];
-    ck_assert_int_eq(wf_read(wf_moe_forward(&t.m, turned), again, ROWS * D), WF_OK);
-    ck_assert(memcmp(again, y, sizeof y) == 0);
+    ck_read(wf_moe_forward(&t.m, turned), again, ROWS * D);
+    ck_assert_mem_eq(again, y, sizeof y);
     end(&t);
 }
 END_TEST
@@ -157,10 +156,8 @@ START_TEST(checkpoints_and_steps)
     for (int pass = 0; pass < 6; pass++) {
         wf_tape_reset(t.tape, WF_TRAIN, .step = (uint64_t)pass / 2);
         wf_tensor *x = wf_input(t.tape, t.x, WF_SHAPE(ROWS, D), true);
-        ck_assert_int_eq(wf_backward(pass % 2 ? wf_checkpoint(recomputed, &t.m, x) : recomputed(&t.m, x)), WF_OK);
-        wf_array g;
-        ck_assert_int_eq(wf_grad(x, &g), WF_OK);
-        memcpy(gradient[pass % 2], g.data, sizeof *gradient);
+        ck_backward(pass % 2 ? wf_checkpoint(recomputed, &t.m, x) : recomputed(&t.m, x));
+        memcpy(gradient[pass % 2], gradient_of(x), sizeof *gradient);
         ck_assert(pass % 2 == 0 || memcmp(gradient[0], gradient[1], sizeof *gradient) == 0);
         ck_assert(pass < 3 || wf_tape_stats(t.tape).reserved == reserved);
         reserved = wf_tape_stats(t.tape).reserved;
@@ -171,28 +168,19 @@ END_TEST
 
 START_TEST(mistakes_are_named)
 {
-    wf_error e = {0};
-    const struct {
+    static const struct {
         int experts, chosen;
     } bad[] = {{0, 0}, {3, 4}, {2, -1}};
     for (int i = 0; i < 3; i++) {
-        wf_registry *registry = wf_registry_new(&e);
+        wf_registry *registry = new_registry();
         struct wf_moe m;
         wf_moe_init(wf_root(registry), &m, 4, 8, bad[i].experts, .chosen = bad[i].chosen);
-        ck_assert(wf_registry_build(registry, 1, &e) == WF_ERR_ARGUMENT && strstr(e.message, "a row cannot go to "));
-        wf_registry_free(registry);
+        declared_wrong(registry, "a row cannot go to ");
     }
     struct trial t = begin();
-    static const struct {
-        const char *words;
-    } list[] = {{"linear(reshape [1,5], router.weight [6,48])"}, {"moe: x must be [...,d]"}, {"is NULL"}};
-    for (int i = 0; i < 3; i++) {
-        wf_tape_reset(t.tape, WF_TRAIN);
-        wf_tensor *x = wf_zeros(t.tape, i == 0 ? WF_SHAPE(5) : &(wf_shape){0});
-        ck_assert(wf_is_poison(wf_moe_forward(&t.m, i == 2 ? NULL : x)));
-        const char *message = wf_tape_error(t.tape)->message;
-        ck_assert_msg(strstr(message, list[i].words), "%s", message);
-    }
+    ck_poison(wf_moe_forward(&t.m, wf_zeros(t.tape, WF_SHAPE(5))), "linear(reshape [1,5], router.weight [6,48])");
+    ck_poison(wf_moe_forward(&t.m, wf_zeros(t.tape, &(wf_shape){0})), "moe: x must be [...,d]");
+    ck_poison(wf_moe_forward(&t.m, NULL), "is NULL");
     end(&t);
 }
 END_TEST

@@ -1,59 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /* Registries in files: saved, loaded strictly, from other precisions, without memory. */
-#include <unistd.h>
-
 #include "registry_test.h"
 
-static char path[64];
-
-static void temporary(void)
-{
-    snprintf(path, sizeof path, "/tmp/weft-registry-XXXXXX");
-    int fd = mkstemp(path);
-    ck_assert_int_ge(fd, 0);
-    close(fd);
-}
-
-static wf_safetensors *open_file(void)
-{
-    wf_error error = {0};
-    wf_safetensors *file = wf_safetensors_open(path, &error);
-    ck_assert_msg(file != NULL, "%s", error.message);
-    return file;
-}
-
-static void save(const wf_registry *registry, const char *prefix)
+static wf_safetensors *saved(const wf_registry *registry, const char *prefix)
 {
     wf_safetensors_writer *w = wf_safetensors_writer_new();
     wf_registry_save(registry, w, prefix);
-    ck_ok(wf_safetensors_commit(w, path, error));
+    return written(w);
 }
 
 static void free_both(wf_registry *a, wf_registry *b)
 {
     wf_registry_free(a);
     wf_registry_free(b);
-    unlink(path);
 }
 
 START_TEST(saved_and_loaded)
 {
     wf_registry *a = new_registry(), *b = new_registry();
     struct model m, n;
-    temporary();
     declare(wf_root(a), &m);
     declare(wf_root(b), &n);
     ck_ok(wf_registry_build(a, 1, error));
     for (int prefixed = 0; prefixed < 2; prefixed++) {
         const char *prefix = prefixed ? "model." : NULL;
-        save(a, prefix);
-        wf_safetensors *file = open_file();
+        wf_safetensors *file = saved(a, prefix);
         ck_assert_int_eq(wf_safetensors_count(file), NAMES - 1); /* no table, the tied weight once */
         ck_assert_ptr_nonnull(wf_safetensors_find(file, prefixed ? "model.embed.weight" : "embed.weight"));
         ck_ok(wf_registry_load(b, file, prefix, error));
         wf_safetensors_close(file);
         ck_assert_ptr_null(wf_registry_grads(b)); /* to use, not to train */
-        ck_assert_int_eq(memcmp(wf_registry_values(a), wf_registry_values(b), (size_t)wf_registry_slab(a) * sizeof(wf_real)), 0);
+        ck_assert_mem_eq(wf_registry_values(a), wf_registry_values(b), (size_t)wf_registry_slab(a) * sizeof(wf_real));
         if (!prefixed)
             memset((void *)value_of(b, "norm.weight"), 0, 8 * sizeof(wf_real)); /* so that the second load shows */
     }
@@ -66,7 +43,6 @@ END_TEST
 START_TEST(loading_is_strict)
 {
     wf_registry *a = new_registry(), *b = new_registry();
-    temporary();
     wf_parameter(wf_root(a), "same", WF_SHAPE(3), .init = {WF_INIT_CONSTANT, 1});
     wf_parameter(wf_root(a), "extra", WF_SHAPE(3), .init = {0});
     wf_parameter(wf_root(a), "extra.more", WF_SHAPE(3), .init = {0});
@@ -76,8 +52,7 @@ START_TEST(loading_is_strict)
     wf_parameter(wf_root(b), "turned", WF_SHAPE(2, 3), .init = {0});
     wf_parameter(wf_root(b), "absent.weight", WF_SHAPE(3), .init = {0});
     ck_ok(wf_registry_build(b, 1, error));
-    save(a, "");
-    wf_safetensors *file = open_file();
+    wf_safetensors *file = saved(a, "");
     wf_error e = {0};
     ck_assert_int_eq(wf_registry_load(b, file, NULL, &e), WF_ERR_FORMAT);
     ck_assert_msg(strstr(e.message, "1 missing: absent.weight") && strstr(e.message, "2 unexpected: extra, extra.more") &&
@@ -97,13 +72,11 @@ END_TEST
 START_TEST(long_lists_are_counted)
 {
     wf_registry *a = new_registry(), *b = new_registry();
-    temporary();
     wf_parameter(wf_root(a), "other", WF_SHAPE(1), .init = {0});
     ck_ok(wf_registry_build(a, 1, error));
     for (int i = 0; i < 500; i++)
         wf_parameter(wf_sub_at(wf_root(b), "a_long_name_for_a_layer", i), "weight", WF_SHAPE(1), .init = {0});
-    save(a, "");
-    wf_safetensors *file = open_file();
+    wf_safetensors *file = saved(a, "");
     wf_error e = {0};
     ck_assert_int_eq(wf_registry_load(b, file, NULL, &e), WF_ERR_FORMAT);
     ck_assert_msg(strstr(e.message, "500 missing: a_long_name_for_a_layer.0.weight, ") && strstr(e.message, "1 unexpected: other"), "%s",
@@ -117,7 +90,6 @@ END_TEST
 START_TEST(other_dtypes)
 {
     wf_registry *r = new_registry();
-    temporary();
     wf_parameter(wf_root(r), "w", WF_SHAPE(2, 2), .init = {0});
     float single[] = {1, -2.5f, 0.125f, 3};
     double wide[] = {1, -2.5, 0.125, 3};
@@ -128,8 +100,7 @@ START_TEST(other_dtypes)
     for (int i = 0; i < 4; i++) {
         wf_safetensors_writer *w = wf_safetensors_writer_new();
         wf_safetensors_put(w, "w", &in[i]);
-        ck_ok(wf_safetensors_commit(w, path, error));
-        wf_safetensors *file = open_file();
+        wf_safetensors *file = written(w);
         ck_ok(wf_registry_load(r, file, NULL, error));
         for (int k = 0; k < 4; k++)
             ck_assert(value_of(r, "w")[k] == (wf_real)wide[k]);
@@ -137,7 +108,6 @@ START_TEST(other_dtypes)
         wf_safetensors_close(file);
     }
     wf_registry_free(r);
-    unlink(path);
 }
 END_TEST
 
@@ -145,11 +115,9 @@ START_TEST(loading_without_memory)
 {
     wf_registry *a = new_registry();
     struct model m;
-    temporary();
     declare(wf_root(a), &m);
     ck_ok(wf_registry_build(a, 1, error));
-    save(a, "");
-    wf_safetensors *file = open_file();
+    wf_safetensors *file = saved(a, "");
     wf_registry *b = new_registry();
     declare(wf_root(b), &m);
     for (int n = 0;; n++) {
@@ -164,7 +132,7 @@ START_TEST(loading_without_memory)
         ck_assert_int_eq(status, WF_ERR_MEMORY);
         ck_assert_int_lt(n, 100);
     }
-    ck_assert_int_eq(memcmp(wf_registry_values(a), wf_registry_values(b), (size_t)wf_registry_slab(a) * sizeof(wf_real)), 0);
+    ck_assert_mem_eq(wf_registry_values(a), wf_registry_values(b), (size_t)wf_registry_slab(a) * sizeof(wf_real));
     wf_safetensors_close(file);
     free_both(a, b);
 }

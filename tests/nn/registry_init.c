@@ -21,11 +21,11 @@ START_TEST(values_depend_on_seed_and_name_alone)
     ck_ok(wf_registry_build(c, 18, error));
     static const char *const names[] = {"first.weight", "first.bias", "second.weight", "second.bias"};
     for (int i = 0; i < 4; i++)
-        ck_assert_int_eq(memcmp(value_of(a, names[i]), value_of(b, names[i]), (i % 2 ? 30 : 1200) * sizeof(wf_real)), 0);
-    ck_assert_int_ne(memcmp(value_of(a, "first.weight"), value_of(a, "second.weight"), 1200 * sizeof(wf_real)), 0);
-    ck_assert_int_ne(memcmp(value_of(a, "first.weight"), value_of(c, "first.weight"), 1200 * sizeof(wf_real)), 0);
+        ck_assert_mem_eq(value_of(a, names[i]), value_of(b, names[i]), (i % 2 ? 30 : 1200) * sizeof(wf_real));
+    ck_assert_mem_ne(value_of(a, "first.weight"), value_of(a, "second.weight"), 1200 * sizeof(wf_real));
+    ck_assert_mem_ne(value_of(a, "first.weight"), value_of(c, "first.weight"), 1200 * sizeof(wf_real));
     ck_ok(wf_registry_build(c, 17, error)); /* again, with another seed */
-    ck_assert_int_eq(memcmp(value_of(a, "first.weight"), value_of(c, "first.weight"), 1200 * sizeof(wf_real)), 0);
+    ck_assert_mem_eq(value_of(a, "first.weight"), value_of(c, "first.weight"), 1200 * sizeof(wf_real));
     wf_registry_free(a);
     wf_registry_free(b);
     wf_registry_free(c);

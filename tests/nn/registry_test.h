@@ -1,19 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A model with most things in it, for tests of registries. */
+/* A model for tests of registries. */
 #ifndef TESTS_REGISTRY_TEST_H
 #define TESTS_REGISTRY_TEST_H
 
-#include <weft/nn.h>
-
-#include "check_weft.h"
-
-static inline wf_registry *new_registry(void)
-{
-    wf_error error = {0};
-    wf_registry *registry = wf_registry_new(&error);
-    ck_assert_msg(registry != NULL, "%s", error.message);
-    return registry;
-}
+#include "nn_test.h"
 
 static inline const wf_real *value_of(const wf_registry *registry, const char *name)
 {

@@ -3,6 +3,7 @@
 #include <weft/relative.h>
 
 #include "../golden/golden.h"
+#include "nn_test.h"
 
 enum { FAR = 400 };
 
@@ -14,8 +15,7 @@ static void buckets_are(const char *name, int buckets, int64_t max_distance, boo
         got[i] = wf_relative_bucket(i - FAR, buckets, max_distance, bidirectional);
     wf_array view = wf_array_contiguous(got, WF_REAL, WF_SHAPE(2 * FAR + 1));
     golden_near(r.file, name, &view, 0);
-    wf_safetensors_close(r.file);
-    wf_registry_free(r.registry);
+    rig_close(&r);
 }
 
 START_TEST(buckets)
@@ -53,8 +53,7 @@ START_TEST(slopes)
     }
     wf_array view = wf_array_contiguous(got, WF_REAL, WF_SHAPE(17 * 18 / 2));
     golden_near(r.file, "slopes", &view, sizeof(wf_real) == 8 ? 1e-15 : 1e-7);
-    wf_safetensors_close(r.file);
-    wf_registry_free(r.registry);
+    rig_close(&r);
 }
 END_TEST
 
@@ -62,47 +61,45 @@ END_TEST
 START_TEST(in_attention)
 {
     enum { T = 40, D = 16, H = 4, N = T * D };
-    wf_error e = {0};
-    wf_registry *registry = wf_registry_new(&e);
+    wf_registry *registry = new_registry();
     struct wf_mha layer[2];
     struct wf_relative_bias m;
     for (int i = 0; i < 2; i++)
         wf_mha_init(wf_sub_at(wf_root(registry), "layers", i), &layer[i], D, H);
     wf_relative_bias_init(wf_sub(wf_root(registry), "bias"), &m, H, .buckets = 8, .max_distance = 30);
-    ck_assert_msg(wf_registry_build(registry, 1, &e) == WF_OK, "%s", e.message);
-    wf_tape *tape = wf_tape_new(&e);
+    ck_ok(wf_registry_build(registry, 1, error));
+    wf_tape *tape = new_tape();
     static wf_real x[N], whole[2][N], step[D];
     wf_fill_normal(x, N, 0, 1, 5, 6);
     wf_tape_reset(tape, WF_TRAIN);
     wf_tensor *y = wf_input(tape, x, WF_SHAPE(1, T, D), false), *bias = wf_relative_bias_forward(&m, tape, T, T);
     for (int i = 0; i < 2; i++)
         y = wf_mha_forward(&layer[i], y, .causal = true, .bias = bias, .residual = y);
-    ck_assert_msg(wf_backward(wf_sum(wf_mul(y, y))) == WF_OK, "%s", wf_tape_error(tape)->message);
-    wf_array gradient;
-    ck_assert_int_eq(wf_grad(m.weight, &gradient), WF_OK);
+    ck_backward(wf_sum(wf_mul(y, y)));
+    const wf_real *gradient = gradient_of(m.weight);
     bool some = false;
     for (int i = 0; i < 8 * H; i++)
-        some = some || ((wf_real *)gradient.data)[i] != 0;
+        some = some || gradient[i] != 0;
     ck_assert(some);
     for (int alibi = 0; alibi < 2; alibi++) {
         wf_tape_reset(tape, WF_INFER);
         bias = alibi ? wf_alibi(tape, H, T, T) : wf_relative_bias_forward(&m, tape, T, T);
         y = wf_mha_forward(&layer[0], wf_input(tape, x, WF_SHAPE(1, T, D), false), .causal = true, .bias = bias);
-        ck_assert_msg(wf_read(y, whole[alibi], N) == WF_OK, "%s", wf_tape_error(tape)->message);
+        ck_read(y, whole[alibi], N);
         struct wf_cache cache = {0};
-        ck_assert_int_eq(wf_cache_init(&cache, 1, 1, T, D, D, &e), WF_OK);
+        ck_ok(wf_cache_init(&cache, 1, 1, T, D, D, error));
         for (int t = 0; t < T; t++) {
             wf_tape_reset(tape, WF_INFER);
             bias = alibi ? wf_alibi(tape, H, 1, t + 1) : wf_relative_bias_forward(&m, tape, 1, t + 1);
             y = wf_mha_forward(&layer[0], wf_input(tape, x + t * D, WF_SHAPE(1, 1, D), false), .causal = true, .bias = bias,
                                .cache = cache.layer);
-            ck_assert_msg(wf_read(y, step, D) == WF_OK, "%s", wf_tape_error(tape)->message);
+            ck_read(y, step, D);
             ck_assert_mem_eq(step, whole[alibi] + t * D, sizeof step);
             wf_cache_advance(&cache, 1);
         }
         wf_cache_free(&cache);
     }
-    ck_assert(memcmp(whole[0], whole[1], sizeof whole[0]) != 0);
+    ck_assert_mem_ne(whole[0], whole[1], sizeof whole[0]);
     wf_tape_free(tape);
     wf_registry_free(registry);
 }
@@ -139,14 +136,13 @@ START_TEST(rows_of_different_lengths)
     enum { ROWS = 3, NEW = 3, D = 16, H = 4, MOST = 12 };
     static const int32_t held[ROWS] = {5, 0, MOST};
     static wf_real x[ROWS][MOST + NEW][D], alone[ROWS][NEW * D], together[ROWS * NEW * D];
-    wf_error e = {0};
-    wf_registry *registry = wf_registry_new(&e);
+    wf_registry *registry = new_registry();
     struct wf_mha m;
     struct wf_relative_bias relative;
     wf_mha_init(wf_sub(wf_root(registry), "attn"), &m, D, H);
     wf_relative_bias_init(wf_sub(wf_root(registry), "bias"), &relative, H, .buckets = 8, .max_distance = 10);
-    ck_assert_msg(wf_registry_build(registry, 1, &e) == WF_OK, "%s", e.message);
-    wf_tape *tape = wf_tape_new(&e);
+    ck_ok(wf_registry_build(registry, 1, error));
+    wf_tape *tape = new_tape();
     wf_fill_normal(&x[0][0][0], ROWS * (MOST + NEW) * D, 0, 1, 5, 6);
     for (int alibi = 0; alibi < 2; alibi++) {
         struct wf_cache all = {0}, one = {0};
@@ -155,19 +151,19 @@ START_TEST(rows_of_different_lengths)
      y = wf_mha_forward(&m, y, .causal = true, .cache = (held_by)->layer,                                                                  \
                         .bias = alibi ? wf_alibi_self(H, y, .cache = held_by) : wf_relative_bias_self(&relative, y, .cache = held_by)))
         wf_tensor *y;
-        ck_assert_int_eq(wf_cache_init(&all, 1, ROWS, MOST + NEW, D, D, &e), WF_OK);
+        ck_ok(wf_cache_init(&all, 1, ROWS, MOST + NEW, D, D, error));
         static wf_real first[ROWS][MOST][D], next[ROWS][NEW][D];
         for (int b = 0; b < ROWS; b++) {
             memcpy(first[b], x[b], sizeof first[b]);
             memcpy(next[b], x[b][held[b]], sizeof next[b]);
-            ck_assert_int_eq(wf_cache_init(&one, 1, 1, MOST + NEW, D, D, &e), WF_OK);
+            ck_ok(wf_cache_init(&one, 1, 1, MOST + NEW, D, D, error));
             for (int t = 0; t < held[b]; t += held[b]) {
                 STEP(&x[b][0][0], WF_SHAPE(1, held[b], D), &one);
                 ck_assert_msg(!wf_is_poison(y), "%s", wf_tape_error(tape)->message);
                 wf_cache_advance(&one, held[b]);
             }
             STEP(&x[b][held[b]][0], WF_SHAPE(1, NEW, D), &one);
-            ck_assert_msg(wf_read(y, alone[b], NEW * D) == WF_OK, "%s", wf_tape_error(tape)->message);
+            ck_read(y, alone[b], NEW * D);
             wf_cache_free(&one);
         }
         STEP(&first[0][0][0], WF_SHAPE(ROWS, MOST, D), &all);
@@ -175,10 +171,10 @@ START_TEST(rows_of_different_lengths)
         for (int b = 0; b < ROWS; b++)
             wf_cache_rewind(&all, b, held[b]);
         STEP(&next[0][0][0], WF_SHAPE(ROWS, NEW, D), &all);
-        ck_assert_msg(wf_read(y, together, ROWS * NEW * D) == WF_OK, "%s", wf_tape_error(tape)->message);
+        ck_read(y, together, ROWS * NEW * D);
         ck_assert_mem_eq(together, alone, sizeof together);
         STEP(&next[0][0][0], WF_SHAPE(ROWS - 1, NEW, D), &all);
-        ck_assert_msg(strstr(wf_tape_error(tape)->message, "has 2 rows, but the cache has 3"), "%s", wf_tape_error(tape)->message);
+        ck_poison(y, "has 2 rows, but the cache has 3");
         wf_cache_free(&all);
     }
     wf_tape_free(tape);
@@ -186,28 +182,20 @@ START_TEST(rows_of_different_lengths)
 }
 END_TEST
 
-static void poison(wf_tape *tape, const wf_tensor *y, const char *says)
-{
-    ck_assert(wf_is_poison(y) && strstr(wf_tape_error(tape)->message, says));
-    wf_tape_reset(tape, WF_INFER);
-}
-
 START_TEST(sizes)
 {
-    wf_error e = {0};
-    wf_tape *tape = wf_tape_new(&e);
+    wf_tape *tape = new_tape();
     wf_tape_reset(tape, WF_INFER);
-    wf_tensor *y = wf_alibi(tape, 3, 2, 4);
     wf_real got[24];
-    ck_assert_int_eq(wf_read(y, got, 24), WF_OK);
+    ck_read(wf_alibi(tape, 3, 2, 4), got, 24);
     ck_assert(got[2] == 0 && got[3] == (wf_real)-0.0625 && got[0] == (wf_real)-0.125 && got[7] == 0); /* slope 2^-4 of head 0 */
     ck_assert_int_eq(wf_dim(wf_alibi(tape, 2, 0, 5), 1), 0);
-    poison(tape, wf_alibi(tape, 0, 1, 1), "wf_alibi: heads = 0 must be at least 1");
-    poison(tape, wf_alibi(tape, 1, -1, 1), "wf_alibi: -1 queries and 1 keys");
-    poison(tape, wf_alibi_self(2, wf_zeros(tape, WF_SHAPE(5, 3)), .packed = {(const int32_t[]){0, 4}, 1}),
-           "wf_alibi_self: packed: offsets[1] = 4 after 0, but");
-    poison(tape, wf_alibi_self(2, NULL), "wf_alibi_self: x is NULL");
-    poison(tape, wf_alibi_self(2, wf_zeros(tape, WF_SHAPE(5))), "wf_alibi_self: 'zeros' is not [B,T,...]");
+    ck_poison(wf_alibi(tape, 0, 1, 1), "wf_alibi: heads = 0 must be at least 1");
+    ck_poison(wf_alibi(tape, 1, -1, 1), "wf_alibi: -1 queries and 1 keys");
+    ck_poison(wf_alibi_self(2, wf_zeros(tape, WF_SHAPE(5, 3)), .packed = {(const int32_t[]){0, 4}, 1}),
+              "wf_alibi_self: packed: offsets[1] = 4 after 0, but");
+    ck_poison(wf_alibi_self(2, NULL), "wf_alibi_self: x is NULL");
+    ck_poison(wf_alibi_self(2, wf_zeros(tape, WF_SHAPE(5))), "wf_alibi_self: 'zeros' is not [B,T,...]");
     wf_tape_free(tape);
 }
 END_TEST
@@ -226,12 +214,9 @@ START_TEST(refused)
                {2, {.max_distance = 16}, "max_distance = 16 must be above 16"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct wf_relative_bias m;
-        wf_error e = {0};
-        wf_registry *registry = wf_registry_new(&e);
+        wf_registry *registry = new_registry();
         wf_relative_bias_init_with(wf_sub(wf_root(registry), "bias"), &m, bad[i].heads, &bad[i].options);
-        ck_assert_int_eq(wf_registry_build(registry, 1, &e), WF_ERR_ARGUMENT);
-        ck_assert_msg(strstr(e.message, bad[i].says), "%s", e.message);
-        wf_registry_free(registry);
+        declared_wrong(registry, bad[i].says);
     }
 }
 END_TEST
