@@ -47,8 +47,8 @@ START_TEST(crops_do_not_depend_on_how_they_are_taken)
         memset(y2, 0, sizeof y2);
         for (int64_t r = ROWS - parts[i]; r >= 0; r -= parts[i])
             wf_crops_fill(&resumed, 49, r, parts[i], x2 + r * T, y2 + r * T);
-        ck_assert_int_eq(memcmp(x, x2, sizeof x), 0);
-        ck_assert_int_eq(memcmp(y, y2, sizeof y), 0);
+        ck_assert_mem_eq(x, x2, sizeof x);
+        ck_assert_mem_eq(y, y2, sizeof y);
     }
     wf_free(ids);
 }
@@ -244,7 +244,7 @@ START_TEST(crops_of_narrow_ids)
     for (int64_t step = 0; step < 200; step++) {
         for (int i = 0; i < 2; i++)
             wf_crops_fill(&crops[i], step, 0, ROWS, x[i], step % 2 ? y[i] : NULL);
-        ck_assert_int_eq(memcmp(x[0], x[1], sizeof x[0]), 0);
+        ck_assert_mem_eq(x[0], x[1], sizeof x[0]);
         ck_assert(step % 2 == 0 || !memcmp(y[0], y[1], sizeof y[0]));
     }
 }

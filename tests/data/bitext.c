@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <sys/stat.h>
+
 #include "bitext_test.h"
 
 static void ck_text(const wf_bitext *b, int64_t pair, int side, const char *expected)
@@ -9,6 +11,8 @@ static void ck_text(const wf_bitext *b, int64_t pair, int side, const char *expe
                   "pair %d, side %d: \"%.*s\"", (int)pair, side, (int)text.length, text.data);
     wf_string_free(&text);
 }
+
+#define REFUSED(source, target, words) ck_fails(open_texts(TEXTS(source, target), &options, &b, error), WF_ERR_FORMAT, words)
 
 /* Only "\n" ends a line; white space at the edges goes, inside it stays; no last line end is needed; a mark in front goes. */
 START_TEST(lines_are_aligned)
@@ -41,7 +45,6 @@ START_TEST(lines_are_aligned)
     wf_bitext_close(b);
     wf_bitext_close(NULL);
     wf_tokenizer_free(t);
-    remove_test_files();
 }
 END_TEST
 
@@ -104,8 +107,8 @@ START_TEST(counts_by_reason)
     ck_assert_str_eq(wf_bitext_describe(s, text, sizeof text), "2 pairs, 3 + 6 tokens (2 + 2 unknown)");
     wf_bitext_close(b);
 
-    ck_fails(open_texts(TEXTS("\nw1 w2 w3 w4 w5 w6\n", "w1\nw1\n"), &options, &b, error), WF_ERR_FORMAT,
-             "b.de: no pair of lines can be used: 0 pairs; 2 skipped: 1 empty source, 1 source longer than 5");
+    REFUSED("\nw1 w2 w3 w4 w5 w6\n", "w1\nw1\n",
+            "b.de: no pair of lines can be used: 0 pairs; 2 skipped: 1 empty source, 1 source longer than 5");
     const struct wf_bitext_survey large = {.lines = 29012,
                                            .used = 29000,
                                            .source_tokens = 1234567,
@@ -116,7 +119,6 @@ START_TEST(counts_by_reason)
     ck_assert_str_eq(wf_bitext_describe(&large, text, sizeof text),
                      "29,000 pairs, 1,234,567 + 999 tokens; 12 skipped: 3 empty source, 9 source longer than 512");
     wf_tokenizer_free(t);
-    remove_test_files();
 }
 END_TEST
 
@@ -125,13 +127,12 @@ START_TEST(files_that_do_not_pair_up)
     wf_tokenizer *t = words(false);
     const struct wf_bitext_options options = {.source = t, .target = t};
     wf_bitext *b;
-    ck_fails(open_texts(TEXTS("w1\nw2\nw3", "w1\nw2\n"), &options, &b, error), WF_ERR_FORMAT, "a.en has 3 lines and ");
-    ck_fails(open_texts(TEXTS("w1\nw2\nw3", "w1\nw2\n"), &options, &b, error), WF_ERR_FORMAT, "b.de has 2; ");
-    ck_fails(open_texts(TEXTS("w1\n", "w1\n\n"), &options, &b, error), WF_ERR_FORMAT, "has 1 line and ");
+    REFUSED("w1\nw2\nw3", "w1\nw2\n", "a.en has 3 lines and ");
+    REFUSED("w1\nw2\nw3", "w1\nw2\n", "b.de has 2; ");
+    REFUSED("w1\n", "w1\n\n", "has 1 line and ");
     ck_ok(open_texts(TEXTS("w1\nw2", "w1\nw2\n"), &options, &b, error));
     wf_bitext_close(b);
     wf_tokenizer_free(t);
-    remove_test_files();
 }
 END_TEST
 
@@ -140,20 +141,16 @@ START_TEST(bytes_that_are_no_text)
     wf_tokenizer *t = words(true);
     const struct wf_bitext_options options = {.source = t, .target = t};
     wf_bitext *b;
-    ck_fails(open_texts(TEXTS("w1\nw2 \xFF w3\nw\xC0\n", "\xFF\n2\n3\n"), &options, &b, error), WF_ERR_FORMAT,
-             "a.en:2:4: not UTF-8: byte 0xFF");
-    ck_fails(open_texts(TEXTS("w1\nw2\n", "w1\nw2 \xE2\x82\n"), &options, &b, error), WF_ERR_FORMAT,
-             "b.de:2:4: not UTF-8: byte 0xE2: a truncated sequence");
-    ck_fails(open_texts(TEXTS("w1\nw2\n", "w1\nw2 \xE2\x82"), &options, &b, error), WF_ERR_FORMAT, "b.de:2:4: not UTF-8: byte 0xE2");
-    ck_fails(open_texts(TEXTS("\xEF\xBB\xBF\xED\xA0\x80\n", "w1\n"), &options, &b, error), WF_ERR_FORMAT,
-             "a.en:1:4: not UTF-8: byte 0xED: a surrogate");
-    ck_fails(open_texts(TEXTS(" \xA0\n", "w1\n"), &options, &b, error), WF_ERR_FORMAT, "a.en:1:2: not UTF-8: byte 0xA0");
-    ck_fails(open_texts(TEXTS("w1\nw2 w\0\n", "w1\nw2\n"), &options, &b, error), WF_ERR_FORMAT, "a.en:2:5: a NUL byte");
-    ck_fails(open_texts(TEXTS("\xFF\xFEw\0\n", "w1\n"), &options, &b, error), WF_ERR_FORMAT, "this is UTF-16");
-    ck_fails(open_texts(TEXTS("", "w1\n"), &options, &b, error), WF_ERR_FORMAT, "a.en: the file is empty");
-    ck_fails(open_texts(TEXTS("w1\n", "\xEF\xBB\xBF"), &options, &b, error), WF_ERR_FORMAT, "b.de: the file is empty");
+    REFUSED("w1\nw2 \xFF w3\nw\xC0\n", "\xFF\n2\n3\n", "a.en:2:4: not UTF-8: byte 0xFF");
+    REFUSED("w1\nw2\n", "w1\nw2 \xE2\x82\n", "b.de:2:4: not UTF-8: byte 0xE2: a truncated sequence");
+    REFUSED("w1\nw2\n", "w1\nw2 \xE2\x82", "b.de:2:4: not UTF-8: byte 0xE2");
+    REFUSED("\xEF\xBB\xBF\xED\xA0\x80\n", "w1\n", "a.en:1:4: not UTF-8: byte 0xED: a surrogate");
+    REFUSED(" \xA0\n", "w1\n", "a.en:1:2: not UTF-8: byte 0xA0");
+    REFUSED("w1\nw2 w\0\n", "w1\nw2\n", "a.en:2:5: a NUL byte");
+    REFUSED("\xFF\xFEw\0\n", "w1\n", "this is UTF-16");
+    REFUSED("", "w1\n", "a.en: the file is empty");
+    REFUSED("w1\n", "\xEF\xBB\xBF", "b.de: the file is empty");
     wf_tokenizer_free(t);
-    remove_test_files();
 }
 END_TEST
 
@@ -162,10 +159,8 @@ START_TEST(files_that_are_no_files)
     wf_tokenizer *t = words(true);
     const struct wf_bitext_options options = {.source = t, .target = t};
     wf_bitext *b;
-    char *good = keep_file("good", "w1\n", 3), *pipe = keep_file("pipe", NULL, 0);
-    char command[300];
-    snprintf(command, sizeof command, "mkfifo '%s'", pipe);
-    ck_assert_int_eq(system(command), 0);
+    char *good = text_file("good", "w1\n"), *pipe = test_file("pipe", NULL, 0);
+    ck_assert_int_eq(mkfifo(pipe, 0600), 0);
     ck_fails(wf_bitext_open(good, "/no/such/file", &options, &b, error), WF_ERR_IO, "/no/such/file: cannot be opened: No such file");
     ck_fails(wf_bitext_open("/tmp", good, &options, &b, error), WF_ERR_IO, "/tmp: is a folder");
     ck_fails(wf_bitext_open(pipe, good, &options, &b, error), WF_ERR_IO, "pipe: is a device or a pipe");
@@ -176,10 +171,7 @@ START_TEST(files_that_are_no_files)
     struct wf_bitext_options negative = options;
     negative.max_length = -1;
     ck_fails(wf_bitext_open(good, good, &negative, &b, error), WF_ERR_ARGUMENT, "max_length -1 is out of range");
-    wf_free(good);
-    wf_free(pipe);
     wf_tokenizer_free(t);
-    remove_test_files();
 }
 END_TEST
 
@@ -199,7 +191,6 @@ START_TEST(marks_that_a_tokenizer_lacks)
     wf_bitext_close(b);
     wf_tokenizer_free(bare);
     wf_tokenizer_free(t);
-    remove_test_files();
 }
 END_TEST
 
@@ -230,7 +221,6 @@ START_TEST(tokenizers_that_change_sentences)
         wf_free(text);
     }
     wf_tokenizer_free(plain);
-    remove_test_files();
 }
 END_TEST
 
@@ -239,12 +229,11 @@ START_TEST(words_that_the_vocabulary_lacks)
     wf_tokenizer *t = words(false);
     const struct wf_bitext_options options = {.source = t, .target = t};
     wf_bitext *b;
-    ck_fails(open_texts(TEXTS("w1\nw2\n w3 zebra\nzzz\n", "w1\nw2\nw3\nw4\n"), &options, &b, error), WF_ERR_FORMAT, "a.en:3:5: ");
-    ck_fails(open_texts(TEXTS("w1\nw2\n w3 zebra\nzzz\n", "w1\nw2\nw3\nw4\n"), &options, &b, error), WF_ERR_FORMAT, "zebra");
-    ck_fails(open_texts(TEXTS("w1\nw2\n", "w1\nw2 w3 yak\n"), &options, &b, error), WF_ERR_FORMAT, "b.de:2:7: ");
-    ck_fails(open_texts(TEXTS("\xEF\xBB\xBFw1 q\n", "w1\n"), &options, &b, error), WF_ERR_FORMAT, "a.en:1:7: ");
+    REFUSED("w1\nw2\n w3 zebra\nzzz\n", "w1\nw2\nw3\nw4\n", "a.en:3:5: ");
+    REFUSED("w1\nw2\n w3 zebra\nzzz\n", "w1\nw2\nw3\nw4\n", "zebra");
+    REFUSED("w1\nw2\n", "w1\nw2 w3 yak\n", "b.de:2:7: ");
+    REFUSED("\xEF\xBB\xBFw1 q\n", "w1\n", "a.en:1:7: ");
     wf_tokenizer_free(t);
-    remove_test_files();
 }
 END_TEST
 

@@ -5,7 +5,7 @@
 
 static char *cache_folder(void)
 {
-    return keep_file("cache/deep", NULL, 0);
+    return test_file("cache/deep", NULL, 0);
 }
 
 /* The one survey in the folder, or NULL; valid until the next call. */
@@ -27,7 +27,7 @@ static const char *survey_file(const char *folder, int *count)
 static void ck_same(const wf_bitext *a, const wf_bitext *b)
 {
     const struct wf_bitext_survey *x = wf_bitext_survey(a), *y = wf_bitext_survey(b);
-    ck_assert_int_eq(memcmp(x, y, offsetof(struct wf_bitext_survey, cached)), 0);
+    ck_assert_mem_eq(x, y, offsetof(struct wf_bitext_survey, cached));
     for (int64_t i = 0; i < x->used; i++) {
         int64_t l[4];
         wf_bitext_lengths(a, i, l, l + 1);
@@ -70,7 +70,7 @@ START_TEST(found_again_by_content)
 {
     struct corpus c;
     open_corpus(&c, 300, 9);
-    char *folder = cache_folder(), *renamed = wf_format("%s.other", c.source);
+    char *folder = cache_folder(), *renamed = test_file("renamed", NULL, 0);
     struct wf_bitext_options options = options_of(&c, folder);
     int count;
     ck_assert(!opened_from_cache(&c, &options));
@@ -79,14 +79,11 @@ START_TEST(found_again_by_content)
     ck_assert_int_eq(count, 1);
     /* Another name, the same bytes; a tokenizer that is equal but another object. */
     ck_assert_int_eq(rename(c.source, renamed), 0);
-    char *before = c.source;
     c.source = renamed;
     wf_tokenizer *equal = words(false);
     options.source = equal;
     ck_assert(opened_from_cache(&c, &options));
     wf_tokenizer_free(equal);
-    wf_free(before);
-    wf_free(folder);
     close_corpus(&c);
 }
 END_TEST
@@ -132,7 +129,6 @@ START_TEST(not_found_for_anything_else)
         }
     }
     wf_tokenizer_free(other);
-    wf_free(folder);
     close_corpus(&c);
 }
 END_TEST
@@ -174,7 +170,6 @@ START_TEST(damage_is_noticed)
     damaged(&c, &options, path, data, bytes, bytes + 1); /* the zero behind it */
     ck_assert(opened_from_cache(&c, &options));
     wf_free(data);
-    wf_free(folder);
     close_corpus(&c);
 }
 END_TEST
@@ -184,7 +179,7 @@ START_TEST(folders_that_cannot_be_used)
 {
     struct corpus c;
     open_corpus(&c, 40, 5);
-    char *folder = cache_folder(), *below = wf_format("%s/below/a/file", c.source);
+    char *folder = cache_folder(), *below = test_file("corpus.source/below/a/file", NULL, 0);
     struct wf_bitext_options options = options_of(&c, below);
     for (int again = 0; again < 2; again++)
         ck_assert(!opened_from_cache(&c, &options));
@@ -202,8 +197,6 @@ START_TEST(folders_that_cannot_be_used)
     survey_file(folder, &count);
     ck_assert_int_eq(count, 1); /* and nothing is left beside it */
     wf_free(inside);
-    wf_free(below);
-    wf_free(folder);
     close_corpus(&c);
 }
 END_TEST
@@ -238,7 +231,6 @@ START_TEST(no_memory)
     ck_assert_int_gt(sweep_memory(open_cached, &a), 10);
     a.fresh = false;
     ck_assert_int_gt(sweep_memory(open_cached, &a), 5);
-    wf_free(a.folder);
     close_corpus(&a.corpus);
 }
 END_TEST

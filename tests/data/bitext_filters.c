@@ -55,7 +55,6 @@ START_TEST(ratio_of_lengths)
         ck_fails(open_texts(TEXTS("w1\n", "w1\n"), &options, &b, error), WF_ERR_ARGUMENT, "at least 1, or 0 for no limit");
     }
     wf_tokenizer_free(t);
-    remove_test_files();
 }
 END_TEST
 
@@ -96,7 +95,6 @@ START_TEST(repeats_of_a_pair)
     ck_assert_str_eq(wf_bitext_describe(wf_bitext_survey(b), text, sizeof text), "1 pair, 1 + 2 tokens; 1 skipped: 1 duplicate");
     wf_bitext_close(b);
     wf_tokenizer_free(t);
-    remove_test_files();
 }
 END_TEST
 
@@ -128,7 +126,7 @@ START_TEST(many_repeats_on_any_threads)
             expected[used++] = from;
         }
     }
-    char *folder = keep_file("cache", NULL, 0);
+    char *folder = test_file("cache", NULL, 0);
     for (int run = 0; run < 4; run++) {
         const struct wf_bitext_options options = {
             .source = t, .target = t, .source_eos = true, .max_ratio = 3, .deduplicate = true, .cache = run < 2 ? NULL : folder};
@@ -148,11 +146,9 @@ START_TEST(many_repeats_on_any_threads)
         wf_bitext_close(b);
     }
     free(expected);
-    wf_free(folder);
     wf_string_free(&text[0]);
     wf_string_free(&text[1]);
     wf_tokenizer_free(t);
-    remove_test_files();
 }
 END_TEST
 
@@ -160,7 +156,7 @@ END_TEST
 START_TEST(caches_of_each_filter)
 {
     wf_tokenizer *t = words(false);
-    char *folder = keep_file("cache", NULL, 0);
+    char *folder = test_file("cache", NULL, 0);
     static const struct {
         double ratio;
         bool deduplicate;
@@ -175,9 +171,7 @@ START_TEST(caches_of_each_filter)
             ck_assert_msg(wf_bitext_survey(b)->cached == again && wf_bitext_survey(b)->used == filter[i].used, "%d, %d", again, (int)i);
             wf_bitext_close(b);
         }
-    wf_free(folder);
     wf_tokenizer_free(t);
-    remove_test_files();
 }
 END_TEST
 
@@ -185,7 +179,7 @@ END_TEST
 START_TEST(a_cache_that_is_deleted_in_use)
 {
     wf_tokenizer *t = words(false);
-    char *folder = keep_file("cache", NULL, 0), command[700];
+    char *folder = test_file("cache", NULL, 0), command[700];
     for (int cached = 0; cached < 2; cached++) {
         const struct wf_bitext_options options = {.source = t, .target = t, .cache = folder, .deduplicate = true};
         wf_bitext *b;
@@ -205,9 +199,7 @@ START_TEST(a_cache_that_is_deleted_in_use)
         wf_pair_batches_free(batches);
         wf_bitext_close(b);
     }
-    wf_free(folder);
     wf_tokenizer_free(t);
-    remove_test_files();
 }
 END_TEST
 
@@ -242,10 +234,7 @@ START_TEST(can_be_stopped)
         ck_fails(wf_bitext_open(source, target, &options, &b, error), WF_ERR_CANCELLED, "cancelled");
         ck_assert_int_eq(wf_alloc_live(), live);
     }
-    wf_free(source);
-    wf_free(target);
     wf_tokenizer_free(t);
-    remove_test_files();
 }
 END_TEST
 

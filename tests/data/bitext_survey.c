@@ -29,7 +29,7 @@ START_TEST(many_lines_on_any_threads)
         const struct wf_bitext_survey *s = wf_bitext_survey(b);
         if (threads == 1)
             first = *s;
-        ck_assert_int_eq(memcmp(&first, s, offsetof(struct wf_bitext_survey, cached)), 0);
+        ck_assert_mem_eq(&first, s, offsetof(struct wf_bitext_survey, cached));
         ck_assert(s->lines == LINES && s->longest_source == 100001 && s->source_unknown > 100000);
         int64_t pair = 0, ids[2] = {0, 0};
         for (int i = 0; i < LINES; i++) {
@@ -68,7 +68,6 @@ START_TEST(many_lines_on_any_threads)
         free(begin[side]);
     }
     wf_tokenizer_free(t);
-    remove_test_files();
 }
 END_TEST
 
@@ -98,7 +97,6 @@ START_TEST(lines_at_the_edges_of_pieces)
     }
     free(text);
     wf_tokenizer_free(t);
-    remove_test_files();
 }
 END_TEST
 
@@ -135,27 +133,17 @@ START_TEST(tells_how_far_it_is_and_stops)
         ck_assert_int_eq(p.calls, stop);
         ck_assert_int_eq(wf_alloc_live(), live);
     }
-    wf_free(source);
-    wf_free(target);
     wf_tokenizer_free(t);
-    remove_test_files();
 }
 END_TEST
-
-static void overwrite(const char *path, const char *mode, const char *data, size_t bytes)
-{
-    FILE *f = fopen(path, mode);
-    ck_assert_ptr_nonnull(f);
-    ck_assert_uint_eq(fwrite(data, 1, bytes, f), bytes);
-    fclose(f);
-}
 
 /* A file that is touched, or replaced beside it, goes on; one that is written to is noticed before its pages are read. */
 START_TEST(files_that_change_in_use)
 {
+    static const char *const modes[] = {"r+", "r+", "w", "a", "w"}, *const texts[] = {"w4\nw5\n", "w4\nw6\n", "w4\n", "w7\n", "zz"};
     wf_tokenizer *t = words(false);
     for (int how = 0; how < 5; how++) {
-        char *source = keep_file("a", "w1 w2\nw3\n", 9), *target = keep_file("b", "w4\nw5\n", 6), *other = wf_format("%s.new", target);
+        char *source = text_file("a", "w1 w2\nw3\n"), *target = text_file("b", "w4\nw5\n"), *other = test_file("b.new", NULL, 0);
         const struct wf_bitext_options options = {.source = t, .target = t};
         wf_bitext *b;
         wf_pair_batches *batches;
@@ -164,18 +152,10 @@ START_TEST(files_that_change_in_use)
         ck_ok(wf_pair_batches_new(b, &(struct wf_pair_batches_options){.in_order = true}, &batches, error));
         ck_ok(wf_pair_batches_next(batches, &pairs, error));
         usleep(20000); /* clocks of file systems are coarse */
-        if (how == 0)
-            overwrite(target, "r+", "w4\nw5\n", 6);
-        if (how == 1)
-            overwrite(target, "r+", "w4\nw6\n", 6);
-        if (how == 2)
-            overwrite(target, "w", "w4\n", 3);
-        if (how == 3)
-            overwrite(target, "a", "w7\n", 3);
-        if (how == 4) {
-            overwrite(other, "w", "zz", 2);
+        FILE *f = fopen(how == 4 ? other : target, modes[how]);
+        ck_assert(f && fputs(texts[how], f) >= 0 && fclose(f) == 0);
+        if (how == 4)
             ck_assert_int_eq(rename(other, target), 0);
-        }
         for (int again = 0; again < 2; again++)
             if (how == 0 || how == 4) {
                 ck_ok(wf_pair_batches_next(batches, &pairs, error));
@@ -186,12 +166,8 @@ START_TEST(files_that_change_in_use)
             }
         wf_pair_batches_free(batches);
         wf_bitext_close(b);
-        wf_free(source);
-        wf_free(target);
-        wf_free(other);
     }
     wf_tokenizer_free(t);
-    remove_test_files();
 }
 END_TEST
 
@@ -217,7 +193,7 @@ START_TEST(a_line_more_than_was_counted)
     while (text.length < TWO_PIECES)
         wf_string_text(&text, "w1 w1 w1 w1 w12\n");
     wf_string_text(&text, "w1 w2\n");
-    char *source = keep_file("a", text.data, text.length), *target = keep_file("b", text.data, text.length);
+    char *source = text_file("a", text.data), *target = text_file("b", text.data);
     const struct wf_bitext_options options = {.source = t, .target = t, .progress = prepend_a_line, .ctx = target};
     wf_bitext *b;
     usleep(20000); /* clocks of file systems are coarse */
@@ -225,10 +201,7 @@ START_TEST(a_line_more_than_was_counted)
     ck_fails(wf_bitext_open(source, target, &options, &b, error), WF_ERR_FORMAT, "b: the file was modified while it was in use");
     ck_ok(wf_set_threads(threads, error));
     wf_string_free(&text);
-    wf_free(source);
-    wf_free(target);
     wf_tokenizer_free(t);
-    remove_test_files();
 }
 END_TEST
 

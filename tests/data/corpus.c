@@ -11,12 +11,6 @@ static struct wf_corpus_options options_of(const wf_tokenizer *t)
     return (struct wf_corpus_options){.tokenizer = t};
 }
 
-/* A file's name, kept. */
-static char *file_of(const char *name, const char *data)
-{
-    return wf_strdup(test_file(name, data, strlen(data)));
-}
-
 static wf_tokenizer *trained(const char *text)
 {
     wf_tokenizer *tokenizer;
@@ -43,7 +37,7 @@ START_TEST(holds_out_the_last_tenth)
         char data[1000] = "";
         for (int i = 0; i < n; i++)
             strcat(data, characters[(i * i + i / 3) % 4]);
-        char *path = file_of("text", data);
+        const char *path = text_file("text", data);
         wf_tokenizer *t = trained(data);
         struct wf_tokens all = {0};
         struct wf_corpus corpus;
@@ -53,7 +47,7 @@ START_TEST(holds_out_the_last_tenth)
         ck_ok(wf_tokenizer_encode(t, data, (int64_t)strlen(data), &all, error));
         ck_assert_int_eq(all.count, n);
         wf_error problem = {0};
-        wf_status status = wf_corpus_open((const char *[]){path}, 1, NULL, 0, 1, &o, &corpus, &problem);
+        wf_status status = wf_corpus_open(&path, 1, NULL, 0, 1, &o, &corpus, &problem);
         if (kept < 2 || n - kept < 2) {
             ck_assert_int_eq(status, WF_ERR_ARGUMENT);
             ck_assert_ptr_null(corpus.train.ids.data);
@@ -67,19 +61,18 @@ START_TEST(holds_out_the_last_tenth)
         wf_corpus_close(&corpus);
         wf_tokens_free(&all);
         wf_tokenizer_free(t);
-        wf_free(path);
     }
 }
 END_TEST
 
 START_TEST(takes_a_validation_text)
 {
-    char *train = file_of("train.txt", "abcabcabc\n"), *valid = file_of("valid.txt", "\xEF\xBB\xBF"
-                                                                                     "cab\nb");
+    const char *train = text_file("train.txt", "abcabcabc\n"), *valid = text_file("valid.txt", "\xEF\xBB\xBF"
+                                                                                               "cab\nb");
     wf_tokenizer *t = trained("abc\n");
     struct wf_corpus corpus;
     struct wf_corpus_options o = options_of(t);
-    ck_ok(wf_corpus_open((const char *[]){train}, 1, (const char *[]){valid}, 1, 4, &o, &corpus, error));
+    ck_ok(wf_corpus_open(&train, 1, &valid, 1, 4, &o, &corpus, error));
     ck_ids(corpus.train.ids, (const int32_t[]){1, 2, 3, 1, 2, 3, 1, 2, 3, 0}, 10);
     ck_ids(corpus.valid.ids, (const int32_t[]){3, 1, 2, 0, 2}, 5);
     ck_assert_int_eq(corpus.train.characters, 10);
@@ -87,8 +80,6 @@ START_TEST(takes_a_validation_text)
     wf_corpus_close(&corpus);
     wf_corpus_close(&corpus);
     wf_tokenizer_free(t);
-    wf_free(train);
-    wf_free(valid);
 }
 END_TEST
 
@@ -96,7 +87,7 @@ END_TEST
 START_TEST(files_are_documents)
 {
     const char *specials[] = {"<unk>", "</s>"};
-    char *a = file_of("a", "one two three"), *b = file_of("b", "two"), *c = file_of("c", "three one\n");
+    const char *a = text_file("a", "one two three"), *b = text_file("b", "two"), *c = text_file("c", "three one\n");
     wf_tokenizer *t;
     ck_ok(wf_tokenizer_train("one two three", 13, &t, error, .kind = WF_TOKENIZER_WORD, .specials = specials, .special_count = 2));
     int32_t one = wf_tokenizer_id(t, "one", 3), two = wf_tokenizer_id(t, "two", 3), three = wf_tokenizer_id(t, "three", 5);
@@ -120,32 +111,28 @@ START_TEST(files_are_documents)
     ck_assert_int_eq(ids.ids.count, 16);
     wf_text_ids_close(&ids);
     wf_tokenizer_free(t);
-    wf_free(a);
-    wf_free(b);
-    wf_free(c);
 }
 END_TEST
 
 START_TEST(counts_unknown_tokens)
 {
     const char *specials[] = {"<unk>"};
-    char *a = file_of("a", "one two other one two new");
+    const char *a = text_file("a", "one two other one two new");
     wf_tokenizer *t;
     ck_ok(wf_tokenizer_train("one two", 7, &t, error, .kind = WF_TOKENIZER_WORD, .specials = specials, .special_count = 1));
     struct wf_corpus_options o = options_of(t);
     struct wf_text_ids ids;
-    ck_ok(wf_text_ids_open((const char *[]){a}, 1, &o, &ids, error));
+    ck_ok(wf_text_ids_open(&a, 1, &o, &ids, error));
     ck_assert_int_eq(ids.unknown, 2);
     wf_text_ids_close(&ids);
     wf_tokenizer_free(t);
-    wf_free(a);
 }
 END_TEST
 
 /* A named pipe, whose writer may be done before it is read. */
 START_TEST(named_pipes)
 {
-    char *path = file_of("pipe", "");
+    const char *path = text_file("pipe", "");
     wf_tokenizer *t = trained("abc");
     struct wf_corpus_options o = options_of(t);
     ck_assert_int_eq(unlink(path), 0);
@@ -158,38 +145,34 @@ START_TEST(named_pipes)
         }
         struct wf_text_ids ids;
         int status;
-        ck_ok(wf_text_ids_open((const char *[]){path}, 1, &o, &ids, error));
+        ck_ok(wf_text_ids_open(&path, 1, &o, &ids, error));
         ck_assert_int_eq(ids.ids.count, 5);
         wf_text_ids_close(&ids);
         ck_assert(waitpid(writer, &status, 0) == writer && status == 0);
     }
     wf_tokenizer_free(t);
-    wf_free(path);
 }
 END_TEST
 
 START_TEST(too_short_texts)
 {
-    char *train = file_of("train.txt", "abcabcabcabcabcabcab"), *valid = file_of("valid.txt", "abcab");
+    const char *train = text_file("train.txt", "abcabcabcabcabcabcab"), *valid = text_file("valid.txt", "abcab");
     wf_tokenizer *t = trained("abc");
-    const char *a[] = {train}, *b[] = {valid};
     struct wf_corpus corpus;
     struct wf_corpus_options o = options_of(t);
-    ck_fails(wf_corpus_open(a, 1, NULL, 0, 18, &o, &corpus, error), WF_ERR_ARGUMENT,
+    ck_fails(wf_corpus_open(&train, 1, NULL, 0, 18, &o, &corpus, error), WF_ERR_ARGUMENT,
              "the training part has 18 tokens, and a context of 18 needs at least 19");
-    ck_fails(wf_corpus_open(a, 1, NULL, 0, 2, &o, &corpus, error), WF_ERR_ARGUMENT,
+    ck_fails(wf_corpus_open(&train, 1, NULL, 0, 2, &o, &corpus, error), WF_ERR_ARGUMENT,
              "the validation part has 2 tokens, and a context of 2 needs at least 3; use a longer text or a smaller context, or give a");
-    ck_ok(wf_corpus_open(a, 1, NULL, 0, 1, &o, &corpus, error));
+    ck_ok(wf_corpus_open(&train, 1, NULL, 0, 1, &o, &corpus, error));
     wf_corpus_close(&corpus);
-    ck_fails(wf_corpus_open(a, 1, b, 1, 5, &o, &corpus, error), WF_ERR_ARGUMENT, "the validation part has 5 tokens");
-    ck_ok(wf_corpus_open(a, 1, b, 1, 4, &o, &corpus, error));
+    ck_fails(wf_corpus_open(&train, 1, &valid, 1, 5, &o, &corpus, error), WF_ERR_ARGUMENT, "the validation part has 5 tokens");
+    ck_ok(wf_corpus_open(&train, 1, &valid, 1, 4, &o, &corpus, error));
     wf_corpus_close(&corpus);
-    ck_fails(wf_corpus_open(a, 1, b, 1, 20, &o, &corpus, error), WF_ERR_ARGUMENT, "the training part has 20 tokens");
-    ck_fails(wf_corpus_open(a, 1, b, 1, 0, &o, &corpus, error), WF_ERR_ARGUMENT, "context of 0");
-    ck_fails(wf_corpus_open(NULL, 0, b, 1, 2, &o, &corpus, error), WF_ERR_ARGUMENT, "no text file given");
+    ck_fails(wf_corpus_open(&train, 1, &valid, 1, 20, &o, &corpus, error), WF_ERR_ARGUMENT, "the training part has 20 tokens");
+    ck_fails(wf_corpus_open(&train, 1, &valid, 1, 0, &o, &corpus, error), WF_ERR_ARGUMENT, "context of 0");
+    ck_fails(wf_corpus_open(NULL, 0, &valid, 1, 2, &o, &corpus, error), WF_ERR_ARGUMENT, "no text file given");
     wf_tokenizer_free(t);
-    wf_free(train);
-    wf_free(valid);
 }
 END_TEST
 
@@ -217,11 +200,9 @@ START_TEST(faults_are_placed)
         {"\xEF\xBB\xBF", 3, "bad: the file is empty"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char *bad = wf_strdup(test_file("bad", cases[i].text, cases[i].bytes)), *good = file_of("good", "abc");
+        const char *bad = test_file("bad", cases[i].text, cases[i].bytes), *good = text_file("good", "abc");
         ck_fails(wf_text_ids_open((const char *[]){good, bad}, 2, &o, &ids, error), WF_ERR_FORMAT, cases[i].message);
         ck_assert_ptr_null(ids.ids.data);
-        wf_free(bad);
-        wf_free(good);
     }
     enum { LINES = 300000 }; /* 1.2 MB: blocks on all threads */
     char *text = wf_alloc(4 * LINES + 1);
@@ -229,15 +210,14 @@ START_TEST(faults_are_placed)
         memcpy(text + 4 * i, "abc\n", 4);
     text[4 * 299000 + 1] = 'y';
     text[4 * 123456 + 2] = 'x';
-    char *bad = wf_strdup(test_file("bad", text, 4 * LINES));
+    const char *bad = test_file("bad", text, 4 * LINES);
     for (int threads = 1; threads < 5; threads++) {
         ck_ok(wf_set_threads(threads, error));
-        ck_fails(wf_text_ids_open((const char *[]){bad}, 1, &o, &ids, error), WF_ERR_FORMAT, "bad:123457:3: the character U+0078 'x'");
+        ck_fails(wf_text_ids_open(&bad, 1, &o, &ids, error), WF_ERR_FORMAT, "bad:123457:3: the character U+0078 'x'");
     }
     ck_fails(wf_text_ids_open((const char *[]){"/no/such/file"}, 1, &o, &ids, error), WF_ERR_IO, "/no/such/file: cannot be opened");
     ck_fails(wf_text_ids_open((const char *[]){"/tmp"}, 1, &o, &ids, error), WF_ERR_IO, "/tmp: is a folder");
     wf_free(text);
-    wf_free(bad);
     wf_tokenizer_free(t);
 }
 END_TEST
@@ -245,24 +225,20 @@ END_TEST
 /* The numbers that the peers' scripts give for tinyshakespeare. */
 START_TEST(tinyshakespeare)
 {
-    const char *path = "../shared/data/tinyshakespeare/input.txt", *root = getenv("WEFT_SOURCE_ROOT");
-    char *full = wf_format("%s/%s", root ? root : ".", path);
-    if (!wf_file_exists(full)) {
-        printf("skipped: %s is absent\n", full);
-        wf_free(full);
+    if (!shared_folder())
         return;
-    }
+    const char *full = wf_format("%s/data/tinyshakespeare/input.txt", shared_folder());
     wf_tokenizer *t;
     struct wf_corpus corpus;
-    ck_ok(wf_tokenizer_train_files((const char *[]){full}, 1, &t, error));
+    ck_ok(wf_tokenizer_train_files(&full, 1, &t, error));
     ck_assert_int_eq(wf_tokenizer_vocab_size(t), 65);
     struct wf_corpus_options o = options_of(t);
-    ck_ok(wf_corpus_open((const char *[]){full}, 1, NULL, 0, 256, &o, &corpus, error));
+    ck_ok(wf_corpus_open(&full, 1, NULL, 0, 256, &o, &corpus, error));
     ck_assert_int_eq(corpus.train.ids.count, 1003854);
     ck_assert_int_eq(corpus.valid.ids.count, 111540);
     wf_corpus_close(&corpus);
     wf_tokenizer_free(t);
-    wf_free(full);
+    wf_free((char *)full);
 }
 END_TEST
 
@@ -276,14 +252,14 @@ static wf_status open_one(void *ctx, wf_error *error)
     const struct sweep *s = ctx;
     struct wf_corpus corpus;
     struct wf_corpus_options o = options_of(s->tokenizer);
-    wf_status status = wf_corpus_open((const char *[]){s->path}, 1, NULL, 0, 2, &o, &corpus, error);
+    wf_status status = wf_corpus_open(&s->path, 1, NULL, 0, 2, &o, &corpus, error);
     wf_corpus_close(&corpus);
     return status;
 }
 
 START_TEST(memory)
 {
-    char *path = file_of("text", "thirty characters of some text");
+    const char *path = text_file("text", "thirty characters of some text");
     for (int kind = 0; kind < 2; kind++) {
         wf_tokenizer *t;
         ck_ok(wf_tokenizer_train("thirty characters of some text", 30, &t, error, .kind = kind ? WF_TOKENIZER_BYTE_BPE : WF_TOKENIZER_CHAR,
@@ -291,7 +267,6 @@ START_TEST(memory)
         ck_assert_int_gt(sweep_memory(open_one, &(struct sweep){path, t}), 5);
         wf_tokenizer_free(t);
     }
-    wf_free(path);
 }
 END_TEST
 
@@ -324,20 +299,18 @@ START_TEST(a_text_that_is_cut_short)
     wf_tokenizer *t = trained("a");
     ck_ok(wf_set_threads(1, error));
     for (int calls = 0; calls < 6; calls++) {
-        char *path = wf_strdup(test_file("text", text, LENGTH));
+        const char *path = test_file("text", text, LENGTH);
         struct shortening s = {path, calls};
         struct wf_text_ids ids;
         struct wf_corpus_options o = {.tokenizer = t, .progress = shorten, .ctx = &s};
         if (calls == 5) { /* the second call was the last before encoding ended */
             ck_assert_int_eq(truncate(path, 2000), 0);
-            ck_ok(wf_text_ids_open((const char *[]){path}, 1, &o, &ids, error));
+            ck_ok(wf_text_ids_open(&path, 1, &o, &ids, error));
             ck_assert_int_eq(ids.ids.count, 2000);
         } else {
-            ck_fails(wf_text_ids_open((const char *[]){path}, 1, &o, &ids, error), WF_ERR_FORMAT,
-                     "the file was modified while it was in use");
+            ck_fails(wf_text_ids_open(&path, 1, &o, &ids, error), WF_ERR_FORMAT, "the file was modified while it was in use");
         }
         wf_text_ids_close(&ids);
-        wf_free(path);
     }
     wf_free(text);
     wf_tokenizer_free(t);
@@ -346,14 +319,14 @@ END_TEST
 
 START_TEST(can_be_cancelled)
 {
-    char *path = file_of("text", "thirty characters of some text");
+    const char *path = text_file("text", "thirty characters of some text");
     wf_tokenizer *t = trained("thirty characters of some text");
     for (int calls = 0;; calls++) {
         int left = calls;
         struct wf_text_ids ids;
         struct wf_corpus_options o = {.tokenizer = t, .progress = count_calls, .ctx = &left};
         wf_error problem = {0};
-        wf_status status = wf_text_ids_open((const char *[]){path}, 1, &o, &ids, &problem);
+        wf_status status = wf_text_ids_open(&path, 1, &o, &ids, &problem);
         wf_text_ids_close(&ids);
         if (status == WF_OK) {
             ck_assert_int_ge(calls, 2);
@@ -362,7 +335,6 @@ START_TEST(can_be_cancelled)
         ck_assert_int_eq(status, WF_ERR_CANCELLED);
     }
     wf_tokenizer_free(t);
-    wf_free(path);
 }
 END_TEST
 

@@ -5,6 +5,9 @@
 
 #include <unistd.h>
 
+#define WF_TEST_TEARDOWN remove_test_files
+static inline void remove_test_files(void);
+
 #include "check_weft.h"
 #include <weft/data.h>
 #include <weft/internal/files.h>
@@ -26,15 +29,17 @@ static inline char *golden(const char *name, int64_t *bytes)
 
 static char test_folder[64];
 
-/* A file in a folder of the test's own; the name stays valid until the next call. */
-static inline const char *test_file(const char *name, const char *data, size_t bytes)
+/* A file in a folder of the test's own, which is removed after the test. The name stays valid during the next 63 calls. */
+static inline char *test_file(const char *name, const char *data, size_t bytes)
 {
-    static char path[256];
+    static char names[64][256];
+    static int next;
+    char *path = names[next++ % 64];
     if (!test_folder[0]) {
         strcpy(test_folder, "/tmp/weft-data-XXXXXX");
         ck_assert_ptr_nonnull(mkdtemp(test_folder));
     }
-    snprintf(path, sizeof path, "%s/%s", test_folder, name);
+    snprintf(path, sizeof names[0], "%s/%s", test_folder, name);
     if (data) {
         FILE *f = fopen(path, "wb");
         ck_assert_ptr_nonnull(f);
@@ -44,9 +49,16 @@ static inline const char *test_file(const char *name, const char *data, size_t b
     return path;
 }
 
+static inline char *text_file(const char *name, const char *text)
+{
+    return test_file(name, text, strlen(text));
+}
+
 static inline void remove_test_files(void)
 {
     char command[100];
+    if (!test_folder[0])
+        return;
     snprintf(command, sizeof command, "rm -rf '%s'", test_folder);
     ck_assert_int_eq(system(command), 0);
     test_folder[0] = 0; /* without forks the next test needs a new one */
@@ -56,15 +68,8 @@ static char *test_cache; /* a folder for a cache in that of the test */
 
 static inline void begin_cache(void)
 {
-    test_file("x", "", 0);
-    test_cache = wf_format("%s/cache", test_folder);
+    test_cache = test_file("cache", NULL, 0);
     unsetenv("WEFT_CACHE_LIMIT");
-}
-
-static inline void end_cache(void)
-{
-    wf_free(test_cache);
-    remove_test_files();
 }
 
 /* The tokenizer with `text` in its file instead of "NAME": null. */

@@ -221,7 +221,7 @@ START_TEST(threads_and_calls_before_change_nothing)
     for (int threads = 1; threads <= 3; threads++) {
         ck_ok(wf_set_threads(threads, error));
         ck_assert_int_eq(wf_epochs_batch(&other, 999, second), BATCH);
-        ck_assert_int_eq(memcmp(first, second, sizeof first), 0);
+        ck_assert_mem_eq(first, second, sizeof first);
     }
 }
 END_TEST

@@ -102,7 +102,7 @@ START_TEST(rows_do_not_depend_on_how_they_are_taken)
             }
         }
         ck_assert_int_eq(end, 0);
-        ck_assert_int_eq(memcmp(ids, ids2, sizeof ids), 0);
+        ck_assert_mem_eq(ids, ids2, sizeof ids);
     }
     wf_masking_free(&m);
     wf_masking_free(&again);
@@ -179,7 +179,7 @@ START_TEST(special_tokens_alone)
     ck_assert_int_eq(wf_masking_hide(&m, 0, 0, 2, 3, ids, places, targets), 0);
     ck_assert_int_eq(wf_masking_ordinary(&m, wf_id_view_of(ids, 6)), 0);
     static const int32_t were[] = {0, 1, 2, 1, 0, 2};
-    ck_assert_int_eq(memcmp(ids, were, sizeof ids), 0);
+    ck_assert_mem_eq(ids, were, sizeof ids);
     wf_masking_free(&m);
 }
 END_TEST
@@ -259,7 +259,7 @@ START_TEST(rows_are_framed)
     ck_ok(wf_masking_init(&m, t, 0.999, 1, error));
     ck_assert(m.begin == 1 && m.end == 2 && m.mask == 3);
     ck_ok(wf_masking_frame(&m, 3, 3, ids, error));
-    ck_assert_int_eq(memcmp(ids, framed, sizeof ids), 0);
+    ck_assert_mem_eq(ids, framed, sizeof ids);
     int64_t count = wf_masking_hide(&m, 0, 0, 3, 5, ids, places, targets);
     ck_assert_int_ge(count, 8);
     for (int64_t i = 0; i < count; i++)
@@ -279,7 +279,7 @@ START_TEST(rows_are_framed)
     ck_fails(wf_masking_frame(&m, 1, 3, ids, error), WF_ERR_ARGUMENT, "the tokenizer has no end token ([SEP] or </s>)");
     m.begin = -1;
     ck_fails(wf_masking_frame(&m, 1, 3, ids, error), WF_ERR_ARGUMENT, "the tokenizer has no start token ([CLS] or <s>)");
-    ck_assert_int_eq(memcmp(ids, was, sizeof was), 0);
+    ck_assert_mem_eq(ids, was, sizeof was);
     wf_masking_free(&m);
     wf_tokenizer_free(t);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <math.h>
 
+#include <weft/internal/minmax.h>
 #include <weft/internal/pair_parts.h>
 
 #include "bitext_test.h"
@@ -11,6 +12,9 @@ static wf_pair_batches *batches_of(struct corpus *c, struct wf_pair_batches_opti
     ck_ok(wf_pair_batches_new(c->bitext, &options, &b, error));
     return b;
 }
+
+/* Of the corpus c. */
+#define BATCHES(...) batches_of(&c, (struct wf_pair_batches_options){__VA_ARGS__})
 
 static struct wf_pairs next(wf_pair_batches *b)
 {
@@ -24,11 +28,11 @@ static int64_t cost_of(const struct wf_pairs *p, bool side, int64_t *sum)
     int64_t longest[2] = {0, 0};
     for (int64_t i = 0; i < p->count; i++) {
         int64_t s = p->source_offsets[i + 1] - p->source_offsets[i], t = p->target_offsets[i + 1] - p->target_offsets[i];
-        longest[0] = s > longest[0] ? s : longest[0];
-        longest[1] = t > longest[1] ? t : longest[1];
+        longest[0] = WF_MAX(longest[0], s);
+        longest[1] = WF_MAX(longest[1], t);
         *sum += s + t;
     }
-    return p->count * (!side ? longest[0] + longest[1] : longest[0] > longest[1] ? longest[0] : longest[1]);
+    return p->count * (side ? WF_MAX(longest[0], longest[1]) : longest[0] + longest[1]);
 }
 
 /* The ids of a batch against those of its lines, mark by mark. */
@@ -128,7 +132,7 @@ START_TEST(neighbours_change)
     enum { N = 700 };
     struct corpus c;
     open_corpus(&c, N, 20);
-    wf_pair_batches *b = batches_of(&c, (struct wf_pair_batches_options){.tokens = 400, .side = true});
+    wf_pair_batches *b = BATCHES(.tokens = 400, .side = true);
     static int64_t after[2][N];
     for (int64_t epoch = 0, e, at; epoch < 2; epoch++)
         while (wf_pair_batches_place(b, &e, &at), e == epoch) {
@@ -151,7 +155,7 @@ START_TEST(long_sentences_are_sorted_too)
 {
     struct corpus c;
     open_corpus(&c, 60, 9000);
-    wf_pair_batches *b = batches_of(&c, (struct wf_pair_batches_options){.in_order = true});
+    wf_pair_batches *b = BATCHES(.in_order = true);
     struct wf_pairs p = next(b);
     ck_assert_int_eq(p.count, 60);
     for (int64_t i = 2; i <= 60; i++)
@@ -188,14 +192,12 @@ START_TEST(order_is_drawn)
     n[1] = epoch_of(b, 1, list[1]);
     n[2] = epoch_of(b, INT64_C(1) << 40, list[2]);
     wf_pair_batches_free(b);
-    o.seed = 2;
-    b = batches_of(&c, o);
-    n[3] = epoch_of(b, 0, list[3]);
-    wf_pair_batches_free(b);
-    o.seed += (uint64_t)1 << 40;
-    b = batches_of(&c, o);
-    n[4] = epoch_of(b, 0, list[4]);
-    wf_pair_batches_free(b);
+    for (int i = 3; i < 5; i++) {
+        o.seed = i == 3 ? 2 : 2 + (UINT64_C(1) << 40);
+        b = batches_of(&c, o);
+        n[i] = epoch_of(b, 0, list[i]);
+        wf_pair_batches_free(b);
+    }
     for (int i = 0; i < 5; i++)
         for (int k = 0; k < i; k++) {
             int64_t same = 0;
@@ -248,11 +250,11 @@ START_TEST(order_never_changes)
                 strcat(text[side], "w1 ");
             strcat(text[side], "\n");
         }
-    c.source = keep_file("s", text[0], (int64_t)strlen(text[0]));
-    c.target = keep_file("t", text[1], (int64_t)strlen(text[1]));
+    c.source = text_file("s", text[0]);
+    c.target = text_file("t", text[1]);
     const struct wf_bitext_options options = {.source = c.tokenizer, .target = c.tokenizer};
     ck_ok(wf_bitext_open(c.source, c.target, &options, &c.bitext, error));
-    wf_pair_batches *b = batches_of(&c, (struct wf_pair_batches_options){.tokens = 24, .window = 7, .seed = 42});
+    wf_pair_batches *b = BATCHES(.tokens = 24, .window = 7, .seed = 42);
     static const int64_t expected[2][24] = {{2, -1, 7, 6, -1, 9, -1, 4, 0, -1, 3, 10, -1, 1, 11, -1, 5, 8, -1},
                                             {8, 1, -1, 5, 4, -1, 3, 6, -1, 7, 10, -1, 11, 0, -1, 2, -1, 9, -1}};
     for (int epoch = 0; epoch < 2; epoch++) {
@@ -314,10 +316,9 @@ START_TEST(any_place_is_found_again)
         ck_assert(print[1][0] == print_of(&p));
         ck_assert_int_eq(wf_pair_batches_count(b), count[1]);
         /* A place that isn't there leaves it where it was. */
-        ck_fails(wf_pair_batches_seek(b, 2, count[2] + 1, error), WF_ERR_ARGUMENT, "no such position");
-        ck_fails(wf_pair_batches_seek(b, -1, 0, error), WF_ERR_ARGUMENT, "no such position");
-        ck_fails(wf_pair_batches_seek(b, 0, -1, error), WF_ERR_ARGUMENT, "no such position");
-        ck_fails(wf_pair_batches_seek(b, INT64_MAX, 0, error), WF_ERR_ARGUMENT, "no such position");
+        const int64_t none[][2] = {{2, count[2] + 1}, {-1, 0}, {0, -1}, {INT64_MAX, 0}};
+        for (int i = 0; i < 4; i++)
+            ck_fails(wf_pair_batches_seek(b, none[i][0], none[i][1], error), WF_ERR_ARGUMENT, "no such position");
         p = next(b);
         ck_assert(print[1][1] == print_of(&p));
         wf_pair_batches_free(b);
@@ -330,7 +331,7 @@ START_TEST(micro_batches_are_the_batch)
 {
     struct corpus c;
     open_corpus(&c, 300, 20);
-    wf_pair_batches *b = batches_of(&c, (struct wf_pair_batches_options){.tokens = 500, .seed = 4});
+    wf_pair_batches *b = BATCHES(.tokens = 500, .seed = 4);
     struct wf_pairs p;
     wf_pair_batches_part(b, 0, 2, &p);
     ck_assert(p.count == 0 && p.source_offsets[0] == 0 && p.target_offsets[0] == 0);
@@ -368,8 +369,7 @@ START_TEST(parts_are_encoded_alone)
     enum { BLANK = 0x55 };
     struct corpus c;
     open_corpus(&c, 300, 20);
-    wf_pair_batches *b = batches_of(&c, (struct wf_pair_batches_options){.tokens = 500, .seed = 4}),
-                    *whole = batches_of(&c, (struct wf_pair_batches_options){.tokens = 500, .seed = 4});
+    wf_pair_batches *b = BATCHES(.tokens = 500, .seed = 4), *whole = BATCHES(.tokens = 500, .seed = 4);
     for (int k = 0; k < 20; k++) {
         const int64_t parts = 1 + k % 7, begin = k % parts, end = k % 5 == 4 ? begin : begin + 1 + (k / 7) % (parts - begin);
         struct wf_pairs all = next(whole), some, p;
@@ -410,7 +410,7 @@ START_TEST(nothing_is_allocated_once_it_stands)
     struct corpus c;
     open_corpus(&c, 3000, 20);
     ck_ok(wf_set_threads(2, error));
-    wf_pair_batches *b = batches_of(&c, (struct wf_pair_batches_options){.tokens = 500, .window = 512, .seed = 4});
+    wf_pair_batches *b = BATCHES(.tokens = 500, .window = 512, .seed = 4);
     int64_t before = wf_alloc_count(), count = 4 * wf_pair_batches_count(b);
     for (int64_t i = 0; i < count; i++) {
         struct wf_pairs p = next(b);
@@ -430,11 +430,13 @@ START_TEST(options_that_cannot_be)
     struct corpus c;
     open_corpus(&c, 10, 3);
     wf_pair_batches *b;
-    ck_fails(wf_pair_batches_new(c.bitext, &(struct wf_pair_batches_options){.tokens = -1}, &b, error), WF_ERR_ARGUMENT, "-1 tokens");
-    ck_fails(wf_pair_batches_new(c.bitext, &(struct wf_pair_batches_options){.tolerance = -1}, &b, error), WF_ERR_ARGUMENT, "negative");
-    ck_fails(wf_pair_batches_new(c.bitext, &(struct wf_pair_batches_options){.window = -1}, &b, error), WF_ERR_ARGUMENT, "negative");
+#define REFUSED(words, ...)                                                                                                                \
+    ck_fails(wf_pair_batches_new(c.bitext, &(struct wf_pair_batches_options){__VA_ARGS__}, &b, error), WF_ERR_ARGUMENT, words)
+    REFUSED("-1 tokens", .tokens = -1);
+    REFUSED("negative", .tolerance = -1);
+    REFUSED("negative", .window = -1);
     ck_assert_ptr_null(b);
-    b = batches_of(&c, (struct wf_pair_batches_options){.tokens = INT64_MAX, .tolerance = INT64_MAX, .window = INT64_MAX});
+    b = BATCHES(.tokens = INT64_MAX, .tolerance = INT64_MAX, .window = INT64_MAX);
     ck_assert_int_eq(next(b).count, 10);
     wf_pair_batches_free(b);
     close_corpus(&c);
@@ -494,7 +496,7 @@ START_TEST(multi30k)
     open_multi30k(&c, 380658, 365638);
     const struct wf_bitext_survey *s = wf_bitext_survey(c.bitext);
     ck_assert(s->longest_source == 42 && s->longest_target == 46);
-    wf_pair_batches *b = batches_of(&c, (struct wf_pair_batches_options){.tokens = 4096, .side = true, .seed = 1});
+    wf_pair_batches *b = BATCHES(.tokens = 4096, .side = true, .seed = 1);
     bool *seen = calloc(29000, 1);
     int64_t pairs = 0, ids = 0, positions = 0;
     for (int64_t i = 0, count = wf_pair_batches_count(b); i < count; i++) {

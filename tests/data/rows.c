@@ -86,10 +86,10 @@ START_TEST(threads_change_nothing)
             ck_ok(wf_set_threads(threads, error));
             memset(out[threads - 1], 0, sizeof out[0]);
             ck_ok(wf_rows_copy(&a, rows, ROWS, WF_F32, out[threads - 1], error));
-            ck_assert_int_eq(memcmp(out[0], out[threads - 1], sizeof out[0]), 0);
+            ck_assert_mem_eq(out[0], out[threads - 1], sizeof out[0]);
         }
         for (int64_t r = 0; r < ROWS; r += 97)
-            ck_assert_int_eq(memcmp(&out[0][r * WIDTH], element(&a, rows[r], 0, 0), sizeof(float)), 0);
+            ck_assert_mem_eq(&out[0][r * WIDTH], element(&a, rows[r], 0, 0), sizeof(float));
     }
 }
 END_TEST
@@ -138,7 +138,7 @@ START_TEST(converted)
             ck_assert(out[ROWS * size] == 17);
             for (int64_t r = 0; r < ROWS; r++)
                 for (int64_t i = 0; i < size; i++)
-                    ck_assert(memcmp(&out[r * size + i], element(&b, rows[r], i / a.dim[2], i % a.dim[2]), sizeof *out) == 0);
+                    ck_assert_mem_eq(&out[r * size + i], element(&b, rows[r], i / a.dim[2], i % a.dim[2]), sizeof *out);
         }
     }
 }

@@ -65,7 +65,7 @@ static int64_t cached_files(void)
 START_TEST(one_walk_for_all)
 {
     begin_cache();
-    char *a = wf_strdup(test_file("a", english, sizeof english - 1)), *b = wf_strdup(test_file("b", german, sizeof german - 1));
+    char *a = text_file("a", english), *b = text_file("b", german);
     int64_t files = 0;
     for (int with = 0; with < 2; with++) {
         wf_scans *scans = with ? wf_scans_new() : NULL;
@@ -90,9 +90,6 @@ START_TEST(one_walk_for_all)
         ck_assert_int_eq(cached_files(), with ? files : 3); /* a tokenizer, ids, a survey */
         files = cached_files();
     }
-    wf_free(a);
-    wf_free(b);
-    end_cache();
 }
 END_TEST
 
@@ -101,7 +98,7 @@ START_TEST(changed_files)
 {
     begin_cache();
     char text[] = "one fish two fish\nred fish blue fish\n";
-    char *a = wf_strdup(test_file("a", text, sizeof text - 1));
+    char *a = text_file("a", text);
     int walks = 0;
     wf_tokenizer *t = trained(a, NULL, &walks);
     wf_scans *scans = wf_scans_new();
@@ -111,7 +108,7 @@ START_TEST(changed_files)
         ck_assert_int_eq(stat(a, &old), 0);
         text[way] = 'e';
         usleep(20000); /* the clock of a file system is no finer */
-        char *other = wf_strdup(test_file(way ? "other" : "a", text, sizeof text - 1));
+        char *other = text_file(way ? "other" : "a", text);
         ck_assert_int_eq(utimensat(AT_FDCWD, other, (struct timespec[]){old.st_atim, old.st_mtim}, 0), 0);
         if (way)
             ck_assert_int_eq(rename(other, a), 0);
@@ -122,13 +119,10 @@ START_TEST(changed_files)
         wf_text_ids_close(&before);
         wf_text_ids_close(&want);
         before = ids;
-        wf_free(other);
     }
     wf_text_ids_close(&before);
     wf_scans_free(scans);
     wf_tokenizer_free(t);
-    wf_free(a);
-    end_cache();
 }
 END_TEST
 
@@ -136,7 +130,7 @@ END_TEST
 START_TEST(pipes)
 {
     begin_cache();
-    char *a = wf_strdup(test_file("a", english, sizeof english - 1));
+    char *a = text_file("a", english);
     int walks = 0;
     wf_tokenizer *t = trained(a, NULL, &walks);
     wf_scans *scans = wf_scans_new();
@@ -155,8 +149,6 @@ START_TEST(pipes)
     }
     wf_scans_free(scans);
     wf_tokenizer_free(t);
-    wf_free(a);
-    end_cache();
 }
 END_TEST
 
@@ -164,7 +156,7 @@ END_TEST
 START_TEST(opened_for_longer)
 {
     begin_cache();
-    char *a = wf_strdup(test_file("a", english, sizeof english - 1));
+    char *a = text_file("a", english);
     int walks = 0;
     wf_scans *scans = wf_scans_new();
     wf_tokenizer *t = trained(a, scans, &walks);
@@ -182,8 +174,6 @@ START_TEST(opened_for_longer)
     wf_bitext_close(b);
     wf_text_ids_close(&ids);
     wf_tokenizer_free(t);
-    wf_free(a);
-    end_cache();
 }
 END_TEST
 
@@ -214,13 +204,12 @@ static wf_status open_all(void *ctx, wf_error *error)
 START_TEST(no_memory)
 {
     begin_cache();
-    struct short_of_memory c = {.path = test_file("a", english, sizeof english - 1)};
+    struct short_of_memory c = {.path = text_file("a", english)};
     int walks = 0;
     wf_tokenizer *t = trained(c.path, NULL, &walks);
     c.tokenizer = t;
     ck_assert_int_gt(sweep_memory(open_all, &c), 10);
     wf_tokenizer_free(t);
-    end_cache();
 }
 END_TEST
 

@@ -20,7 +20,7 @@ static void expect(const char *data, size_t bytes, const char *const line[], int
         for (int64_t i = 0; i < count; i++) {
             const char *text = wf_text_lines_at(&lines, i, &length);
             ck_assert_int_eq(length, strlen(line[i]));
-            ck_assert_int_eq(memcmp(text, line[i], (size_t)length), 0);
+            ck_assert_mem_eq(text, line[i], (size_t)length);
         }
         ck_assert_ptr_null(wf_text_lines_at(&lines, count, &length));
         ck_assert_int_eq(length, 0);
@@ -28,7 +28,6 @@ static void expect(const char *data, size_t bytes, const char *const line[], int
         wf_text_lines_close(&lines);
         ck_assert(lines.count == 0 && lines.text == NULL);
     }
-    remove_test_files();
 }
 #define EXPECT(text, ...)                                                                                                                  \
     expect(text, sizeof(text) - 1, (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
@@ -81,7 +80,6 @@ START_TEST(large_files)
         wf_lines_close(&reader);
         wf_text_lines_close(&lines);
     }
-    remove_test_files();
 }
 END_TEST
 
@@ -93,7 +91,6 @@ static void refused(const char *data, size_t bytes, wf_status status, const char
         ck_fails(wf_text_lines_open(&lines, path, error, .map = map), status, message);
         ck_assert(lines.count == 0 && lines.store == NULL);
     }
-    remove_test_files();
 }
 
 START_TEST(what_is_no_text)
@@ -146,7 +143,6 @@ START_TEST(what_is_no_file)
         ck_fails(wf_text_lines_open(&lines, test_folder, error, .map = map), WF_ERR_IO, "a folder");
     }
     ck_assert_int_eq(wf_text_lines_open(&lines, path, NULL), WF_ERR_IO);
-    remove_test_files();
 }
 END_TEST
 
@@ -163,8 +159,7 @@ START_TEST(pipes)
     struct wf_text_lines lines;
     int64_t length;
     pthread_t thread;
-    test_file("x", "", 0);
-    char *path = wf_format("%s/pipe", test_folder);
+    char *path = test_file("pipe", NULL, 0);
     ck_assert_int_eq(mkfifo(path, 0600), 0);
     ck_assert_int_eq(pthread_create(&thread, NULL, feed, path), 0);
     ck_ok(wf_text_lines_open(&lines, path, error));
@@ -173,8 +168,6 @@ START_TEST(pipes)
     ck_assert(memcmp(wf_text_lines_at(&lines, 1, &length), "two", 3) == 0 && length == 3);
     wf_text_lines_close(&lines);
     ck_fails(wf_text_lines_open(&lines, path, error, .map = true), WF_ERR_IO, "a device or a pipe");
-    wf_free(path);
-    remove_test_files();
 }
 END_TEST
 
@@ -188,10 +181,8 @@ static wf_status open_and_close(void *path, wf_error *error)
 
 START_TEST(memory_runs_out)
 {
-    char *path = wf_strdup(test_file("lines", "a\nb\n", 4));
+    char *path = text_file("lines", "a\nb\n");
     ck_assert_int_gt(sweep_memory(open_and_close, path), 3);
-    wf_free(path);
-    remove_test_files();
 }
 END_TEST
 

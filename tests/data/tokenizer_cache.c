@@ -45,14 +45,14 @@ START_TEST(found_again)
     for (int k = 0; k < 3; k++) {
         struct wf_tokenizer_options o = options(kinds[k]);
         struct wf_names names;
-        char *path = wf_strdup(test_file("one", text, sizeof text - 1)), *copy = wf_strdup(test_file("two", text, sizeof text - 1));
+        const char *path = text_file("one", text), *copy = text_file("two", text);
         bool again;
         wf_tokenizer *plain;
         struct wf_string want = {0};
-        ck_ok(wf_tokenizer_train_files_with((const char *[]){path}, 1, &o, &plain, error));
+        ck_ok(wf_tokenizer_train_files_with(&path, 1, &o, &plain, error));
         ck_ok(wf_tokenizer_json(plain, &want, error));
         for (int round = 0; round < 3; round++) { /* the third by the content, under another name */
-            char *got = trained((const char *[]){round == 2 ? copy : path}, 1, &o, &again);
+            char *got = trained(round == 2 ? &copy : &path, 1, &o, &again);
             ck_assert_str_eq(got, want.data);
             ck_assert(again == (round == 0 && kinds[k] != WF_TOKENIZER_WORD));
             wf_free(got);
@@ -61,10 +61,7 @@ START_TEST(found_again)
         }
         wf_string_free(&want);
         wf_tokenizer_free(plain);
-        wf_free(path);
-        wf_free(copy);
     }
-    end_cache();
 }
 END_TEST
 
@@ -72,7 +69,7 @@ START_TEST(whatever_differs)
 {
     static const char *const specials[] = {"<a>", "<b>"}, *const others[] = {"<a>", "<c>"};
     begin_cache();
-    char *path = wf_strdup(test_file("one", text, sizeof text - 1)), *less = wf_strdup(test_file("two", text, sizeof text - 2));
+    char *path = text_file("one", text), *less = test_file("two", text, sizeof text - 2);
     struct wf_tokenizer_options o[8];
     for (int i = 0; i < 8; i++)
         o[i] = options(i == 1 ? WF_TOKENIZER_BYTE_BPE : WF_TOKENIZER_BPE);
@@ -94,20 +91,17 @@ START_TEST(whatever_differs)
         ck_assert_int_eq(files(&names), 11);
         wf_names_free(&names);
     }
-    wf_free(path);
-    wf_free(less);
-    end_cache();
 }
 END_TEST
 
 START_TEST(damaged_files)
 {
     begin_cache();
-    char *path = wf_strdup(test_file("one", text, sizeof text - 1));
+    const char *path = text_file("one", text);
     struct wf_tokenizer_options o = options(WF_TOKENIZER_BPE);
     struct wf_names names;
     bool again;
-    char *want = trained((const char *[]){path}, 1, &o, &again);
+    char *want = trained(&path, 1, &o, &again);
     ck_assert_int_eq(files(&names), 1);
     char *cached = wf_format("%s/%s", test_cache, names.name[0]);
     wf_names_free(&names);
@@ -120,19 +114,17 @@ START_TEST(damaged_files)
         if (at >= 0)
             bad[at] ^= 4;
         ck_ok(wf_file_save(cached, bad, at == -2 ? 0 : at == -1 ? bytes - 1 : bytes, error));
-        char *got = trained((const char *[]){path}, 1, &o, &again);
+        char *got = trained(&path, 1, &o, &again);
         ck_assert_msg(again, "byte %lld", (long long)at);
         ck_assert_str_eq(got, want);
         wf_free(got);
         wf_free(bad);
-        wf_free(trained((const char *[]){path}, 1, &o, &again));
+        wf_free(trained(&path, 1, &o, &again));
         ck_assert(!again); /* it was written anew */
     }
     wf_free(data);
     wf_free(cached);
     wf_free(want);
-    wf_free(path);
-    end_cache();
 }
 END_TEST
 
@@ -142,15 +134,14 @@ START_TEST(without_a_folder_and_with_faults)
     struct wf_tokenizer_options o = options(WF_TOKENIZER_BPE);
     wf_tokenizer *t;
     bool again;
-    char *path = wf_strdup(test_file("one", text, sizeof text - 1)), *bad = wf_strdup(test_file("bad", "one\ntwo \xFF three\n", 17));
+    char *path = text_file("one", text), *bad = text_file("bad", "one\ntwo \xFF three\n");
     const char *missing = "/nowhere/text", *one = path, *two[] = {path, bad};
-    char *kept = test_cache, *below_a_file = wf_format("%s/one/cache", test_folder), *unusable[] = {NULL, below_a_file};
+    char *kept = test_cache, *below_a_file = test_file("one/cache", NULL, 0), *unusable[] = {NULL, below_a_file};
     for (int i = 0; i < 2; i++) {
         test_cache = unusable[i];
         wf_free(trained(&one, 1, &o, &again));
         ck_assert(again);
     }
-    wf_free(below_a_file);
     test_cache = kept;
     ck_fails(wf_tokenizer_train_cached(two, 2, &o, test_cache, NULL, &t, error), WF_ERR_FORMAT, "bad:2:5: not UTF-8: byte 0xFF");
     ck_assert_ptr_null(t);
@@ -161,9 +152,6 @@ START_TEST(without_a_folder_and_with_faults)
     ck_fails(wf_tokenizer_train_cached(&one, 1, &o, test_cache, NULL, &t, error), WF_ERR_CANCELLED, "");
     struct wf_names names;
     ck_assert(!wf_folder_exists(test_cache) || files(&names) == 0);
-    wf_free(path);
-    wf_free(bad);
-    end_cache();
 }
 END_TEST
 
@@ -171,7 +159,7 @@ END_TEST
 START_TEST(no_memory)
 {
     begin_cache();
-    const char *path = test_file("one", text, sizeof text - 1);
+    const char *path = text_file("one", text);
     struct wf_tokenizer_options o = options(WF_TOKENIZER_BPE);
     bool again;
     wf_tokenizer *t;
@@ -199,7 +187,6 @@ START_TEST(no_memory)
     }
     ck_assert_int_gt(refused, 3);
     wf_free(want);
-    end_cache();
 }
 END_TEST
 
@@ -211,9 +198,9 @@ START_TEST(no_regular_file)
     struct wf_tokenizer_options o = options(WF_TOKENIZER_BPE);
     struct wf_names names;
     struct stat info;
-    char *path = wf_strdup(test_file("one", text, sizeof text - 1));
+    const char *path = text_file("one", text);
     bool again;
-    wf_free(trained((const char *[]){path}, 1, &o, &again));
+    wf_free(trained(&path, 1, &o, &again));
     umask(mask);
     ck_assert_int_eq(stat(test_cache, &info), 0);
     ck_assert_int_eq(info.st_mode & 0777, 0700);
@@ -223,15 +210,13 @@ START_TEST(no_regular_file)
         ck_assert_int_eq(unlink(entry), 0);
         ck_assert_int_eq(kind == 0 ? mkfifo(entry, 0600) : kind == 1 ? mkdir(entry, 0700) : symlink(test_folder, entry), 0);
         for (int k = 0; k < 2; k++) {
-            wf_free(trained((const char *[]){path}, 1, &o, &again));
+            wf_free(trained(&path, 1, &o, &again));
             ck_assert_msg(again == (k == 0), "kind %d, time %d", kind, k);
         }
         ck_assert(lstat(entry, &info) == 0 && S_ISREG(info.st_mode));
     }
     wf_free(entry);
     wf_names_free(&names);
-    wf_free(path);
-    end_cache();
 }
 END_TEST
 
