@@ -3,11 +3,10 @@
 #ifndef TESTS_NN_TEST_H
 #define TESTS_NN_TEST_H
 
-#include <unistd.h>
-
 #include <weft/nn.h>
 
 #include "new_tape.h"
+#include "written.h"
 
 static inline wf_registry *new_registry(void)
 {
@@ -50,23 +49,6 @@ static inline void ck_poison(const wf_tensor *y, const char *words)
     ck_assert(wf_is_poison(y));
     ck_says(wf_tape_error(tape)->message, words);
     wf_tape_reset(tape, WF_INFER);
-}
-
-/* Commits to a temporary file and opens it; close it with wf_safetensors_close. Only written_path still knows its name. */
-static char written_path[64];
-
-static inline wf_safetensors *written(wf_safetensors_writer *w)
-{
-    wf_error error = {0};
-    strcpy(written_path, "/tmp/weft-nn-XXXXXX.safetensors");
-    const int made = mkstemps(written_path, 12);
-    ck_assert_int_ge(made, 0);
-    close(made);
-    wf_status status = wf_safetensors_commit(w, written_path, &error);
-    wf_safetensors *file = status == WF_OK ? wf_safetensors_open(written_path, &error) : NULL;
-    ck_assert_msg(file != NULL, "%s", error.message);
-    unlink(written_path);
-    return file;
 }
 
 #endif

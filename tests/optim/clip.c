@@ -90,7 +90,7 @@ START_TEST(reading_changes_no_bit)
         }
         if (!first)
             first = copy_of(r.registry);
-        ck_assert_int_eq(memcmp(first, wf_registry_values(r.registry), (size_t)wf_registry_slab(r.registry) * sizeof *first), 0);
+        ck_assert_mem_eq(first, wf_registry_values(r.registry), (size_t)wf_registry_slab(r.registry) * sizeof *first);
         wf_optimizer_free(&opt);
         rig_close(&r);
     }
@@ -114,10 +114,8 @@ START_TEST(several_registries)
     ck_assert(norm == want);
     for (int i = 0; i < PARAMETERS; i++) {
         const struct rig *r = i ? &b : &a;
-        ck_assert_int_eq(memcmp(wf_grads_at(wf_registry_grads(r->registry), wf_registry_at(r->registry, i)),
-                                wf_grads_at(all, wf_registry_at(one.registry, i)),
-                                (size_t)wf_shape_count(&declared[i].shape) * sizeof(wf_real)),
-                         0);
+        ck_assert_mem_eq(wf_grads_at(wf_registry_grads(r->registry), wf_registry_at(r->registry, i)),
+                         wf_grads_at(all, wf_registry_at(one.registry, i)), bytes_of(i));
     }
     rig_close(&one);
     rig_close(&a);
@@ -129,32 +127,22 @@ START_TEST(refused)
 {
     struct rig r = start("adam");
     wf_grads *grads = wf_registry_grads(r.registry), *twice[2] = {grads, grads};
-    wf_error e = {0};
     double norm = -1;
     const double bad[] = {-1, NAN, -INFINITY};
     gradients(&r, 0, 7);
     double whole = wf_grad_norm(grads);
     for (int i = 0; i < 3; i++) {
-        wf_error_clear(&e);
-        ck_assert_int_eq(wf_clip_norm(grads, bad[i], &norm, &e), WF_ERR_ARGUMENT);
-        ck_assert_ptr_nonnull(strstr(e.message, "is not a maximum norm: give 0 to disable clipping"));
+        ck_fails(wf_clip_norm(grads, bad[i], &norm, error), WF_ERR_ARGUMENT, "is not a maximum norm: give 0 to disable clipping");
     }
     ck_assert(isnan(wf_grad_norm(NULL)));
-    wf_error_clear(&e);
-    ck_assert_int_eq(wf_clip_norm(NULL, 1, &norm, &e), WF_ERR_STATE);
-    ck_assert_ptr_nonnull(strstr(e.message, "call wf_registry_build or wf_registry_gradients first"));
-    wf_error_clear(&e);
-    ck_assert_int_eq(wf_clip_norm_of(twice, 2, 1, &norm, &e), WF_ERR_ARGUMENT);
-    ck_assert_str_eq(e.message, "wf_clip_norm_of: gradients 0 and 1 are the same");
-    wf_error_clear(&e);
+    ck_fails(wf_clip_norm(NULL, 1, &norm, error), WF_ERR_STATE, "call wf_registry_build or wf_registry_gradients first");
+    ck_fails(wf_clip_norm_of(twice, 2, 1, &norm, error), WF_ERR_ARGUMENT, "wf_clip_norm_of: gradients 0 and 1 are the same");
     grads->broken = true;
-    ck_assert_int_eq(wf_clip_norm(grads, 1, &norm, &e), WF_ERR_STATE);
-    ck_assert_ptr_nonnull(strstr(e.message, "the last backward failed"));
+    ck_fails(wf_clip_norm(grads, 1, &norm, error), WF_ERR_STATE, "the last backward failed");
     grads->broken = false;
     ck_assert(norm == -1 && wf_grad_norm(grads) == whole);
-    wf_error_clear(&e);
     wf_grads_at(grads, wf_registry_at(r.registry, 1))[2] = (wf_real)NAN;
-    ck_assert_int_eq(wf_clip_norm(grads, 1, &norm, &e), WF_ERR_NUMERIC);
+    ck_assert_int_eq(wf_clip_norm(grads, 1, &norm, NULL), WF_ERR_NUMERIC);
     ck_assert(isnan(norm));
     /* a step says which gradient; one after a clipping that was fine too, where somebody wrote into it */
     struct wf_optimizer opt;
@@ -165,9 +153,7 @@ START_TEST(refused)
         if (clipped)
             ck_ok(wf_clip_norm(grads, 1, NULL, error));
         wf_grads_at(grads, wf_registry_at(r.registry, 1))[2] = (wf_real)INFINITY;
-        wf_error_clear(&e);
-        ck_assert_int_eq(wf_sgd_step(&opt, &e), WF_ERR_NUMERIC);
-        ck_assert_str_eq(e.message, "the gradient of 'b' has the value inf in update 1");
+        ck_fails(wf_sgd_step(&opt, error), WF_ERR_NUMERIC, "the gradient of 'b' has the value inf in update 1");
     }
     wf_optimizer_free(&opt);
     rig_close(&r);

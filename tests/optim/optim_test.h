@@ -6,6 +6,7 @@
 #include <weft/optim.h>
 
 #include "../golden/golden.h"
+#include "written.h"
 
 enum { STEPS = 6, PARAMETERS = 3 };
 static const struct {
@@ -25,6 +26,16 @@ static inline struct rig start_in(const char *file, const char *name)
 static inline struct rig start(const char *name)
 {
     return start_in("optim", name);
+}
+
+static inline wf_real *value_of(const wf_registry *r, const char *name)
+{
+    return wf_parameter_info(wf_registry_find(r, name))->value.data;
+}
+
+static inline size_t bytes_of(int parameter)
+{
+    return (size_t)wf_shape_count(&declared[parameter].shape) * sizeof(wf_real);
 }
 
 /* The gradient of sum(p * g) is g: gives the parameters whose bits are in `which` the gradients of step t. */
@@ -56,11 +67,27 @@ static inline void compare(const struct rig *r, const char *prefix, const wf_rea
 }
 
 /* A step with clipping at a norm; 0: none. */
-static inline wf_status clipped(struct wf_optimizer *opt, const struct rig *r, double clip)
+static inline void clipped(struct wf_optimizer *opt, const struct rig *r, double clip)
 {
-    wf_error e = {0};
-    wf_status status = wf_clip_norm(wf_registry_grads(r->registry), clip, NULL, &e);
-    return status == WF_OK ? wf_optimizer_step(opt, &e) : status;
+    ck_ok(wf_clip_norm(wf_registry_grads(r->registry), clip, NULL, error));
+    ck_ok(wf_optimizer_step(opt, error));
+}
+
+/* An open file with the state as optim.* and the weights as model.*. */
+static inline wf_safetensors *saved(const struct wf_optimizer *opt, const struct rig *r)
+{
+    wf_safetensors_writer *w = wf_safetensors_writer_new();
+    wf_optimizer_save(opt, w, "optim.");
+    wf_registry_save(r->registry, w, "model.");
+    return written(w);
+}
+
+/* Loads such a file and closes it. */
+static inline void restored(struct wf_optimizer *opt, const struct rig *r, wf_safetensors *file)
+{
+    ck_ok(wf_registry_load(r->registry, file, "model.", error));
+    ck_ok(wf_optimizer_load(opt, file, "optim.", error));
+    wf_safetensors_close(file);
 }
 
 /* Six steps as in the golden file, and the moments at their end. */

@@ -40,9 +40,7 @@ START_TEST(options_are_checked)
     struct rig r = start("sgd");
     struct wf_optimizer opt;
     for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
-        wf_error e = {0};
-        ck_assert_int_eq(wf_sgd_init_with(&opt, r.registry, &bad[i].options, &e), WF_ERR_ARGUMENT);
-        ck_assert_str_eq(e.message, bad[i].message);
+        ck_fails(wf_sgd_init_with(&opt, r.registry, &bad[i].options, error), WF_ERR_ARGUMENT, bad[i].message);
         wf_optimizer_free(&opt);
     }
     const struct wf_sgd_options options = wf_sgd_defaults();
