@@ -37,7 +37,7 @@ static void ck_same(const wf_bitext *a, const wf_bitext *b)
             struct wf_string p = {0}, q = {0};
             ck_ok(wf_bitext_text(a, i, side, &p, error));
             ck_ok(wf_bitext_text(b, i, side, &q, error));
-            ck_assert(p.length == q.length && !memcmp(p.data, q.data, (size_t)p.length));
+            ck_assert(has_bytes(&p, q.data, q.length));
             wf_string_free(&p);
             wf_string_free(&q);
         }

@@ -6,19 +6,6 @@
 #include "data_test.h"
 #include <weft/runtime.h>
 
-static const char *const names[] = {
-    "bpe_metaspace",  "bpe_whitespace",  "bpe_fallback", "bpe_suffix",       "bpe_prefix", "byte_gpt2", "byte_roberta", "byte_gpt4",
-    "wordpiece",      "wordpiece_cased", "word",         "word_delimiter",   "added",      "first",     "never",        "split_removed",
-    "split_isolated", "split_previous",  "split_next",   "split_contiguous", "limited",
-};
-
-static char *tokenizer_file(const char *name, int64_t *bytes)
-{
-    char *path = wf_format("../tokenizers/%s.json", name), *data = golden(path, bytes);
-    wf_free(path);
-    return data;
-}
-
 struct calls {
     int64_t done, blocks;
 };
@@ -92,22 +79,19 @@ START_TEST(blocks_have_the_ids_of_the_whole)
     ck_assert_ptr_nonnull(texts);
     wf_free(path);
     int64_t cut = 0, taken = 0;
-    for (size_t k = 0; k < sizeof names / sizeof *names; k += sanitized() ? 4 : 1, taken++) {
-        int64_t bytes;
-        char *json = tokenizer_file(names[k], &bytes);
-        wf_tokenizer *t;
-        ck_ok(wf_tokenizer_parse(json, bytes, names[k], &t, error));
+    for (size_t k = 0; k < GOLDEN_TOKENIZERS; k += sanitized() ? 4 : 1, taken++) {
+        const char *name = golden_tokenizers[k];
+        wf_tokenizer *t = golden_tokenizer(name);
         struct wf_string text = {0};
         make_text(t, texts, (unsigned)k, &text);
         const char *file = test_file("text", text.data, (size_t)text.length);
         ck_ok(wf_set_threads(1 + (int)k % 2, error));
-        int64_t turns = ck_exact(names[k], t, &text, file);
+        int64_t turns = ck_exact(name, t, &text, file);
         if (getenv("VERBOSE"))
-            printf("%s: %lld bytes in %lld turns\n", names[k], (long long)text.length, (long long)turns);
+            printf("%s: %lld bytes in %lld turns\n", name, (long long)text.length, (long long)turns);
         cut += turns > 1;
         wf_string_free(&text);
         wf_tokenizer_free(t);
-        wf_free(json);
     }
     ck_assert_int_eq(cut, taken); /* all of them in blocks */
     json_decref(texts);

@@ -27,6 +27,29 @@ static inline char *golden(const char *name, int64_t *bytes)
     return data;
 }
 
+/* The tokenizers that tests/golden/make_tokenizers.py made. */
+__attribute__((unused)) static const char *const golden_tokenizers[] = {
+    "bpe_metaspace",  "bpe_whitespace",  "bpe_fallback", "bpe_suffix",       "bpe_prefix", "byte_gpt2", "byte_roberta", "byte_gpt4",
+    "wordpiece",      "wordpiece_cased", "word",         "word_delimiter",   "added",      "first",     "never",        "split_removed",
+    "split_isolated", "split_previous",  "split_next",   "split_contiguous", "limited",
+};
+enum { GOLDEN_TOKENIZERS = sizeof golden_tokenizers / sizeof *golden_tokenizers };
+
+static inline wf_tokenizer *golden_tokenizer(const char *name)
+{
+    char *file = wf_format("../tokenizers/%s.json", name), *path = golden_path(file);
+    wf_tokenizer *t;
+    ck_ok(wf_tokenizer_load(path, &t, error));
+    wf_free(path);
+    wf_free(file);
+    return t;
+}
+
+static inline bool has_bytes(const struct wf_string *s, const char *data, int64_t bytes)
+{
+    return s->length == bytes && (bytes == 0 || memcmp(s->data, data, (size_t)bytes) == 0);
+}
+
 static char test_folder[64];
 
 /* A file in a folder of the test's own, which is removed after the test. The name stays valid during the next 63 calls. */

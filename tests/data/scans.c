@@ -168,7 +168,7 @@ START_TEST(opened_for_longer)
     wf_scans_free(NULL);
     struct wf_string line = {0};
     ck_ok(wf_bitext_text(b, 1, 0, &line, error));
-    ck_assert(line.length == 18 && !memcmp(line.data, "red fish blue fish", 18));
+    ck_assert(has_bytes(&line, "red fish blue fish", 18));
     ck_assert_int_eq(ids.characters, sizeof english - 1);
     wf_string_free(&line);
     wf_bitext_close(b);

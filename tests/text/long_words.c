@@ -18,16 +18,6 @@ static char *word(const char *kind)
     return text;
 }
 
-static wf_tokenizer *loaded(const char *name)
-{
-    wf_tokenizer *t;
-    char *file = wf_format("../tokenizers/%s.json", name), *path = golden_path(file);
-    ck_ok(wf_tokenizer_load(path, &t, error));
-    wf_free(path);
-    wf_free(file);
-    return t;
-}
-
 static uint64_t fnv(const struct wf_tokens *ids)
 {
     uint64_t h = 0xCBF29CE484222325u;
@@ -47,7 +37,7 @@ START_TEST(the_ids_of_tokenizers)
         unsigned long hash;
         struct wf_tokens ids = {0};
         ck_assert_int_eq(sscanf(row, "%31s %31s %ld %lx", name, kind, &length, &hash), 4);
-        wf_tokenizer *t = loaded(name);
+        wf_tokenizer *t = golden_tokenizer(name);
         char *text = word(kind);
         ck_ok(wf_tokenizer_encode(t, text, LENGTH, &ids, error));
         ck_assert_msg(ids.count == length, "%s, %s: %ld ids, not %ld", name, kind, ids.count, length);
@@ -94,7 +84,7 @@ START_TEST(encoding_can_be_stopped)
     char *text = wf_alloc(LONG);
     memset(text, 'a', LONG);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        wf_tokenizer *t = loaded(names[i]);
+        wf_tokenizer *t = golden_tokenizer(names[i]);
         const struct wf_encode_options o = {.cancelled = cancelled};
         struct wf_tokens ids = {0};
         calls = 0;
@@ -178,7 +168,6 @@ START_TEST(places_in_a_long_line)
     ck_fails(wf_tokenizer_train_files(&path, 1, &t, error, .kind = WF_TOKENIZER_BPE), WF_ERR_FORMAT, "long.txt:1:8999996: not UTF-8");
     ck_fails(wf_tokenizer_train_files(&path, 1, &t, error, .kind = WF_TOKENIZER_CHAR), WF_ERR_FORMAT, "long.txt:1:8999996: not UTF-8");
     wf_free(text);
-    remove_test_files();
 }
 END_TEST
 

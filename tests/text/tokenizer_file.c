@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tokenizer.json: against files and ids that the package `tokenizers` made, and against hostile files. */
 #include "../data/data_test.h"
+#include <weft/internal/minmax.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size); /* tests/fuzz/tokenizer.c */
 
@@ -24,8 +25,7 @@ START_TEST(the_same_as_tokenizers)
         struct wf_tokens ids = {0}, ids2 = {0};
         ck_ok(wf_tokenizer_train(text, text_bytes, &trained, error));
         ck_ok(wf_tokenizer_json(trained, &own, error));
-        ck_assert_msg(own.length == json_bytes && !memcmp(own.data, json, (size_t)json_bytes), "%s: other bytes than tokenizers'",
-                      names[i]);
+        ck_assert_msg(has_bytes(&own, json, json_bytes), "%s: other bytes than tokenizers'", names[i]);
         ck_ok(wf_tokenizer_parse(json, json_bytes, names[i], &loaded, error));
         ck_ok(wf_tokenizer_encode(trained, text, text_bytes, &ids, error));
         ck_ok(wf_tokenizer_encode(loaded, text, text_bytes, &ids2, error));
@@ -36,7 +36,7 @@ START_TEST(the_same_as_tokenizers)
         }
         ck_assert_str_eq(next, "\n");
         ck_ok(wf_tokenizer_decode(loaded, ids.id, ids.count, &back, error));
-        ck_assert(back.length == text_bytes && !memcmp(back.data, text, (size_t)text_bytes));
+        ck_assert(has_bytes(&back, text, text_bytes));
         wf_tokenizer_free(trained);
         wf_tokenizer_free(loaded);
         wf_string_free(&own);
@@ -55,7 +55,7 @@ START_TEST(saves_and_loads)
     wf_tokenizer *t, *again;
     struct wf_string json = {0};
     int64_t bytes;
-    char *path = wf_strdup(test_file("tokenizer.json", NULL, 0));
+    char *path = test_file("tokenizer.json", NULL, 0);
     ck_ok(wf_tokenizer_train("h\xC3\xA9llo\r\n", 8, &t, error));
     ck_ok(wf_tokenizer_save(t, path, error));
     ck_ok(wf_tokenizer_save(t, path, error));
@@ -64,17 +64,15 @@ START_TEST(saves_and_loads)
     ck_ok(wf_tokenizer_json(again, &json, error));
     wf_error problem = {0};
     char *file = wf_file_load(path, 1 << 20, &bytes, &problem);
-    ck_assert(file && bytes == json.length && !memcmp(file, json.data, (size_t)bytes));
+    ck_assert(file && has_bytes(&json, file, bytes));
     wf_tokenizer_free(again);
     ck_fails(wf_tokenizer_load("/nonexistent/tokenizer.json", &again, error), WF_ERR_IO, "/nonexistent/tokenizer.json");
     ck_assert_ptr_null(again);
     ck_fails(wf_tokenizer_save(t, "/nonexistent/tokenizer.json", error), WF_ERR_IO, "/nonexistent/");
     ck_fails(wf_tokenizer_load(test_file("empty", "", 0), &again, error), WF_ERR_FORMAT, "empty");
     wf_free(file);
-    wf_free(path);
     wf_string_free(&json);
     wf_tokenizer_free(t);
-    remove_test_files();
 }
 END_TEST
 
@@ -84,6 +82,11 @@ static char *replaced(const char *text, const char *from, const char *to)
     const char *at = strstr(text, from);
     ck_assert_msg(at != NULL, "no %s", from);
     return wf_format("%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+}
+
+static wf_status parse(const char *json, wf_tokenizer **out, wf_error *error)
+{
+    return wf_tokenizer_parse(json, (int64_t)strlen(json), "x.json", out, error);
 }
 
 #define ADDED(id, content)                                                                                                                 \
@@ -159,16 +162,16 @@ START_TEST(refuses_by_name)
     ck_ok(wf_tokenizer_json(t, &json, error));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *changed = replaced(json.data, cases[i].from, cases[i].to);
-        ck_fails(wf_tokenizer_parse(changed, (int64_t)strlen(changed), "x.json", &bad, error), WF_ERR_FORMAT, cases[i].message);
-        ck_fails(wf_tokenizer_parse(changed, (int64_t)strlen(changed), "x.json", &bad, error), WF_ERR_FORMAT, "x.json");
+        ck_fails(parse(changed, &bad, error), WF_ERR_FORMAT, cases[i].message);
+        ck_fails(parse(changed, &bad, error), WF_ERR_FORMAT, "x.json");
         ck_assert_ptr_null(bad);
         wf_free(changed);
     }
     static const char *const others[] = {"", "[]", "3", "null", "{}", "{\"model\": []}", "{\"model\": {\"type\": \"WordLevel\"}}"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        ck_fails(wf_tokenizer_parse(others[i], (int64_t)strlen(others[i]), "x.json", &bad, error), WF_ERR_FORMAT, "x.json");
+        ck_fails(parse(others[i], &bad, error), WF_ERR_FORMAT, "x.json");
     char *empty = replaced(json.data, "\"a\": 0,\n      \"b\": 1,\n      \"c\": 2\n", "");
-    ck_fails(wf_tokenizer_parse(empty, (int64_t)strlen(empty), "x.json", &bad, error), WF_ERR_FORMAT, "the vocabulary is empty");
+    ck_fails(parse(empty, &bad, error), WF_ERR_FORMAT, "the vocabulary is empty");
     wf_free(empty);
     wf_string_free(&json);
     wf_tokenizer_free(t);
@@ -219,7 +222,7 @@ START_TEST(mutations)
                 break;
             case 2: { /* delete a stretch */
                 int64_t n = 1 + (int64_t)wf_rng_below(&rng, 12);
-                n = n > length - at ? length - at : n;
+                n = WF_MIN(n, length - at);
                 memmove(work + at, work + at + n, (size_t)(length - at - n));
                 length -= n;
                 break;
@@ -276,10 +279,8 @@ static wf_status save_and_load(void *ctx, wf_error *error)
 
 START_TEST(no_memory)
 {
-    char *path = wf_strdup(test_file("tokenizer.json", NULL, 0));
+    char *path = test_file("tokenizer.json", NULL, 0);
     ck_assert_int_ge(sweep_memory(save_and_load, path), 20);
-    wf_free(path);
-    remove_test_files();
 }
 END_TEST
 

@@ -4,13 +4,7 @@
 
 #include "../data/data_test.h"
 
-static const char *const names[] = {
-    "bpe_metaspace",  "bpe_whitespace",  "bpe_fallback", "bpe_suffix",       "bpe_prefix", "byte_gpt2", "byte_roberta", "byte_gpt4",
-    "wordpiece",      "wordpiece_cased", "word",         "word_delimiter",   "added",      "first",     "never",        "split_removed",
-    "split_isolated", "split_previous",  "split_next",   "split_contiguous", "limited",
-};
-enum { NAMES = sizeof names / sizeof *names };
-static const wf_tokenizer_kind kinds[NAMES] = {
+static const wf_tokenizer_kind kinds[GOLDEN_TOKENIZERS] = {
     WF_TOKENIZER_BPE,      WF_TOKENIZER_BPE,      WF_TOKENIZER_BPE,       WF_TOKENIZER_BPE,       WF_TOKENIZER_BPE,  WF_TOKENIZER_BYTE_BPE,
     WF_TOKENIZER_BYTE_BPE, WF_TOKENIZER_BYTE_BPE, WF_TOKENIZER_WORDPIECE, WF_TOKENIZER_WORDPIECE, WF_TOKENIZER_WORD, WF_TOKENIZER_WORD,
     WF_TOKENIZER_BPE,      WF_TOKENIZER_BPE,      WF_TOKENIZER_BPE,       WF_TOKENIZER_BPE,       WF_TOKENIZER_BPE,  WF_TOKENIZER_BPE,
@@ -35,16 +29,6 @@ static json_t *json_file(const char *name, const char *ending)
     return value;
 }
 
-static wf_tokenizer *loaded(const char *name)
-{
-    int64_t bytes;
-    wf_tokenizer *t;
-    char *data = file(name, "json", &bytes);
-    ck_ok(wf_tokenizer_parse(data, bytes, name, &t, error));
-    wf_free(data);
-    return t;
-}
-
 static void same_ids(const struct wf_tokens *ids, json_t *expected, const char *name, size_t text)
 {
     ck_assert_msg(ids->count == (int64_t)json_array_size(expected), "%s, text %zu: %d ids instead of %zu", name, text, (int)ids->count,
@@ -57,11 +41,10 @@ static void same_ids(const struct wf_tokens *ids, json_t *expected, const char *
 START_TEST(ids_and_texts)
 {
     json_t *texts = json_file("texts", "json");
-    for (int k = 0; k < NAMES; k++) {
-        wf_tokenizer *t = loaded(names[k]);
-        json_t *cases = json_file(names[k], "cases");
-        wf_error problem = {0};
-        wf_token_cache *small = wf_token_cache_new(t, 4, &problem), *large = wf_token_cache_new(t, 1000, &problem);
+    for (int k = 0; k < GOLDEN_TOKENIZERS; k++) {
+        wf_tokenizer *t = golden_tokenizer(golden_tokenizers[k]);
+        json_t *cases = json_file(golden_tokenizers[k], "cases");
+        wf_token_cache *small = wf_token_cache_new(t, 4, NULL), *large = wf_token_cache_new(t, 1000, NULL);
         ck_assert_int_eq(wf_tokenizer_kind_of(t), kinds[k]);
         ck_assert_uint_eq(json_array_size(cases), json_array_size(texts));
         for (size_t i = 0; i < json_array_size(texts); i++) {
@@ -74,12 +57,11 @@ START_TEST(ids_and_texts)
                 struct wf_tokens out = {0};
                 struct wf_encode_options options = {.specials = true, .cache = caches[c]};
                 ck_ok(wf_tokenizer_encode_with(t, data, length, &options, &out, error));
-                same_ids(&out, ids, names[k], i);
+                same_ids(&out, ids, golden_tokenizers[k], i);
                 struct wf_string decoded = {0};
                 ck_ok(wf_tokenizer_decode(t, out.id, out.count, &decoded, error));
-                ck_assert_msg(decoded.length == (int64_t)json_string_length(back) &&
-                                  (decoded.length == 0 || !memcmp(decoded.data, json_string_value(back), (size_t)decoded.length)),
-                              "%s, text %zu: \"%s\" instead of \"%s\"", names[k], i, decoded.data ? decoded.data : "",
+                ck_assert_msg(has_bytes(&decoded, json_string_value(back), (int64_t)json_string_length(back)),
+                              "%s, text %zu: \"%s\" instead of \"%s\"", golden_tokenizers[k], i, decoded.data ? decoded.data : "",
                               json_string_value(back));
                 wf_string_free(&decoded);
                 wf_tokens_free(&out);
@@ -97,17 +79,17 @@ END_TEST
 /* What we write is what the package writes: the same bytes where it laid the file out, else the same values. */
 START_TEST(files)
 {
-    for (int k = 0; k < NAMES; k++) {
+    for (int k = 0; k < GOLDEN_TOKENIZERS; k++) {
         int64_t bytes;
-        char *data = file(names[k], "json", &bytes);
-        wf_tokenizer *t = loaded(names[k]), *again;
+        char *data = file(golden_tokenizers[k], "json", &bytes);
+        wf_tokenizer *t = golden_tokenizer(golden_tokenizers[k]), *again;
         struct wf_string json = {0}, json2 = {0};
         ck_ok(wf_tokenizer_json(t, &json, error));
         if (memchr(data, '\n', (size_t)bytes)) {
-            ck_assert_msg(json.length == bytes && !memcmp(json.data, data, (size_t)bytes), "%s: other bytes", names[k]);
+            ck_assert_msg(has_bytes(&json, data, bytes), "%s: other bytes", golden_tokenizers[k]);
         } else {
             json_t *a = json_loadb(data, (size_t)bytes, 0, NULL), *b = json_loadb(json.data, (size_t)json.length, 0, NULL);
-            ck_assert_msg(json_equal(a, b), "%s: another value", names[k]);
+            ck_assert_msg(json_equal(a, b), "%s: another value", golden_tokenizers[k]);
             json_decref(a);
             json_decref(b);
         }
@@ -116,7 +98,7 @@ START_TEST(files)
         ck_assert_str_eq(json.data, json2.data);
         ck_assert_uint_eq(wf_tokenizer_hash(t), wf_tokenizer_hash(again));
         for (int other = 0; other < k; other++) {
-            wf_tokenizer *o = loaded(names[other]);
+            wf_tokenizer *o = golden_tokenizer(golden_tokenizers[other]);
             ck_assert_uint_ne(wf_tokenizer_hash(t), wf_tokenizer_hash(o));
             wf_tokenizer_free(o);
         }
@@ -135,7 +117,7 @@ START_TEST(bytes_come_back)
     json_t *texts = json_file("texts", "json");
     static const char *const byte_names[] = {"byte_gpt2", "byte_gpt4"};
     for (int k = 0; k < 2; k++) {
-        wf_tokenizer *t = loaded(byte_names[k]);
+        wf_tokenizer *t = golden_tokenizer(byte_names[k]);
         for (size_t i = 0; i < json_array_size(texts); i++) {
             json_t *text = json_array_get(texts, i);
             int64_t length = (int64_t)json_string_length(text);
@@ -144,7 +126,7 @@ START_TEST(bytes_come_back)
             ck_ok(wf_tokenizer_encode(t, json_string_value(text), length, &ids, error));
             ck_ok(wf_tokenizer_decode_with(t, ids.id, ids.count, &(struct wf_decode_options){.specials = true}, &back, error));
             if (!strstr(json_string_value(text), "<mask>")) /* it takes the spaces before it */
-                ck_assert(back.length == length && (length == 0 || !memcmp(back.data, json_string_value(text), (size_t)length)));
+                ck_assert(has_bytes(&back, json_string_value(text), length));
             wf_tokens_free(&ids);
             wf_string_free(&back);
         }
@@ -154,22 +136,13 @@ START_TEST(bytes_come_back)
 }
 END_TEST
 
-static wf_status load_and_use(void *ctx, wf_error *error)
+static wf_status load_and_use(void *path, wf_error *error)
 {
     static const char text[] = "The m\xC3\xA4n, <s> e\xCC\x81 it's\xC2\xA0 123 standing";
-    const char *name = ctx;
-    int64_t bytes;
-    char *path = golden_path("."), *full = NULL, *data = NULL;
     wf_tokenizer *t = NULL;
     struct wf_tokens ids = {0};
     struct wf_string back = {0}, json = {0};
-    wf_status status = path ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "test");
-    if (status == WF_OK && !(full = wf_format("%s/../tokenizers/%s.json", path, name)))
-        status = wf_error_set(error, WF_ERR_MEMORY, "test");
-    if (status == WF_OK && !(data = wf_file_load(full, 1 << 24, &bytes, error)))
-        status = error->code;
-    if (status == WF_OK)
-        status = wf_tokenizer_parse(data, bytes, name, &t, error);
+    wf_status status = wf_tokenizer_load(path, &t, error);
     wf_token_cache *cache = status == WF_OK ? wf_token_cache_new(t, 8, error) : NULL;
     if (status == WF_OK)
         status = error->code;
@@ -187,17 +160,18 @@ static wf_status load_and_use(void *ctx, wf_error *error)
     wf_tokens_free(&ids);
     wf_string_free(&back);
     wf_string_free(&json);
-    wf_free(full);
-    wf_free(path);
-    wf_free(data);
     return status;
 }
 
 START_TEST(no_memory)
 {
     static const char *const small[] = {"word_delimiter", "split_removed", "word", "limited", "byte_gpt4"};
-    for (int k = 0; k < 5; k++)
-        ck_assert_int_ge(sweep_memory(load_and_use, (void *)small[k]), 50);
+    for (int k = 0; k < 5; k++) {
+        char *file = wf_format("../tokenizers/%s.json", small[k]), *path = golden_path(file);
+        ck_assert_int_ge(sweep_memory(load_and_use, path), 50);
+        wf_free(path);
+        wf_free(file);
+    }
 }
 END_TEST
 

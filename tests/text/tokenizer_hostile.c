@@ -55,6 +55,27 @@ static void repeat(struct wf_string *s, const char *text, int64_t times, const c
     }
 }
 
+/* A sequence of a step so many times over, as JSON. */
+static struct wf_string sequence(const char *list, const char *step, int64_t times)
+{
+    struct wf_string value = {0};
+    wf_string_format(&value, "{\"type\": \"Sequence\", \"%s\": [", list);
+    repeat(&value, step, times, ", ");
+    wf_string_text(&value, "]}");
+    return value;
+}
+
+/* A tokenizer of this model that isolates what the pattern matches. */
+static wf_tokenizer *isolating(const char *model, const char *regex)
+{
+    wf_tokenizer *t;
+    struct wf_string value = {0};
+    wf_string_format(&value, "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"%s\"}, \"behavior\": \"Isolated\"}", regex);
+    ck_ok(parse_with(model, "pre_tokenizer", &value, &t, error));
+    wf_string_free(&value);
+    return t;
+}
+
 /* "$A $A" thirty times over makes 2^30 times the text. */
 START_TEST(templates_that_double)
 {
@@ -62,11 +83,8 @@ START_TEST(templates_that_double)
                                 "{\"Sequence\": {\"id\": \"A\", \"type_id\": 0}}], \"pair\": [], \"special_tokens\": {}}";
     for (int times = 1; times <= 30; times += times < 5 ? 1 : 25) {
         wf_tokenizer *t;
-        struct wf_string value = {0};
+        struct wf_string value = sequence("processors", twice, times);
         struct wf_tokens ids = {0};
-        wf_string_text(&value, "{\"type\": \"Sequence\", \"processors\": [");
-        repeat(&value, twice, times, ", ");
-        wf_string_text(&value, "]}");
         if (times <= 4) {
             ck_ok(parse_with(WORDS, "post_processor", &value, &t, error));
             ck_ok(encode(t, "b", 1, &ids, error));
@@ -120,10 +138,7 @@ START_TEST(many_steps)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         wf_tokenizer *t;
-        struct wf_string value = {0};
-        wf_string_format(&value, "{\"type\": \"Sequence\", \"%s\": [", cases[i].list);
-        repeat(&value, cases[i].step, 60000, ", ");
-        wf_string_text(&value, "]}");
+        struct wf_string value = sequence(cases[i].list, cases[i].step, 60000);
         ck_fails(parse_with(WORDS, cases[i].key, &value, &t, error), WF_ERR_FORMAT, cases[i].message);
         wf_string_free(&value);
     }
@@ -137,11 +152,8 @@ START_TEST(steps_that_double)
     static const char *const keys[] = {"normalizer", "decoder"}, *const lists[] = {"normalizers", "decoders"};
     for (int i = 0; i < 2; i++) {
         wf_tokenizer *t;
-        struct wf_string value = {0}, text = {0};
+        struct wf_string value = sequence(lists[i], twice, 255), text = {0};
         struct wf_tokens ids = {0};
-        wf_string_format(&value, "{\"type\": \"Sequence\", \"%s\": [", lists[i]);
-        repeat(&value, twice, 255, ", ");
-        wf_string_text(&value, "]}");
         ck_ok(parse_with(WORDS, keys[i], &value, &t, error));
         if (i == 0)
             ck_fails(encode(t, "b", 1, &ids, error), WF_ERR_FORMAT, "makes the text more than 32 times as long");
@@ -262,13 +274,12 @@ START_TEST(windows_change_nothing)
     static const char *const regex[] = {"\\\\s+(?!\\\\S)|\\\\S+", "(?<=b)a+|b", "^a*|b$", "(?m:.{3})", "a(?=a{20}b)", "b*"};
     enum { TIMES = 3000 };
     for (size_t i = 0; i < sizeof regex / sizeof *regex; i++) {
-        wf_tokenizer *t;
-        struct wf_string value = {0}, line = {0}, text = {0};
+        wf_tokenizer *t =
+            isolating("{\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \" \": 2, \"\\n\": 3, \"ab\": 4, \"aa\": 5, \"aaaa\": 6}, "
+                      "\"merges\": [[\"a\", \"b\"], [\"a\", \"a\"], [\"aa\", \"aa\"]]}",
+                      regex[i]);
+        struct wf_string line = {0}, text = {0};
         struct wf_tokens one = {0}, many = {0};
-        wf_string_format(&value, "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"%s\"}, \"behavior\": \"Isolated\"}", regex[i]);
-        ck_ok(parse_with("{\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \" \": 2, \"\\n\": 3, \"ab\": 4, \"aa\": 5, \"aaaa\": 6}, "
-                         "\"merges\": [[\"a\", \"b\"], [\"a\", \"a\"], [\"aa\", \"aa\"]]}",
-                         "pre_tokenizer", &value, &t, error));
         for (int n = 0; n < 40; n++) {
             line.length = one.count = many.count = text.length = 0;
             repeat(&line, "a", n, "");
@@ -287,7 +298,6 @@ START_TEST(windows_change_nothing)
         }
         wf_tokens_free(&one);
         wf_tokens_free(&many);
-        wf_string_free(&value);
         wf_string_free(&line);
         wf_string_free(&text);
         wf_tokenizer_free(t);
@@ -300,11 +310,9 @@ START_TEST(windows_are_no_ends)
 {
     static const char *const regex[] = {"$", "(?!x)", "b*(?!x)", "(?<=x)(?=b|$)", "x{500}b", "(?<!x)$|b\\b"};
     for (size_t i = 0; i < sizeof regex / sizeof *regex; i++) {
-        wf_tokenizer *t;
-        struct wf_string value = {0}, text = {0};
+        wf_tokenizer *t = isolating(WORDS, regex[i]);
+        struct wf_string text = {0};
         int64_t words[2];
-        wf_string_format(&value, "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"%s\"}, \"behavior\": \"Isolated\"}", regex[i]);
-        ck_ok(parse_with(WORDS, "pre_tokenizer", &value, &t, error));
         for (int k = 0; k < 2; k++) { /* a word is an id, known or not */
             struct wf_tokens ids = {0};
             text.length = 0;
@@ -317,7 +325,6 @@ START_TEST(windows_are_no_ends)
             wf_tokens_free(&ids);
         }
         ck_assert_msg(words[0] == words[1] && words[0] < 20, "%s: %d and %d words", regex[i], (int)words[0], (int)words[1]);
-        wf_string_free(&value);
         wf_string_free(&text);
         wf_tokenizer_free(t);
     }

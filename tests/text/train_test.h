@@ -111,7 +111,6 @@ static inline void case_check(const char *name)
         wf_tokenizer_free(t);
     }
     case_close(&c);
-    remove_test_files();
 }
 
 /* A text of `lines` lines of made-up words. */

@@ -1,37 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* BERT's vocab.txt: the ids of `tokenizers`' BertWordPieceTokenizer (tests/golden/make_bert.py), files that can't be, and damaged ones. */
-#include <unistd.h>
-
-#include <weft/file.h>
 #include <weft/internal/json.h>
-#include <weft/memory.h>
-#include <weft/random.h>
-#include <weft/tokenizer.h>
 
-#include "check_weft.h"
+#include "../data/data_test.h"
 
-static char path[64];
-
-static const char *golden(const char *name)
+static const char *golden_file(const char *name)
 {
     static char text[4096];
     const char *root = getenv("WEFT_SOURCE_ROOT");
     snprintf(text, sizeof text, "%s/tests/golden/%s", root ? root : ".", name);
     return text;
-}
-
-static void write_text(const char *text, int64_t length)
-{
-    if (!path[0]) {
-        strcpy(path, "/tmp/weft-vocab-XXXXXX.txt");
-        int made = mkstemps(path, 4);
-        ck_assert_int_ge(made, 0);
-        close(made);
-    }
-    FILE *f = fopen(path, "wb");
-    ck_assert_ptr_nonnull(f);
-    ck_assert_uint_eq(fwrite(text, 1, (size_t)length, f), (size_t)length);
-    fclose(f);
 }
 
 static void ck_ids(const wf_tokenizer *t, const json_t *text, const json_t *want, bool specials)
@@ -57,14 +35,14 @@ START_TEST(ids_are_those_of_the_package)
         {.unknown = "[unused0]", .begin = "the", .end = "dog", .pad = "ein", .mask = "rain"},
     };
     wf_error problem = {0};
-    json_t *cases = wf_json_load(golden("data/vocab_txt.json"), 1 << 20, &problem), *one, *text;
+    json_t *cases = wf_json_load(golden_file("data/vocab_txt.json"), 1 << 20, &problem), *one, *text;
     size_t i, j;
     ck_assert_msg(cases != NULL, "%s", problem.message);
     ck_assert_uint_eq(json_array_size(cases), sizeof options / sizeof *options);
     json_array_foreach(cases, i, one)
     {
         wf_tokenizer *t;
-        ck_ok(wf_tokenizer_load_vocab_with(golden("bert/vocab.txt"), &options[i], &t, error));
+        ck_ok(wf_tokenizer_load_vocab_with(golden_file("bert/vocab.txt"), &options[i], &t, error));
         ck_assert_int_eq(wf_tokenizer_kind_of(t), WF_TOKENIZER_WORDPIECE);
         ck_assert_int_eq(wf_tokenizer_vocab_size(t), 42);
         json_array_foreach(json_object_get(one, "texts"), j, text)
@@ -84,7 +62,7 @@ START_TEST(lines)
     static const char text[] = "\xef\xbb\xbf[UNK]\r\n[CLS] \n[SEP]\t\xe3\x80\x80\n##s\nca fe\n\xe4\xb8\xad";
     wf_tokenizer *t, *again;
     struct wf_string json = {0};
-    write_text(text, sizeof text - 1);
+    const char *path = text_file("vocab.txt", text);
     ck_ok(wf_tokenizer_load_vocab(path, &t, error));
     ck_assert_int_eq(wf_tokenizer_vocab_size(t), 6);
     ck_assert_str_eq(wf_tokenizer_token(t, 0, NULL), "[UNK]");
@@ -100,7 +78,6 @@ START_TEST(lines)
     wf_string_free(&json);
     wf_tokenizer_free(t);
     wf_tokenizer_free(again);
-    unlink(path);
 }
 END_TEST
 
@@ -125,16 +102,13 @@ START_TEST(files_that_cannot_be)
                BAD("[UNK]\n[CLS]\na\n", "has no \"[SEP]\"")};
     for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
         wf_tokenizer *t = (wf_tokenizer *)bad;
-        wf_error e = {0};
-        write_text(bad[i].text, bad[i].length);
-        ck_assert_int_eq(wf_tokenizer_load_vocab(path, &t, &e), WF_ERR_FORMAT);
+        const char *path = test_file("vocab.txt", bad[i].text, (size_t)bad[i].length);
+        ck_fails(wf_tokenizer_load_vocab(path, &t, error), WF_ERR_FORMAT, bad[i].message);
+        ck_fails(wf_tokenizer_load_vocab(path, &t, error), WF_ERR_FORMAT, path);
         ck_assert_ptr_null(t);
-        ck_assert_msg(strstr(e.message, bad[i].message) && strstr(e.message, path), "\"%s\" lacks \"%s\"", e.message, bad[i].message);
     }
-    unlink(path);
     wf_tokenizer *t;
-    wf_error e = {0};
-    ck_assert_int_eq(wf_tokenizer_load_vocab(path, &t, &e), WF_ERR_IO);
+    ck_assert_int_eq(wf_tokenizer_load_vocab(test_file("none", NULL, 0), &t, NULL), WF_ERR_IO);
 }
 END_TEST
 
@@ -144,7 +118,7 @@ START_TEST(damage)
     wf_error e = {0};
     int64_t bytes, live = wf_alloc_live();
     int good = 0, refused = 0;
-    char *text = wf_file_load(golden("bert/vocab.txt"), 1 << 20, &bytes, &e), copy[512];
+    char *text = wf_file_load(golden_file("bert/vocab.txt"), 1 << 20, &bytes, &e), copy[512];
     wf_rng rng = wf_rng_new(9, 1);
     ck_assert_int_lt(bytes, 500);
     for (int i = 0; i < 400; i++) {
@@ -153,7 +127,7 @@ START_TEST(damage)
         memcpy(copy, text, (size_t)length);
         for (uint64_t n = wf_rng_below(&rng, 3); length > 0 && n > 0; n--)
             copy[wf_rng_below(&rng, (uint64_t)length)] = (char)wf_rng_below(&rng, 256);
-        write_text(copy, length);
+        const char *path = test_file("vocab.txt", copy, (size_t)length);
         wf_error problem = {0};
         if (wf_tokenizer_load_vocab(path, &t, &problem) == WF_OK) {
             struct wf_tokens ids = {0};
@@ -169,7 +143,6 @@ START_TEST(damage)
     ck_assert(good > 20 && refused > 20);
     wf_free(text);
     ck_assert_int_eq(wf_alloc_live(), live);
-    unlink(path);
 }
 END_TEST
 
@@ -177,7 +150,7 @@ END_TEST
 START_TEST(most_and_whole)
 {
     wf_tokenizer *t;
-    ck_ok(wf_tokenizer_load_vocab(golden("bert/vocab.txt"), &t, error));
+    ck_ok(wf_tokenizer_load_vocab(golden_file("bert/vocab.txt"), &t, error));
     static const char text[] = "the dog sleeps under the table";
     static const int32_t all[] = {2, 5, 6, 7, 8, 5, 9, 3}; /* [CLS] ... [SEP] */
     for (int64_t most = 0; most < 12; most++) {
