@@ -185,7 +185,7 @@ bool cache_make_room(const char *folder, int64_t bytes)
     if (!make_folder(folder))
         return false;
     if (wf_file_sweep(folder, NULL, NULL) != WF_OK)
-        errno = 0; /* what others left behind does not matter */
+        errno = 0; /* files that others left behind do not matter */
     int64_t limit = limit_of(folder);
     drop_oldest(folder, bytes < limit ? limit - bytes : 0);
     return true;

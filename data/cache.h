@@ -13,8 +13,7 @@ char *cache_path(const char *folder, enum cache_kind kind, uint64_t key, wf_erro
 uint64_t cache_encoder(void);
 /* Maps a file, marks it as used now, and keeps it from being deleted until it is closed. False if it does not exist or is unusable. */
 bool cache_map(const char *path, struct wf_map *map);
-/* Whether a cached file is there. What has its name and is no regular file (a pipe, an empty folder, a link to one) is removed, so that the
- * cache can be written. */
+/* Whether a cached file is there. Removes a pipe, an empty folder or a link to one that has its name, so that the cache can be written. */
 bool cache_there(const char *path);
 /* Marks a file as used now. */
 void cache_touch(const char *path);

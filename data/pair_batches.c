@@ -228,7 +228,7 @@ wf_status wf_pair_batches_encode_parts(wf_pair_batches *b, int64_t begin, int64_
     const double ids = (double)(b->whole.source[p.end] - b->whole.source[p.begin]) + b->whole.target[p.end] - b->whole.target[p.begin];
     wf_error failure = {0};
     wf_status status = share_out(b->workers, 0, (p.end - p.begin + AT_ONCE - 1) / AT_ONCE, 60 * ids, encode_some, &p, &failure);
-    /* The survey has encoded these lines before: so either the files are others now, or the survey is not theirs. */
+    /* The survey has encoded these lines before: either the files have changed, or the survey is of other files. */
     if (status == WF_OK || status == WF_ERR_FORMAT)
         status = bitext_verify(b->bitext, error);
     if (status == WF_OK && failure.code)

@@ -61,8 +61,8 @@ static inline void shuffle(void *data, int64_t n, size_t size, wf_rng rng)
     }
 }
 
-/* By target, then source; stable. A radix sort takes the least digit first: the source's. Where the longer side alone counts, sources of
- * every length stay together, as they were drawn: sorted by both, the same few pairs would meet in each epoch. */
+/* By target, then source; stable. A radix sort takes the least digit first: the source's. If only the longer side counts, sources stay in
+ * the order in which they were drawn: sorted by both, the same few pairs would meet in each epoch. */
 static void sort_window(const struct pair_plan *plan, uint32_t *order, int64_t n)
 {
     enum { BITS = 11, DIGITS = 1 << BITS };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A text is encoded in blocks. Where one may end depends on the tokenizer: a cut is right when the ids of what lies around it are those of
- * the two sides, each encoded by itself. That is asked of the tokenizer, whatever its parts are, for a window around each place that a
- * cut is wanted at. One that finds no place to be cut gets the text as a whole. */
+/* A text is encoded in blocks. A cut is right if the text around it has the ids of its two sides, each encoded by itself. Around each
+ * wanted cut a window of text is encoded both ways, to see whether the tokenizer allows it. A tokenizer that allows no cut gets the text
+ * as a whole. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>

@@ -91,7 +91,7 @@ wf_status text_file_read(const struct text_file *file, int64_t at, int64_t bytes
     return got < bytes ? text_file_changed(file, error) : WF_OK;
 }
 
-/* Line and column of a byte, both from 1: they are counted when there is something to tell. */
+/* Line and column of a byte, both from 1: they are counted only for a message. */
 static wf_status find_line(const struct text_file *file, int64_t offset, int64_t *line, int64_t *column, wf_error *error)
 {
     char piece[4096];

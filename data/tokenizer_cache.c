@@ -37,7 +37,7 @@ static bool scanning(void *ctx, int64_t done, int64_t total)
     return !o->progress || o->progress(o->ctx, &(struct wf_tokenizer_progress){"reading", done, total});
 }
 
-/* The texts, by what is in them. False where they can be read only once, or not at all, of which the training will tell. */
+/* The texts, by their content. False if they can be read only once, or not at all: the training then reports the error. */
 static bool add_texts(struct sources *s, const char *const *paths, int64_t count, const struct wf_tokenizer_options *o, wf_scans *scans,
                       uint64_t *key, wf_error *error)
 {

@@ -93,8 +93,8 @@ void wf_cache_rewind(struct wf_cache *cache, int64_t row, int32_t length)
     }
 }
 
-/* Moves that put row from[i] into every place i < rows. A slot is overwritten once no pending move reads it. What
- * remains are cycles, each broken by the spare row. Returns their number, at most 3/2 rows; a move is to[k] = row of[k]. */
+/* Moves that put row from[i] into every place i < rows. A slot is overwritten once no pending move reads it. The rest
+ * are cycles, each broken by the spare row. Returns their number, at most 3/2 rows; a move is to[k] = row of[k]. */
 static int64_t plan(struct wf_cache *cache, const int32_t *from, int64_t rows, int32_t *to, int32_t *of)
 {
     int32_t *readers = cache->scratch, *ready = readers + cache->most_rows + 1, spare = (int32_t)cache->most_rows;

@@ -189,7 +189,6 @@ START_TEST(windows_cover_every_target_once)
 }
 END_TEST
 
-/* Ids of 16 bits give the batches that those of 32 bits give, the largest of them too. */
 /* A limit chooses batches of the whole walk, spread over all of the text; the same each time. */
 START_TEST(windows_of_a_limit_are_spread)
 {
@@ -231,6 +230,7 @@ START_TEST(windows_of_a_limit_are_spread)
 }
 END_TEST
 
+/* Ids of 16 bits give the batches of the same ids of 32 bits, also the largest ids. */
 START_TEST(crops_of_narrow_ids)
 {
     enum { N = 3000 };

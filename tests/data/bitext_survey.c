@@ -3,7 +3,7 @@
 #include "bitext_test.h"
 #include <weft/internal/string.h>
 
-/* Some pieces of the survey long, with a line longer than a piece, a fault far inside: whatever the threads. */
+/* Texts of several pieces of the survey, with a line longer than a piece and a fault far inside, on any number of threads. */
 START_TEST(many_lines_on_any_threads)
 {
     wf_tokenizer *t = words(true);
@@ -50,7 +50,7 @@ START_TEST(many_lines_on_any_threads)
         }
         ck_assert(pair == s->used && ids[0] == s->source_tokens && ids[1] == s->target_tokens);
         wf_bitext_close(b);
-        /* Of several faults in different pieces the first is told. */
+        /* Of several faults in different pieces the first is reported. */
         char place[60], kept[4];
         for (int i = 0; i < 4; i++) {
             char *at = text[0] + begin[0][LONG + 1 + 20000 * i];
@@ -183,8 +183,8 @@ static bool prepend_a_line(void *ctx, int64_t done, int64_t total)
     return true;
 }
 
-/* A last line that was not there when the lines were counted, in a file of the same size: there is no room for what is found of it, as a
- * sanitizer tells. */
+/* A last line that was added after the lines were counted, in a file of the same size: there is no memory for it, which a sanitizer would
+ * notice. */
 START_TEST(a_line_more_than_was_counted)
 {
     wf_tokenizer *t = words(false);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of parallel text share. */
+/* Shared by the tests of parallel text. */
 #ifndef TESTS_DATA_BITEXT_TEST_H
 #define TESTS_DATA_BITEXT_TEST_H
 
 #include "data_test.h"
 
-/* Words w0 .. w59 on both sides; the ids of w0 and the marks are those of the specials in front of it. */
+/* A tokenizer of the words w0 .. w59, with <unk> if `unknown`. */
 static inline wf_tokenizer *words(bool unknown)
 {
     static const char *const specials[] = {"<s>", "<pad>", "</s>", "<unk>"};

@@ -83,7 +83,7 @@ START_TEST(takes_a_validation_text)
 }
 END_TEST
 
-/* Between two files stands the end of a text; what is held out begins where the tenth does, in whichever file that is. */
+/* Between two files there is the end-of-text token. The last tenth of all files is held out. */
 START_TEST(files_are_documents)
 {
     const char *specials[] = {"<unk>", "</s>"};
@@ -176,7 +176,7 @@ START_TEST(too_short_texts)
 }
 END_TEST
 
-/* What is wrong in a file is placed in it, the first fault in the text whichever thread meets it. */
+/* A fault is reported with its place in the file; of several the first in the text, on any number of threads. */
 START_TEST(faults_are_placed)
 {
     wf_tokenizer *t = trained("abc\n ");
@@ -290,7 +290,7 @@ static bool shorten(void *ctx, int64_t done, int64_t total)
     return true;
 }
 
-/* A text that is cut short while it is read, at whatever time, is an error and no signal. */
+/* A text that is cut short at any time while it is read is an error, not a signal. */
 START_TEST(a_text_that_is_cut_short)
 {
     enum { LENGTH = 3000000 };

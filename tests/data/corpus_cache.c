@@ -139,7 +139,7 @@ START_TEST(ids_beyond_the_vocabulary_are_ignored)
 }
 END_TEST
 
-/* Room is made for a new file by those that were not used for longest; what is in use stays, by another process too. */
+/* The files that have not been used for the longest time make room for a new one; files in use stay. */
 START_TEST(the_oldest_go)
 {
     begin_cache();
@@ -186,7 +186,7 @@ START_TEST(the_oldest_go)
 }
 END_TEST
 
-/* Where nothing can be written, or no more (a full disk is a limit on files here), the ids are there all the same. */
+/* If the cache cannot be written, or the disk is full (here a limit of the size of files), the ids are kept in memory. */
 START_TEST(done_without)
 {
     begin_cache();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of the room data share: golden files, files of their own, and the sweep that fails every allocation in turn. */
+/* Shared by the tests of data and text: golden files, temporary files, and the sweep that fails each allocation in turn. */
 #ifndef TESTS_DATA_TEST_H
 #define TESTS_DATA_TEST_H
 
@@ -52,7 +52,7 @@ static inline bool has_bytes(const struct wf_string *s, const char *data, int64_
 
 static char test_folder[64];
 
-/* A file in a folder of the test's own, which is removed after the test. The name stays valid during the next 63 calls. */
+/* A file in a temporary folder, which is removed after the test. The name stays valid during the next 63 calls. */
 static inline char *test_file(const char *name, const char *data, size_t bytes)
 {
     static char names[64][256];

@@ -270,7 +270,7 @@ START_TEST(rows_are_framed)
     ck_ok(wf_masking_frame(&m, 0, 3, NULL, error));
     ck_ok(wf_masking_frame(&m, 1, 0, ids + 5, error));
     ck_assert(ids[0] == 1 && ids[5] == 1 && ids[6] == 2);
-    /* What is refused changes nothing. */
+    /* A refused call changes nothing. */
     int32_t was[15];
     memcpy(was, ids, sizeof was);
     ck_fails(wf_masking_frame(&m, -1, 3, ids, error), WF_ERR_ARGUMENT, "wf_masking_frame: -1 rows of 3 ids");

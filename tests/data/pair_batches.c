@@ -126,7 +126,7 @@ START_TEST(every_pair_once_an_epoch)
 }
 END_TEST
 
-/* Where the longer side counts, sources of every length meet: the pairs that stand beside each other are others in each epoch. */
+/* If the longer side counts, pairs have other neighbours in each epoch. */
 START_TEST(neighbours_change)
 {
     enum { N = 700 };
@@ -215,7 +215,7 @@ START_TEST(order_is_drawn)
             count[j >= n[0] / 4]++;
         }
     ck_assert(fabs(sum[0] / count[0] - sum[1] / count[1]) < 4);
-    /* For evaluation: by length, each epoch the same, whatever the seed. */
+    /* For evaluation: by length, the same in each epoch and for each seed. */
     o = (struct wf_pair_batches_options){.tokens = 300, .in_order = true};
     b = batches_of(&c, o);
     n[0] = epoch_of(b, 0, list[0]);
@@ -280,7 +280,7 @@ static uint64_t print_of(const struct wf_pairs *p)
     return h;
 }
 
-/* What comes after any place is the same, from whatever place one goes there and on any number of threads. */
+/* The batches after any place are the same, also after a seek from another place and on any number of threads. */
 START_TEST(any_place_is_found_again)
 {
     enum { EPOCHS = 3, MOST = 400 };
@@ -363,7 +363,7 @@ START_TEST(micro_batches_are_the_batch)
 }
 END_TEST
 
-/* A process encodes its parts, and what it does not need stays as it was, until that is asked for. */
+/* A process encodes its parts. The ids of other parts stay as they were until they are encoded. */
 START_TEST(parts_are_encoded_alone)
 {
     enum { BLANK = 0x55 };

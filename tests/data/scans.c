@@ -152,7 +152,7 @@ START_TEST(pipes)
 }
 END_TEST
 
-/* What was opened outlives the scans. */
+/* Opened texts outlive the scans. */
 START_TEST(opened_for_longer)
 {
     begin_cache();

@@ -111,7 +111,7 @@ START_TEST(what_is_no_text)
 }
 END_TEST
 
-/* The first bad byte, wherever it lies as seen from a piece's end, and on any number of threads. */
+/* The first bad byte, around the end of a piece and on any number of threads. */
 START_TEST(bad_bytes_at_the_ends_of_pieces)
 {
     enum { PIECE = 1 << 18 };

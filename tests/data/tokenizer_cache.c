@@ -65,7 +65,7 @@ START_TEST(found_again)
 }
 END_TEST
 
-START_TEST(whatever_differs)
+START_TEST(other_texts_and_options)
 {
     static const char *const specials[] = {"<a>", "<b>"}, *const others[] = {"<a>", "<c>"};
     begin_cache();
@@ -155,7 +155,7 @@ START_TEST(without_a_folder_and_with_faults)
 }
 END_TEST
 
-/* Without memory for the cached one it is trained again, or that is the error; nothing is lost either way. */
+/* Without memory for the cached tokenizer it is trained again, or the call fails; nothing is lost either way. */
 START_TEST(no_memory)
 {
     begin_cache();
@@ -190,7 +190,7 @@ START_TEST(no_memory)
 }
 END_TEST
 
-/* What is no regular file but has the name of one is replaced, and waited for by nobody. */
+/* A pipe, folder or link in place of a cached file is replaced; no call waits for it. */
 START_TEST(no_regular_file)
 {
     begin_cache();
@@ -220,4 +220,5 @@ START_TEST(no_regular_file)
 }
 END_TEST
 
-WF_TEST_MAIN("tokenizer_cache", no_regular_file, found_again, whatever_differs, damaged_files, without_a_folder_and_with_faults, no_memory)
+WF_TEST_MAIN("tokenizer_cache", no_regular_file, found_again, other_texts_and_options, damaged_files, without_a_folder_and_with_faults,
+             no_memory)

@@ -162,7 +162,7 @@ static void begin_model(struct model *m)
     ck_assert(!m->built || wf_registry_error(m->registry)->code == WF_OK);
 }
 
-/* --- what is done with a model ---------------------------------------------------------------------------------------- */
+/* --- uses of a model ---------------------------------------------------------------------------------------------------- */
 
 static void save_and_load(struct model *m, struct model *into)
 {
@@ -202,7 +202,7 @@ static void save_and_load(struct model *m, struct model *into)
     unlink(path);
 }
 
-/* Norms over both registries, and the schedule, which have no state. */
+/* Norms over both registries, and the schedule: neither has a state. */
 static void norms_and_schedules(void)
 {
     wf_error e = {0};
@@ -457,7 +457,7 @@ static void one_pass(void)
     wf_alloc_fail_after(-1);
 }
 
-/* A program, the same for the same seed; nothing of it is left but the tape. */
+/* A program, the same for the same seed; only the tape is left of it. */
 static void program(uint64_t seed, int64_t passes)
 {
     any_rng = wf_rng_new(seed, 8);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rotary positions and the options of attention against PyTorch (tests/golden/make_attention.py), and what is refused. */
+/* Rotary positions and the options of attention against PyTorch (tests/golden/make_attention.py); refusals. */
 #include "../golden/golden.h"
 #include "nn_test.h"
 
@@ -203,7 +203,7 @@ START_TEST(with_bias)
 }
 END_TEST
 
-/* The module passes it on; with a cache too, a row at a time. */
+/* The module passes the bias on, also with a cache, a row at a time. */
 START_TEST(mha_bias)
 {
     enum { N = 2 * T * D };
@@ -257,7 +257,7 @@ START_TEST(mha_qk_norm)
 }
 END_TEST
 
-/* Keys and values of two inputs; also through wf_mha_memory_apart, and what is refused. */
+/* Keys and values of two inputs, also through wf_mha_memory_apart; refusals. */
 START_TEST(mha_apart)
 {
     static const struct {

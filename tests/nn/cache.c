@@ -31,7 +31,7 @@ START_TEST(pieces_equal_the_whole)
 }
 END_TEST
 
-/* Rows rewound to lengths of their own go on as if they had been alone. */
+/* Rows that are rewound to different lengths go on as if each were alone. */
 START_TEST(rows_of_different_lengths)
 {
     for (int k = 0; k < KINDS; k++) {
@@ -101,7 +101,7 @@ START_TEST(rows_selected)
 }
 END_TEST
 
-/* Any map of rows to rows: stays, copies, chains, cycles, fewer rows and more; from outside, each row holds what it should. */
+/* Any map of rows to rows: stays, copies, chains, cycles, fewer rows and more. Each row then holds the contents of its source. */
 START_TEST(any_selection)
 {
     enum { ROWS = 9, CAPACITY = 3, KEYS = 2, VALUES = 5 };
@@ -236,7 +236,7 @@ START_TEST(masks_and_lengths_of_the_caller)
 }
 END_TEST
 
-/* One sequence takes the memory of one: the spare row is for those that change places. */
+/* A single row takes the memory of one: the spare row is for rows that change places. */
 START_TEST(a_row_alone)
 {
     struct wf_cache one, two;

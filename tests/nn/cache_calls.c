@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Caches: calls that are refused, memory that fails, and wf_kv_append for other attentions. */
+/* Caches: refused calls, allocations that fail, and wf_kv_append for another attention. */
 #include "cache_test.h"
 
 static void refused(struct rig *r, wf_mode mode, int64_t rows, int64_t T, struct wf_cache *cache, const char *message)

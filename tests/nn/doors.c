@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Registries, files of weights, caches and modules given what they cannot use: one line each, and nothing outside is touched. */
+/* Registries, files of weights, caches and modules with wrong arguments: a message of one line, and no memory outside is touched. */
 #include "nn_test.h"
 
-/* Of a new registry r. */
+/* A wrong declaration in a new registry r. */
 /* clang-format off */
 #define WRONG(part, ...) do { wf_registry *r = new_registry(); __VA_ARGS__; declared_wrong(r, part); } while (0)
 /* clang-format on */
@@ -97,7 +97,7 @@ END_TEST
 
 enum { D = 8, ROWS = 3, CAPACITY = 6 };
 
-/* A use of the cache after a wrong call reports that call; lengths stay. */
+/* After a wrong call each use of the cache reports that call; lengths stay. */
 static void cache_refuses(struct wf_cache *cache, const char *part)
 {
     wf_registry *r = new_registry();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Modules on a parameter as input (learned queries): what they give on an input with the same numbers, to the bit. */
+/* Modules on a parameter as input (learned queries): the bits are those of an input with the same numbers. */
 #include <weft/internal/minmax.h>
 
 #include "nn_test.h"
@@ -15,7 +15,7 @@ struct readout {
 
 static wf_real out[T * D], grad[2][T * D + D * D];
 
-/* The sum over a readout of S vectors by T learned queries, which are given as they are or as an input with their numbers. */
+/* A readout of S vectors by T learned queries, which are passed as the parameter or as an input with its numbers. */
 static void run(struct readout *r, wf_tape *tape, bool as_input, wf_real *result, wf_real *gradients)
 {
     wf_real memory[S * D];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tape memory that a module holds; and .residual, with the bits of a sum outside. */
+/* The tape memory that modules hold; a module with .residual has the bits of a sum outside of it. */
 #include <weft/memory.h>
 
 #include "nn_test.h"

@@ -94,7 +94,7 @@ START_TEST(what_does_not_fit_is_listed)
         {6, {"m.x.norm.beta", 3, 0, 0}, "1 missing: m.x.norm.w; 1 unexpected: m.x.norm.beta"},
         {5, {"own", 2, 0, 0}, "1 missing: m.own"},
         {8, {"m.heads", 2, 0, 0}, "1 unexpected: m.heads"},
-        {8, {"m.x.norm.gamma", 3, 0, 0}, "1 unexpected: m.x.norm.gamma"}, /* both spellings: one of them is nothing's */
+        {8, {"m.x.norm.gamma", 3, 0, 0}, "1 unexpected: m.x.norm.gamma"}, /* both spellings: one of them belongs to no parameter */
         {9, {"m.tables", 2, 0, 0}, "1 unexpected: m.tables"},
         {9, {"m.positions", 4, 0, 0}, "1 unexpected: m.positions"}, /* buffers are in no file */
         {9, {"m.x.layer.11.q", 2, 3, 0}, "1 unexpected: m.x.layer.11.q"},
@@ -113,7 +113,7 @@ START_TEST(what_does_not_fit_is_listed)
 }
 END_TEST
 
-/* A source with '/' lies outside the prefix, where nothing else is looked at. */
+/* A source with '/' lies outside the prefix. No other tensor there is read. */
 START_TEST(a_source_outside_the_prefix)
 {
     static const struct wf_load_rule outside[] = {{"own", {"/head.*.bias"}}, {"own", {"/head.bias"}}};
@@ -130,7 +130,7 @@ START_TEST(a_source_outside_the_prefix)
 }
 END_TEST
 
-/* A stack that its parts don't divide is the fault of the rule, and said of each tensor. */
+/* A stack that its parts do not divide: each tensor is reported. */
 START_TEST(an_uneven_stack)
 {
     wf_registry *r = new_registry();
@@ -141,7 +141,8 @@ START_TEST(an_uneven_stack)
 }
 END_TEST
 
-/* The first rule whose tensor is there, whether it has a '*' or not and wherever that stands; without one, the first rule's is missing. */
+/* The first rule whose tensor is in the file counts, with or without a '*' at any place. If there is none, the first rule's tensor is
+ * reported as missing. */
 START_TEST(the_first_rule_counts)
 {
     static const struct wf_load_rule mixed[] = {
@@ -156,7 +157,7 @@ START_TEST(the_first_rule_counts)
         wf_parameter(wf_root(r), "l.12.w2", WF_SHAPE(1));
         if (i == 0)
             ck_fails(load_by(r, &by, file, 0, error), WF_ERR_FORMAT, "1 missing: a.12");
-        if (i < 5) { /* of two that are there, the later is nothing's */
+        if (i < 5) { /* of two that are there, the later belongs to no parameter */
             char words[32];
             snprintf(words, sizeof words, "1 unexpected: %s", file[i + 1].name);
             ck_fails(load_by(r, &by, &file[i], 2, error), WF_ERR_FORMAT, words);
@@ -173,7 +174,7 @@ static void note(void *ctx, const char *name)
     strcat(strcat(ctx, name), " ");
 }
 
-/* A registry of tables alone lacks nothing in any file. */
+/* A registry that has only tables needs no tensor from a file. */
 START_TEST(buffers_alone)
 {
     wf_registry *registry = new_registry(), *mixed = new_registry();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The losses against torch.nn.functional.cross_entropy: ignored targets, smoothing, a normalizer of one's own; and the fused map to
+/* The losses against torch.nn.functional.cross_entropy: ignored targets, smoothing, another normalizer; and the fused map to
  * logits. Losses, means without smoothing, all gradients. */
 #include "../golden/golden.h"
 #include "nn_test.h"

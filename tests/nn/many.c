@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Registries with many parameters: what takes time per name must not grow with the number of names. */
+/* Registries with many parameters: the time per name must not grow with the number of names. */
 #include <time.h>
 
 #include "nn_test.h"
@@ -39,7 +39,7 @@ START_TEST(declared_found_frozen)
     double took = seconds() - begin;
     ck_assert_msg(sanitized() || took < 0.5, "%g seconds", took);
     wf_registry_free(r);
-    /* a name that is declared twice is still seen, wherever the first stands */
+    /* a name that is declared twice is still found, near the first parameter and the last */
     for (int i = 0; i < MANY; i += MANY - 1) {
         r = declare();
         wf_parameter(wf_root(r), name[i], WF_SHAPE(1));
@@ -50,7 +50,7 @@ START_TEST(declared_found_frozen)
 }
 END_TEST
 
-/* A rule for each parameter, from a file in which every name is another. */
+/* A rule for each parameter, from a file in which all names differ. */
 START_TEST(loaded_by_rules)
 {
     wf_registry *r = declare();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Mixture of experts: against PyTorch (tests/golden/make_moe.py), rows alone, empty batches, experts that nobody chose, mistakes. */
+/* Mixture of experts: against PyTorch (tests/golden/make_moe.py), rows alone, empty batches, experts that no row chose, mistakes. */
 #include <weft/moe.h>
 
 #include "../golden/golden.h"
@@ -147,7 +147,7 @@ static wf_tensor *recomputed(void *ctx, wf_tensor *x)
     return wf_moe_forward(ctx, x, .residual = x);
 }
 
-/* In a checkpoint the rows go where they went. And steps settle: the memory of a pass does not grow. */
+/* A checkpoint routes the rows as before. The memory of a pass does not grow with the steps. */
 START_TEST(checkpoints_and_steps)
 {
     struct trial t = begin();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Packed rows through the modules: positions, and cross-attention to a memory whose keys and values were computed before, are what each
- * sequence alone gives; sequences without rows on one side too. */
+/* Packed rows through positions and cross-attention, whose keys and values may have been computed before: each sequence has the results
+ * that it has alone, also if it has no rows on one side. */
 #include <math.h>
 
 #include "nn_test.h"

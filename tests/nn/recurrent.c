@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* States in a cache: a text in pieces gives what it gives at once, rows are copied and reordered as a beam does it, what is refused. */
+/* States in a cache: a text in pieces has the results of the whole; rows are copied and reordered as by a beam search; refusals. */
 #include "nn_test.h"
 
 enum { ROWS = 4, D = 5, MOST = 12, LAYERS = 2 };

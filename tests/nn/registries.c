@@ -51,7 +51,7 @@ static void expect_slab(const wf_grads *grads, int64_t count, double value)
         ck_assert_msg((double)grads->slab[i] == value, "element %lld is %g, not %g", (long long)i, (double)grads->slab[i], value);
 }
 
-/* B's parameters lie beyond the end of A's slab, or at the place of another parameter of A. */
+/* B's parameters lie beyond the end of A's slab, or where A has another parameter. */
 START_TEST(parameters_of_another_registry)
 {
     for (int64_t width = 4; width <= 256; width *= 8) {

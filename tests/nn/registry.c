@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Registries: names, ties, freezing, what is refused, memory. */
+/* Registries: names, ties, freezing, refusals, memory. */
 #include "registry_test.h"
 
 static const char *name_at(const wf_registry *registry, int i)
@@ -107,7 +107,7 @@ static bool at_the_second(void *asked)
     return ++*(int *)asked == 2;
 }
 
-/* The embeddings of a large model alone take a second: Ctrl-C came through after all of them. */
+/* The embeddings of a large model alone take a second: cancelling must not wait for all parameters. */
 START_TEST(building_can_be_cancelled)
 {
     wf_registry *registry = new_registry();
@@ -123,7 +123,7 @@ START_TEST(building_can_be_cancelled)
 }
 END_TEST
 
-/* --- what is refused ----------------------------------------------------------------------------------------------- */
+/* --- refusals ------------------------------------------------------------------------------------------------------- */
 
 START_TEST(errors_of_declaring)
 {
@@ -168,7 +168,7 @@ END_TEST
 
 /* --- memory -------------------------------------------------------------------------------------------------------- */
 
-/* Whichever allocation fails: an error of memory, nothing lost, and the next try succeeds. */
+/* Each allocation fails in turn: an error of memory, and nothing is lost. */
 START_TEST(without_memory)
 {
     wf_error warm = {0};
@@ -199,7 +199,7 @@ START_TEST(without_memory)
 }
 END_TEST
 
-/* A gradient slab of another thread's: the registry's own stays as it is. */
+/* The gradient slab of another thread: that of the registry stays as it is. */
 START_TEST(separate_gradients)
 {
     wf_registry *r = new_registry();

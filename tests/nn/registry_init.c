@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The values that parameters begin with: by seed and name, initialisers, functions, the rules of a scope. */
+/* Initial values of parameters: by seed and name, initialisers, functions, the rules of a scope. */
 #include <math.h>
 
 #include "registry_test.h"
@@ -122,7 +122,7 @@ static void normal_of(void *ctx, wf_real *value, const wf_shape *shape, uint64_t
     wf_fill_normal(value, wf_shape_count(shape), 0, *(double *)ctx, seed, wf_stream_of(name));
 }
 
-/* A fill function gets the arguments of ours, so that its numbers, too, depend on seed and name, not on the order of declaration. */
+/* A fill function gets the seed and name that our initialisers use, so that its numbers do not depend on the order of declaration. */
 START_TEST(fill_functions)
 {
     static const char *const names[] = {"a", "b", "c.weight"};
@@ -151,7 +151,7 @@ START_TEST(fill_functions)
 }
 END_TEST
 
-/* Without rules PyTorch's defaults; with rules, those, where no module says otherwise. */
+/* The defaults are PyTorch's; rules replace them, and an initialiser of a module replaces the rules. */
 START_TEST(rules_of_a_scope)
 {
     wf_registry *r = new_registry();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Gradients exist for the parameters that are trained: what memory they take, and what happens to them when parameters are frozen. */
+/* Only trained parameters have gradients: the memory of these, and their fate when parameters are frozen. */
 #include "nn_test.h"
 
 /* a [2,3], b [20], c [5]; b is in the middle, so that its place matters. */
@@ -101,7 +101,7 @@ START_TEST(trained_again)
 }
 END_TEST
 
-/* A gradient from before does not reach a norm or an update; the memory goes back when it is asked for. */
+/* An old gradient reaches neither a norm nor an update; wf_registry_gradients gives its memory back. */
 START_TEST(frozen_later)
 {
     struct three t = declare(0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Values set and read by hand, freezing by pattern, gradients forgotten. */
+/* Setting and reading values, freezing by pattern, forgetting gradients. */
 #include "registry_test.h"
 
 START_TEST(a_parameter_is_set)
@@ -27,7 +27,7 @@ START_TEST(a_parameter_is_set)
 }
 END_TEST
 
-/* Ops before it have read the old values: their backward is refused, that of later ones has the new values. */
+/* Earlier ops have read the old values: their backward is refused. That of later ops has the new values. */
 START_TEST(a_parameter_is_set_in_a_pass)
 {
     for (int frozen = 0; frozen < 2; frozen++) { /* a registry without gradients counts its updates too */

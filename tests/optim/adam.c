@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Adam and AdamW against torch.optim and torch.nn.utils.clip_grad_norm_, and what PyTorch has no word for: steps without a
- * gradient, refused steps. */
+/* Adam and AdamW against torch.optim and torch.nn.utils.clip_grad_norm_; steps without a gradient, refused steps. */
 #include "optim_test.h"
 
 static const char *const moments[] = {"m", "v"};
@@ -59,8 +58,8 @@ START_TEST(without_a_gradient_nothing_moves)
 }
 END_TEST
 
-/* A parameter that misses the first updates then moves as one that begins: the count of updates is its own. Adam's very first
- * update is lr g / (|g| + eps) whatever g is; with the others' count it would be far larger. */
+/* Each parameter counts its own updates: one that misses the first four then makes a first update. Adam's first update is
+ * lr g / (|g| + eps), which has the size lr; with the count of the other parameters it would be far larger. */
 START_TEST(updates_are_counted_by_parameter)
 {
     struct wf_optimizer opt;
@@ -165,7 +164,7 @@ START_TEST(options_are_checked)
 }
 END_TEST
 
-/* --- options as a program outside of Weft gives them ---------------------------------------------------------------- */
+/* --- options of a program ------------------------------------------------------------------------------------------- */
 
 /* One matrix and one vector; the gradient of each element is a constant. */
 enum { N = 6 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Norms and clipping as functions of gradients, whoever reads these between the clipping and the update. */
+/* Norms and clipping: reading gradients between the clipping and the update changes nothing. */
 #include "optim_test.h"
 
 static wf_real *copy_of(const wf_registry *registry)
@@ -144,7 +144,7 @@ START_TEST(refused)
     wf_grads_at(grads, wf_registry_at(r.registry, 1))[2] = (wf_real)NAN;
     ck_assert_int_eq(wf_clip_norm(grads, 1, &norm, NULL), WF_ERR_NUMERIC);
     ck_assert(isnan(norm));
-    /* a step says which gradient; one after a clipping that was fine too, where somebody wrote into it */
+    /* a step names the gradient that is not finite, also if it was written after the clipping */
     struct wf_optimizer opt;
     ck_ok(wf_sgd_init(&opt, r.registry, error, 0));
     for (int clipped = 0; clipped < 2; clipped++) {

@@ -200,7 +200,7 @@ START_TEST(without_memory)
 }
 END_TEST
 
-/* --- what is trained is what is stored ------------------------------------------------------------------------------ */
+/* --- moments of trained parameters only ----------------------------------------------------------------------------- */
 
 /* A large frozen matrix and small trained ones: gradients and moments take the room of the small ones. */
 START_TEST(frozen_parameters_have_no_moments)
@@ -297,7 +297,7 @@ static bool none(void *ctx, const char *name, const wf_tensor *p)
     return false;
 }
 
-/* The state of one that leaves parameters out holds nothing of them, and is refused by one that does not. */
+/* An optimiser that leaves parameters out saves no state of them; an optimiser with all parameters refuses that state. */
 START_TEST(left_out_parameters_have_no_state)
 {
     bool matrices = true;

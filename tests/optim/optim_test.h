@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Three parameters with given gradients: what tests/golden/make_torch.py has an optimiser do with them. */
+/* Three parameters with given gradients, as in tests/golden/make_torch.py. */
 #ifndef TESTS_OPTIM_TEST_H
 #define TESTS_OPTIM_TEST_H
 

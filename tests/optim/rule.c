@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Optimisers by a rule of the program: what a step is given, against PyTorch; states; rules that are refused. */
+/* Optimisers by a rule of the program: against PyTorch, arguments of a step, states, refused rules. */
 #include <stdatomic.h>
 
 #include "optim_test.h"
@@ -29,7 +29,7 @@ START_TEST(as_pytorch)
 }
 END_TEST
 
-/* --- what a step is given -------------------------------------------------------------------------------------------- */
+/* --- arguments of a step ---------------------------------------------------------------------------------------------- */
 
 enum { LARGE = 20001 }; /* more than two blocks */
 struct seen {
@@ -79,7 +79,7 @@ static void seen_step(void *ctx, const struct wf_update *u)
     s->wrong += !right;
 }
 
-/* Each element once, whatever the threads; clipped gradients multiplied before the step or by it; whole parameters at once. */
+/* Each element comes once. Clipped gradients are multiplied before the step or by it. A rule may get whole parameters at once. */
 START_TEST(what_a_step_is_given)
 {
     static const char *const slabs[] = {"one", "two", NULL};

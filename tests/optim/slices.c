@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* An optimiser of which each of several processes holds a slice: what each computes is what one with all of it does. The processes are
- * simulated one after the other, with the same gradients. */
+/* Several processes each hold a slice of an optimiser's state and compute the same as one process with all of it. They are simulated one
+ * after the other, with the same gradients. */
 #include <math.h>
 
 #include <weft/internal/optimizer.h>
@@ -166,7 +166,7 @@ START_TEST(of_a_rule)
 }
 END_TEST
 
-/* Processes have blocks, and such a rule wants whole parameters: before and after there are slices. */
+/* A rule that updates whole parameters is refused with slices, in either order: processes have only blocks. */
 START_TEST(whole_parameters_are_refused)
 {
     static const char message[] =

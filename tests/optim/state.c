@@ -79,7 +79,7 @@ START_TEST(state_goes_on)
 }
 END_TEST
 
-/* Of two registries, into one with the same names, and back. */
+/* The state of one registry, loaded for two that have its parameters. */
 START_TEST(registries_do_not_matter)
 {
     struct rig one = start("adamw"), a = rig_open("optim", "adamw"), b = rig_open("optim", "adamw");

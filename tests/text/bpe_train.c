@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Training of byte-pair encodings against the package `tokenizers`, and what goes wrong. */
+/* Training of byte-pair encodings against the package `tokenizers`, and its errors. */
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -80,7 +80,7 @@ START_TEST(the_same_on_any_number_of_threads)
 }
 END_TEST
 
-/* Line ends belong to no word, whatever they are and wherever the files are cut. */
+/* Line ends of any kind belong to no word, also if a file ends without one. */
 START_TEST(line_ends)
 {
     static const char *const texts[] = {"ab ab\ncd\nab", "ab ab\r\ncd\r\nab\r\n",
@@ -133,7 +133,7 @@ START_TEST(gives_text)
 }
 END_TEST
 
-/* Line ends, blank lines and spaces of any number: what a language model writes is told apart from what it read by nothing. */
+/* Any number of line ends, blank lines and spaces comes back, as a language model needs it. */
 START_TEST(running_text_comes_back)
 {
     static const char text[] = "One, two.\n\n  Three  four:\n\tfive \n\"One\"\r\n \xC3\xA9t\xC3\xA9\nthree four\n",
@@ -269,8 +269,7 @@ START_TEST(a_megabyte_without_a_blank)
     wf_tokenizer *t;
     memset(text, 'a', (size_t)length);
     ck_ok(wf_tokenizer_train(text, length, &t, error, .kind = WF_TOKENIZER_BPE, .vocab_size = 100));
-    /* 4 specials, a and U+2581; then pairs double: of 2^20 a's there are 20 merges, the last of which joins all but U+2581, and one joins
-     * that */
+    /* 4 specials, a and U+2581. Then pairs double: 20 merges join the 2^20 a's, and one more joins U+2581. */
     ck_assert_int_eq(wf_tokenizer_vocab_size(t), 4 + 2 + 21);
     wf_tokenizer_free(t);
     for (int64_t i = 0; i < length; i++)

@@ -257,7 +257,7 @@ static void ck_pushed(wf_decoder *d, const wf_tokenizer *t, const char *const *p
     }
 }
 
-/* What can't change any more is given at once: no more is held back than has to be. */
+/* Only text that a later id may change is held back. */
 START_TEST(nothing_waits_without_need)
 {
     wf_tokenizer *t;

@@ -33,7 +33,7 @@ static void expect(const char *language, const char *tokens, const char *text)
     wf_string_free(&out);
 }
 
-/* What detokenizer.perl does and sacremoses does not, and what is our own. */
+/* Rules of detokenizer.perl that sacremoses lacks, and our own. */
 START_TEST(rules)
 {
     expect("en", "it 's , 'said he", "it's, 'said he"); /* ' joins to a letter or digit only */

@@ -155,7 +155,7 @@ START_TEST(training_cuts_them)
 }
 END_TEST
 
-/* A file of one line that is no text far behind its beginning: the place is told although the line came in blocks. */
+/* A file of one long line with a bad byte near its end: the message has its place although the line comes in blocks. */
 START_TEST(places_in_a_long_line)
 {
     enum { BYTES = 9000000 };

@@ -178,7 +178,7 @@ START_TEST(refuses_by_name)
 }
 END_TEST
 
-/* What may be left out or stand in another order: the same tokenizer. */
+/* Some keys may be left out or stand in another order: the tokenizer is the same. */
 START_TEST(accepts_what_means_the_same)
 {
     static const char text[] =

@@ -76,7 +76,7 @@ START_TEST(ids_and_texts)
 }
 END_TEST
 
-/* What we write is what the package writes: the same bytes where it laid the file out, else the same values. */
+/* We write what the package writes: the same bytes if its file has line breaks, else the same values. */
 START_TEST(files)
 {
     for (int k = 0; k < GOLDEN_TOKENIZERS; k++) {

@@ -305,7 +305,7 @@ START_TEST(windows_change_nothing)
 }
 END_TEST
 
-/* Nor does what would match where a text ends. */
+/* The end of a window is not the end of the text for a pattern. */
 START_TEST(windows_are_no_ends)
 {
     static const char *const regex[] = {"$", "(?!x)", "b*(?!x)", "(?<=x)(?=b|$)", "x{500}b", "(?<!x)$|b\\b"};
@@ -331,7 +331,7 @@ START_TEST(windows_are_no_ends)
 }
 END_TEST
 
-/* Merges in an order that no trainer gives can make a word depend on text far behind. */
+/* Merges in an order that no trainer gives can make a word depend on text far behind it. */
 START_TEST(words_that_are_too_long)
 {
     enum { LENGTH = 5 << 20 };
@@ -356,7 +356,7 @@ START_TEST(words_that_are_too_long)
 }
 END_TEST
 
-/* The tables of vocabulary and merges are hashed by words that nobody can foresee. */
+/* The tables of vocabulary and merges are hashed with random keys. */
 START_TEST(keys_of_tables)
 {
     uint64_t key = wf_hash_key();

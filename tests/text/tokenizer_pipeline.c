@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the package cannot tell: places of faults, special tokens of trained tokenizers, caches, threads, very long words, old files. */
+/* Beyond the comparison with the package: places of faults, special tokens of trained tokenizers, caches, threads, very long words, old
+ * files. */
 #include <jansson.h>
 
 #include "../data/data_test.h"
@@ -191,7 +192,7 @@ START_TEST(steady_state)
 }
 END_TEST
 
-/* By the definition: of all pairs the best, of equal ones the leftmost, over and over. */
+/* By the definition: repeatedly merges the best of all pairs, of equal ones the leftmost. */
 static int64_t merge_slowly(json_t *merges, char piece[][64], int64_t count)
 {
     for (;;) {
@@ -244,7 +245,7 @@ START_TEST(merges_by_definition)
 }
 END_TEST
 
-/* Were any of it quadratic, these would not end. */
+/* A quadratic step would not end in time. */
 START_TEST(a_megabyte_without_a_space)
 {
     static const char *const files[] = {"bpe_metaspace", "byte_gpt2", "wordpiece", "bpe_fallback", "byte_gpt4",
@@ -321,7 +322,7 @@ START_TEST(old_files)
 }
 END_TEST
 
-/* Corners in which other ids would be as plausible; these are the package's. */
+/* Corner cases in which other ids would be plausible, too; these are those of the package. */
 START_TEST(corners)
 {
 #define POINTS                                                                                                                             \
@@ -340,7 +341,7 @@ START_TEST(corners)
         {POINTS, "{\"type\": \"NFC\"}", NULL, NULL, "a\xE0\xA3\x8F\xCC\x81", "0 2 1"},
         {POINTS, "{\"type\": \"NFD\"}", NULL, NULL, "a\xCC\x81\xE0\xA3\x8F", "0 1 2"},
         {POINTS, "{\"type\": \"NFC\"}", NULL, NULL, "\xF0\x91\xA4\xB5\xF0\x91\xA4\xB0", "4 5"},
-        /* the first word is that of the text, not that behind an added token, whatever came before */
+        /* only the text begins with a first word, a stretch behind an added token does not */
         {LETTERS, NULL, TWO_MARKS, ADDED_TOKEN("4", "<s>"), "a<s>a a", "1 0 4 0 2 0"},
         {LETTERS, NULL, TWO_MARKS, ADDED_TOKEN("4", "<s>"), "<s>a", "4 0"},
         /* an empty string is around every character */
@@ -384,7 +385,7 @@ START_TEST(decoder_corners)
 }
 END_TEST
 
-/* Where the package has a character no other text may stand: splitting at an empty one would never end. */
+/* Keys that take one character refuse other texts: splitting at an empty one would never end. */
 START_TEST(one_character)
 {
     static const char *const parts[][2] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of trainers of tokenizers share: results of the package `tokenizers`, tests/golden/tokenizer_train/. */
+/* Shared by the tests of trainers of tokenizers: results of the package `tokenizers`, tests/golden/tokenizer_train/. */
 #ifndef TESTS_DATA_TRAIN_TEST_H
 #define TESTS_DATA_TRAIN_TEST_H
 

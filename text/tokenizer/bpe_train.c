@@ -4,8 +4,8 @@
  * the most frequent pair; of equally frequent ones that of the smallest ids.
  *
  * Pair counts are kept up to date: a merge changes the words that hold its pair and the counts of what stood beside it there. A
- * candidate for a merge carries the words in which its pair came up, all of them in the round that made the newer of its pieces:
- * merges are the same in all words, so that a string between two borders of pieces is cut in the same way wherever it stands,
+ * candidate for a merge carries the words in which its pair came up. All of them came up in the round that made the newer of its
+ * pieces: merges are the same in all words, so that a string between two borders of pieces is cut in the same way in all of them,
  * and two merges never make the same piece. */
 #include <inttypes.h>
 #include <string.h>

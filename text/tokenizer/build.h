@@ -36,8 +36,7 @@ struct word_counts {
 
 void word_counts_free(struct word_counts *counts); /* leaves it empty */
 
-/* Counts the words of a source, each line by itself, on all threads. What comes out depends on the text alone but for the order of the
- * words. */
+/* Counts the words of a source, each line by itself, on all threads. The number of threads changes only the order of the words. */
 wf_status word_counts_read(const struct tokenizer_source *source, const struct wf_tokenizer_options *options, struct word_counts *out,
                            wf_error *error) WF_CHECKED;
 
@@ -46,7 +45,8 @@ struct train_clock {
     const struct wf_tokenizer_options *options;
     double last;
 };
-/* WF_ERR_CANCELLED, with its message, when the caller wants to stop. `always` calls it whatever the time: at the end of a phase. */
+/* WF_ERR_CANCELLED, with its message, when the caller wants to stop. With `always` the caller is asked even if it was asked just before: at
+ * the end of a phase. */
 wf_status train_tick(struct train_clock *clock, const char *phase, int64_t done, int64_t total, bool always, wf_error *error) WF_CHECKED;
 
 /* Calls block() with whole lines of the source, one block after the other, and the caller's progress function. */

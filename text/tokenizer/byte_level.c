@@ -118,8 +118,8 @@ const struct part_type pre_byte_level = {"ByteLevel",    PART_PRE_TOKENIZER, siz
                                          .split = split, .cut = cut};
 const struct part_type post_byte_level = {"ByteLevel", PART_POST_PROCESSOR, sizeof(struct byte_level), BYTE_LEVEL_KEYS(false)};
 
-/* Appends bytes as text: what is not UTF-8 becomes U+FFFD, one for each longest beginning of a character, as Unicode advises. What is left
- * in `bytes` begins a character that is not complete. */
+/* Appends bytes as text: invalid UTF-8 becomes U+FFFD, one for each longest beginning of a character, as Unicode advises. The bytes that
+ * are left in `bytes` begin a character that is not complete. */
 static bool add_lossy(struct pieces *out, struct wf_string *bytes, bool last)
 {
     const char *data = bytes->data;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The parts of a tokenizer. A part is a descriptor, `const struct part_type` in its file, and a row in parts.def: its stage, its name and
- * keys in tokenizer.json, and what it does. What the keys say is read, written and hashed here, once for all parts. */
+ * keys in tokenizer.json, and what it does. The values of the keys are read, written and hashed here, once for all parts. */
 #ifndef WEFT_TEXT_TOKENIZER_PART_H
 #define WEFT_TEXT_TOKENIZER_PART_H
 
@@ -122,14 +122,14 @@ struct part_type {
         /* Of decoders without decode(): appends what becomes of piece i, which is whole; s->ready = i leaves it for the next time. */
         wf_status (*piece)(struct stage *s, int64_t i, const char *text, int64_t length, struct pieces *out);
     };
-    /* Of post-processors: n ids become times * n + added, of which this part makes another such pair. */
+    /* Of post-processors: n ids become times * n + added; updates both for this part. */
     void (*grows)(const void *part, int64_t *times, int64_t *added);
 };
 #define PART(name) extern const struct part_type name;
 #include "parts.def"
 #undef PART
 
-/* The part in `value` (NULL or null: none), kept. What is not known is refused by name. */
+/* The part in `value` (NULL or null: none), kept. Unknown parts are refused by name. */
 const struct part *part_read(struct reader *r, enum part_stage stage, json_t *value);
 /* The type that an object names, or `otherwise`, when it names none; NULL: an error. */
 const struct part_type *part_type_of(struct reader *r, enum part_stage stage, json_t *value, const char *otherwise);

@@ -13,9 +13,10 @@
 #include <weft/memory.h>
 
 enum { MOST_BYTES = 65536, HEAP_KIB = 256 * 1024 };
-/* A match is looked for in a window of the text first, in few steps, so that hostile patterns cost little at each position. Where that is
- * not enough, positions are tried one by one with a larger window or more steps, up to a limit of time for the text: steps alone do not
- * tell the cost, for one may go over all of the window. Real patterns take no part of it. No JIT: its count of steps leaves out most. */
+/* A match is looked for in a window of the text first, in few steps, so that hostile patterns cost little at each position. If that is
+ * not enough, positions are tried one by one with a larger window or more steps, up to a limit of time for the text. The number of steps
+ * alone does not bound the cost: one step may go over the whole window. Real patterns never come here. No JIT: it does not count most
+ * steps. */
 enum { WINDOW = 256, STEPS = 64, MOST_STEPS = 1000000, MOST_STEPS_A_BYTE = 16 };
 /* The caller is asked whether to go on after so many matches, or attempts in a window of so many bytes. */
 enum { ASK = 1 << 14, ASK_WINDOW = 1 << 20, CANCELLED = INT32_MIN };
@@ -67,7 +68,7 @@ static void compile(struct reader *r, struct pattern *p)
         reader_no_memory(r);
 }
 
-/* {"String": ...} or {"Regex": ...}. What PCRE2 cannot say the same way is refused. */
+/* {"String": ...} or {"Regex": ...}. A pattern that PCRE2 would match differently is refused. */
 static void read_pattern(struct reader *r, const struct key *key, json_t *object, void *field)
 {
     struct pattern *p = reader_keep(r, 1, sizeof *p);

@@ -49,8 +49,8 @@ static bool next_is(const struct translation *t, const char *text)
     return t->length - t->at >= n && !memcmp(t->text + t->at, text, (size_t)n);
 }
 
-/* A character that stands for itself. Where case does not count, "ss" is the sharp s to Oniguruma and "fi" is the ligature; not so to
- * PCRE2. */
+/* A character that stands for itself. If case does not count, Oniguruma takes "ss" for the sharp s and "fi" for the ligature; PCRE2 does
+ * not. */
 static void literal(struct translation *t, bool inside)
 {
     static const char pairs[][2] = {{'s', 's'}, {'s', 't'}, {'f', 'f'}, {'f', 'i'}, {'f', 'l'}};

@@ -26,7 +26,7 @@ wf_status train_tick(struct train_clock *clock, const char *phase, int64_t done,
     return wf_error_set(error, WF_ERR_CANCELLED, "the training of the tokenizer was stopped; nothing was saved");
 }
 
-/* The bytes of a source, 0 where one of its files is no regular file; what is missing is said before hours have gone into the files
+/* The bytes of a source, 0 if one of its files is no regular file. A missing file is reported now, not after hours of reading the files
  * before it. */
 static wf_status total_of(const struct tokenizer_source *source, int64_t *total, wf_error *error)
 {

@@ -97,7 +97,7 @@ struct counting {
     int64_t bytes, lines_cut;
 };
 
-/* Cuts a block at ends of lines and counts it; what is wrong first in the text is what is said. */
+/* Cuts a block at ends of lines and counts it; of several faults the first in the text is reported. */
 static wf_status count_block(void *ctx, const struct wf_lines *blocks, wf_error *error)
 {
     struct share *share = ((struct counting *)ctx)->share;

@@ -13,7 +13,7 @@ struct vocab {
         uint32_t hash, next; /* next: id + 1, 0 for an empty slot */
     } * slot;
     int64_t slots;
-    uint64_t key; /* of the hash: random, so that nobody can make pieces that collide */
+    uint64_t key; /* of the hash: random, so that no file can be made whose pieces collide */
 };
 
 /* The piece's id, which is new (then id == count before the call) or not. -1 without memory, or with 2^31-1 pieces. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* BERT's vocab.txt. It becomes the tokenizer.json that means the same, which goes through the one reader: what that checks holds here. */
+/* BERT's vocab.txt. It becomes the tokenizer.json that means the same and goes through the same reader, with its checks. */
 #include <inttypes.h>
 #include <string.h>
 

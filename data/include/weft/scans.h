@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Walks over texts, handed on from call to call. What looks a result up in a cache, or encodes a text, first walks over all bytes of its
- * files, for a hash of the content, characters and lines; 500 MB take about 0.15 s. Calls that are given the same wf_scans walk over a file
- * once, as long as it stays the same: its inode, size and times of change. A pipe is never the same.
+/* Walks over texts, handed on from call to call. A call that looks a result up in a cache, or encodes a text, first walks over all bytes of
+ * its files, for a hash of the content, characters and lines; 500 MB take about 0.15 s. Calls that are given the same wf_scans walk over a
+ * file once, as long as it stays the same: its inode, size and times of change. A pipe is never the same.
  *
  *   wf_scans *scans = wf_scans_new();
  *   wf_tokenizer_train_cached(&path, 1, &options, cache, scans, &tokenizer, &error);

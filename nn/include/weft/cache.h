@@ -37,10 +37,10 @@ struct wf_cache {
 /* Makes empty rows, zero-filled. Free it with wf_cache_free. *cache must not be moved before that: its layers point to it. */
 WF_API wf_status wf_cache_init(struct wf_cache *cache, int layers, int64_t rows, int64_t capacity, int64_t key_width, int64_t value_width,
                                wf_error *error) WF_CHECKED;
-/* The same for a recurrent model: each row of a layer holds a state of `width` numbers, zeros at first, whatever number of tokens made it;
- * `length` counts them, without a limit. The context still is one to those who call the model: when a text reaches it, wf_generate_next
- * drops the oldest quarter and computes the state anew, from zeros, from the rest, and crops of a training and windows of an evaluation
- * begin with zeros. Layers read and write it with wf_kv_state and wf_kv_set_state (below). */
+/* The same for a recurrent model: each row of a layer holds a state of `width` numbers, zeros at first, for any number of tokens; `length`
+ * counts these, without a limit. The model's context still limits its callers: when a text reaches it, wf_generate_next drops the oldest
+ * quarter and computes the state of the rest anew, from zeros. Crops of a training and windows of an evaluation begin with zeros, too.
+ * Layers read and write it with wf_kv_state and wf_kv_set_state (below). */
 WF_API wf_status wf_cache_init_states(struct wf_cache *cache, int layers, int64_t rows, int64_t width, wf_error *error) WF_CHECKED;
 WF_API void wf_cache_free(struct wf_cache *cache); /* a zeroed struct is allowed */
 /* Call it after all layers have processed `tokens` new tokens of each row. The attention reports an exceeded capacity before; tokens that

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Mixture of experts: feed-forward networks of which a router chooses some for each row (Shazeer et al. 2017; Switch, Fedus et al. 2021;
+/* Mixture of experts: a router chooses some of several feed-forward networks for each row (Shazeer et al. 2017; Switch, Fedus et al. 2021;
  * Mixtral, Jiang et al. 2024). */
 #ifndef WEFT_MOE_H
 #define WEFT_MOE_H
@@ -9,7 +9,7 @@
 WF_BEGIN_DECLS
 
 /* x [..., d] -> [..., d]: p = softmax(router x) over the experts; the `chosen` greatest of them, of equal ones the first, with weights
- * p / their sum; y = sum of weight times expert(x). No row is dropped, whatever the load: experts are computed one after the other, each
+ * p / their sum; y = sum of weight times expert(x). No row is dropped under any load: experts are computed one after the other, each
  * over the rows that chose it, so that the cost is chosen / experts of all of them. In WF_INFER a row's bits do not depend on the other
  * rows. With dropout the masks of a row depend on the rows beside it. */
 struct wf_moe {

@@ -116,8 +116,8 @@ struct wf_load_options {
     const struct wf_load_rule *rule;
     int rules;
     const char *const *ignored; /* names that may be present and are not read, ends with NULL; "pooler.*" is a prefix */
-    /* A parameter of which the file holds no tensor keeps its value: build the registry first. A file that holds none of them, and a
-     * parameter of which it holds some of several tensors, are errors still. */
+    /* A parameter that has no tensor in the file keeps its value: build the registry first. Still errors: a file without any of the
+     * parameters, and a parameter that has only some of its tensors in the file. */
     bool allow_missing;
     void (*missing)(void *ctx, const char *name); /* called for each of them after the load, in the order of declaration; may be NULL */
     void *missing_ctx;

@@ -23,8 +23,8 @@ struct wf_relative_bias_options {
 };
 WF_API void wf_relative_bias_init_with(wf_scope scope, struct wf_relative_bias *m, int heads,
                                        const struct wf_relative_bias_options *options);
-/* -> [heads, T, S] for T queries and S keys of which the last T are those of the queries: query t is at position S - T + t, so that with a
- * cache S counts what it holds and the new tokens. */
+/* -> [heads, T, S] for T queries and S keys. The last T keys are at the queries' positions: query t is at S - T + t. With a cache S is the
+ * number of tokens that it holds plus the new ones. */
 WF_API wf_tensor *wf_relative_bias_forward(const struct wf_relative_bias *m, wf_tape *tape, int64_t queries, int64_t keys);
 /* The same for self-attention over x (or its ids), from a call's options: [heads, T, T] for x [B,T,...]; [heads, L, L] for packed rows x
  * [N, ...] with L of the longest sequence; with a cache, for T new tokens x [R,T,...] of its rows, [heads, T, S], or [R, heads, T, S] where

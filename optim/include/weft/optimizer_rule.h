@@ -34,7 +34,7 @@ WF_BEGIN_DECLS
 
 /* Elements of one parameter that a step updates: `count` from element `at` on, in the order of its storage (row by row). */
 struct wf_update {
-    const struct wf_optimizer *optimizer; /* of which this is a step: ->step counts it already, from 1 */
+    const struct wf_optimizer *optimizer; /* its ->step counts this step already, from 1 */
     const char *prefix, *name;            /* of the parameter, as in patterns of groups: prefix + name */
     const wf_tensor *parameter;           /* for its shape: wf_ndim, wf_dim */
     int64_t updates;                      /* of this parameter, this one included: 1, 2, ...: t of bias corrections */

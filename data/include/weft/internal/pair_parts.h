@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Batches of pairs of which a process needs some parts only (wf_pair_batches_part): all plan the whole batch, each encodes what it needs.
+/* Batches of pairs for processes that need some of their parts only (wf_pair_batches_part): all plan the whole batch, each encodes its
+ * parts.
  */
 #ifndef WEFT_INTERNAL_PAIR_PARTS_H
 #define WEFT_INTERNAL_PAIR_PARTS_H
