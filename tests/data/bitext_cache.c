@@ -61,17 +61,13 @@ static bool opened_from_cache(const struct corpus *c, const struct wf_bitext_opt
     return cached;
 }
 
-static struct wf_bitext_options options_of(const struct corpus *c, const char *folder)
-{
-    return (struct wf_bitext_options){.source = c->tokenizer, .target = c->tokenizer, .source_eos = true, .cache = folder};
-}
-
 START_TEST(found_again_by_content)
 {
     struct corpus c;
     open_corpus(&c, 300, 9);
     char *folder = cache_folder(), *renamed = test_file("renamed", NULL, 0);
-    struct wf_bitext_options options = options_of(&c, folder);
+    struct wf_bitext_options options = c.options;
+    options.cache = folder;
     int count;
     ck_assert(!opened_from_cache(&c, &options));
     ck_assert(opened_from_cache(&c, &options));
@@ -93,7 +89,8 @@ START_TEST(not_found_for_anything_else)
     struct corpus c;
     open_corpus(&c, 300, 9);
     char *folder = cache_folder();
-    const struct wf_bitext_options base = options_of(&c, folder);
+    struct wf_bitext_options base = c.options;
+    base.cache = folder;
     wf_tokenizer *other = words(true);
     ck_assert(!opened_from_cache(&c, &base));
     for (int what = 0; what < 7; what++) {
@@ -152,7 +149,8 @@ START_TEST(damage_is_noticed)
     struct corpus c;
     open_corpus(&c, 3, 5);
     char *folder = cache_folder();
-    struct wf_bitext_options options = options_of(&c, folder);
+    struct wf_bitext_options options = c.options;
+    options.cache = folder;
     int count;
     ck_assert(!opened_from_cache(&c, &options));
     const char *path = survey_file(folder, &count);
@@ -180,7 +178,8 @@ START_TEST(folders_that_cannot_be_used)
     struct corpus c;
     open_corpus(&c, 40, 5);
     char *folder = cache_folder(), *below = test_file("corpus.source/below/a/file", NULL, 0);
-    struct wf_bitext_options options = options_of(&c, below);
+    struct wf_bitext_options options = c.options;
+    options.cache = below;
     for (int again = 0; again < 2; again++)
         ck_assert(!opened_from_cache(&c, &options));
     options.cache = "/proc/no/such";
@@ -203,20 +202,18 @@ END_TEST
 
 struct attempt {
     struct corpus corpus;
-    char *folder;
     bool fresh;
 };
 
 static wf_status open_cached(void *ctx, wf_error *error)
 {
     struct attempt *a = ctx;
-    struct wf_bitext_options options = options_of(&a->corpus, a->folder);
     int count;
-    const char *path = survey_file(a->folder, &count);
+    const char *path = survey_file(a->corpus.options.cache, &count);
     if (path && a->fresh)
         remove(path);
     wf_bitext *b;
-    wf_status status = wf_bitext_open(a->corpus.source, a->corpus.target, &options, &b, error);
+    wf_status status = wf_bitext_open(a->corpus.source, a->corpus.target, &a->corpus.options, &b, error);
     if (status == WF_OK)
         ck_assert(wf_bitext_survey(b)->cached != a->fresh);
     wf_bitext_close(b);
@@ -227,7 +224,7 @@ START_TEST(no_memory)
 {
     struct attempt a = {.fresh = true};
     open_corpus(&a.corpus, 50, 5);
-    a.folder = cache_folder();
+    a.corpus.options.cache = cache_folder();
     ck_assert_int_gt(sweep_memory(open_cached, &a), 10);
     a.fresh = false;
     ck_assert_int_gt(sweep_memory(open_cached, &a), 5);

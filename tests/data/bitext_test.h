@@ -55,6 +55,7 @@ static inline void make_corpus(int64_t lines, int most, uint64_t seed, char **so
 struct corpus {
     wf_tokenizer *tokenizer;
     char *source, *target;
+    struct wf_bitext_options options;
     wf_bitext *bitext;
 };
 
@@ -62,8 +63,19 @@ static inline void open_corpus(struct corpus *c, int64_t lines, int most)
 {
     c->tokenizer = words(false);
     make_corpus(lines, most, 7, &c->source, &c->target);
-    const struct wf_bitext_options options = {.source = c->tokenizer, .target = c->tokenizer, .source_eos = true};
-    ck_ok(wf_bitext_open(c->source, c->target, &options, &c->bitext, error));
+    c->options = (struct wf_bitext_options){.source = c->tokenizer, .target = c->tokenizer, .source_eos = true};
+    ck_ok(wf_bitext_open(c->source, c->target, &c->options, &c->bitext, error));
+}
+
+/* Opens and closes a corpus once more, with its present options; for sweep_memory. */
+static inline wf_status reopened(void *corpus, wf_error *error)
+{
+    const struct corpus *c = corpus;
+    wf_bitext *b;
+    wf_status status = wf_bitext_open(c->source, c->target, &c->options, &b, error);
+    ck_assert((status == WF_OK) == (b != NULL));
+    wf_bitext_close(b);
+    return status;
 }
 
 static inline void close_corpus(struct corpus *c)

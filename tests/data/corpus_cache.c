@@ -33,10 +33,13 @@ static struct wf_text_ids opened(const char *path, const wf_tokenizer *t)
     return ids;
 }
 
-static int64_t files(struct wf_names *names)
+/* Opens and closes it; whether its ids came from the cache. */
+static bool was_cached(const char *path, const wf_tokenizer *t)
 {
-    ck_ok(wf_folder_list(test_cache, "ids-", names, error));
-    return names->count;
+    struct wf_text_ids ids = opened(path, t);
+    const bool cached = ids.cached;
+    wf_text_ids_close(&ids);
+    return cached;
 }
 
 START_TEST(found_again)
@@ -54,9 +57,7 @@ START_TEST(found_again)
     struct wf_text_ids *all[] = {&first, &again, &same, &another, &third};
     for (int i = 0; i < 5; i++)
         wf_text_ids_close(all[i]);
-    struct wf_names names;
-    ck_assert_int_eq(files(&names), 3);
-    wf_names_free(&names);
+    ck_assert_int_eq(cached_files("ids-", NULL), 3);
     wf_tokenizer_free(t);
     wf_tokenizer_free(other);
 }
@@ -65,12 +66,9 @@ END_TEST
 /* Encodes the text and returns the path of the only cache file, to be freed. */
 static char *cached(const char *text, const wf_tokenizer *t)
 {
-    struct wf_text_ids ids = opened(text, t);
-    wf_text_ids_close(&ids);
-    struct wf_names names;
-    ck_assert_int_eq(files(&names), 1);
-    char *path = wf_format("%s/%s", test_cache, names.name[0]);
-    wf_names_free(&names);
+    char *path;
+    was_cached(text, t);
+    ck_assert_int_eq(cached_files("ids-", &path), 1);
     return path;
 }
 
@@ -92,9 +90,7 @@ START_TEST(damaged_files_are_ignored)
         good[at] ^= 4;
         ck_ok(wf_file_save(path, good, bytes, error));
         good[at] = kept;
-        struct wf_text_ids ids = opened(a, t);
-        ck_assert_msg(!ids.cached, "byte %d", (int)at);
-        wf_text_ids_close(&ids);
+        ck_assert_msg(!was_cached(a, t), "byte %d", (int)at);
     }
     for (int64_t length = 0; length < bytes; length += 1 + length / 3) {
         ck_ok(wf_file_save(path, good, length, error));
@@ -102,9 +98,7 @@ START_TEST(damaged_files_are_ignored)
         ck_assert(!ids.cached && ids.ids.count == 3001);
         wf_text_ids_close(&ids);
     }
-    struct wf_text_ids ids = opened(a, t);
-    ck_assert(ids.cached);
-    wf_text_ids_close(&ids);
+    ck_assert(was_cached(a, t));
     wf_free(good);
     wf_free(path);
     wf_tokenizer_free(t);
@@ -130,9 +124,7 @@ START_TEST(ids_beyond_the_vocabulary_are_ignored)
         foot[8] = wf_hash(foot, 64, 0);
         ck_ok(wf_file_save(path, data, bytes, error));
         wf_free(data);
-        struct wf_text_ids ids = opened(a, t);
-        ck_assert_int_eq(ids.cached, !beyond);
-        wf_text_ids_close(&ids);
+        ck_assert_int_eq(was_cached(a, t), !beyond);
     }
     wf_free(path);
     wf_tokenizer_free(t);
@@ -151,37 +143,26 @@ START_TEST(the_oldest_go)
         snprintf(name, sizeof name, "%d", i);
         path[i] = text_of(name, 'a', 100000 + i);
     }
-    struct wf_text_ids ids;
     for (int i = 0; i < 2; i++) {
-        ids = opened(path[i], t);
-        wf_text_ids_close(&ids);
+        was_cached(path[i], t);
         usleep(20000);
     }
-    ids = opened(path[0], t); /* used again: 1 is the oldest now */
-    ck_assert(ids.cached);
-    wf_text_ids_close(&ids);
+    ck_assert(was_cached(path[0], t)); /* used again: 1 is the oldest now */
     usleep(20000);
-    ids = opened(path[2], t);
-    wf_text_ids_close(&ids);
-    struct wf_names names;
-    ck_assert_int_eq(files(&names), 2);
-    wf_names_free(&names);
-    ids = opened(path[0], t);
+    was_cached(path[2], t);
+    ck_assert_int_eq(cached_files("ids-", NULL), 2);
+    struct wf_text_ids ids = opened(path[0], t);
     ck_assert(ids.cached);
     struct wf_text_ids more[3]; /* 0 is in use, and more than the limit allows with these */
     for (int i = 0; i < 3; i++)
         more[i] = opened(path[2 + i], t);
     ck_assert(more[0].cached && !more[1].cached && !more[2].cached);
-    ck_assert_int_eq(files(&names), 4);
-    wf_names_free(&names);
+    ck_assert_int_eq(cached_files("ids-", NULL), 4);
     wf_text_ids_close(&ids);
     for (int i = 0; i < 3; i++)
         wf_text_ids_close(&more[i]);
-    ids = opened(path[1], t);
-    ck_assert(!ids.cached);
-    wf_text_ids_close(&ids);
-    ck_assert_int_le(files(&names), 2);
-    wf_names_free(&names);
+    ck_assert(!was_cached(path[1], t));
+    ck_assert_int_le(cached_files("ids-", NULL), 2);
     wf_tokenizer_free(t);
 }
 END_TEST
@@ -209,10 +190,7 @@ START_TEST(done_without)
     ck_assert(!ids.cached && ids.ids.count == 2000000);
     wf_text_ids_close(&ids);
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
-    struct wf_names names;
-    ck_ok(wf_folder_list(test_cache, "", &names, error));
-    ck_assert_int_eq(names.count, 0);
-    wf_names_free(&names);
+    ck_assert_int_eq(cached_files("", NULL), 0);
     setenv("WEFT_CACHE_LIMIT", "0", 1);
     char *name;
     ck_ok(wf_cache_folder(&name, error));
@@ -260,9 +238,7 @@ START_TEST(several_processes)
         ck_assert_int_eq(waitpid(child[i], &status, 0), child[i]);
         ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     }
-    struct wf_names names;
-    ck_assert_int_eq(files(&names), 1);
-    wf_names_free(&names);
+    ck_assert_int_eq(cached_files("ids-", NULL), 1);
     wf_tokenizer_free(t);
 }
 END_TEST

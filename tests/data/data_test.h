@@ -95,6 +95,18 @@ static inline void begin_cache(void)
     unsetenv("WEFT_CACHE_LIMIT");
 }
 
+/* The number of files in the cache whose names begin so. *path (or NULL) becomes the first of them, to be freed with wf_free. */
+static inline int64_t cached_files(const char *prefix, char **path)
+{
+    struct wf_names names;
+    ck_ok(wf_folder_list(test_cache, prefix, &names, error));
+    const int64_t count = names.count;
+    if (path)
+        *path = wf_format("%s/%s", test_cache, names.name[0]);
+    wf_names_free(&names);
+    return count;
+}
+
 /* The tokenizer with `text` in its file instead of "NAME": null. */
 static inline wf_tokenizer *tokenizer_with(const wf_tokenizer *t, const char *name, const char *text)
 {
