@@ -163,7 +163,7 @@ START_TEST(damage_is_noticed)
         damaged(&c, &options, path, data, bytes, bytes);
         data[i] ^= (char)(1 + i % 255);
     }
-    for (int64_t size = 0; size < bytes; size += size < bytes - 3 ? 31 : 1)
+    for (int64_t size = 0; size < bytes; size += size < bytes - 34 ? 31 : 1)
         damaged(&c, &options, path, data, bytes, size);
     damaged(&c, &options, path, data, bytes, bytes + 1); /* the zero behind it */
     ck_assert(opened_from_cache(&c, &options));
