@@ -193,10 +193,8 @@ END_TEST
 START_TEST(windows_of_a_limit_are_spread)
 {
     enum { N = 20011, CONTEXT = 16, LIMIT = 2000 };
-    int32_t *ids = malloc(N * sizeof *ids);
+    int32_t *ids = counting(N);
     int seen[N] = {0}, tenth[10] = {0};
-    for (int i = 0; i < N; i++)
-        ids[i] = i;
     for (int turn = 0; turn < 2; turn++) {
         struct wf_windows w;
         int64_t targets = 0;
@@ -226,7 +224,7 @@ START_TEST(windows_of_a_limit_are_spread)
         ck_assert_int_eq(targets, N - 1);
         wf_windows_free(&w);
     }
-    free(ids);
+    wf_free(ids);
 }
 END_TEST
 

@@ -186,16 +186,9 @@ START_TEST(order_is_drawn)
     struct corpus c;
     open_corpus(&c, N, 20);
     int64_t list[5][2 * N], n[5];
-    struct wf_pair_batches_options o = {.tokens = 300, .window = 128, .seed = 1};
-    wf_pair_batches *b = batches_of(&c, o);
-    n[0] = epoch_of(b, 0, list[0]);
-    n[1] = epoch_of(b, 1, list[1]);
-    n[2] = epoch_of(b, INT64_C(1) << 40, list[2]);
-    wf_pair_batches_free(b);
-    for (int i = 3; i < 5; i++) {
-        o.seed = i == 3 ? 2 : 2 + (UINT64_C(1) << 40);
-        b = batches_of(&c, o);
-        n[i] = epoch_of(b, 0, list[i]);
+    for (int i = 0; i < 5; i++) {
+        wf_pair_batches *b = BATCHES(.tokens = 300, .window = 128, .seed = (const uint64_t[]){1, 1, 1, 2, 2 + (UINT64_C(1) << 40)}[i]);
+        n[i] = epoch_of(b, (const int64_t[]){0, 1, INT64_C(1) << 40, 0, 0}[i], list[i]);
         wf_pair_batches_free(b);
     }
     for (int i = 0; i < 5; i++)
@@ -216,21 +209,14 @@ START_TEST(order_is_drawn)
         }
     ck_assert(fabs(sum[0] / count[0] - sum[1] / count[1]) < 4);
     /* For evaluation: by length, the same in each epoch and for each seed. */
-    o = (struct wf_pair_batches_options){.tokens = 300, .in_order = true};
-    b = batches_of(&c, o);
-    n[0] = epoch_of(b, 0, list[0]);
-    n[1] = epoch_of(b, 3, list[1]);
-    wf_pair_batches_free(b);
-    o.seed = 9;
-    b = batches_of(&c, o);
-    n[2] = epoch_of(b, 0, list[2]);
-    wf_pair_batches_free(b);
-    ck_assert(n[0] == n[1] && !memcmp(list[0], list[1], (size_t)n[0] * 8));
-    ck_assert(n[0] == n[2] && !memcmp(list[0], list[2], (size_t)n[0] * 8));
-    int64_t before = 0;
-    for (int64_t j = 0; j < n[0]; j++)
+    for (int i = 0; i < 3; i++) {
+        wf_pair_batches *b = BATCHES(.tokens = 300, .in_order = true, .seed = i == 2 ? 9 : 0);
+        n[i] = epoch_of(b, i == 1 ? 3 : 0, list[i]);
+        wf_pair_batches_free(b);
+        ck_assert(n[i] == n[0] && !memcmp(list[i], list[0], (size_t)n[0] * 8));
+    }
+    for (int64_t j = 0, before = 0, s, t; j < n[0]; j++)
         if (list[0][j] >= 0) {
-            int64_t s, t;
             wf_bitext_lengths(c.bitext, list[0][j], &s, &t);
             ck_assert(t >= before);
             before = t;

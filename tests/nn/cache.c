@@ -8,7 +8,7 @@ START_TEST(pieces_equal_the_whole)
 {
     static const int64_t pieces[][5] = {{1, 1, 1, 1, 1}, {7, 1, 1, 3, 1}, {20, 1, 12, 0, 0}, {33, 0, 0, 0, 0}, {1, 31, 1, 0, 0}};
     for (int k = 0; k < KINDS; k++)
-        for (int p = 0; p < (int)(sizeof pieces / sizeof *pieces); p++) {
+        for (size_t p = 0; p < sizeof pieces / sizeof *pieces; p++) {
             struct rig r = start(&kinds[k]);
             struct wf_cache cache;
             make(&cache, &r, 3, MOST);

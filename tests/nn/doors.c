@@ -132,7 +132,7 @@ START_TEST(rows_that_a_cache_does_not_have)
         int32_t length;
     } bad[] = {{-1, 0}, {ROWS, 0}, {(int64_t)1 << 40, 0}, {INT64_MIN / 8, 1}, {0, -1}, {2, INT32_MIN}};
     struct wf_cache cache;
-    for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         fill(&cache);
         wf_cache_rewind(&cache, bad[i].row, bad[i].length);
         cache_refuses(&cache, "wf_cache_rewind: row ");

@@ -140,7 +140,7 @@ START_TEST(inner_tensors_are_released)
         double most; /* in training: what backwards read, the result included */
     } row[] = {{SELF, 5}, {CROSS, 5}, {BARE, 5}, {FFN + WF_RELU, 5}, {FFN + WF_GELU, 9}, {FFN + WF_SILU, 9}, {FFN + WF_SWIGLU, 17}};
     struct rig *r = start(0);
-    for (int i = 0; i < (int)(sizeof row / sizeof *row); i++) {
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         double infer = held(r, WF_INFER, row[i].which), train = held(r, WF_TRAIN, row[i].which);
         ck_assert_msg(infer < 1 + records / 16, "%d holds %g x [B,T,D] in WF_INFER", row[i].which, infer);
         ck_assert_msg(train < row[i].most + records, "%d holds %g x [B,T,D] in WF_TRAIN, not %g", row[i].which, train, row[i].most);

@@ -101,7 +101,7 @@ START_TEST(what_does_not_fit_is_listed)
         {1, {"m.x.layer.09.q", 2, 3, 0}, "1 missing: m.x.layer.9.q; 1 unexpected: m.x.layer.09.q"},
         {9, {"m.blocks.9.qkv.weight", 6, 3, 0}, "1 unexpected: m.blocks.9.qkv.weight"}, /* our name is not theirs */
     };
-    for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct tensor tensor[GOOD];
         wf_registry *r = declare();
         memcpy(tensor, good, sizeof good);

@@ -174,7 +174,7 @@ START_TEST(attention_refuses)
         {4, {.dropout = 1.5}, "a.b: dropout 1.5 is not in 0 <= p < 1"},
         {4, {.dropout = NAN}, "a.b: dropout nan is not in 0 <= p < 1"},
     };
-    for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct wf_mha m;
         wf_registry *registry = new_registry();
         wf_mha_init_with(wf_sub(wf_sub(wf_root(registry), "a"), "b"), &m, 12, bad[i].heads, &bad[i].options);

@@ -70,7 +70,7 @@ START_TEST(positions)
                 "positions: packed: offsets[2] = 24 after 9, but offsets of 2 sequences must begin with 0, never fall, and end with the "
                 "number of rows, 25"},
                {{0, -3, 25}, "positions: packed: offsets[1] = -3 after 0, but offsets"}};
-    for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ck_poison(wf_positions_packed(&g.positions, wf_input(g.tape, x, WF_SHAPE(25, D), false), (struct wf_packed){bad[i].offsets, 2}),
                   bad[i].says);
     }

@@ -151,7 +151,7 @@ START_TEST(options_are_checked)
         {{.eps = -1e-8}, "eps = -1e-08 is not in 0 <= eps < inf"},
         {{.weight_decay = INFINITY}, "weight_decay = inf is not in 0 <= weight_decay < inf"},
     };
-    for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct wf_optimizer opt;
         ck_fails(wf_adam_init_with(&opt, r.registry, &bad[i].options, error), WF_ERR_ARGUMENT, bad[i].message);
         wf_optimizer_free(&opt);
@@ -284,7 +284,7 @@ START_TEST(settings_of_a_step_are_checked)
         {&opt.adam.eps, -1, "eps = -1 is not in 0 <= eps < inf"},
     };
     wf_real before = values_of(&o, o.vector)[4];
-    for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         double kept = *bad[i].at;
         *bad[i].at = bad[i].value;
         outside_backward(&o, 1);

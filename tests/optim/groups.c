@@ -42,7 +42,7 @@ START_TEST(groups_are_checked)
     struct wf_optimizer opt;
     ck_ok(wf_adamw_init(&opt, r.registry, error, .weight_decay = 0.5));
     static const char *const nothing[] = {"d", "", "b*b", "*d*", "ww", "B", "b?", "*b "};
-    for (int i = 0; i < (int)(sizeof nothing / sizeof *nothing); i++) {
+    for (size_t i = 0; i < sizeof nothing / sizeof *nothing; i++) {
         char message[100];
         snprintf(message, sizeof message, "the group \"%s\": no parameter of the optimiser matches", nothing[i]);
         ck_fails(wf_optimizer_group(&opt, nothing[i], error, .weight_decay = 7), WF_ERR_ARGUMENT, message);

@@ -39,7 +39,7 @@ START_TEST(options_are_checked)
     };
     struct rig r = start("sgd");
     struct wf_optimizer opt;
-    for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ck_fails(wf_sgd_init_with(&opt, r.registry, &bad[i].options, error), WF_ERR_ARGUMENT, bad[i].message);
         wf_optimizer_free(&opt);
     }

@@ -198,7 +198,7 @@ START_TEST(what_does_not_fit)
         {NULL, 0, 0, 0, "3 unexpected: optim.updates.b, optim.m.b, optim.v.b"},
         {"b", 7, 0, 1, "the state is that of sgd, the optimiser is adam"},
     };
-    for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct rig a = reordered(bad[i].frozen), b = rig_open("optim", "adamw");
         struct wf_optimizer one, two;
         for (int k = 0; k < PARAMETERS; k++)

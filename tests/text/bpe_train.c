@@ -124,10 +124,10 @@ START_TEST(gives_text)
         {{.kind = WF_TOKENIZER_BPE, .vocab_size = 20, .other_pre_tokenizer = true, .pre_tokenizer = WF_WHITESPACE}, false},
         {{.kind = WF_TOKENIZER_BPE, .vocab_size = 20, .other_pre_tokenizer = true, .pre_tokenizer = WF_METASPACE_ALONE}, true},
     };
-    for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         wf_tokenizer *t;
         ck_ok(wf_tokenizer_train_with("abc abd", 7, &cases[i].o, &t, error));
-        ck_assert_msg(wf_tokenizer_gives_text(t) == cases[i].text, "case %d", i);
+        ck_assert_msg(wf_tokenizer_gives_text(t) == cases[i].text, "case %zu", i);
         wf_tokenizer_free(t);
     }
 }

@@ -100,7 +100,7 @@ START_TEST(files_that_cannot_be)
                BAD("[CLS]\n[SEP]\na\n", "has no \"[UNK]\", the unknown token"),
                BAD("[UNK]\n[SEP]\na\n", "has no \"[CLS]\""),
                BAD("[UNK]\n[CLS]\na\n", "has no \"[SEP]\"")};
-    for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         wf_tokenizer *t = (wf_tokenizer *)bad;
         const char *path = test_file("vocab.txt", bad[i].text, (size_t)bad[i].length);
         ck_fails(wf_tokenizer_load_vocab(path, &t, error), WF_ERR_FORMAT, bad[i].message);
