@@ -143,7 +143,7 @@ static void damaged(const struct corpus *c, const struct wf_bitext_options *opti
     wf_free(mended);
 }
 
-/* A byte changed, the file cut here and there or longer: not believed, and mended. */
+/* A changed byte, a file that is cut or longer: the survey is made and written again. */
 START_TEST(damage_is_noticed)
 {
     struct corpus c;
@@ -172,7 +172,7 @@ START_TEST(damage_is_noticed)
 }
 END_TEST
 
-/* A folder that can't be made or written, or something in the survey's place: the work goes on without. */
+/* A folder that cannot be created or written, or another file in the survey's place: the survey is made without the cache. */
 START_TEST(folders_that_cannot_be_used)
 {
     struct corpus c;

@@ -113,7 +113,7 @@ static bool note(void *ctx, int64_t done, int64_t total)
     return ++p->calls != p->stop;
 }
 
-START_TEST(tells_how_far_it_is_and_stops)
+START_TEST(reports_progress_and_stops)
 {
     struct progress all = {0};
     wf_tokenizer *t = words(false);
@@ -214,5 +214,5 @@ START_TEST(no_memory)
 }
 END_TEST
 
-WF_TEST_MAIN("bitext_survey", many_lines_on_any_threads, lines_at_the_edges_of_pieces, tells_how_far_it_is_and_stops,
-             files_that_change_in_use, a_line_more_than_was_counted, no_memory)
+WF_TEST_MAIN("bitext_survey", many_lines_on_any_threads, lines_at_the_edges_of_pieces, reports_progress_and_stops, files_that_change_in_use,
+             a_line_more_than_was_counted, no_memory)

@@ -72,7 +72,7 @@ static char *cached(const char *text, const wf_tokenizer *t)
     return path;
 }
 
-/* A byte changed anywhere, cut here and there, or longer: not believed, and written again. */
+/* A changed byte or a file that is cut: the ids are made and written again. */
 START_TEST(damaged_files_are_ignored)
 {
     begin_cache();
@@ -84,7 +84,7 @@ START_TEST(damaged_files_are_ignored)
     char *good = wf_file_load(path, 1 << 20, &bytes, &problem);
     ck_assert_ptr_nonnull(good);
     for (int64_t at = 0; at < bytes; at += at < bytes - 311 ? 211 : 1) {
-        if (at >= 6002 && at < 6008) /* the padding says nothing */
+        if (at >= 6002 && at < 6008) /* the padding is not checked */
             continue;
         char kept = good[at];
         good[at] ^= 4;
@@ -168,7 +168,7 @@ START_TEST(the_oldest_go)
 END_TEST
 
 /* If the cache cannot be written, or the disk is full (here a limit of the size of files), the ids are kept in memory. */
-START_TEST(done_without)
+START_TEST(without_a_writable_cache)
 {
     begin_cache();
     wf_tokenizer *t = characters();
@@ -272,5 +272,5 @@ START_TEST(memory_does_not_grow_with_the_text)
 }
 END_TEST
 
-WF_TEST_MAIN("corpus_cache", found_again, damaged_files_are_ignored, ids_beyond_the_vocabulary_are_ignored, the_oldest_go, done_without,
-             several_processes, memory_does_not_grow_with_the_text)
+WF_TEST_MAIN("corpus_cache", found_again, damaged_files_are_ignored, ids_beyond_the_vocabulary_are_ignored, the_oldest_go,
+             without_a_writable_cache, several_processes, memory_does_not_grow_with_the_text)

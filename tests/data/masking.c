@@ -205,7 +205,7 @@ START_TEST(special_tokens_of_other_tokenizers)
 }
 END_TEST
 
-START_TEST(what_cant_be)
+START_TEST(refused)
 {
     wf_tokenizer *none = words_tokenizer((const char *const[]){"<pad>", "<unk>"}, 2);
     wf_tokenizer *fine = words_tokenizer((const char *const[]){"<mask>"}, 1);
@@ -286,4 +286,4 @@ START_TEST(rows_are_framed)
 END_TEST
 
 WF_TEST_MAIN("masking", shares_are_those_of_the_paper, rows_do_not_depend_on_how_they_are_taken, choices_differ, numbers_are_fixed,
-             special_tokens_alone, special_tokens_of_other_tokenizers, what_cant_be, memory_may_be_short, rows_are_framed)
+             special_tokens_alone, special_tokens_of_other_tokenizers, refused, memory_may_be_short, rows_are_framed)

@@ -411,7 +411,7 @@ START_TEST(nothing_is_allocated_once_it_stands)
 }
 END_TEST
 
-START_TEST(options_that_cannot_be)
+START_TEST(invalid_options)
 {
     struct corpus c;
     open_corpus(&c, 10, 3);
@@ -511,4 +511,4 @@ END_TEST
 
 WF_TEST_MAIN("pair_batches", every_pair_once_an_epoch, neighbours_change, long_sentences_are_sorted_too, order_is_drawn,
              order_never_changes, any_place_is_found_again, micro_batches_are_the_batch, parts_are_encoded_alone,
-             nothing_is_allocated_once_it_stands, options_that_cannot_be, no_memory, multi30k)
+             nothing_is_allocated_once_it_stands, invalid_options, no_memory, multi30k)

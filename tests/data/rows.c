@@ -144,7 +144,7 @@ START_TEST(converted)
 }
 END_TEST
 
-START_TEST(what_does_not_fit)
+START_TEST(numbers_that_do_not_fit)
 {
     static int64_t label[4][300];
     static int32_t id[2][300];
@@ -176,4 +176,4 @@ START_TEST(what_does_not_fit)
 }
 END_TEST
 
-WF_TEST_MAIN("rows", converted, what_does_not_fit, any_dtype_and_strides, labels_and_nothing, threads_change_nothing, wrong_rows)
+WF_TEST_MAIN("rows", converted, numbers_that_do_not_fit, any_dtype_and_strides, labels_and_nothing, threads_change_nothing, wrong_rows)

@@ -144,7 +144,7 @@ START_TEST(pipes)
 END_TEST
 
 /* Opened texts outlive the scans. */
-START_TEST(opened_for_longer)
+START_TEST(opened_texts_outlive_scans)
 {
     begin_cache();
     char *a = text_file("a", english);
@@ -204,4 +204,4 @@ START_TEST(no_memory)
 }
 END_TEST
 
-WF_TEST_MAIN("scans", one_walk_for_all, changed_files, pipes, opened_for_longer, no_memory)
+WF_TEST_MAIN("scans", one_walk_for_all, changed_files, pipes, opened_texts_outlive_scans, no_memory)

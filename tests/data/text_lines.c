@@ -93,7 +93,7 @@ static void refused(const char *data, size_t bytes, wf_status status, const char
     }
 }
 
-START_TEST(what_is_no_text)
+START_TEST(invalid_text)
 {
     refused("", 0, WF_ERR_FORMAT, "bad: the file is empty; text is required");
     refused("\xEF\xBB\xBF", 3, WF_ERR_FORMAT, "the file is empty");
@@ -134,7 +134,7 @@ START_TEST(bad_bytes_at_the_ends_of_pieces)
 }
 END_TEST
 
-START_TEST(what_is_no_file)
+START_TEST(invalid_files)
 {
     struct wf_text_lines lines;
     const char *path = test_file("absent", NULL, 0);
@@ -186,5 +186,5 @@ START_TEST(memory_runs_out)
 }
 END_TEST
 
-WF_TEST_MAIN("text_lines", lines_and_their_ends, large_files, what_is_no_text, bad_bytes_at_the_ends_of_pieces, what_is_no_file, pipes,
+WF_TEST_MAIN("text_lines", lines_and_their_ends, large_files, invalid_text, bad_bytes_at_the_ends_of_pieces, invalid_files, pipes,
              memory_runs_out)

@@ -18,7 +18,7 @@ static struct wf_tokenizer_options options(wf_tokenizer_kind kind)
     return (struct wf_tokenizer_options){.kind = kind, .vocab_size = kind == WF_TOKENIZER_CHAR ? 0 : 300, .progress = see};
 }
 
-/* The JSON of what is trained, and whether it was trained and not found. */
+/* The JSON of the tokenizer; *again: it was trained, not found in the cache. */
 static char *trained(const char *const *paths, int64_t count, const struct wf_tokenizer_options *o, bool *again)
 {
     wf_tokenizer *t;

@@ -81,7 +81,7 @@ START_TEST(tensors_are_stacked)
 }
 END_TEST
 
-START_TEST(what_does_not_fit_is_listed)
+START_TEST(mismatches_are_listed)
 {
     static const struct {
         int at; /* of good[], which becomes: */
@@ -238,5 +238,5 @@ START_TEST(missing_ones_keep_their_values)
 }
 END_TEST
 
-WF_TEST_MAIN("nn/load", buffers_alone, missing_ones_keep_their_values, the_first_rule_counts, tensors_are_stacked,
-             what_does_not_fit_is_listed, a_source_outside_the_prefix, an_uneven_stack)
+WF_TEST_MAIN("nn/load", buffers_alone, missing_ones_keep_their_values, the_first_rule_counts, tensors_are_stacked, mismatches_are_listed,
+             a_source_outside_the_prefix, an_uneven_stack)

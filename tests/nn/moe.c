@@ -148,7 +148,7 @@ static wf_tensor *recomputed(void *ctx, wf_tensor *x)
 }
 
 /* A checkpoint routes the rows as before. The memory of a pass does not grow with the steps. */
-START_TEST(checkpoints_and_steps)
+START_TEST(checkpoints_and_memory_of_steps)
 {
     struct trial t = begin();
     wf_real gradient[2][ROWS * D];
@@ -186,4 +186,4 @@ START_TEST(mistakes_are_named)
 END_TEST
 
 WF_TEST_MAIN("moe", as_pytorch, balance_over_two_layers, a_row_alone_has_the_same_bits, an_even_or_uneven_load,
-             empty_batches_vectors_and_views, checkpoints_and_steps, mistakes_are_named)
+             empty_batches_vectors_and_views, checkpoints_and_memory_of_steps, mistakes_are_named)

@@ -130,7 +130,7 @@ START_TEST(two_registries_are_as_one)
 END_TEST
 
 /* A step that is refused for one registry leaves the other as it is. */
-START_TEST(what_is_refused)
+START_TEST(refused_calls_change_nothing)
 {
     struct rig a = some(5), b = some(3);
     struct wf_optimizer opt = {0};
@@ -328,4 +328,4 @@ START_TEST(left_out_parameters_have_no_state)
 END_TEST
 
 WF_TEST_MAIN("groups", two_optimizers_share_a_registry, left_out_parameters_have_no_state, groups_change_what_is_asked, groups_are_checked,
-             two_registries_are_as_one, what_is_refused, without_memory, frozen_parameters_have_no_moments)
+             two_registries_are_as_one, refused_calls_change_nothing, without_memory, frozen_parameters_have_no_moments)

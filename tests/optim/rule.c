@@ -80,7 +80,7 @@ static void seen_step(void *ctx, const struct wf_update *u)
 }
 
 /* Each element comes once. Clipped gradients are multiplied before the step or by it. A rule may get whole parameters at once. */
-START_TEST(what_a_step_is_given)
+START_TEST(arguments_of_a_step)
 {
     static const char *const slabs[] = {"one", "two", NULL};
     for (int how = 0; how < 4; how++) {
@@ -253,4 +253,4 @@ START_TEST(rules_are_checked)
 }
 END_TEST
 
-WF_TEST_MAIN("rule", as_pytorch, what_a_step_is_given, whole_parameters, state_goes_on, rules_are_checked)
+WF_TEST_MAIN("rule", as_pytorch, arguments_of_a_step, whole_parameters, state_goes_on, rules_are_checked)

@@ -183,7 +183,7 @@ START_TEST(the_old_format)
 END_TEST
 
 /* A mismatch is reported by name and changes nothing. */
-START_TEST(what_does_not_fit)
+START_TEST(mismatches_are_refused)
 {
     static const struct {
         const char *parameter; /* declared in place of b, */
@@ -224,4 +224,4 @@ START_TEST(what_does_not_fit)
 }
 END_TEST
 
-WF_TEST_MAIN("state", state_goes_on, registries_do_not_matter, frozen_parameters, the_old_format, what_does_not_fit)
+WF_TEST_MAIN("state", state_goes_on, registries_do_not_matter, frozen_parameters, the_old_format, mismatches_are_refused)

@@ -192,7 +192,7 @@ START_TEST(a_vocabulary_too_small)
 }
 END_TEST
 
-START_TEST(options_that_cannot_be)
+START_TEST(invalid_options)
 {
     wf_tokenizer *t;
     static const char *const twice[] = {"<s>", "x", "<s>"}, *const empty[] = {"<s>", ""}, *const bad[] = {"\xFF"};
@@ -382,5 +382,5 @@ START_TEST(without_memory)
 END_TEST
 
 WF_TEST_MAIN("data/bpe_train", the_same_as_tokenizers, the_same_on_multi30k, the_same_on_any_number_of_threads, line_ends, gives_text,
-             running_text_comes_back, a_vocabulary_too_small, options_that_cannot_be, files_that_are_no_text, a_fault_far_into_a_file,
+             running_text_comes_back, a_vocabulary_too_small, invalid_options, files_that_are_no_text, a_fault_far_into_a_file,
              a_megabyte_without_a_blank, memory_is_bounded, progress_and_cancelling, without_memory)

@@ -258,7 +258,7 @@ static void ck_pushed(wf_decoder *d, const wf_tokenizer *t, const char *const *p
 }
 
 /* Only text that a later id may change is held back. */
-START_TEST(nothing_waits_without_need)
+START_TEST(only_open_text_is_held_back)
 {
     wf_tokenizer *t;
     const char *text;
@@ -326,4 +326,4 @@ START_TEST(no_memory)
 }
 END_TEST
 
-WF_TEST_MAIN("decoder", pushes_give_what_all_at_once_give, long_texts, nothing_waits_without_need, no_memory)
+WF_TEST_MAIN("decoder", pushes_give_what_all_at_once_give, long_texts, only_open_text_is_held_back, no_memory)

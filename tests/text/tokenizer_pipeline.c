@@ -140,7 +140,7 @@ START_TEST(unknown_tokens)
 }
 END_TEST
 
-START_TEST(options_that_cannot_be)
+START_TEST(invalid_options)
 {
     wf_tokenizer *t, *other = golden_tokenizer("word");
     struct wf_tokens ids = {0};
@@ -459,5 +459,5 @@ START_TEST(multi30k)
 }
 END_TEST
 
-WF_TEST_MAIN("tokenizer_pipeline", places_of_faults, trained, unknown_tokens, options_that_cannot_be, steady_state, merges_by_definition,
+WF_TEST_MAIN("tokenizer_pipeline", places_of_faults, trained, unknown_tokens, invalid_options, steady_state, merges_by_definition,
              a_megabyte_without_a_space, threads_share_a_tokenizer, old_files, corners, decoder_corners, one_character, multi30k)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* BERT's vocab.txt: the ids of `tokenizers`' BertWordPieceTokenizer (tests/golden/make_bert.py), files that can't be, and damaged ones. */
+/* BERT's vocab.txt: the ids of `tokenizers`' BertWordPieceTokenizer (tests/golden/make_bert.py), invalid and damaged files. */
 #include <weft/internal/json.h>
 
 #include "../data/data_test.h"
@@ -81,7 +81,7 @@ START_TEST(lines)
 }
 END_TEST
 
-START_TEST(files_that_cannot_be)
+START_TEST(invalid_files)
 {
 #define BAD(text, say)                                                                                                                     \
     {                                                                                                                                      \
@@ -174,4 +174,4 @@ START_TEST(most_and_whole)
 }
 END_TEST
 
-WF_TEST_MAIN("data/vocab_txt", ids_are_those_of_the_package, lines, files_that_cannot_be, damage, most_and_whole)
+WF_TEST_MAIN("data/vocab_txt", ids_are_those_of_the_package, lines, invalid_files, damage, most_and_whole)
