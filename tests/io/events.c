@@ -160,23 +160,15 @@ END_TEST
 
 START_TEST(what_cant_be_opened_or_written)
 {
-    wf_error bad = {0};
-    ck_assert_ptr_null(wf_events_open(in_folder("missing"), 0, &bad));
-    assert_message(&bad, WF_ERR_IO, "missing");
-    wf_error_clear(&bad);
+    ck_fails_null(wf_events_open(in_folder("missing"), 0, error), WF_ERR_IO, "missing");
     if (geteuid() != 0) {
         chmod(folder_of_test, 0500);
-        ck_assert_ptr_null(wf_events_open(folder_of_test, 0, &bad));
-        assert_message(&bad, WF_ERR_IO, "Permission denied");
-        wf_error_clear(&bad);
+        ck_fails_null(wf_events_open(folder_of_test, 0, error), WF_ERR_IO, "Permission denied");
         chmod(folder_of_test, 0700);
     }
     wf_events *e = open_events(0);
-    ck_assert_int_eq(wf_events_scalar(e, "l\xff", 1, 0, 1, &bad), WF_ERR_ARGUMENT);
-    assert_message(&bad, WF_ERR_ARGUMENT, "the tag \"l\\xff\" is not UTF-8");
-    wf_error_clear(&bad);
-    ck_assert_int_eq(wf_events_text(e, "sample", 1, 0, "\xc3", &bad), WF_ERR_ARGUMENT);
-    assert_message(&bad, WF_ERR_ARGUMENT, "the text for sample is not UTF-8");
+    ck_fails(wf_events_scalar(e, "l\xff", 1, 0, 1, error), WF_ERR_ARGUMENT, "the tag \"l\\xff\" is not UTF-8");
+    ck_fails(wf_events_text(e, "sample", 1, 0, "\xc3", error), WF_ERR_ARGUMENT, "the text for sample is not UTF-8");
     wf_events_close(e);
     ck_assert_str_eq(steps_of(file_of_test()), "");
     ck_assert(wf_events_available());

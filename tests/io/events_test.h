@@ -8,11 +8,8 @@
 
 static inline wf_events *open_events(int64_t last)
 {
-    wf_error bad = {0};
     in_folder("");
-    wf_events *e = wf_events_open(folder_of_test, last, &bad);
-    ck_assert_msg(e != NULL, "%s", bad.message);
-    return e;
+    return ck_makes(wf_events_open(folder_of_test, last, error));
 }
 
 /* The one event file of the test's folder. */

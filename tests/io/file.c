@@ -3,22 +3,14 @@
 #include <fcntl.h>
 #include <locale.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
 #include "io_test.h"
+#include <weft/internal/minmax.h>
 
-/* Root may read and write everything: such cases run in a child that is nobody. Its exit status says what was wrong. */
-static int as_nobody(int (*body)(void))
+/* Root may read and write everything: such cases run in a child that is nobody. */
+static bool become_nobody(void)
 {
-    pid_t child = fork();
-    if (child == 0) {
-        if (getuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
-            _exit(99);
-        _exit(body());
-    }
-    int status;
-    ck_assert_int_eq(waitpid(child, &status, 0), child);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 100;
+    return getuid() != 0 || (setgid(65534) == 0 && setuid(65534) == 0);
 }
 
 START_TEST(loads_what_was_saved)
@@ -31,16 +23,12 @@ START_TEST(loads_what_was_saved)
         ck_ok(wf_file_save(path, data, bytes, error));
         assert_file_is(path, data, bytes);
         ck_assert_int_eq(count_names(folder_of_test), 1);
-        wf_error bad = {0};
         int64_t length = -1;
-        char *loaded = wf_file_load(path, bytes, &length, &bad); /* the limit is allowed, one less is not */
-        ck_assert_ptr_nonnull(loaded);
+        char *loaded = ck_makes(wf_file_load(path, bytes, &length, error)); /* the limit is allowed, one less is not */
         ck_assert_int_eq(loaded[bytes], 0);
         wf_free(loaded);
-        if (bytes > 0) {
-            ck_assert_ptr_null(wf_file_load(path, bytes - 1, &length, &bad));
-            assert_message(&bad, WF_ERR_FORMAT, "larger than the limit of");
-        }
+        if (bytes > 0)
+            ck_fails_null(wf_file_load(path, bytes - 1, &length, error), WF_ERR_FORMAT, "larger than the limit of");
         wf_free(data);
     }
     ck_assert_int_eq(wf_alloc_live(), 0);
@@ -49,33 +37,23 @@ END_TEST
 
 START_TEST(load_says_what_is_wrong)
 {
-    wf_error bad = {0};
-    ck_assert_ptr_null(wf_file_load(in_folder("missing"), 100, NULL, &bad));
-    assert_message(&bad, WF_ERR_IO, "/missing: cannot be opened: No such file or directory");
-    wf_error_clear(&bad);
-    ck_assert_ptr_null(wf_file_load(folder_of_test, 100, NULL, &bad));
-    assert_message(&bad, WF_ERR_IO, "is a folder, not a file");
-    wf_error_clear(&bad);
+    ck_fails_null(wf_file_load(in_folder("missing"), 100, NULL, error), WF_ERR_IO, "/missing: cannot be opened: No such file or directory");
+    ck_fails_null(wf_file_load(folder_of_test, 100, NULL, error), WF_ERR_IO, "is a folder, not a file");
     write_text(in_folder("plain"), "x");
-    ck_assert_ptr_null(wf_file_load(in_folder("plain/below"), 100, NULL, &bad));
-    assert_message(&bad, WF_ERR_IO, "Not a directory");
-    wf_error_clear(&bad);
-    ck_assert_ptr_null(wf_file_load(in_folder("plain"), -1, NULL, &bad));
-    assert_message(&bad, WF_ERR_ARGUMENT, "limit");
+    ck_fails_null(wf_file_load(in_folder("plain/below"), 100, NULL, error), WF_ERR_IO, "Not a directory");
+    ck_fails_null(wf_file_load(in_folder("plain"), -1, NULL, error), WF_ERR_ARGUMENT, "limit");
     ck_assert_ptr_null(wf_file_load(in_folder("missing"), 100, NULL, NULL)); /* nobody wants to know */
 }
 END_TEST
 
-static int load_secret(void)
+static int without_permission(int saves)
 {
     wf_error bad = {0};
-    return wf_file_load(in_folder("secret"), 100, NULL, &bad) || bad.code != WF_ERR_IO || !strstr(bad.message, "Permission denied");
-}
-
-static int save_into_closed(void)
-{
-    wf_error bad = {0};
-    return wf_file_save(in_folder("closed/a"), "x", 1, &bad) != WF_ERR_IO || !strstr(bad.message, "cannot write in the folder") ||
+    if (!become_nobody())
+        return 99;
+    if (saves ? wf_file_save(in_folder("closed/a"), "x", 1, &bad) == WF_OK : wf_file_load(in_folder("secret"), 100, NULL, &bad) != NULL)
+        return 1;
+    return bad.code != WF_ERR_IO || !strstr(bad.message, saves ? "cannot write in the folder" : "secret") ||
            !strstr(bad.message, "Permission denied");
 }
 
@@ -85,8 +63,7 @@ START_TEST(permissions_are_reported)
     ck_assert_int_eq(chmod(in_folder("secret"), 0), 0);
     ck_assert_int_eq(mkdir(in_folder("closed"), 0555), 0);
     ck_assert_int_eq(chmod(folder_of_test, 0755), 0);
-    ck_assert_int_eq(as_nobody(load_secret), 0);
-    ck_assert_int_eq(as_nobody(save_into_closed), 0);
+    in_processes(2, without_permission);
     ck_assert_int_eq(count_names(in_folder("closed")), 0);
 }
 END_TEST
@@ -107,10 +84,8 @@ START_TEST(reads_pipes_to_the_end)
     close(ends[1]);
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", ends[0]);
-    wf_error bad = {0};
     int64_t bytes;
-    char *text = wf_file_load(path, 100000, &bytes, &bad);
-    ck_assert_msg(text != NULL, "%s", bad.message);
+    char *text = ck_makes(wf_file_load(path, 100000, &bytes, error));
     ck_assert_int_eq(bytes, 100000);
     ck_assert_uint_eq(strspn(text, "p"), 100000);
     wf_free(text);
@@ -126,21 +101,19 @@ START_TEST(pieces_make_a_file)
     for (int i = 0; i < TOTAL; i++)
         data[i] = (char)(i * 31 + i / 1000);
     write_text(path, "old");
-    wf_error bad = {0};
-    wf_file_writer *w = wf_file_begin(path, &bad);
-    ck_assert_ptr_nonnull(w);
+    wf_file_writer *w = ck_makes(wf_file_begin(path, error));
     /* Small pieces, pieces that just fill the writer's buffer, and larger ones. */
     static const int sizes[] = {0, 1, 7, 262144, 262143, 262145, 100, 500000, 1};
     int at = 0;
     for (int i = 0; at < TOTAL; i++) {
-        int bytes = sizes[i % 9] < TOTAL - at ? sizes[i % 9] : TOTAL - at;
+        int bytes = WF_MIN(sizes[i % 9], TOTAL - at);
         ck_assert_int_eq(wf_file_append(w, data + at, bytes), WF_OK);
         at += bytes;
         assert_text_is(path, "old");
     }
     ck_ok(wf_file_commit(w, error));
     assert_file_is(path, data, TOTAL);
-    w = wf_file_begin(path, &bad);
+    w = ck_makes(wf_file_begin(path, error));
     ck_assert_int_eq(wf_file_append(w, "new", 3), WF_OK);
     wf_file_abort(w);
     assert_file_is(path, data, TOTAL);
@@ -153,15 +126,13 @@ START_TEST(null_writers_are_harmless)
 {
     wf_error bad = {0};
     wf_file_writer *w = wf_file_begin(in_folder("missing/a"), &bad);
-    ck_assert_ptr_null(w);
     assert_message(&bad, WF_ERR_IO, "No such file or directory");
+    ck_assert_ptr_null(w);
     ck_assert_int_eq(wf_file_append(w, "x", 1), WF_ERR_STATE);
-    ck_assert_int_eq(wf_file_commit(w, &bad), WF_ERR_IO);
+    ck_assert_int_eq(wf_file_commit(w, &bad), WF_ERR_IO); /* says the same as wf_file_begin */
     ck_assert_int_eq(wf_file_commit(w, NULL), WF_ERR_STATE);
     wf_file_abort(NULL);
-    wf_error_clear(&bad);
-    ck_assert_int_eq(wf_file_save(folder_of_test, "x", 1, &bad), WF_ERR_IO);
-    assert_message(&bad, WF_ERR_IO, "is a folder");
+    ck_fails(wf_file_save(folder_of_test, "x", 1, error), WF_ERR_IO, "is a folder");
     ck_assert_int_eq(wf_file_save("", "x", 1, NULL), WF_ERR_IO);
     ck_assert_int_eq(wf_alloc_live(), 0);
 }
@@ -195,11 +166,9 @@ END_TEST
 
 START_TEST(devices_are_written_not_replaced)
 {
-    wf_error bad = {0};
     struct stat before, after;
     ck_assert_int_eq(stat("/dev/full", &before), 0);
-    ck_assert_int_eq(wf_file_save("/dev/full", "x", 1, &bad), WF_ERR_IO);
-    assert_message(&bad, WF_ERR_IO, "/dev/full: cannot be written at byte 0: No space left on device");
+    ck_fails(wf_file_save("/dev/full", "x", 1, error), WF_ERR_IO, "/dev/full: cannot be written at byte 0: No space left on device");
     ck_assert_int_eq(stat("/dev/full", &after), 0);
     ck_assert(S_ISCHR(after.st_mode) && after.st_ino == before.st_ino);
     ck_ok(wf_file_save("/dev/null", "x", 1, error));
@@ -214,10 +183,8 @@ START_TEST(devices_are_written_not_replaced)
     ck_ok(wf_file_save(path, "more", 4, error)); /* it is written on, as a shell's >> wants it */
     assert_text_is(in_folder("a"), "textmore");
     close(fd);
-    ck_assert_int_eq(wf_file_save(path, "x", 1, &bad), WF_ERR_IO);
-    wf_error_clear(&bad);
-    ck_assert_int_eq(wf_file_save("/dev/fd/4294967297", "x", 1, &bad), WF_ERR_IO); /* whose lower half is 1 */
-    wf_error_clear(&bad);
+    ck_fails(wf_file_save(path, "x", 1, error), WF_ERR_IO, "");
+    ck_fails(wf_file_save("/dev/fd/4294967297", "x", 1, error), WF_ERR_IO, ""); /* whose lower half is 1 */
     int ends[2];
     char got[4];
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0); /* which can't be opened by name */
@@ -259,16 +226,14 @@ END_TEST
 
 START_TEST(sweeps_only_what_nobody_writes)
 {
-    wf_error bad = {0};
     int removed = -1;
-    wf_file_writer *alive = wf_file_begin(in_folder("alive"), &bad);
-    ck_assert_ptr_nonnull(alive);
+    wf_file_writer *alive = ck_makes(wf_file_begin(in_folder("alive"), error));
     wf_file_append(alive, "text", 4);
     for (int i = 0; i < 3; i++) {
         pid_t child = fork();
         if (child == 0) {
             /* It inherits the lock of `alive`, and takes nothing from it when it dies. */
-            wf_file_writer *w = wf_file_begin(in_folder("dead"), &bad);
+            wf_file_writer *w = wf_file_begin(in_folder("dead"), NULL);
             wf_file_append(w, "x", 1);
             raise(SIGKILL);
         }
@@ -289,15 +254,13 @@ START_TEST(sweeps_only_what_nobody_writes)
     ck_ok(wf_file_commit(alive, error));
     assert_text_is(in_folder("alive"), "text");
     ck_ok(wf_file_sweep(folder_of_test, NULL, error));
-    ck_assert_int_eq(wf_file_sweep(in_folder("missing"), &removed, &bad), WF_ERR_IO);
-    assert_message(&bad, WF_ERR_IO, "No such file or directory");
+    ck_fails(wf_file_sweep(in_folder("missing"), &removed, error), WF_ERR_IO, "No such file or directory");
 }
 END_TEST
 
 START_TEST(two_writers_of_one_file)
 {
-    wf_error bad = {0};
-    wf_file_writer *a = wf_file_begin(in_folder("f"), &bad), *b = wf_file_begin(in_folder("f"), &bad);
+    wf_file_writer *a = ck_makes(wf_file_begin(in_folder("f"), error)), *b = ck_makes(wf_file_begin(in_folder("f"), error));
     wf_file_append(a, "aaaa", 4);
     wf_file_append(b, "bb", 2);
     ck_ok(wf_file_commit(a, error));
@@ -308,28 +271,23 @@ START_TEST(two_writers_of_one_file)
 }
 END_TEST
 
+static int save_or_sweep(int number)
+{
+    char name[16], text[32];
+    snprintf(name, sizeof name, "f%d", number);
+    for (int i = 0; i < 150; i++) {
+        int length = snprintf(text, sizeof text, "%d.%d", number, i);
+        if ((number == 3 ? wf_file_sweep(folder_of_test, NULL, NULL) : wf_file_save(in_folder(name), text, length, NULL)) != WF_OK)
+            return 1;
+    }
+    return 0;
+}
+
 /* Several processes save and sweep in one folder at once: nobody may lose a temporary file to another's sweep. */
 START_TEST(saves_and_sweeps_do_not_meet)
 {
     in_folder("");
-    pid_t child[4];
-    for (int c = 0; c < 4; c++) {
-        if ((child[c] = fork()) != 0)
-            continue;
-        char name[16], text[32];
-        snprintf(name, sizeof name, "f%d", c);
-        for (int i = 0; i < 150; i++) {
-            int length = snprintf(text, sizeof text, "%d.%d", c, i);
-            if (c == 3 ? wf_file_sweep(folder_of_test, NULL, NULL) != WF_OK : wf_file_save(in_folder(name), text, length, NULL) != WF_OK)
-                _exit(1);
-        }
-        _exit(0);
-    }
-    for (int c = 0; c < 4; c++) {
-        int status;
-        waitpid(child[c], &status, 0);
-        ck_assert_int_eq(status, 0);
-    }
+    in_processes(4, save_or_sweep);
     assert_text_is(in_folder("f0"), "0.149");
     assert_text_is(in_folder("f2"), "2.149");
     ck_assert_int_eq(count_names(folder_of_test), 3);
@@ -338,7 +296,6 @@ END_TEST
 
 START_TEST(makes_folders)
 {
-    wf_error bad = {0};
     struct stat info;
     ck_ok(wf_folder_make(in_folder("a/b//c/"), error));
     ck_assert(wf_folder_exists(in_folder("a/b/c")));
@@ -346,11 +303,8 @@ START_TEST(makes_folders)
     ck_ok(wf_folder_make("/", error));
     ck_ok(wf_folder_make(".", error));
     write_text(in_folder("a/file"), "x");
-    ck_assert_int_eq(wf_folder_make(in_folder("a/file/d"), &bad), WF_ERR_IO);
-    assert_message(&bad, WF_ERR_IO, "a/file: not a folder");
-    wf_error_clear(&bad);
-    ck_assert_int_eq(wf_folder_make(in_folder("a/file"), &bad), WF_ERR_IO);
-    assert_message(&bad, WF_ERR_IO, "not a folder");
+    ck_fails(wf_folder_make(in_folder("a/file/d"), error), WF_ERR_IO, "a/file: not a folder");
+    ck_fails(wf_folder_make(in_folder("a/file"), error), WF_ERR_IO, "not a folder");
     ck_assert_int_eq(wf_folder_make("", NULL), WF_ERR_ARGUMENT);
     ck_assert(wf_file_exists(in_folder("a/file")));
     ck_assert(!wf_folder_exists(in_folder("a/file")));
@@ -359,9 +313,7 @@ START_TEST(makes_folders)
     ck_ok(wf_file_remove(in_folder("a/file"), error));
     ck_ok(wf_file_remove(in_folder("a/file"), error));
     ck_assert(!wf_file_exists(in_folder("a/file")));
-    wf_error_clear(&bad);
-    ck_assert_int_eq(wf_file_remove(in_folder("a"), &bad), WF_ERR_IO);
-    assert_message(&bad, WF_ERR_IO, "it is a folder");
+    ck_fails(wf_file_remove(in_folder("a"), error), WF_ERR_IO, "it is a folder");
     ck_assert_int_eq(stat(in_folder("a"), &info), 0);
 }
 END_TEST
@@ -386,9 +338,7 @@ START_TEST(lists_by_prefix)
     ck_ok(wf_folder_list(folder_of_test, ".", &names, error));
     ck_assert_int_eq(names.count, 1);
     wf_names_free(&names);
-    wf_error bad = {0};
-    ck_assert_int_eq(wf_folder_list(in_folder("ste"), "", &names, &bad), WF_ERR_IO);
-    assert_message(&bad, WF_ERR_IO, "Not a directory");
+    ck_fails(wf_folder_list(in_folder("ste"), "", &names, error), WF_ERR_IO, "Not a directory");
     ck_assert_int_eq(names.count, 0);
     ck_assert_int_eq(wf_alloc_live(), 0);
 }

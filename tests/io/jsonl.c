@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <sys/stat.h>
-#include <sys/wait.h>
-
 #include "io_test.h"
 #include <weft/internal/json.h>
 #include <weft/internal/jsonl.h>
@@ -28,35 +25,27 @@ static wf_status open_and_close(const char *path, int64_t last, wf_error *error)
 
 START_TEST(appends_lines)
 {
-    wf_error bad = {0};
     const char *path = in_folder("m.jsonl");
-    wf_jsonl *file = wf_jsonl_open(path, INT64_MAX, &bad);
-    ck_assert_msg(file != NULL, "%s", bad.message);
+    wf_jsonl *file = ck_makes(wf_jsonl_open(path, INT64_MAX, error));
     append(file, 1);
     assert_text_is(path, "{\"step\":1,\"loss\":1.5}\n");
     append(file, 2);
     ck_ok(wf_jsonl_sync(file, error));
     wf_jsonl_close(file);
-    file = wf_jsonl_open(path, INT64_MAX, &bad);
+    file = ck_makes(wf_jsonl_open(path, INT64_MAX, error));
     append(file, 3);
     wf_jsonl_close(file);
     assert_text_is(path, "{\"step\":1,\"loss\":1.5}\n{\"step\":2,\"loss\":1.5}\n{\"step\":3,\"loss\":1.5}\n");
     wf_jsonl_close(NULL);
-    ck_assert_ptr_null(wf_jsonl_open(folder_of_test, 0, &bad));
-    assert_message(&bad, WF_ERR_IO, "not a regular file");
-    wf_error_clear(&bad);
-    ck_assert_ptr_null(wf_jsonl_open(in_folder("missing/m.jsonl"), 0, &bad));
-    assert_message(&bad, WF_ERR_IO, "No such file");
-    wf_error_clear(&bad);
-    ck_assert_ptr_null(wf_jsonl_open("/dev/null", 0, &bad));
-    assert_message(&bad, WF_ERR_IO, "not a regular file");
+    ck_fails_null(wf_jsonl_open(folder_of_test, 0, error), WF_ERR_IO, "not a regular file");
+    ck_fails_null(wf_jsonl_open(in_folder("missing/m.jsonl"), 0, error), WF_ERR_IO, "No such file");
+    ck_fails_null(wf_jsonl_open("/dev/null", 0, error), WF_ERR_IO, "not a regular file");
     ck_assert_int_eq(wf_alloc_live(), 0);
 }
 END_TEST
 
 START_TEST(a_torn_line_is_cut)
 {
-    wf_error bad = {0};
     const char *path = in_folder("m.jsonl");
     char text[20000], *first = "{\"step\":1}\n";
     for (int torn = 0; torn < 9000; torn = torn * 2 + 1) {
@@ -64,8 +53,7 @@ START_TEST(a_torn_line_is_cut)
             int length = whole ? snprintf(text, sizeof text, "%s", first) : 0;
             memset(text + length, 'x', (size_t)torn);
             write_file(path, text, (size_t)(length + torn));
-            wf_jsonl *file = wf_jsonl_open(path, INT64_MAX, &bad);
-            ck_assert_ptr_nonnull(file);
+            wf_jsonl *file = ck_makes(wf_jsonl_open(path, INT64_MAX, error));
             assert_file_is(path, first, length);
             append(file, 2);
             wf_jsonl_close(file);
@@ -77,19 +65,13 @@ END_TEST
 
 START_TEST(a_full_disk_leaves_whole_lines)
 {
-    wf_error bad = {0};
     const char *path = in_folder("m.jsonl");
     json_t *e = event(2);
     for (int room = 0; room < 22; room++) {
         remove(path);
-        wf_jsonl *file = wf_jsonl_open(path, INT64_MAX, &bad);
+        wf_jsonl *file = ck_makes(wf_jsonl_open(path, INT64_MAX, error));
         append(file, 1);
-        wf_error full = {0};
-        limit_file_size((rlim_t)(22 + room));
-        wf_status status = wf_jsonl_append(file, e, &full);
-        limit_file_size(RLIM_INFINITY);
-        ck_assert_int_eq(status, WF_ERR_IO);
-        assert_message(&full, WF_ERR_IO, "m.jsonl: cannot be written at byte 22: ");
+        ck_fails(with_file_size(22 + room, wf_jsonl_append(file, e, error)), WF_ERR_IO, "m.jsonl: cannot be written at byte 22: ");
         assert_text_is(path, "{\"step\":1,\"loss\":1.5}\n");
         append(file, 3); /* there is room again */
         wf_jsonl_close(file);
@@ -101,7 +83,6 @@ END_TEST
 
 START_TEST(drops_what_comes_after_a_step)
 {
-    wf_error bad = {0};
     const char *path = in_folder("m.jsonl");
     ck_ok(open_and_close(path, 5, error)); /* missing */
     assert_text_is(path, "");
@@ -121,51 +102,38 @@ START_TEST(drops_what_comes_after_a_step)
     write_text(path, "{\"step\":1}\n{\"step\":2}\n{\"st");
     ck_ok(open_and_close(path, 1, error));
     assert_text_is(path, "{\"step\":1}\n");
-    write_text(path, "{\"step\":1}\n{\"step\" 2}\n");
-    ck_assert_int_eq(open_and_close(path, 0, &bad), WF_ERR_FORMAT);
-    assert_message(&bad, WF_ERR_FORMAT, "m.jsonl:2:9: ");
-    assert_text_is(path, "{\"step\":1}\n{\"step\" 2}\n");
-    wf_error_clear(&bad);
-    write_text(path, "{\"step\":1}\n\n");
-    ck_assert_int_eq(open_and_close(path, 0, &bad), WF_ERR_FORMAT);
-    assert_message(&bad, WF_ERR_FORMAT, "m.jsonl:2:1: empty");
-    wf_error_clear(&bad);
-    write_text(path, "[1]\n");
-    ck_assert_int_eq(open_and_close(path, 0, &bad), WF_ERR_FORMAT);
-    assert_message(&bad, WF_ERR_FORMAT, "m.jsonl:1:1: the line is not a JSON object");
-    wf_error_clear(&bad);
-    ck_assert_int_eq(open_and_close(folder_of_test, 0, &bad), WF_ERR_IO);
+    static const char *const bad[][2] = {{"{\"step\":1}\n{\"step\" 2}\n", "m.jsonl:2:9: "},
+                                         {"{\"step\":1}\n\n", "m.jsonl:2:1: empty"},
+                                         {"[1]\n", "m.jsonl:1:1: the line is not a JSON object"}};
+    for (int i = 0; i < 3; i++) {
+        write_text(path, bad[i][0]);
+        ck_fails(open_and_close(path, 0, error), WF_ERR_FORMAT, bad[i][1]);
+        assert_text_is(path, bad[i][0]);
+    }
+    ck_fails(open_and_close(folder_of_test, 0, error), WF_ERR_IO, "");
     ck_assert_int_eq(wf_alloc_live(), 0);
 }
 END_TEST
 
-/* Whatever moment the process dies at, each line that is there after reopening is whole, and none that was reported is lost. */
+static void append_lines(int report, int last)
+{
+    wf_jsonl *file = wf_jsonl_open(in_folder("m.jsonl"), INT64_MAX, NULL);
+    for (int step = last + 1;; step++) {
+        append(file, step);
+        if (write(report, &step, sizeof step) != sizeof step)
+            return;
+    }
+}
+
+/* After a kill at any moment each line of the reopened file is whole, and none that was reported is lost. */
 START_TEST(lines_survive_a_kill)
 {
     const char *path = in_folder("m.jsonl");
     for (int round = 0; round < 10; round++) {
-        int ends[2], last = 0;
-        ck_assert_int_eq(pipe(ends), 0);
         remove(path);
-        pid_t child = fork();
-        if (child == 0) {
-            wf_jsonl *file = wf_jsonl_open(path, INT64_MAX, NULL);
-            for (int step = 1;; step++) {
-                append(file, step);
-                if (write(ends[1], &step, sizeof step) != sizeof step)
-                    _exit(1);
-            }
-        }
-        close(ends[1]);
-        usleep((useconds_t)(1000 + round * 1777));
-        kill(child, SIGKILL);
-        waitpid(child, NULL, 0);
-        for (int step; read(ends[0], &step, sizeof step) == sizeof step;)
-            last = step;
-        close(ends[0]);
-        wf_error bad = {0};
+        int last = last_before_kill(append_lines, 0, (useconds_t)(1000 + round * 1777));
         ck_ok(open_and_close(path, INT64_MAX, error));
-        char *text = wf_file_load(path, 1 << 28, NULL, &bad), *at = text;
+        char *text = load_file(path, NULL), *at = text;
         int step = 0;
         for (char line[64]; *at; at += strlen(line)) {
             snprintf(line, sizeof line, "{\"step\":%d,\"loss\":1.5}\n", ++step);
@@ -180,14 +148,10 @@ END_TEST
 
 START_TEST(a_pipe_is_refused_at_once)
 {
-    wf_error e = {0};
     const char *path = in_folder("pipe");
     ck_assert_int_eq(mkfifo(path, 0600), 0);
-    ck_assert_int_eq(open_and_close(path, 1, &e), WF_ERR_IO); /* it waited for a writer, for ever */
-    ck_assert_ptr_nonnull(strstr(e.message, "pipe: is not a regular file"));
-    wf_error_clear(&e);
-    ck_assert_ptr_null(wf_jsonl_open(path, INT64_MAX, &e));
-    ck_assert_int_eq(e.code, WF_ERR_IO);
+    ck_fails(open_and_close(path, 1, error), WF_ERR_IO, "pipe: is not a regular file"); /* it once waited for a writer, for ever */
+    ck_fails(open_and_close(path, INT64_MAX, error), WF_ERR_IO, "pipe");
 }
 END_TEST
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A process that saves all the time is killed at random moments: what lies under the name is always a whole version, and never
  * older than the last one whose save was reported. */
-#include <sys/wait.h>
-
 #include "io_test.h"
 
 enum { ROUNDS = 40, ELEMENTS = 30000 };
@@ -26,9 +24,7 @@ static void save_version(const char *path, int version)
 static int load_version(const char *path)
 {
     static float x[ELEMENTS];
-    wf_error bad = {0};
-    wf_safetensors *file = wf_safetensors_open(path, &bad);
-    ck_assert_msg(file != NULL, "%s", bad.message);
+    wf_safetensors *file = open_tensors(path);
     int version = atoi(wf_safetensors_metadata(file, "version"));
     for (int tensor = 0; tensor < 2; tensor++) {
         ck_ok(wf_safetensors_read(file, tensor ? "t" : "a", WF_F32, x, ELEMENTS, error));
@@ -39,6 +35,15 @@ static int load_version(const char *path)
     return version;
 }
 
+static void save_versions(int report, int last)
+{
+    for (int next = last + 1;; next++) {
+        save_version(in_folder("state"), next);
+        if (write(report, &next, sizeof next) != sizeof next)
+            return;
+    }
+}
+
 START_TEST(a_save_is_whole_or_not_there)
 {
     const char *path = in_folder("state");
@@ -46,26 +51,8 @@ START_TEST(a_save_is_whole_or_not_there)
     int version = 0, left = 0, removed;
     save_version(path, version);
     for (int round = 0; round < ROUNDS; round++) {
-        int ends[2], reported = version;
-        ck_assert_int_eq(pipe(ends), 0);
-        pid_t child = fork();
-        if (child == 0) {
-            for (int next = version + 1;; next++) {
-                save_version(path, next);
-                if (write(ends[1], &next, sizeof next) != sizeof next)
-                    _exit(1);
-            }
-        }
-        close(ends[1]);
         random = random * 1664525 + 1013904223;
-        usleep(random >> 16 & 0x3fff);
-        kill(child, SIGKILL);
-        int status;
-        waitpid(child, &status, 0);
-        ck_assert(WIFSIGNALED(status));
-        for (int next; read(ends[0], &next, sizeof next) == sizeof next;)
-            reported = next;
-        close(ends[0]);
+        int reported = last_before_kill(save_versions, version, random >> 16 & 0x3fff);
         version = load_version(path);
         ck_assert_msg(version == reported || version == reported + 1, "version %d, reported %d", version, reported);
         left += count_names(folder_of_test) - 1;

@@ -85,17 +85,11 @@ static wf_status run_json(wf_error *error)
     json_t *value = wf_json_parse(text, sizeof text - 1, "text", error);
     if (!value)
         return error->code;
-    wf_status status = wf_json_set_double(value, "d", 0.5, error);
-    if (status == WF_OK)
-        status = wf_json_set_int(value, "i", 5, error);
-    if (status == WF_OK)
-        status = wf_json_set_string(value, "s", "text", error);
-    if (status == WF_OK)
-        status = wf_json_set_new(value, "o", json_object(), error);
-    if (status == WF_OK)
-        status = wf_json_save(in_folder("x"), value, 2, error);
+    bool saved = wf_json_set_double(value, "d", 0.5, error) == WF_OK && wf_json_set_int(value, "i", 5, error) == WF_OK &&
+                 wf_json_set_string(value, "s", "text", error) == WF_OK && wf_json_set_new(value, "o", json_object(), error) == WF_OK &&
+                 wf_json_save(in_folder("x"), value, 2, error) == WF_OK;
     json_decref(value);
-    return status;
+    return saved ? WF_OK : error->code;
 }
 
 static wf_status run_json_load(wf_error *error)
@@ -161,11 +155,10 @@ END_TEST
 
 START_TEST(json)
 {
-    wf_error bad = {0};
     sweep(run_json, 30);
     write_text(in_folder("in.json"), "{\"a\": [1, 2.5, \"text\", {\"b\": null}], \"c\": \"a longer text with \\u00e9scapes\"}");
     sweep(run_json_load, 20);
-    line = wf_json_parse("{\"step\":1}", 10, "line", &bad);
+    line = ck_makes(wf_json_parse("{\"step\":1}", 10, "line", error));
     sweep(run_append, 3);
     json_decref(line);
     static const char text[] = "{\"step\":1}\n{\"step\":11}\n";

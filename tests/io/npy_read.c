@@ -5,33 +5,10 @@
 
 static double element(const wf_array *a, int64_t at)
 {
-    const void *d = a->data;
-    switch (a->dtype) {
-    case WF_F32:
-        return ((const float *)d)[at];
-    case WF_F64:
-        return ((const double *)d)[at];
-    case WF_I8:
-        return ((const int8_t *)d)[at];
-    case WF_U8:
-        return ((const uint8_t *)d)[at];
-    case WF_I16:
-        return ((const int16_t *)d)[at];
-    case WF_U16:
-        return ((const uint16_t *)d)[at];
-    case WF_I32:
-        return ((const int32_t *)d)[at];
-    case WF_U32:
-        return ((const uint32_t *)d)[at];
-    case WF_I64:
-        return (double)((const int64_t *)d)[at];
-    case WF_U64:
-        return (double)((const uint64_t *)d)[at];
-    case WF_BOOL:
-        return ((const bool *)d)[at];
-    default:
-        return NAN;
-    }
+    const void *d = (const char *)a->data + at * (int64_t)wf_dtype_size(a->dtype);
+    double number;
+    ck_assert(wf_convert(WF_F64, &number, a->dtype, d, 1));
+    return number;
 }
 
 START_TEST(what_numpy_wrote)
@@ -39,34 +16,25 @@ START_TEST(what_numpy_wrote)
     static const struct {
         const char *name;
         wf_dtype dtype;
-        double times; /* of element number 12 i + 4 j + k */
-    } files[] = {{"f4.npy", WF_F32, 1},           {"read_i1.npy", WF_I8, 1},  {"read_u1.npy", WF_U8, 1},  {"read_i2.npy", WF_I16, 1},
-                 {"read_u2.npy", WF_U16, 1},      {"read_u4.npy", WF_U32, 1}, {"read_i8.npy", WF_I64, 1}, {"read_u8.npy", WF_U64, 1},
-                 {"read_fortran.npy", WF_F64, 1}, {"read_v2.npy", WF_F32, 1}, {"read_v3.npy", WF_F32, 1}, {"b1.npy", WF_BOOL, 0}};
+    } files[] = {{"f4.npy", WF_F32},      {"read_i1.npy", WF_I8},  {"read_u1.npy", WF_U8},  {"read_i2.npy", WF_I16},
+                 {"read_u2.npy", WF_U16}, {"read_u4.npy", WF_U32}, {"read_i8.npy", WF_I64}, {"read_u8.npy", WF_U64},
+                 {"read_f2.npy", WF_F16}, {"read_v2.npy", WF_F32}, {"read_v3.npy", WF_F32}, {"read_fortran.npy", WF_F64},
+                 {"b1.npy", WF_BOOL}};
     for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
-        wf_error bad = {0};
-        wf_npy *file = wf_npy_load(golden(files[f].name), &bad);
-        ck_assert_msg(file != NULL, "%s", bad.message);
+        wf_npy *file = ck_makes(wf_npy_load(golden(files[f].name), error));
         const wf_array *a = wf_npy_array(file);
         ck_assert(a->dtype == files[f].dtype && a->ndim == 3 && a->dim[0] == 2 && a->dim[1] == 3 && a->dim[2] == 4);
         for (int64_t i = 0; i < 2; i++)
             for (int64_t j = 0; j < 3; j++)
                 for (int64_t k = 0; k < 4; k++) {
                     double n = (double)(12 * i + 4 * j + k), got = element(a, i * a->stride[0] + j * a->stride[1] + k * a->stride[2]);
-                    ck_assert_msg(got == (files[f].times != 0 ? n : (int)n % 3 == 0), "%s: %g at %g", files[f].name, got, n);
+                    ck_assert_msg(got == (a->dtype == WF_BOOL ? (int)n % 3 == 0 : n), "%s: %g at %g", files[f].name, got, n);
                 }
         wf_npy_close(file);
     }
-    wf_error bad = {0};
-    wf_npy *half = wf_npy_load(golden("read_f2.npy"), &bad), *scalar = wf_npy_load(golden("scalar.npy"), &bad),
-           *empty = wf_npy_load(golden("empty.npy"), &bad);
-    ck_assert(half && scalar && empty);
-    float widened[24];
-    ck_assert(wf_convert(WF_F32, widened, WF_F16, wf_npy_array(half)->data, 24));
-    ck_assert_float_eq(widened[23], 23);
+    wf_npy *scalar = ck_makes(wf_npy_load(golden("scalar.npy"), error)), *empty = ck_makes(wf_npy_load(golden("empty.npy"), error));
     ck_assert(wf_npy_array(scalar)->ndim == 0 && element(wf_npy_array(scalar), 0) == 2.5);
     ck_assert(wf_npy_array(empty)->dim[0] == 0 && wf_npy_array(empty)->dim[1] == 12345);
-    wf_npy_close(half);
     wf_npy_close(scalar);
     wf_npy_close(empty);
     wf_npy_close(NULL);
@@ -83,11 +51,9 @@ START_TEST(what_is_refused)
         {"read_text.npy", "the type \"<U2\" is not read"},           {"read_dims.npy", "more than 6 dimensions"},
         {"dtypes.safetensors", "is not an array of NumPy"},          {"missing.npy", "cannot be opened"}};
     for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
-        wf_error bad = {0};
-        ck_assert_ptr_null(wf_npy_load(golden(files[f][0]), &bad));
-        assert_message(&bad, f + 1 < sizeof files / sizeof *files ? WF_ERR_FORMAT : WF_ERR_IO, files[f][1]);
-        ck_assert_ptr_nonnull(strstr(bad.message, files[f][0]));
-        ck_assert_ptr_null(wf_npy_load(golden(files[f][0]), NULL));
+        const wf_status status = f + 1 < sizeof files / sizeof *files ? WF_ERR_FORMAT : WF_ERR_IO;
+        ck_fails_null(wf_npy_load(golden(files[f][0]), error), status, files[f][0]);
+        ck_fails_null(wf_npy_load(golden(files[f][0]), error), status, files[f][1]);
     }
 }
 END_TEST
@@ -95,11 +61,8 @@ END_TEST
 /* A header of the test's own before 16 bytes of data. */
 static void refused(const char *header, const char *says)
 {
-    _Alignas(64) char file[256];
+    _Alignas(64) char file[256] = "\x93NUMPY\1\0\x76";
     wf_error bad = {0};
-    memset(file, 0, sizeof file);
-    memcpy(file, "\x93NUMPY\1\0", 8);
-    file[8] = 118;
     memset(file + 10, ' ', 117);
     memcpy(file + 10, header, strlen(header));
     file[127] = '\n';
@@ -138,10 +101,8 @@ START_TEST(damage)
 {
     static const char *const names[] = {"f4.npy", "read_v2.npy", "b1.npy", "read_fortran.npy"};
     for (size_t f = 0; f < sizeof names / sizeof *names; f++) {
-        wf_error bad = {0};
         int64_t bytes;
-        char *data = wf_file_load(golden(names[f]), 1 << 20, &bytes, &bad);
-        ck_assert_ptr_nonnull(data);
+        char *data = load_file(golden(names[f]), &bytes);
         ck_assert(read_array(data, (size_t)bytes));
         for (int64_t n = 0; n < bytes; n++)
             ck_assert_msg(!read_array(data, (size_t)n), "%s: read with %d bytes", names[f], (int)n);

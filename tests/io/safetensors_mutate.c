@@ -105,10 +105,8 @@ START_TEST(damaged_files_do_no_harm)
     int accepted = 0, tried = 0;
     time_t start = time(NULL);
     for (int f = 0; f < 4; f++) {
-        wf_error bad = {0};
         int64_t bytes;
-        char *seed = wf_file_load(golden(names[f]), LARGEST, &bytes, &bad);
-        ck_assert_msg(seed != NULL, "%s", bad.message);
+        char *seed = load_file(golden(names[f]), &bytes);
         ck_assert(read_everything((const unsigned char *)seed, (size_t)bytes));
         state = 88172645463325252u + (uint64_t)f;
         for (int m = 0; m < MUTANTS && time(NULL) - start <= SECONDS; m++, tried++) {
