@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Heat maps: where the labels of an SVG stand, what is drawn, and what is refused. */
+#include <weft/internal/minmax.h>
+
 #include "page_test.h"
 #include "svg_test.h"
 
@@ -24,12 +26,13 @@ static const char *drawn(const char *label)
 static struct wf_attention_maps maps_of(enum wf_map_kind kind, int64_t layers, int64_t heads, int64_t queries, int64_t keys)
 {
     struct wf_attention_maps maps = {.model = "model"};
-    const char *query[1100], *key[1100];
-    for (int64_t i = 0; i < queries || i < keys; i++)
-        query[i] = key[i] = strdup(word(i));
-    add_map(&maps, kind, layers, heads, query, queries, key, keys);
-    for (int64_t i = 0; i < queries || i < keys; i++)
-        free((char *)query[i]);
+    const int64_t tokens = WF_MAX(queries, keys);
+    char *token[1100];
+    for (int64_t i = 0; i < tokens; i++)
+        token[i] = strdup(word(i));
+    add_map(&maps, kind, layers, heads, (const char *const *)token, queries, (const char *const *)token, keys);
+    for (int64_t i = 0; i < tokens; i++)
+        free(token[i]);
     return maps;
 }
 
@@ -40,38 +43,29 @@ static void draw(const struct wf_attention_maps *maps, const struct wf_head *hea
         read_svg(in_folder(name));
 }
 
-/* The labels of a panel whose map begins right of and below (left, top): every token once, in order, further apart than the letters are
- * high, and inside the picture. `every`: of so many tokens one has a label. */
-static void labels_in_order(int64_t queries, int64_t keys, int64_t every)
+static void draw_head(const struct wf_attention_maps *maps, int layer, int head)
 {
-    double before = -1, size = 0;
-    for (int64_t i = 0; i < queries; i += every) {
+    draw(maps, &(struct wf_head){layer, head}, 1, "head.svg");
+}
+
+/* The labels of a panel's rows or columns: of every `every`-th token one, in order, further apart than the letters are high, and inside
+ * the picture. */
+static void labels_in_order(bool columns, int64_t tokens, int64_t every)
+{
+    double before = -1;
+    for (int64_t i = 0; i < tokens; i += every) {
         int found = 0;
         for (int k = 0; k < text_count; k++)
-            if (strcmp(texts[k].words, drawn(word(i))) == 0 && strcmp(texts[k].anchor, "end") == 0 && !texts[k].turned) {
+            if (strcmp(texts[k].words, drawn(word(i))) == 0 &&
+                (columns ? texts[k].turned : !texts[k].turned && strcmp(texts[k].anchor, "end") == 0)) {
+                double at = columns ? texts[k].x : texts[k].y;
                 found++;
-                size = texts[k].size;
-                ck_assert_msg(before < 0 || texts[k].y - before >= 1.1 * size, "query %lld: %g below %g", (long long)i, texts[k].y, before);
-                before = texts[k].y;
-                ck_assert(texts[k].y < height && texts[k].x > 0);
+                ck_assert_msg(before < 0 || at - before >= 1.1 * texts[k].size, "token %lld: %g after %g", (long long)i, at, before);
+                before = at;
+                ck_assert(texts[k].size >= 9 && texts[k].x > 0 && texts[k].x < width && texts[k].y < height);
             }
-        ck_assert_msg(found == 1, "query %lld is there %d times", (long long)i, found);
+        ck_assert_msg(found == 1, "token %lld is there %d times", (long long)i, found);
     }
-    before = -1;
-    for (int64_t i = 0; i < keys; i += every) {
-        int found = 0;
-        for (int k = 0; k < text_count; k++)
-            if (strcmp(texts[k].words, drawn(word(i))) == 0 && texts[k].turned) {
-                found++;
-                ck_assert_msg(before < 0 || texts[k].x - before >= 1.1 * size, "key %lld: %g beside %g", (long long)i, texts[k].x, before);
-                before = texts[k].x;
-                ck_assert(texts[k].x < width && texts[k].y < height);
-            }
-        ck_assert_msg(found == 1, "key %lld is there %d times", (long long)i, found);
-    }
-    ck_assert(size >= 9);
-    for (int64_t i = 0; i < queries || i < keys; i++)
-        ck_assert_msg(i % every == 0 || count_of(drawn(word(i))) == 0, "token %lld is one label too many", (long long)i);
 }
 
 START_TEST(labels_of_30_tokens)
@@ -80,8 +74,11 @@ START_TEST(labels_of_30_tokens)
                                          {60, 61, 1}, {100, 100, 1}, {160, 40, 1}, {400, 400, 3}};
     for (int i = 0; i < (int)(sizeof lengths / sizeof *lengths); i++) {
         struct wf_attention_maps maps = maps_of(WF_MAP_CROSS, 2, 2, lengths[i][0], lengths[i][1]);
-        draw(&maps, &(struct wf_head){2, 1}, 1, "one.svg");
-        labels_in_order(lengths[i][0], lengths[i][1], lengths[i][2]);
+        draw_head(&maps, 2, 1);
+        for (int axis = 0; axis < 2; axis++)
+            labels_in_order(axis, lengths[i][axis], lengths[i][2]);
+        for (int64_t k = 0; k < WF_MAX(lengths[i][0], lengths[i][1]); k++)
+            ck_assert_msg(k % lengths[i][2] == 0 || count_of(drawn(word(k))) == 0, "token %lld is one label too many", (long long)k);
         ck_assert_int_eq(count_of("model · cross-attention · layer 2, head 1"), 1);
         ck_assert_int_eq(count_of("attention weight"), 1);
         wf_attention_free(&maps);
@@ -129,7 +126,7 @@ START_TEST(a_grid_of_all_heads)
 
     /* title and note have room */
     maps = maps_of(WF_MAP_DECODER, 1, 1, 1, 1);
-    draw(&maps, &(struct wf_head){1, 1}, 1, "one.svg");
+    draw_head(&maps, 1, 1);
     ck_assert_double_gt(width, 15 * 0.5 * (double)strlen("model - decoder-attention - layer 1, head 1"));
     wf_attention_free(&maps);
     maps = maps_of(WF_MAP_ENCODER, 1, 20, 130, 1);
@@ -176,7 +173,7 @@ static void boxes(int64_t queries, int64_t keys)
     struct wf_attention_maps maps = maps_of(WF_MAP_CROSS, 1, 1, queries, keys);
     for (int i = 0; i < 4; i++)
         maps.map[0].weights[i] = 0.1f * (float)(i + 1);
-    draw(&maps, &(struct wf_head){1, 1}, 1, "boxes.svg");
+    draw_head(&maps, 1, 1);
     double before = -1;
     int red = 256, count = 0;
     for (const char *at = svg; count < 4 && (at = strstr(at, "<polygon fill = 'rgb(")); at++) {
@@ -213,7 +210,7 @@ START_TEST(heads_are_those_asked_for)
     }
     for (int i = 0; i < 6; i++) {
         int r;
-        draw(&maps, &(struct wf_head){1 + i / 3, 1 + i % 3}, 1, "head.svg");
+        draw_head(&maps, 1 + i / 3, 1 + i % 3);
         const char *box = strstr(svg, "<polygon fill = 'rgb(");
         ck_assert(box && sscanf(box, "<polygon fill = 'rgb(%d", &r) == 1);
         ck_assert_msg(r < red, "head %d of all: colour %d after %d", i, r, red);
@@ -232,12 +229,12 @@ START_TEST(the_scale_fits)
     for (int i = 0; i < 40; i++)
         w[i] = 0.1f;
     w[0] = 0.19f;
-    draw(&maps, &(struct wf_head){1, 1}, 1, "scale.svg");
+    draw_head(&maps, 1, 1);
     ck_assert_int_eq(count_of("0.2"), 1);
     ck_assert_int_eq(count_of("0.25") + count_of("≥ 0.2"), 0);
     w[0] = 0.83f;
     w[11] = 0.7f;
-    draw(&maps, &(struct wf_head){1, 1}, 1, "scale.svg");
+    draw_head(&maps, 1, 1);
     ck_assert_int_eq(count_of("1"), 1);
     wf_attention_free(&maps);
     maps = maps_of(WF_MAP_DECODER, 1, 1, 100, 100);
@@ -245,7 +242,7 @@ START_TEST(the_scale_fits)
     for (int q = 0; q < 100; q++)
         for (int k = 0; k < 100; k++)
             w[q * 100 + k] = k <= q ? 1.0f / (float)(q + 1) : 0;
-    draw(&maps, &(struct wf_head){1, 1}, 1, "scale.svg");
+    draw_head(&maps, 1, 1);
     ck_assert_int_eq(count_of("≥ 0.1"), 1); /* the tenth row has tenths */
     ck_assert_int_eq(count_of("0.1") + count_of("1"), 0);
     wf_attention_free(&maps);
@@ -255,7 +252,7 @@ END_TEST
 /* The pixels of the only map, as the file has them. */
 static char *pixels(const struct wf_attention_maps *maps)
 {
-    draw(maps, &(struct wf_head){1, 1}, 1, "pixels.svg");
+    draw_head(maps, 1, 1);
     const char *data = strstr(svg, "base64,");
     ck_assert_ptr_nonnull(data);
     return strndup(data, strcspn(data, "'"));
@@ -319,7 +316,7 @@ START_TEST(texts_stay_texts)
                                         "x"};
     int64_t count = (int64_t)(sizeof token / sizeof *token);
     add_map(&maps, WF_MAP_ENCODER, 1, 2, token, count, token, count);
-    draw(&maps, &(struct wf_head){1, 2}, 1, "hostile.svg");
+    draw_head(&maps, 1, 2);
     for (int64_t i = 0; i < 8; i++)
         ck_assert_msg(count_of(token[i]) == 2, "%s is there %d times", token[i], count_of(token[i]));
     ck_assert_int_eq(count_of("a <b> · encoder-attention · layer 1, head 2"), 1);
@@ -337,26 +334,24 @@ END_TEST
 START_TEST(png_too)
 {
     struct wf_attention_maps maps = maps_of(WF_MAP_ENCODER, 2, 2, 5, 5);
-    wf_error problem = {0};
     int64_t bytes;
     draw(&maps, NULL, 0, "grid.png");
-    char *png = wf_file_load(in_folder("grid.png"), 1 << 24, &bytes, &problem);
-    ck_assert_msg(png && bytes > 1000 && memcmp(png, "\x89PNG\r\n\x1a\n", 8) == 0, "%s", problem.message);
+    char *png = load_file(in_folder("grid.png"), &bytes);
+    ck_assert(bytes > 1000 && memcmp(png, "\x89PNG\r\n\x1a\n", 8) == 0);
     wf_free(png);
     wf_attention_free(&maps);
 }
 END_TEST
 
-static void refused(const struct wf_attention_maps *maps, struct wf_head head, const char *name, wf_status wanted, const char *first,
+static void refused(const struct wf_attention_maps *maps, struct wf_head head, const char *name, wf_status code, const char *first,
                     const char *second)
 {
     wf_error problem = {0};
     char path[300];
     snprintf(path, sizeof path, "%s", in_folder(name));
-    ck_assert_int_eq(wf_attention_draw(maps, &maps->map[0], &head, 1, path, &problem), wanted);
-    ck_assert_msg(problem.code == wanted && strstr(problem.message, first) && strstr(problem.message, second),
-                  "\"%s\" lacks \"%s\" or \"%s\"", problem.message, first, second);
-    ck_assert_msg(!strchr(problem.message, '\n'), "\"%s\" is not one line", problem.message);
+    ck_assert_int_eq(wf_attention_draw(maps, &maps->map[0], &head, 1, path, &problem), code);
+    assert_message(&problem, code, first);
+    ck_says(problem.message, second);
     ck_assert(!wf_file_exists(path));
 }
 
@@ -383,41 +378,31 @@ START_TEST(what_can_not_be_drawn)
 {
     struct wf_attention_maps maps = maps_of(WF_MAP_ENCODER, 2, 3, 160, 160), empty = {.model = "m", .count = 1};
     struct wf_head many[10];
-    wf_error problem = {0};
     for (int i = 0; i < 10; i++)
         many[i] = (struct wf_head){1 + i % 2, 1 + i % 3};
-    ck_assert_int_eq(wf_attention_draw(&maps, &maps.map[0], many, 10, in_folder("x.png"), &problem), WF_ERR_ARGUMENT);
-    assert_message(&problem, WF_ERR_ARGUMENT, "a PNG of 10 heads with 160 tokens");
-    assert_message(&problem, WF_ERR_ARGUMENT, "at most 32767");
+    for (int i = 0; i < 2; i++)
+        ck_fails(wf_attention_draw(&maps, &maps.map[0], many, 10, in_folder("x.png"), error), WF_ERR_ARGUMENT,
+                 i ? "a PNG of 10 heads with 160 tokens" : "at most 32767");
     ck_ok(wf_attention_draw(&maps, &maps.map[0], many, 2, in_folder("two.png"), error));
     maps.map[0].weights[160 * 160 * 4 + 3] = NAN;
     refused(&maps, (struct wf_head){1, 1}, "x.svg", WF_ERR_NUMERIC, "encoder attention, layer 2, head 2", "not a number");
     refused(&empty, (struct wf_head){1, 1}, "x.svg", WF_ERR_ARGUMENT, "empty", "");
-    problem = (wf_error){0};
-    ck_assert_int_eq(wf_attention_draw(&empty, &empty.map[0], NULL, 0, in_folder("x.svg"), &problem), WF_ERR_ARGUMENT);
+    ck_fails(wf_attention_draw(&empty, &empty.map[0], NULL, 0, in_folder("x.svg"), error), WF_ERR_ARGUMENT, "empty");
     wf_attention_free(&maps);
 }
 END_TEST
 
-/* Each allocation fails once. */
+static struct wf_attention_maps swept;
+static wf_status draw_swept(wf_error *error)
+{
+    return wf_attention_draw(&swept, &swept.map[0], NULL, 0, in_folder("memory.svg"), error);
+}
+
 START_TEST(without_memory)
 {
-    struct wf_attention_maps maps = maps_of(WF_MAP_ENCODER, 1, 2, 3, 3);
-    draw(&maps, NULL, 0, "memory.svg");
-    int64_t before = wf_alloc_live(), failures = 0;
-    for (int64_t n = 0;; n++) {
-        wf_error problem = {0};
-        wf_alloc_fail_after(n);
-        wf_status status = wf_attention_draw(&maps, &maps.map[0], NULL, 0, in_folder("memory.svg"), &problem);
-        wf_alloc_fail_after(-1);
-        ck_assert_int_eq(wf_alloc_live(), before);
-        if (status == WF_OK)
-            break;
-        failures++;
-        ck_assert_msg(status == WF_ERR_MEMORY, "%s", problem.message);
-    }
-    ck_assert_int_gt(failures, 10);
-    wf_attention_free(&maps);
+    swept = maps_of(WF_MAP_ENCODER, 1, 2, 3, 3);
+    ck_assert_int_gt(sweep_allocations(draw_swept), 10);
+    wf_attention_free(&swept);
 }
 END_TEST
 

@@ -16,93 +16,72 @@ static void add_nasty(struct wf_attention_map *m)
     }
 }
 
+/* Element i of an array that must have this length. */
+static json_t *element(json_t *list, int64_t i, int64_t length)
+{
+    ck_assert_int_eq((int64_t)json_array_size(list), length);
+    return json_array_get(list, (size_t)i);
+}
+
+static void check_tokens(json_t *list, char *const *token, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        ck_assert_str_eq(json_string_value(element(list, i, count)), token[i]);
+}
+
+/* Saves the map, or one head of it, and compares the file with it. */
+static void check_file(const struct wf_attention_maps *maps, const struct wf_attention_map *m, const struct wf_head *head)
+{
+    const int64_t layers = head ? 1 : m->layers, heads = head ? 1 : m->heads;
+    const float *w = m->weights + (head ? ((head->layer - 1) * m->heads + head->head - 1) * m->queries * m->keys : 0);
+    ck_ok(wf_attention_save_json(maps, m, head, in_folder("map.json"), error));
+    json_t *json = ck_makes(wf_json_load(in_folder("map.json"), 1 << 24, error)), *weights = json_object_get(json, "weights");
+    ck_assert_uint_eq(json_object_size(json), head ? 6 : 4);
+    ck_assert_str_eq(json_string_value(json_object_get(json, "kind")), wf_map_kind_name(m->kind));
+    ck_assert_int_eq(json_integer_value(json_object_get(json, "layer")), head ? head->layer : 0);
+    ck_assert_int_eq(json_integer_value(json_object_get(json, "head")), head ? head->head : 0);
+    check_tokens(json_object_get(json, "query"), m->query, m->queries);
+    check_tokens(json_object_get(json, "key"), m->key, m->keys);
+    for (int64_t l = 0; l < layers; l++)
+        for (int64_t h = 0; h < heads; h++)
+            for (int64_t q = 0; q < m->queries; q++) {
+                json_t *row = element(element(element(weights, l, layers), h, heads), q, m->queries);
+                for (int64_t k = 0; k < m->keys; k++)
+                    ck_assert((float)json_number_value(element(row, k, m->keys)) == *w++);
+            }
+    json_decref(json);
+}
+
 START_TEST(gives_back_the_same_floats)
 {
     struct wf_attention_maps maps = translation_maps();
     add_nasty(&maps.map[2]);
     use_comma_locale();
-    for (int i = 0; i < maps.count; i++) {
-        const struct wf_attention_map *m = &maps.map[i];
-        wf_error problem = {0};
-        const float *w = m->weights;
-        ck_ok(wf_attention_save_json(&maps, m, NULL, in_folder("map.json"), error));
-        json_t *json = wf_json_load(in_folder("map.json"), 1 << 24, &problem);
-        ck_assert_msg(json != NULL, "%s", problem.message);
-        ck_assert_uint_eq(json_object_size(json), 4);
-        ck_assert_str_eq(json_string_value(json_object_get(json, "kind")), wf_map_kind_name(m->kind));
-        json_t *query = json_object_get(json, "query"), *key = json_object_get(json, "key"), *layers = json_object_get(json, "weights");
-        ck_assert_int_eq((int64_t)json_array_size(query), m->queries);
-        ck_assert_int_eq((int64_t)json_array_size(key), m->keys);
-        for (int64_t q = 0; q < m->queries; q++)
-            ck_assert_str_eq(json_string_value(json_array_get(query, (size_t)q)), m->query[q]);
-        for (int64_t k = 0; k < m->keys; k++)
-            ck_assert_str_eq(json_string_value(json_array_get(key, (size_t)k)), m->key[k]);
-        ck_assert_int_eq((int64_t)json_array_size(layers), m->layers);
-        for (int64_t l = 0; l < m->layers; l++) {
-            json_t *heads = json_array_get(layers, (size_t)l);
-            ck_assert_int_eq((int64_t)json_array_size(heads), m->heads);
-            for (int64_t h = 0; h < m->heads; h++) {
-                json_t *rows = json_array_get(heads, (size_t)h);
-                ck_assert_int_eq((int64_t)json_array_size(rows), m->queries);
-                for (int64_t q = 0; q < m->queries; q++) {
-                    json_t *row = json_array_get(rows, (size_t)q);
-                    ck_assert_int_eq((int64_t)json_array_size(row), m->keys);
-                    for (int64_t k = 0; k < m->keys; k++)
-                        ck_assert((float)json_number_value(json_array_get(row, (size_t)k)) == *w++);
-                }
-            }
-        }
-        json_decref(json);
-    }
-    wf_error problem = {0};
-    ck_assert_int_eq(wf_attention_save_json(&maps, &maps.map[0], NULL, in_folder("no/such/folder/map.json"), &problem), WF_ERR_IO);
-    ck_assert_msg(strstr(problem.message, "no/such/folder"), "%s", problem.message);
+    for (int i = 0; i < maps.count; i++)
+        check_file(&maps, &maps.map[i], NULL);
+    check_file(&maps, &maps.map[2], &(struct wf_head){2, 3});
     wf_attention_free(&maps);
 }
 END_TEST
 
-/* Of one head only its rows, and which it is. */
-START_TEST(holds_a_head_alone)
+static void refused(const struct wf_attention_maps *maps, const struct wf_head *head, wf_status status, const char *words)
+{
+    const char *path = in_folder("wrong.json");
+    ck_fails(wf_attention_save_json(maps, &maps->map[2], head, path, error), status, words);
+    ck_assert(!wf_file_exists(path));
+}
+
+START_TEST(refuses)
 {
     struct wf_attention_maps maps = translation_maps();
-    wf_error problem = {0};
-    const struct wf_attention_map *m = &maps.map[2];
-    const struct wf_head head = {2, 3}, wrong[] = {{4, 1}, {1, 9}, {0, 1}, {1, 0}};
-    ck_ok(wf_attention_save_json(&maps, m, &head, in_folder("head.json"), error));
-    json_t *json = wf_json_load(in_folder("head.json"), 1 << 24, &problem);
-    ck_assert_msg(json != NULL, "%s", problem.message);
-    ck_assert_uint_eq(json_object_size(json), 6);
-    ck_assert_int_eq(json_integer_value(json_object_get(json, "layer")), 2);
-    ck_assert_int_eq(json_integer_value(json_object_get(json, "head")), 3);
-    json_t *layers = json_object_get(json, "weights"), *heads = json_array_get(layers, 0), *rows = json_array_get(heads, 0);
-    ck_assert_uint_eq(json_array_size(layers), 1);
-    ck_assert_uint_eq(json_array_size(heads), 1);
-    ck_assert_int_eq((int64_t)json_array_size(rows), m->queries);
-    for (int64_t q = 0; q < m->queries; q++) {
-        ck_assert_int_eq((int64_t)json_array_size(json_array_get(rows, (size_t)q)), m->keys);
-        for (int64_t k = 0; k < m->keys; k++)
-            ck_assert((float)json_number_value(json_array_get(json_array_get(rows, (size_t)q), (size_t)k)) ==
-                      m->weights[((1 * m->heads + 2) * m->queries + q) * m->keys + k]);
-    }
-    json_decref(json);
-    for (int i = 0; i < 4; i++) {
-        const char *path = in_folder("wrong.json");
-        problem = (wf_error){0};
-        ck_assert_int_eq(wf_attention_save_json(&maps, m, &wrong[i], path, &problem), WF_ERR_ARGUMENT);
-        ck_assert_msg(strstr(problem.message, "the cross-attention of multi30k has 3 layers of 8 heads"), "%s", problem.message);
-        ck_assert(!wf_file_exists(path));
-    }
-    const char *path = in_folder("wrong.json");
+    const struct wf_head wrong[] = {{4, 1}, {1, 9}, {0, 1}, {1, 0}};
+    ck_fails(wf_attention_save_json(&maps, &maps.map[0], NULL, in_folder("no/such/folder/map.json"), error), WF_ERR_IO, "no/such/folder");
+    for (int i = 0; i < 4; i++)
+        refused(&maps, &wrong[i], WF_ERR_ARGUMENT, "the cross-attention of multi30k has 3 layers of 8 heads");
     maps.map[2].key[1][0] = '\xff';
-    problem = (wf_error){0};
-    ck_assert_int_ne(wf_attention_save_json(&maps, m, NULL, path, &problem), WF_OK);
-    assert_message(&problem, WF_ERR_ARGUMENT, "token 2 is not UTF-8");
-    ck_assert(!wf_file_exists(path));
+    refused(&maps, NULL, WF_ERR_ARGUMENT, "token 2 is not UTF-8");
     maps.map[2].weights[0] = INFINITY;
-    problem = (wf_error){0};
-    ck_assert_int_ne(wf_attention_save_json(&maps, m, NULL, path, &problem), WF_OK);
-    assert_message(&problem, WF_ERR_NUMERIC, "cross attention, layer 1, head 1");
-    ck_assert(!wf_file_exists(path));
+    refused(&maps, NULL, WF_ERR_NUMERIC, "cross attention, layer 1, head 1");
     wf_attention_free(&maps);
 }
 END_TEST
@@ -122,4 +101,4 @@ START_TEST(without_memory)
 }
 END_TEST
 
-WF_TEST_MAIN("attention_json", gives_back_the_same_floats, holds_a_head_alone, without_memory)
+WF_TEST_MAIN("attention_json", gives_back_the_same_floats, refuses, without_memory)

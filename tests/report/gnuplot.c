@@ -57,9 +57,7 @@ static wf_status run(const char *text, struct wf_string *out, wf_error *error)
 static void fails(const char *script, const char *part)
 {
     struct wf_string out = {0};
-    wf_error problem = {0};
-    ck_assert_int_eq(run(script, &out, &problem), WF_ERR_STATE);
-    assert_message(&problem, WF_ERR_STATE, part);
+    ck_fails(run(script, &out, error), WF_ERR_STATE, part);
     ck_assert_int_eq(out.length, 0);
     wf_string_free(&out);
 }
@@ -75,13 +73,12 @@ static void draws(const char *script, const char *part)
 START_TEST(formats)
 {
     enum picture_format format;
-    wf_error problem = {0};
     ck_ok(picture_format_of("a.png/b.svg", &format, error));
     ck_assert_int_eq(format, PICTURE_SVG);
     ck_ok(picture_format_of(".png", &format, error));
     ck_assert_int_eq(format, PICTURE_PNG);
-    ck_assert_int_eq(picture_format_of("a.jpeg", &format, &problem), WF_ERR_ARGUMENT);
-    assert_message(&problem, WF_ERR_ARGUMENT, "a.jpeg: no format of pictures; the name must end in .svg or .png");
+    ck_fails(picture_format_of("a.jpeg", &format, error), WF_ERR_ARGUMENT,
+             "a.jpeg: no format of pictures; the name must end in .svg or .png");
     ck_assert_int_eq(picture_format_of("svg", &format, NULL), WF_ERR_ARGUMENT);
 }
 END_TEST

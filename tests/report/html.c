@@ -11,10 +11,8 @@ static char *page;
 static char *save(const struct wf_attention_maps *maps)
 {
     ck_ok(wf_attention_save_html(maps, NULL, in_folder("page.html"), error));
-    wf_error problem = {0};
     int64_t bytes;
-    page = wf_file_load(in_folder("page.html"), 1 << 26, &bytes, &problem);
-    ck_assert_msg(page != NULL, "%s", problem.message);
+    page = load_file(in_folder("page.html"), &bytes);
     ck_assert_int_eq((int64_t)strlen(page), bytes);
     return page;
 }
@@ -219,10 +217,8 @@ END_TEST
 static void opens_at(const struct wf_attention_maps *maps, const struct wf_attention_opening *opening, const char *wanted)
 {
     ck_ok(wf_attention_save_html(maps, opening, in_folder("page.html"), error));
-    wf_error problem = {0};
-    int64_t bytes;
-    char *text = wf_file_load(in_folder("page.html"), 1 << 26, &bytes, &problem);
-    ck_assert_msg(text && strstr(text, wanted), "no %s %s", wanted, problem.message);
+    char *text = load_file(in_folder("page.html"), NULL);
+    ck_assert_msg(strstr(text, wanted) != NULL, "no %s", wanted);
     wf_free(text);
 }
 
@@ -244,10 +240,8 @@ START_TEST(opens_where_it_is_told_to)
                  {{.head = {0, 1}}, "no layer 0"},
                  {{.map = &small.map[0]}, "not among those given"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        wf_error problem = {0};
         const char *path = in_folder("wrong.html");
-        ck_assert_int_eq(wf_attention_save_html(&maps, &wrong[i].opening, path, &problem), WF_ERR_ARGUMENT);
-        ck_assert_msg(strstr(problem.message, wrong[i].part), "%s", problem.message);
+        ck_fails(wf_attention_save_html(&maps, &wrong[i].opening, path, error), WF_ERR_ARGUMENT, wrong[i].part);
         ck_assert(!wf_file_exists(path));
     }
     wf_attention_free(&maps);
@@ -319,12 +313,9 @@ START_TEST(writes_the_same_bytes_again)
 }
 END_TEST
 
-static void check_refused(const struct wf_attention_maps *maps, const char *path, wf_status status, const char *part)
+static void check_refused(const struct wf_attention_maps *maps, const char *path, wf_status status, const char *words)
 {
-    wf_error problem = {0};
-    ck_assert_int_eq(wf_attention_save_html(maps, NULL, path, &problem), status);
-    ck_assert_int_eq(problem.code, status);
-    ck_assert_msg(strstr(problem.message, part) && !strchr(problem.message, '\n'), "%s", problem.message);
+    ck_fails(wf_attention_save_html(maps, NULL, path, error), status, words);
     ck_assert_msg(!wf_file_exists(path), "%s was left", path);
 }
 
@@ -336,48 +327,31 @@ START_TEST(refuses)
     maps.map[0].weights[144 * 5 + 7] = NAN;
     check_refused(&maps, in_folder("nan.html"), WF_ERR_NUMERIC, "encoder attention, layer 2, head 2");
     wf_attention_free(&maps);
-    /* a file that is there stays as it was, a folder too */
-    struct wf_names names = {0};
-    const char *folder = in_folder("");
-    ck_ok(wf_folder_list(folder, "", &names, error));
-    ck_assert_int_eq(names.count, 0);
-    wf_names_free(&names);
-    ck_ok(wf_folder_list(folder, ".", &names, error));
-    ck_assert_int_eq(names.count, 0);
-    wf_names_free(&names);
+    ck_assert_int_eq(count_names(folder_of_test), 0);
 }
 END_TEST
 
 START_TEST(survives_a_full_disk)
 {
     struct wf_attention_maps maps = small_maps();
-    wf_error problem = {0};
-    ck_assert_int_eq(wf_attention_save_html(&maps, NULL, "/dev/full", &problem), WF_ERR_IO);
-    ck_assert_msg(strstr(problem.message, "/dev/full") && !strchr(problem.message, '\n'), "%s", problem.message);
+    ck_fails(wf_attention_save_html(&maps, NULL, "/dev/full", error), WF_ERR_IO, "/dev/full");
     wf_attention_free(&maps);
 }
 END_TEST
 
+static struct wf_attention_maps swept;
+static wf_status save_swept(wf_error *error)
+{
+    wf_status status = wf_attention_save_html(&swept, NULL, in_folder("memory.html"), error);
+    ck_assert(wf_file_exists(in_folder("memory.html")) == (status == WF_OK));
+    return status;
+}
+
 START_TEST(survives_want_of_memory)
 {
-    struct wf_attention_maps maps = small_maps();
-    char *path = wf_strdup(in_folder("memory.html"));
-    int failures = 0;
-    for (;; failures++) {
-        wf_error problem = {0};
-        int64_t live = wf_alloc_live();
-        wf_alloc_fail_after(failures);
-        wf_status status = wf_attention_save_html(&maps, NULL, path, &problem);
-        wf_alloc_fail_after(-1);
-        ck_assert_int_eq(wf_alloc_live(), live);
-        if (status == WF_OK)
-            break;
-        ck_assert_int_eq(status, WF_ERR_MEMORY);
-        ck_assert(problem.code == WF_ERR_MEMORY && problem.message[0] && !wf_file_exists(path));
-    }
-    ck_assert_int_gt(failures, 0);
-    wf_free(path);
-    wf_attention_free(&maps);
+    swept = small_maps();
+    ck_assert_int_gt(sweep_allocations(save_swept), 0);
+    wf_attention_free(&swept);
 }
 END_TEST
 

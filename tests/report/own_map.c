@@ -16,19 +16,22 @@ static struct wf_attention_maps own(void)
     return (struct wf_attention_maps){.map = {map}, .count = 1, .model = "my own"};
 }
 
+static const char *const file[] = {"own.svg", "own.json", "own.html"};
+
+static wf_status save(const struct wf_attention_maps *maps, int as, wf_error *error)
+{
+    const char *path = in_folder(file[as]);
+    return as == 0   ? wf_attention_draw(maps, &maps->map[0], NULL, 0, path, error)
+           : as == 1 ? wf_attention_save_json(maps, &maps->map[0], NULL, path, error)
+                     : wf_attention_save_html(maps, NULL, path, error);
+}
+
 /* Each with the same complaint, and no file. */
 static void refused(const struct wf_attention_maps *maps, const char *words)
 {
-    static const char *const file[] = {"own.svg", "own.json", "own.html"};
     for (int i = 0; i < 3; i++) {
-        wf_error problem = {0};
-        const char *path = in_folder(file[i]);
-        wf_status status = i == 0   ? wf_attention_draw(maps, &maps->map[0], NULL, 0, path, &problem)
-                           : i == 1 ? wf_attention_save_json(maps, &maps->map[0], NULL, path, &problem)
-                                    : wf_attention_save_html(maps, NULL, path, &problem);
-        ck_assert_int_eq(status, WF_ERR_ARGUMENT);
-        assert_message(&problem, WF_ERR_ARGUMENT, words);
-        ck_assert(!wf_file_exists(path));
+        ck_fails(save(maps, i, error), WF_ERR_ARGUMENT, words);
+        ck_assert(!wf_file_exists(in_folder(file[i])));
     }
 }
 
@@ -55,27 +58,22 @@ END_TEST
 START_TEST(what_is_no_kind)
 {
     struct wf_attention_maps maps = own();
-    wf_error problem = {0};
     maps.map[0].kind = (enum wf_map_kind)7;
     refused(&maps, "an attention map of kind 7");
     maps = own();
     maps.map[maps.count++] = maps.map[0];
-    ck_assert_int_eq(wf_attention_save_html(&maps, NULL, in_folder("two.html"), &problem), WF_ERR_ARGUMENT);
-    assert_message(&problem, WF_ERR_ARGUMENT, "two maps of the kind encoder");
+    ck_fails(save(&maps, 2, error), WF_ERR_ARGUMENT, "two maps of the kind encoder");
     maps.count = 4;
-    problem = (wf_error){0};
-    ck_assert_int_eq(wf_attention_save_html(&maps, NULL, in_folder("two.html"), &problem), WF_ERR_ARGUMENT);
-    assert_message(&problem, WF_ERR_ARGUMENT, "4 attention maps: a page has at most 3");
-    ck_assert(!wf_file_exists(in_folder("two.html")));
+    ck_fails(save(&maps, 2, error), WF_ERR_ARGUMENT, "4 attention maps: a page has at most 3");
+    ck_assert(!wf_file_exists(in_folder(file[2])));
 }
 END_TEST
 
 START_TEST(as_it_is)
 {
     struct wf_attention_maps maps = own();
-    ck_ok(wf_attention_draw(&maps, &maps.map[0], NULL, 0, in_folder("own.svg"), error));
-    ck_ok(wf_attention_save_json(&maps, &maps.map[0], NULL, in_folder("own.json"), error));
-    ck_ok(wf_attention_save_html(&maps, NULL, in_folder("own.html"), error));
+    for (int i = 0; i < 3; i++)
+        ck_ok(save(&maps, i, error));
 }
 END_TEST
 

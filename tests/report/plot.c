@@ -69,10 +69,9 @@ START_TEST(little)
     out.length = 0;
     make_run("r", "{\"step\":1,\"loss/train\":0,\"lr\":0}\n{\"step\":2,\"loss/train\":0.0,\"lr\":0}\n");
     ck_ok(wf_plot_text(NAMED(in_folder("r")), 1, NULL, &out, error));
-    wf_error problem = {0};
     out.length = 0;
-    ck_assert_int_eq(wf_plot_text(NAMED(in_folder("r")), 1, &(struct wf_plot_options){.log = true}, &out, &problem), WF_ERR_ARGUMENT);
-    assert_message(&problem, WF_ERR_ARGUMENT, "no loss is above 0");
+    ck_fails(wf_plot_text(NAMED(in_folder("r")), 1, &(struct wf_plot_options){.log = true}, &out, error), WF_ERR_ARGUMENT,
+             "no loss is above 0");
     make_run("r", "{\"step\":1,\"loss/train\":2,\"loss/valid\":-2}\n{\"step\":2,\"loss/train\":2}\n");
     ck_ok(wf_plot_text(NAMED(in_folder("r")), 1, &(struct wf_plot_options){.log = true}, &out, error)); /* gnuplot died of it */
     wf_string_free(&out);
@@ -97,8 +96,7 @@ START_TEST(pictures)
     int64_t bytes;
     wf_error problem = {0};
     ck_ok(wf_plot_save(all, 3, NULL, in_folder("p.svg"), error));
-    char *svg = wf_file_load(in_folder("p.svg"), 1 << 24, &bytes, &problem);
-    ck_assert_ptr_nonnull(svg);
+    char *svg = ck_makes(wf_file_load(in_folder("p.svg"), 1 << 24, &bytes, error));
     static const char *const shown[] = {"&lt;a>&amp;_{b}\"<",      ">two<",        ">three<", ">training (running mean)<",
                                         ">training (as logged)<",  ">validation<", ">step<",  ">learning rate (1e-4)<",
                                         ">loss (nats per token)<", ">3,000<",      ">1.0<"};
@@ -113,8 +111,7 @@ START_TEST(pictures)
     wf_free(first);
     /* the title of a single run stands over its losses only */
     ck_ok(wf_plot_save(&all[1], 1, NULL, in_folder("one.svg"), error));
-    char *one = wf_file_load(in_folder("one.svg"), 1 << 24, &bytes, &problem);
-    ck_assert_ptr_nonnull(one);
+    char *one = ck_makes(wf_file_load(in_folder("one.svg"), 1 << 24, &bytes, error));
     ck_assert_int_eq(count_of(one, ">two<"), 1);
     wf_free(one);
     ck_ok(wf_plot_save(all, 1, &(struct wf_plot_options){.log = true}, in_folder("p.png"), error));
@@ -130,10 +127,8 @@ START_TEST(pictures)
                {"none/p.svg", "none", WF_ERR_IO},
                {"old.svg", "is not a run folder", WF_ERR_IO}};
     for (int i = 0; i < 3; i++) {
-        wf_error failure = {0};
         all[1] = i == 2 ? "/nowhere/run" : runs[1];
-        ck_assert_int_eq(wf_plot_save(all, 2, NULL, in_folder(bad[i].path), &failure), bad[i].code);
-        assert_message(&failure, bad[i].code, bad[i].part);
+        ck_fails(wf_plot_save(all, 2, NULL, in_folder(bad[i].path), error), bad[i].code, bad[i].part);
     }
     assert_text_is(in_folder("old.svg"), "old");
 }
@@ -141,10 +136,8 @@ END_TEST
 
 static int64_t marks(const char *const *runs, int64_t count)
 {
-    wf_error problem = {0};
     ck_ok(wf_plot_save(runs, count, NULL, in_folder("marks.svg"), error));
-    char *svg = wf_file_load(in_folder("marks.svg"), 1 << 24, NULL, &problem);
-    ck_assert_ptr_nonnull(svg);
+    char *svg = ck_makes(wf_file_load(in_folder("marks.svg"), 1 << 24, NULL, error));
     int64_t found = count_of(svg, "' transform='translate(");
     wf_free(svg);
     return found;

@@ -22,10 +22,8 @@ static const char *text_of(const char *const *runs, int64_t count, const struct 
 
 static char *svg_of(const char *const *runs, int64_t count, const struct wf_plot_options *options)
 {
-    wf_error problem = {0};
     ck_ok(wf_plot_save(runs, count, options, in_folder("p.svg"), error));
-    char *svg = wf_file_load(in_folder("p.svg"), 1 << 24, NULL, &problem);
-    ck_assert_ptr_nonnull(svg);
+    char *svg = ck_makes(wf_file_load(in_folder("p.svg"), 1 << 24, NULL, error));
     return svg;
 }
 
@@ -39,8 +37,7 @@ static void refuses(const char *const *runs, int64_t count, struct wf_plot_optio
     ck_assert_int_eq(out.length, 0);
     wf_string_free(&out);
     problem = (wf_error){0};
-    ck_assert_int_eq(wf_plot_save(runs, count, &options, in_folder("no.svg"), &problem), status);
-    assert_message(&problem, status, part);
+    ck_fails(wf_plot_save(runs, count, &options, in_folder("no.svg"), error), status, part);
     ck_assert(!wf_file_exists(in_folder("no.svg")));
 }
 
@@ -109,13 +106,11 @@ START_TEST(many_runs)
         HAS(text, entry);
         HAS(drawing, line);
     }
-    wf_error problem = {0};
     struct wf_string out = {0};
-    ck_assert_int_eq(wf_plot_text(runs, 27, NULL, &out, &problem), WF_ERR_ARGUMENT);
-    assert_message(&problem, WF_ERR_ARGUMENT, "27 runs are too many to tell their lines apart: plot at most 26, or draw a picture");
-    problem = (wf_error){0};
-    ck_assert_int_eq(wf_plot_save(runs, 41, NULL, in_folder("many.svg"), &problem), WF_ERR_ARGUMENT);
-    assert_message(&problem, WF_ERR_ARGUMENT, "41 runs are too many to tell their lines apart: plot at most 40");
+    ck_fails(wf_plot_text(runs, 27, NULL, &out, error), WF_ERR_ARGUMENT,
+             "27 runs are too many to tell their lines apart: plot at most 26, or draw a picture");
+    ck_fails(wf_plot_save(runs, 41, NULL, in_folder("many.svg"), error), WF_ERR_ARGUMENT,
+             "41 runs are too many to tell their lines apart: plot at most 40");
 }
 END_TEST
 
@@ -314,10 +309,9 @@ START_TEST(metrics)
             "no a is above 0: leave the logarithmic axis out");
     refuses(NAMED(make_run("r", "{\"step\":1,\"a\":1}\n{\"step\":2,\"a\":\"x\"}\n")), 1, (struct wf_plot_options){METRICS("a")},
             "r/metrics.jsonl:2: \"a\" is not a number");
-    wf_error problem = {0};
     struct wf_string out = {0};
-    ck_assert_int_eq(wf_plot_text(NAMED(make_run("gan", "{\"step\":1,\"real/train\":1}\n")), 1, NULL, &out, &problem), WF_ERR_STATE);
-    assert_message(&problem, WF_ERR_STATE, "gan has no metric 'loss/train' or 'loss/valid': there are real/train");
+    ck_fails(wf_plot_text(NAMED(make_run("gan", "{\"step\":1,\"real/train\":1}\n")), 1, NULL, &out, error), WF_ERR_STATE,
+             "gan has no metric 'loss/train' or 'loss/valid': there are real/train");
     ck_ok(wf_plot_text(NAMED(in_folder("gan")), 1, &(struct wf_plot_options){METRICS("real/train")}, &out, error));
     wf_string_free(&out);
 }

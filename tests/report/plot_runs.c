@@ -7,9 +7,7 @@
 static void refused(const char *run, wf_status code, const char *part)
 {
     struct curves curves;
-    wf_error problem = {0};
-    ck_assert_int_eq(curves_read(run, NULL, &curves, &problem), code);
-    assert_message(&problem, code, part);
+    ck_fails(curves_read(run, NULL, &curves, error), code, part);
     ck_assert_int_eq(curves.of[CURVE_TRAIN].count, 0);
     ck_assert_ptr_null(curves.of[CURVE_TRAIN].point);
 }
@@ -73,9 +71,7 @@ START_TEST(refuses)
         refused(make_run("bad", text), WF_ERR_FORMAT, bad[i].part);
     }
     struct wf_string out = {0};
-    wf_error problem = {0};
-    ck_assert_int_eq(wf_plot_text(NULL, 0, NULL, &out, &problem), WF_ERR_ARGUMENT);
-    assert_message(&problem, WF_ERR_ARGUMENT, "no run to plot");
+    ck_fails(wf_plot_text(NULL, 0, NULL, &out, error), WF_ERR_ARGUMENT, "no run to plot");
 }
 END_TEST
 

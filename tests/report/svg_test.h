@@ -36,10 +36,8 @@ static inline void unescape(char *text)
 static inline void read_svg(const char *path)
 {
     int64_t bytes;
-    wf_error problem = {0};
     free(svg);
-    char *file = wf_file_load(path, 1 << 26, &bytes, &problem);
-    ck_assert_msg(file != NULL, "%s", problem.message);
+    char *file = ck_makes(wf_file_load(path, 1 << 26, &bytes, error));
     svg = strdup(file);
     wf_free(file);
     text_count = 0;
