@@ -63,17 +63,17 @@ __attribute__((unused)) static void remove_folder(void)
     folder_owner = 0;
 }
 
-/* A path in the test's folder, which goes when the test ends. Eight of them are valid at once. */
+/* A path in the test's folder, which goes when the test ends. The last 256 of them are valid. */
 static inline const char *in_folder(const char *name)
 {
-    static char paths[8][512];
+    static char paths[256][512];
     static int next;
     if (!folder_owner) {
         snprintf(folder_of_test, sizeof folder_of_test, "%s/XXXXXX", folder_of_all);
         ck_assert_ptr_nonnull(mkdtemp(folder_of_test));
         folder_owner = getpid();
     }
-    char *path = paths[next++ % 8];
+    char *path = paths[next++ % 256];
     snprintf(path, sizeof paths[0], "%s/%s", folder_of_test, name);
     return path;
 }
@@ -134,6 +134,14 @@ static inline void assert_same_files(const char *path, const char *other)
     char *data = load_file(other, &bytes);
     assert_file_is(path, data, bytes);
     wf_free(data);
+}
+
+static inline int occurrences(const char *text, const char *part)
+{
+    int count = 0;
+    for (; (text = strstr(text, part)); text += strlen(part))
+        count++;
+    return count;
 }
 
 /* The number of names in a folder, hidden ones too. */

@@ -347,8 +347,7 @@ static void refused(const struct wf_attention_maps *maps, struct wf_head head, c
                     const char *second)
 {
     wf_error problem = {0};
-    char path[300];
-    snprintf(path, sizeof path, "%s", in_folder(name));
+    const char *path = in_folder(name);
     ck_assert_int_eq(wf_attention_draw(maps, &maps->map[0], &head, 1, path, &problem), code);
     assert_message(&problem, code, first);
     ck_says(problem.message, second);

@@ -157,16 +157,6 @@ START_TEST(holds_any_number_of_weights)
 }
 END_TEST
 
-static int count(const char *text, const char *part)
-{
-    int n = 0;
-    while ((text = strstr(text, part))) {
-        text += strlen(part);
-        n++;
-    }
-    return n;
-}
-
 /* The policy names the SHA-256 of the one style and of the one script that are in the page; any other browsers refuse. */
 static void check_hash(const char *policy, const char *open, const char *close)
 {
@@ -202,8 +192,8 @@ START_TEST(needs_nothing_else)
                                           " src=", "fetch(", "XMLHttpRequest", "innerHTML", "eval("};
     for (size_t i = 0; i < sizeof outside / sizeof *outside; i++)
         ck_assert_msg(!strcasestr(page, outside[i]), "the page has %s", outside[i]);
-    ck_assert_int_eq(count(page, "href="), 1);
-    ck_assert_int_eq(count(page, "href=\"data:,\""), 1);
+    ck_assert_int_eq(occurrences(page, "href="), 1);
+    ck_assert_int_eq(occurrences(page, "href=\"data:,\""), 1);
     ck_assert_ptr_nonnull(strstr(page, "<title>Attention of encoder-attention: encoder</title>"));
     /* nothing of the template is left */
     static const char *const mark[] = {"@TITLE@", "@DATA@", "@STYLE@", "@SCRIPT@", "@STYLE_HASH@", "@SCRIPT_HASH@"};
@@ -255,15 +245,15 @@ START_TEST(writes_hostile_tokens_as_text)
     add_map(&maps, WF_MAP_ENCODER, 1, 1, nasty_token, NASTY, nasty_token, NASTY);
     struct wf_attention_maps plain = small_maps();
     save(&plain);
-    int scripts = count(page, "<script"), ends = count(page, "</script"), titles = count(page, "<i>");
+    int scripts = occurrences(page, "<script"), ends = occurrences(page, "</script"), titles = occurrences(page, "<i>");
     wf_free(page);
     save(&maps);
     ck_assert_int_eq(check_markup(page), 1);
     check_data(&maps);
-    ck_assert_int_eq(count(page, "<script"), scripts);
-    ck_assert_int_eq(count(page, "</script"), ends);
-    ck_assert_int_eq(count(page, "<i>"), titles);
-    ck_assert_int_eq(count(page, "<!--") + count(page, "<img") + count(page, "]]>"), 0);
+    ck_assert_int_eq(occurrences(page, "<script"), scripts);
+    ck_assert_int_eq(occurrences(page, "</script"), ends);
+    ck_assert_int_eq(occurrences(page, "<i>"), titles);
+    ck_assert_int_eq(occurrences(page, "<!--") + occurrences(page, "<img") + occurrences(page, "]]>"), 0);
     ck_assert_ptr_nonnull(strstr(page, "<title>Attention of &#60;i&#62;&#38;&#34;': encoder</title>"));
     wf_free(page);
     wf_attention_free(&maps);

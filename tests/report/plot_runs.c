@@ -137,11 +137,11 @@ START_TEST(means)
 }
 END_TEST
 
-static void named(const char *const *runs, int count, const char *const *expected)
+static void named(const char *const *expected, const char *const *runs, int64_t count)
 {
     struct plot p;
     ck_ok(plot_load(runs, count, NULL, 100, 40, &p, error));
-    for (int i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++)
         ck_assert_str_eq(p.run[i].name, expected[i]);
     plot_free(&p);
 }
@@ -167,18 +167,18 @@ START_TEST(names)
     char here[4096];
     ck_assert_ptr_nonnull(getcwd(here, sizeof here));
     ck_assert_int_eq(chdir(in_folder("")), 0);
-    named(NAMED(as("a/run/")), 1, NAMED("run"));
-    named(NAMED(as("runs/s1"), as("runs/s10"), as("runs/t//")), 3, NAMED("s1", "s10", "t"));
-    named(NAMED(as("a/s1"), as("b/s1"), as("s2")), 3, NAMED("a/s1", "b/s1", "s2"));
-    named(NAMED(as("x/s"), as("x/s/t")), 2, NAMED("s", "s/t"));
-    named(NAMED("a/s1", "a/s1/"), 2, NAMED("s1", "s1")); /* the same twice */
-    named(NAMED(as("runs/0123456789abcdefghijklmnopqrstuvwxyz")), 1, NAMED("0123456789abcdefghijklmnopqrstuvwxyz"));
-    named(NAMED(as("runs/0123456789abcdefghijklmnopqrstuvwxyzA")), 1, NAMED("0123456789ab\u2026fghijklmnopqrstuvwxyzA"));
+    named(NAMED("run"), RUNS(as("a/run/")));
+    named(NAMED("s1", "s10", "t"), RUNS(as("runs/s1"), as("runs/s10"), as("runs/t//")));
+    named(NAMED("a/s1", "b/s1", "s2"), RUNS(as("a/s1"), as("b/s1"), as("s2")));
+    named(NAMED("s", "s/t"), RUNS(as("x/s"), as("x/s/t")));
+    named(NAMED("s1", "s1"), RUNS("a/s1", "a/s1/")); /* the same twice */
+    named(NAMED("0123456789abcdefghijklmnopqrstuvwxyz"), RUNS(as("runs/0123456789abcdefghijklmnopqrstuvwxyz")));
+    named(NAMED("0123456789ab\u2026fghijklmnopqrstuvwxyzA"), RUNS(as("runs/0123456789abcdefghijklmnopqrstuvwxyzA")));
     /* nothing in a name moves a terminal's cursor, ends a line, or is no UTF-8 */
-    named(NAMED(as("a\x1b[31m\nb\xc2\x9b\x7f")), 1, NAMED("a\uFFFD[31m\uFFFDb\uFFFD\uFFFD"));
-    named(NAMED(as("x/\xff\xc3"), as("y/\xc3\xa9")), 2, NAMED("x/\uFFFD\uFFFD", "y/\u00e9"));
+    named(NAMED("a\uFFFD[31m\uFFFDb\uFFFD\uFFFD"), RUNS(as("a\x1b[31m\nb\xc2\x9b\x7f")));
+    named(NAMED("x/\uFFFD\uFFFD", "y/\u00e9"), RUNS(as("x/\xff\xc3"), as("y/\xc3\xa9")));
     struct plot p;
-    ck_ok(plot_load(NAMED(as("日日日日日日日日日日日日日日日日日日日日")), 1, NULL, 100, 40, &p, error));
+    ck_ok(plot_load(RUNS(as("日日日日日日日日日日日日日日日日日日日日")), NULL, 100, 40, &p, error));
     ck_assert_int_le(text_columns(p.run[0].name), NAME_COLUMNS);
     ck_assert_int_ge(text_columns(p.run[0].name), NAME_COLUMNS - 4);
     ck_assert_int_eq(strlen(p.run[0].name) % 3, 0); /* whole characters */

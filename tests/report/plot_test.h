@@ -47,4 +47,23 @@ static inline const char *make_long(const char *name, int count, int valid)
         __VA_ARGS__                                                                                                                        \
     }
 
+/* Two arguments: names and how many. */
+#define RUNS(...) NAMED(__VA_ARGS__), sizeof(NAMED(__VA_ARGS__)) / sizeof(char *)
+#define OPTIONS(...) ((struct wf_plot_options){__VA_ARGS__})
+
+/* Valid until the next call. */
+static inline const char *text_of(const char *const *runs, int64_t count, const struct wf_plot_options *options)
+{
+    static struct wf_string out;
+    wf_string_free(&out);
+    ck_ok(wf_plot_text(runs, count, options, &out, error));
+    return out.data;
+}
+
+static inline char *svg_of(const char *const *runs, int64_t count, const struct wf_plot_options *options)
+{
+    ck_ok(wf_plot_save(runs, count, options, in_folder("p.svg"), error));
+    return load_file(in_folder("p.svg"), NULL);
+}
+
 #endif

@@ -3,8 +3,7 @@
 #ifndef TESTS_SVG_TEST_H
 #define TESTS_SVG_TEST_H
 
-#include "check_weft.h"
-#include <weft/file.h>
+#include "../io/io_test.h"
 
 enum { MOST_TEXTS = 2000 };
 /* A text of an SVG as gnuplot writes it, its place in pixels. */
@@ -35,11 +34,8 @@ static inline void unescape(char *text)
 
 static inline void read_svg(const char *path)
 {
-    int64_t bytes;
-    free(svg);
-    char *file = ck_makes(wf_file_load(path, 1 << 26, &bytes, error));
-    svg = strdup(file);
-    wf_free(file);
+    wf_free(svg);
+    svg = load_file(path, NULL);
     text_count = 0;
     const char *size = strstr(svg, "<svg");
     ck_assert(size && (size = strstr(size, "width=")));
