@@ -23,26 +23,14 @@ static const char *row_before(const char *end, char text[512])
 
 START_TEST(on_a_terminal)
 {
-    begin();
-    char out[128], valid[128];
-    snprintf(out, sizeof out, "%s/run", folder);
-    snprintf(valid, sizeof valid, "%s/valid.txt", folder);
-    write_beginning(valid);
-    /* clang-format off */
-    char *arguments[] = {"weft", "train", "char-rms", "--train", story, "--valid", valid, "--out", out, "--steps", "87654", "--threads", "1",
-                         "--set", "batch=2", "--set", "context=16", "--set", "valid_every=400", "--set", "save_every=0", NULL};
-    /* clang-format on */
     int terminal;
-    pid_t child = run_on_terminal("xterm", arguments, 90, &terminal);
+    pid_t child = train_on_terminal("valid_every=400", 90, &terminal);
     watch(terminal, 5);
-    while (!memmem(seen, (size_t)length, "validation loss", 15)) /* a slow machine */
+    while (!shows("validation loss")) /* a slow machine */
         watch(terminal, 1);
     /* at most ten a second: the first may come at once */
     ck_assert_msg(draws - 1 <= 10 * (last_draw - start), "%d drawings in %g s", draws, last_draw - start);
-    ck_assert_int_eq((int)write(terminal, "\003", 1), 1); /* Ctrl-C */
-    watch(terminal, TO_THE_END);
-    ends_with(130, child);
-    close(terminal);
+    interrupt(terminal, child);
 
     /* what stays are lines: the one of the start, sizes, validations, how it ended; nothing is left of the bar */
     char text[512];
@@ -62,8 +50,8 @@ START_TEST(on_a_terminal)
             ck_assert_msg(strstr(text, "weft") || strstr(text, "parameters, "), "a row is '%s'", text);
     }
     ck_assert_int_ge(validations, 1);
-    ck_assert_ptr_nonnull(memmem(seen, (size_t)length, "\033[?7l[", 6)); /* the terminal cuts what is too long for it */
-    ck_assert_ptr_nonnull(memmem(seen, (size_t)length, "] 1/87654  loss ", 16));
+    ck_assert(shows("\033[?7l[")); /* the terminal cuts a row that is too long */
+    ck_assert(shows("] 1/87654  loss "));
     end();
 }
 END_TEST
@@ -71,16 +59,11 @@ END_TEST
 START_TEST(on_a_terminal_that_can_do_nothing)
 {
     begin();
-    char out[128];
-    snprintf(out, sizeof out, "%s/run", folder);
-    char *arguments[] = {"weft", "train", "char-rms", "--train", story, "--out", out, "--steps", "3", "--threads", "1", NULL};
+    char *arguments[] = {"weft", "train", "char-rms", "--train", story, "--out", run_folder, "--steps", "3", "--threads", "1", NULL};
     int terminal;
     pid_t child = run_on_terminal("dumb", arguments, 90, &terminal);
-    watch(terminal, TO_THE_END);
-    ends_with(0, child);
-    close(terminal);
-    ck_assert_ptr_null(memchr(seen, 033, (size_t)length));
-    ck_assert_ptr_nonnull(memmem(seen, (size_t)length, "step 3/3  loss ", 15));
+    runs_to_its_end(terminal, child, 0);
+    ck_assert(!shows("\033") && shows("step 3/3  loss "));
     end();
 }
 END_TEST
@@ -89,13 +72,10 @@ START_TEST(numbers_that_are_no_text)
 {
     begin();
     char *arguments[] = {"weft", "embed", folder, "--format", "npy", NULL};
-    int terminal, status;
+    int terminal;
     pid_t child = run_on_terminal("xterm", arguments, 90, &terminal);
-    watch(terminal, TO_THE_END);
-    ck_assert_int_eq(waitpid(child, &status, 0), child);
-    close(terminal);
-    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 2, "status %d", status);
-    ck_assert_msg(memmem(seen, (size_t)length, "redirect it to a file", 21), "%.*s", (int)length, seen);
+    runs_to_its_end(terminal, child, 2);
+    ck_assert_msg(shows("redirect it to a file"), "%.*s", (int)length, seen);
     end();
 }
 END_TEST
@@ -116,9 +96,7 @@ END_TEST
 START_TEST(in_a_pipe)
 {
     begin();
-    char out[128];
     int ends[2];
-    snprintf(out, sizeof out, "%s/run", folder);
     ck_assert_int_eq(pipe(ends), 0);
     pid_t child = fork();
     ck_assert_int_ge(child, 0);
@@ -127,15 +105,13 @@ START_TEST(in_a_pipe)
         dup2(ends[1], STDERR_FILENO);
         close(ends[0]);
         close(ends[1]);
-        execl(weft, "weft", "train", "char-rms", "--train", story, "--out", out, "--steps", "47", "--threads", "1", "--set", "batch=2",
-              "--set", "context=16", NULL);
+        execl(weft, "weft", "train", "char-rms", "--train", story, "--out", run_folder, "--steps", "47", "--threads", "1", "--set",
+              "batch=2", "--set", "context=16", NULL);
         _exit(127);
     }
     close(ends[1]);
-    watch(ends[0], TO_THE_END);
-    close(ends[0]);
-    ends_with(0, child);
-    ck_assert_msg(!memchr(seen, '\r', (size_t)length) && !memchr(seen, 033, (size_t)length), "%.*s", (int)length, seen);
+    runs_to_its_end(ends[0], child, 0);
+    ck_assert_msg(!shows("\r") && !shows("\033"), "%.*s", (int)length, seen);
     ck_assert_int_gt(length, 0);
     ck_assert_int_eq(seen[length - 1], '\n');
     int steps = 0;
@@ -143,7 +119,7 @@ START_TEST(in_a_pipe)
         steps++;
     ck_assert_int_ge(steps, 20);
     ck_assert_int_le(steps, 25);
-    ck_assert_ptr_nonnull(memmem(seen, (size_t)length, "step 47/47  loss ", 17)); /* the last one, though no round number */
+    ck_assert(shows("step 47/47  loss ")); /* the last one, though no round number */
     end();
 }
 END_TEST

@@ -16,7 +16,7 @@
 
 enum { DEADLINE = 100 /* seconds, for a machine that has much else to do */ };
 
-static char weft[4096], story[4096], folder[64];
+static char weft[4096], story[4096], folder[64], run_folder[80];
 static char seen[1 << 20]; /* all that was written */
 static int64_t length;
 static int draws;
@@ -36,6 +36,7 @@ static void begin(void)
     snprintf(folder, sizeof folder, "%s/weft-progress-XXXXXX",
              getenv("TMPDIR") && strlen(getenv("TMPDIR")) < 30 ? getenv("TMPDIR") : "/tmp");
     ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(run_folder, sizeof run_folder, "%s/run", folder);
     ck_assert_msg(access(weft, X_OK) == 0, "%s is not built", weft);
     length = draws = 0;
     start = now();
@@ -51,7 +52,7 @@ static void end(void)
     waitpid(child, NULL, 0);
 }
 
-/* A few lines of the story: to validate on in no time. */
+/* A file with a few lines of the story: to validate on in no time. */
 static void write_beginning(const char *path)
 {
     char line[4096];
@@ -69,7 +70,7 @@ static void set_window(int terminal, int columns)
     ck_assert_int_eq(ioctl(terminal, TIOCSWINSZ, &w), 0);
 }
 
-/* The command on a terminal of its own, which it has as its controlling one: Ctrl-C reaches it. */
+/* The command on a new terminal that controls it: Ctrl-C reaches it. */
 static pid_t run_on_terminal(const char *term, char *const *arguments, int columns, int *terminal)
 {
     *terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -134,6 +135,39 @@ static void ends_with(int code, pid_t child)
     int status;
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == code, "status %d: %.*s", status, (int)length, seen);
+}
+
+static void runs_to_its_end(int fd, pid_t child, int code)
+{
+    watch(fd, TO_THE_END);
+    ends_with(code, child);
+    close(fd);
+}
+
+static inline bool shows(const char *text)
+{
+    return memmem(seen, (size_t)length, text, strlen(text)) != NULL;
+}
+
+/* Begins a training that would take hours. */
+static pid_t train_on_terminal(const char *valid_every, int columns, int *terminal)
+{
+    begin();
+    char valid[128];
+    snprintf(valid, sizeof valid, "%s/valid.txt", folder);
+    write_beginning(valid);
+    /* clang-format off */
+    char *arguments[] = {"weft", "train", "char-rms", "--train", story, "--valid", valid, "--out", run_folder, "--steps", "87654", "--threads", "1",
+                         "--set", "batch=2", "--set", "context=16", "--set", (char *)valid_every, "--set", "save_every=0", NULL};
+    /* clang-format on */
+    return run_on_terminal("xterm", arguments, columns, terminal);
+}
+
+/* Ctrl-C */
+static void interrupt(int terminal, pid_t child)
+{
+    ck_assert_int_eq((int)write(terminal, "\003", 1), 1);
+    runs_to_its_end(terminal, child, 130);
 }
 
 static bool terminal_available(void)

@@ -31,8 +31,7 @@ static inline wf_safetensors *golden_open(const char *name)
 static inline double *golden_read(const wf_safetensors *file, const char *key, int64_t count)
 {
     double *x = malloc((size_t)(count > 0 ? count : 1) * sizeof *x);
-    wf_error error = {0};
-    ck_assert_msg(wf_safetensors_read(file, key, WF_F64, x, count, &error) == WF_OK, "%s", error.message);
+    ck_ok(wf_safetensors_read(file, key, WF_F64, x, count, error));
     return x;
 }
 
@@ -103,15 +102,21 @@ static inline void rig_close(struct rig *r)
     wf_registry_free(r->registry);
 }
 
+/* Of numbers by the formula. */
+static inline uint64_t rig_stream(const struct rig *r, const char *name)
+{
+    char key[256];
+    snprintf(key, sizeof key, "%s/%s", r->name, name);
+    return formula_name(key, NULL);
+}
+
 /* Weights by the formula, in +-scale. */
 static inline void rig_start(struct rig *r, wf_mode mode, double scale)
 {
     ck_ok(wf_registry_build(r->registry, 1, error));
     for (int i = 0; i < wf_registry_count(r->registry); i++) {
         const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(r->registry, i));
-        char key[256];
-        snprintf(key, sizeof key, "%s/%s", r->name, info->name);
-        uint64_t stream = formula_name(key, NULL);
+        uint64_t stream = rig_stream(r, info->name);
         for (int64_t k = 0; !wf_registry_is_buffer(r->registry, i) && k < wf_array_count(&info->value); k++)
             wf_registry_values(r->registry)[info->offset + k] = (wf_real)formula_real(stream, k, scale);
     }
@@ -120,9 +125,7 @@ static inline void rig_start(struct rig *r, wf_mode mode, double scale)
 
 static inline wf_tensor *rig_tensor(struct rig *r, const char *name, const wf_shape *shape, double scale, bool needs_grad)
 {
-    char key[256];
-    snprintf(key, sizeof key, "%s/%s", r->name, name);
-    uint64_t stream = formula_name(key, NULL);
+    uint64_t stream = rig_stream(r, name);
     int64_t n = wf_shape_count(shape);
     wf_real *x = malloc((size_t)n * sizeof *x);
     for (int64_t i = 0; i < n; i++)
@@ -140,12 +143,10 @@ static inline wf_tensor *rig_input(struct rig *r, const char *name, const wf_sha
 
 static inline wf_tensor *rig_ids_of(struct rig *r, const char *name, const wf_shape *shape, int32_t n)
 {
-    char key[256];
     int32_t ids[4096];
-    snprintf(key, sizeof key, "%s/%s", r->name, name);
     ck_assert_int_le(wf_shape_count(shape), 4096);
     for (int64_t i = 0; i < wf_shape_count(shape); i++)
-        ids[i] = formula_id(formula_name(key, NULL), i, n);
+        ids[i] = formula_id(rig_stream(r, name), i, n);
     return wf_ids_of(r->tape, ids, shape);
 }
 

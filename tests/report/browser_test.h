@@ -83,8 +83,8 @@ static inline void check_chosen(const struct wf_attention_map *m, int layer, int
     char *title = wf_format("layer %d, head %d", layer, head);
     ck_assert_msg(strstr(js_text("return document.getElementById('map-title').textContent"), title), "%s", title);
     ck_assert_msg(strstr(js_text("return document.title"), title), "%s", title);
-    ck_assert_str_eq(js_text("return document.querySelector('#thumbs [aria-checked=true]').getAttribute('aria-label')"), title);
-    ck_assert_int_eq((int)js_number("return document.querySelectorAll('#thumbs [aria-checked=true]').length"), 1);
+    js_is("return document.querySelector('#thumbs [aria-checked=true]').getAttribute('aria-label')", title);
+    ck_assert_int_eq(elements("#thumbs [aria-checked=true]"), 1);
     wf_free(title);
     /* the colour of the largest weight is the ramp's last, that of a small one is not */
     int64_t most = 0, size = m->queries * m->keys;
@@ -139,10 +139,7 @@ static inline void point_at_cell(int query, int key, bool click)
     wf_free(script);
 }
 
-static inline const char *panel_title(void)
-{
-    return js_text("return document.getElementById('panel-title').textContent");
-}
+#define panel_is(text) js_is("return document.getElementById('panel-title').textContent", text)
 
 /* Of what is written on something, the least contrast (WCAG wants 4.5), over all elements that have a text of their own. */
 static const char contrast[] =
@@ -186,7 +183,7 @@ static inline void check_theme(const char *theme)
 {
     for (int i = 0; i < 100 && strcmp(js_text("return document.documentElement.dataset.theme"), theme) != 0; i++)
         pause_page(50);
-    ck_assert_str_eq(js_text("return document.documentElement.dataset.theme"), theme);
+    js_is("return document.documentElement.dataset.theme", theme);
 }
 
 /* The address follows a moment later. */
@@ -194,7 +191,7 @@ static inline void check_hash(const char *hash)
 {
     for (int i = 0; i < 40 && strcmp(js_text("return location.hash"), hash) != 0; i++)
         pause_page(50);
-    ck_assert_str_eq(js_text("return location.hash"), hash);
+    js_is("return location.hash", hash);
 }
 
 /* Seconds that the page's thread has worked. */

@@ -255,6 +255,17 @@ static inline const char *js_text(const char *script)
     return text;
 }
 
+#define js_is(script, text) ck_assert_str_eq(js_text(script), text)
+
+/* The number of elements that a selector finds; it has no single quotes. */
+static inline int elements(const char *selector)
+{
+    char *script = wf_format("return document.querySelectorAll('%s').length", selector);
+    int count = (int)js_number(script);
+    wf_free(script);
+    return count;
+}
+
 /* Moves the pointer, and clicks where `click`. */
 static inline void point(double x, double y, bool click)
 {
@@ -280,7 +291,7 @@ static inline void point_at(const char *expression, bool click)
     wf_free(script);
 }
 
-/* Presses and releases a key: a character, or a code of WebDriver's. */
+/* Keys of WebDriver, beside characters. */
 #define KEY_TAB "\uE004"
 #define KEY_ESCAPE "\uE00C"
 #define KEY_PAGE_DOWN "\uE00F"
@@ -290,10 +301,13 @@ static inline void point_at(const char *expression, bool click)
 #define KEY_UP "\uE013"
 #define KEY_RIGHT "\uE014"
 #define KEY_DOWN "\uE015"
-static inline void press(const char *key)
+/* Presses and releases one key after the other. */
+#define press(...) press_keys((const char *const[]){__VA_ARGS__, NULL})
+static inline void press_keys(const char *const *keys)
 {
-    wd_do("/actions", json_pack("{s:[{s:s, s:s, s:[{s:s, s:s}, {s:s, s:s}]}]}", "actions", "type", "key", "id", "keys", "actions", "type",
-                                "keyDown", "value", key, "type", "keyUp", "value", key));
+    for (; *keys; keys++)
+        wd_do("/actions", json_pack("{s:[{s:s, s:s, s:[{s:s, s:s}, {s:s, s:s}]}]}", "actions", "type", "key", "id", "keys", "actions",
+                                    "type", "keyDown", "value", *keys, "type", "keyUp", "value", *keys));
 }
 
 /* The window's inner size, in pixels of the page. */
