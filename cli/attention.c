@@ -6,7 +6,7 @@
 
 #include "cli.h"
 
-enum { MOST = 1000000 }; /* layers and heads that can be asked for; how many there are the model says */
+enum { MOST = 1000000 }; /* the largest --layer and --head that are accepted; the model has fewer */
 
 struct arguments {
     struct run_options on;
@@ -14,7 +14,7 @@ struct arguments {
     struct wf_attention_request request;
     int kind;              /* enum wf_map_kind */
     int64_t layer, head;   /* 0: not given */
-    struct wf_head *heads; /* what is picked, by whichever option */
+    struct wf_head *heads; /* selected by --pick, or by --layer and --head */
     int64_t count;
 };
 
@@ -37,7 +37,7 @@ static enum form form_of(const char *out)
     return end ? FORM_NONE : FORM_FOLDER;
 }
 
-/* A number from 1 at *at, which is moved behind it; 0 where there is none. */
+/* Parses a number of 1 or more and moves *at behind it; 0 if there is none. */
 static int64_t number_at(const char **at)
 {
     char *end;
@@ -99,7 +99,7 @@ static wf_status check(struct arguments *a, wf_error *error)
 
 /* --- drawing ------------------------------------------------------------------------------------------------------- */
 
-/* The kind that is asked for, else what the model has; of several the last, what the decoder sees of the source. */
+/* The map of --kind; by default the last one, which is cross for a translation model. */
 static const struct wf_attention_map *choose(const struct arguments *a, const struct wf_attention_maps *maps, wf_error *error)
 {
     const struct wf_attention_map *map = a->kind_given ? wf_attention_find(maps, (enum wf_map_kind)a->kind) : &maps->map[maps->count - 1];
@@ -124,7 +124,7 @@ static wf_status draw_into(const struct arguments *a, const struct wf_attention_
     return status;
 }
 
-/* Of all kinds, or of the one that is asked for: the heads that are chosen, else the grid and every head. */
+/* Draws the selected heads, or else the grid and every head, of --kind or of all kinds. */
 static wf_status fill_folder(const struct arguments *a, const struct wf_attention_maps *maps, const struct wf_attention_map *map,
                              wf_error *error)
 {
@@ -142,7 +142,7 @@ static wf_status fill_folder(const struct arguments *a, const struct wf_attentio
     return status;
 }
 
-/* Before anything is written: all kinds that a folder gets must have the heads. */
+/* Checks before anything is written that each map to be saved has the selected heads. */
 static wf_status check_heads(const struct arguments *a, const struct wf_attention_maps *maps, const struct wf_attention_map *map,
                              wf_error *error)
 {

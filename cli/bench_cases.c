@@ -115,8 +115,7 @@ wf_status wf_bench_config(const struct wf_bench_case *c, double dropout, struct 
     return status == WF_OK ? wf_config_check(config, error) : status;
 }
 
-/* A step knows the family's keys, those of the optimiser, and how many rows a batch has; the schedule of a training would change nothing.
- */
+/* Refuses keys that change nothing here: a step uses those of the family and of the optimiser, and batch, but no schedule of a training. */
 static wf_status check_used(const struct wf_bench_case *c, const struct wf_config *config, const char *name, wf_error *error)
 {
     struct wf_config_key key;
@@ -135,7 +134,7 @@ static wf_status check_used(const struct wf_bench_case *c, const struct wf_confi
                         program(), c->preset, c->pairs ? "; the pairs of a step are those of the case" : "");
 }
 
-/* The sizes of a step in the configuration; `context`: it was set. */
+/* Takes the sizes of a step from the configuration; `context`: whether this key was set. */
 static wf_status take_sizes(struct wf_bench_case *c, const struct wf_config *config, bool context, wf_error *error)
 {
     const struct wf_model_shape shape = wf_config_shape(config);
@@ -146,7 +145,7 @@ static wf_status take_sizes(struct wf_bench_case *c, const struct wf_config *con
     if (rows)
         c->batch = config->training.batch;
     if (shape.context > 0 && (context ? rows || shape.context < c->length : c->pairs && shape.context < c->length))
-        c->length = shape.context; /* generation goes on past the context where that was not set */
+        c->length = shape.context; /* unless it was set, generation goes on past the context */
     c->shortest = WF_MIN(c->shortest, c->length);
     if (c->batch > INT32_MAX / c->length)
         return wf_error_set(error, WF_ERR_ARGUMENT, "a step of %lld rows of %lld tokens is too large: at most 2^31 tokens",
@@ -162,7 +161,7 @@ wf_status wf_bench_set(struct wf_bench_case *c, struct wf_config *config, const 
     while (settings && settings[count])
         count++;
     if (count == 0)
-        return WF_OK;                                        /* the case as it is, whatever a family of somebody else says of its sizes */
+        return WF_OK;                                        /* the case as it is, even if a registered family sets other sizes */
     for (int i = 0; i < 2 * count && status == WF_OK; i++) { /* the optimiser comes before its keys */
         char key[SETTING_KEY_SIZE];
         const char *setting = settings[i % count], *value = setting_split(setting, key, error);

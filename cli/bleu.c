@@ -15,7 +15,7 @@ struct arguments {
     int64_t references, width, char_order, word_order, beta;
     int tokenizer, smooth; /* enum wf_bleu_tokenizer, enum wf_bleu_smooth */
     bool bleu, chrf, json, score_only, lowercase;
-    const char *for_bleu, *for_chrf; /* an option that the metric must be asked for */
+    const char *for_bleu, *for_chrf; /* the first option that needs this metric */
     struct wf_bleu_options bleu_options;
     struct wf_chrf_options chrf_options;
 };
@@ -57,7 +57,7 @@ static void print(const struct arguments *a, const struct wf_bleu_score *bleu, c
         wf_bleu_line(bleu, true, (int)a->width, line[0], sizeof line[0]);
     if (a->chrf)
         wf_chrf_line(chrf, true, (int)a->width, line[1], sizeof line[1]);
-    /* of two lines the signs = stand below each other */
+    /* align the = of two lines */
     size_t left[2] = {strcspn(line[0], "="), strcspn(line[1], "=")}, most = WF_MAX(left[0], left[1]);
     for (int i = 0; i < 2; i++)
         if (line[i][0])

@@ -55,8 +55,7 @@ void set_program(const char *path);
 const char *program(void);
 
 void print_version(void);
-/* Prints "PROGRAM: message" and returns the exit code that fits: wrong arguments are wrong usage. An empty
- * message was said before. */
+/* Prints "PROGRAM: message" and returns its exit code: wrong arguments are wrong usage. An empty message has been printed before. */
 int fail(const wf_error *error);
 int fail_usage(const char *format, ...) WF_PRINTF(1, 2);
 /* From now on fail_usage prints nothing and sets this error; NULL: it prints again. */
@@ -72,15 +71,16 @@ struct settings {
 bool take_setting(const char *option, const char *value, void *settings);
 /* The key of "KEY=VALUE"; returns the value, or NULL with the error set. */
 const char *setting_split(const char *setting, char key[SETTING_KEY_SIZE], wf_error *error);
-/* How many merges its file has: the library does not tell. */
+/* The number of merges in the tokenizer's file, which the library does not report. */
 wf_status tokenizer_merges(const wf_tokenizer *tokenizer, int64_t *merges, wf_error *error);
-/* One line where a model's translations are pieces of words, for its tokenizer can't join them. */
+/* Warns in one line if a model's translations are pieces of words because its tokenizer cannot join them. */
 void warn_of_pieces(const wf_tokenizer *target, const char *run);
 
 /* Starts the library and says on standard error what is in use. threads 0: the default. */
 wf_status start(int64_t threads, wf_error *error);
 
-/* "a,b,c" -> items, none of them empty. Of files: one whose own name holds the comma is taken as it is. list_free, after an error too. */
+/* "a,b,c" -> items, none of them empty; with `files`, an existing file with a comma in its name is one item. Free it with list_free, also
+ * after an error. */
 struct list {
     char **item;
     int64_t count;
@@ -100,17 +100,17 @@ wf_status open_run(const struct run_options *on, struct wf_run *run, wf_error *e
 
 /* "s", or "" for one. */
 const char *plural(int64_t count);
-/* One line where lines were truncated. */
+/* Reports the number of truncated lines in one line, if there are any. */
 void report_truncated(int64_t truncated, int64_t lines, int64_t most);
-/* One line where tokens of the text, which is named, are unknown. */
+/* Warns in one line if tokens of the named text are unknown. */
 void warn_of_unknown(const char *text, int64_t unknown, int64_t tokens);
 /* After `status`: an interruption says how many lines were done. Returns the status. */
 wf_status count_interrupted(wf_status status, int64_t lines, wf_error *error);
 
-/* Ctrl-C, SIGTERM and SIGHUP end a command at once, with a line and the exit code; under mpirun 0.7 s later, since a launcher ends the
- * processes of a job that has failed, and one of them may be about to say why. One that has something to finish says so with
- * watch_interrupts, and then asks interrupted() often: WATCH_BRIEF gives it 0.7 s, WATCH_SAVE (training) what saving takes. A second signal
- * ends it. fail() knows the exit code of WF_ERR_CANCELLED. */
+/* Ctrl-C, SIGTERM and SIGHUP end a command at once, with a line and the exit code; under mpirun 0.7 s later, because the launcher may be
+ * ending a failed job whose error is still to be printed. A command that must finish something calls watch_interrupts, and then
+ * interrupted() often: WATCH_BRIEF leaves it 0.7 s, WATCH_SAVE (training) the time to save. A second signal ends it. fail() knows the exit
+ * code of WF_ERR_CANCELLED. */
 void catch_signals(void);
 enum watch { WATCH_NOT, WATCH_BRIEF, WATCH_SAVE };
 void watch_interrupts(enum watch how);

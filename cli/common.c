@@ -17,7 +17,7 @@
 
 #include "display.h"
 
-static volatile sig_atomic_t caught, watched, ended = -1; /* ended: the exit code, once the line that says why is out */
+static volatile sig_atomic_t caught, watched, ended = -1; /* ended: the exit code, once the error has been printed */
 static char name[PROGRAM_SIZE] = "weft";
 
 void set_program(const char *path)
@@ -39,8 +39,7 @@ static bool several(void)
     return wf_launcher().size > 1;
 }
 
-/* Before several processes know of each other they fail alike: one of each machine says so. Then open_world leaves rank 0 alone with its
- * streams. */
+/* Before open_world all processes fail alike, and the first of each machine prints the error; afterwards only rank 0 has its streams. */
 static bool speaks(void)
 {
     return wf_launcher().local_rank == 0;
@@ -50,7 +49,7 @@ int fail(const wf_error *error)
 {
     int code = error->code == WF_ERR_ARGUMENT ? EXIT_USAGE : error->code == WF_ERR_TIME ? EXIT_TIME : EXIT_FAILED;
     if (error->code == WF_ERR_CANCELLED && (caught || several()))
-        code = caught ? exit_code() : EXIT_SIGNAL + SIGTERM; /* another process was told to stop, and all did */
+        code = caught ? exit_code() : EXIT_SIGNAL + SIGTERM; /* another process received the signal, and all stopped */
     if (error->message[0] && speaks())
         fprintf(stderr, "%s: %s\n", name, error->message);
     ended = code;
@@ -127,7 +126,7 @@ bool take_setting(const char *option, const char *value, void *settings)
     snprintf(key, sizeof key, "%.*s", (int)strcspn(value, "="), value);
     const char *called = wf_setting_called(key);
     const struct option_row *o = called && strcmp(called, key) == 0 ? NULL : option_meant(key);
-    if (o) /* a setting elsewhere, here an option */
+    if (o) /* a setting of other programs, here an option */
         return fail_usage("--%s %s: no setting %s; use --%s%s%s", option, value, key, o->name, o->arg ? " " : "", o->arg ? o->arg : ""),
                false;
     to->item[to->count++] = value;
@@ -214,12 +213,12 @@ static void note(int signal)
     int number = errno;
     if (caught && of_several) /* launchers send more than one, and end the processes themselves */
         return;
-    if (caught || (watched == WATCH_NOT && !of_several)) /* of several: why a job has failed may be yet to tell */
+    if (caught || (watched == WATCH_NOT && !of_several)) /* under mpirun the error of a failed job may still have to be printed */
         end_now(signal);
     caught = signal;
     if (watched == WATCH_SAVE && !of_several)
         say("stopping; a second Ctrl-C ends at once\n");
-    else if (watched != WATCH_SAVE) /* whoever asks interrupted() has this long to come to an end */
+    else if (watched != WATCH_SAVE) /* a command that calls interrupted() has this long to end */
         setitimer(ITIMER_REAL, &(struct itimerval){.it_value.tv_usec = 700000}, NULL);
     errno = number;
 }
@@ -241,7 +240,7 @@ void catch_signals(void)
 void watch_interrupts(enum watch how)
 {
     watched = how;
-    if (how == WATCH_SAVE) /* a signal that came before is heard by the training */
+    if (how == WATCH_SAVE) /* the training sees a signal that came before */
         setitimer(ITIMER_REAL, &(struct itimerval){.it_value.tv_usec = 0}, NULL);
 }
 
@@ -249,7 +248,7 @@ bool interrupted(void *unused)
 {
     (void)unused;
     static bool told;
-    if (caught && of_several && watched == WATCH_SAVE && !told) { /* here: a launcher also ends those of a job that has failed already */
+    if (caught && of_several && watched == WATCH_SAVE && !told) { /* not in the handler: a launcher also ends a failed job */
         told = true;
         say("stopping after this update\n");
     }

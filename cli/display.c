@@ -20,7 +20,7 @@
 #define ERASE "\r\033[J"
 
 enum { MOST_BAR = 40, LEAST_BAR = 4 };
-/* Nine a second: with the last one, which waits for nothing, they are never more than ten. */
+/* Nine a second, so that with the last one, which is not delayed, there are at most ten. */
 static const double between = 1.0 / 9;
 
 static volatile sig_atomic_t on_screen;
@@ -54,7 +54,7 @@ static int columns_of(const char *text)
     return count;
 }
 
-/* Bytes of the text that fit into so many columns: whole fields, which are separated by two blanks; of the first field what fits. */
+/* The bytes of the text that fit into the columns: whole fields, separated by two blanks; the first field is cut if necessary. */
 static int fitting(const char *text, int columns)
 {
     int at = 0, fields = 0;
@@ -68,8 +68,8 @@ static int fitting(const char *text, int columns)
     return at;
 }
 
-/* A bar where there is room for one, and the text, in all but the last column: a terminal may break the row behind that. Wrapping at the
- * margin is off meanwhile, as the window may just have become narrower. */
+/* Draws the bar, if there is room for one, and the text. The last column stays empty, because a terminal may break the row behind it.
+ * Wrapping is off meanwhile, because the window may just have become narrower. */
 static void draw(struct display *d, double t)
 {
     static const char full[] = "########################################", rest[] = "........................................";
@@ -78,7 +78,7 @@ static void draw(struct display *d, double t)
     if (in_background())
         return;
     bar = d->share < 0 || bar < LEAST_BAR ? 0 : WF_MIN(MOST_BAR, bar);
-    if (columns == d->columns && d->bar > 0 && bar > d->bar) /* beside a shorter text: it would seem to go back */
+    if (columns == d->columns && d->bar > 0 && bar > d->bar) /* a bar that grows beside a shorter text would seem to go back */
         bar = d->bar;
     d->columns = columns;
     d->bar = bar;
@@ -186,7 +186,7 @@ void display_line(struct display *d, const char *format, ...)
     va_end(list);
     if (d->terminal)
         break_line(line, window_columns());
-    fprintf(stderr, "%s%s\n", eraser(d), line); /* in one write, for nothing to come between */
+    fprintf(stderr, "%s%s\n", eraser(d), line); /* in one write, so that nothing comes between */
     on_screen = 0;
     d->said_at = t;
     if (again && t - d->drawn_at >= between)

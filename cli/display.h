@@ -20,25 +20,25 @@ struct display {
 };
 
 void display_open(struct display *d);
-/* The same for a command whose results go line by line to standard output: on a terminal these show how far it is, and a bar would stand
- * between them; nor is there one where somebody types the input. */
+/* The same for a command that writes its results line by line to standard output. There is no bar if they go to a terminal, where they show
+ * the progress themselves, or if the input is typed. */
 void display_open_beside_output(struct display *d);
-/* Before results are written: takes the bar away where they may come out beside it. */
+/* Called before results are written: erases the bar if they may appear on its terminal. */
 void display_make_way(struct display *d);
 double display_seconds(const struct display *d); /* since it was opened */
 
-/* How far it is: on a terminal a bar of `share`, from 0 to 1 (below 0: none), and those fields of the text, separated by two blanks, that
- * fit into the window; at most ten times a second. What comes in between is kept and drawn later or never, unless it is the `last`.
- * Elsewhere the text as a line every ten seconds. */
+/* Shows the progress. On a terminal: a bar of `share`, 0 to 1 (below 0: none), and the fields of the text, separated by two blanks, that
+ * fit into the window, at most ten times a second; a call in between is drawn later or never, unless it is the `last`. Elsewhere: the text
+ * as a line every ten seconds. */
 void display_show(struct display *d, double share, bool last, const char *format, ...) WF_PRINTF(4, 5);
-/* The same of a command that goes through lines: how many, a second, and the time left where the share is known. */
+/* The same for a command that processes lines: their number, the number per second, and the time left if the share is known. */
 void display_show_lines(struct display *d, double share, int64_t lines);
 /* A separate message above the bar: a line of up to 4,000 bytes, on a terminal broken at blanks. */
 void display_line(struct display *d, const char *format, ...) WF_PRINTF(2, 3);
-/* Takes the bar away, before something else is printed and at the end. */
+/* Erases the bar: before something else is printed, and at the end. */
 void display_clear(struct display *d);
 
-/* For handlers of signals: wipes the bar away. */
+/* Erases the bar, in a signal handler. */
 void display_wipe(void);
 
 /* "3 s", "1:05 min", "2:30 h" for people; returns text. */

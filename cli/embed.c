@@ -27,7 +27,7 @@ struct arguments {
 
 /* --- what is printed ----------------------------------------------------------------------------------------------- */
 
-/* x [rows,columns]; of text and JSON a row a line, with as many digits as give back the same number. */
+/* x [rows,columns]. Text and JSON have one line per row, with enough digits to read back the same number. */
 enum { DIGITS = sizeof(wf_real) == 8 ? 17 : 9 };
 static wf_status print_rows(const wf_real *x, int64_t rows, int64_t columns, enum format format, wf_error *error)
 {
@@ -65,7 +65,7 @@ struct embedding {
     struct wf_lines in;
     struct display display;
     int64_t width, done, truncated, unknown, tokens; /* done: lines that were read */
-    wf_real *vector;                                 /* of a block; or, where all must be known at the end, of all lines */
+    wf_real *vector;                                 /* of a block; with `keep` of all lines */
     int64_t lines, room;
     bool keep;
 };
@@ -80,7 +80,7 @@ static wf_status give(struct embedding *e, int64_t count, wf_error *error)
     return print_rows(e->vector, count, e->width, (enum format)e->a->format, error);
 }
 
-/* Lines that cannot be embedded together are halved, so that what comes before a bad one is printed however the input came. */
+/* If lines fail together, each half is tried, so that all lines before a bad one are printed, however the input was divided. */
 static wf_status embed_lines(struct embedding *e, const char *const *line, const int64_t *length, int64_t count, int64_t first,
                              wf_error *error)
 {
@@ -145,7 +145,7 @@ static wf_status embed_all(struct embedding *e, wf_error *error)
     return count_interrupted(status, e->done, error);
 }
 
-/* The cosine of each line's vector with each: [n,n]. */
+/* Prints the cosine of each pair of lines: [n,n]. */
 static wf_status print_cosines(struct embedding *e, wf_error *error)
 {
     wf_status status = WF_OK;

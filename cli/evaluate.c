@@ -62,7 +62,7 @@ static wf_status evaluate_text(struct evaluation *e, wf_error *error)
     if (text->ids.count < 2)
         return wf_error_set(error, WF_ERR_FORMAT, "%s: the text has fewer than two tokens: there is nothing to predict", data);
     wf_status status = wf_model_evaluate_on(e->dist, e->run.model, e->tape, text->ids, 0, &e->progress, &e->mean, error);
-    /* the first token is given, so the characters that were predicted are fewer by its own */
+    /* the first token is given: its characters are not predicted */
     double predicted = (double)text->characters * (double)e->mean.tokens / (double)text->ids.count;
     e->bits = e->mean.loss * (double)e->mean.tokens / predicted / M_LN2;
     e->bits_known = true;
@@ -130,7 +130,7 @@ static wf_status open_text(void *evaluation, wf_error *error)
                                         : wf_text_ids_open((const char *const *)file, e->files.count, &o, &e->text, error);
 }
 
-/* That all processes evaluate the same. */
+/* Checks that all processes evaluate the same. */
 static wf_status compare(struct evaluation *e, wf_error *error)
 {
     const struct wf_bitext_survey *survey = wf_bitext_survey(e->bitext);

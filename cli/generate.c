@@ -43,7 +43,7 @@ static bool keep(void *text, const char *part, int64_t length)
     return wf_string_add(text, part, length) && !interrupted(NULL);
 }
 
-/* The start of the continuation: after the text of the prompt's tokens, as far as the next tokens have not changed it. */
+/* Finds the start of the continuation: the end of the prompt's decoded text, or the first byte that the next tokens have changed. */
 static wf_status continuation_of(const struct generation *g, const struct wf_string *text, int64_t *at, wf_error *error)
 {
     struct wf_string prompt = {0};

@@ -12,7 +12,7 @@
 
 enum { SHOWN = WF_QUOTE_SIZE + 32 };
 
-/* A name or a value of a file as a terminal may be sent it: what is not printable as an escape, a long text cut, with its size. */
+/* A name or a value of a file, made safe for a terminal: unprintable characters as escapes, a long text cut, with its size. */
 static const char *shown(const char *text, char out[SHOWN])
 {
     enum { MOST = 100 };

@@ -9,8 +9,8 @@
 
 enum {
     MOST_LINE = 1 << 26, /* bytes of a line */
-    PAUSE = 5,           /* milliseconds without more input after which what is held is worked on */
-    GLANCE = 500         /* milliseconds after which an interruption is seen that came just before the wait for a line */
+    PAUSE = 5,           /* milliseconds without input after which the lines at hand are processed */
+    GLANCE = 500         /* milliseconds until an interruption just before the wait for a line is seen */
 };
 
 static bool before_read(void *unused, int fd)

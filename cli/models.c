@@ -7,7 +7,7 @@
 
 #include "cli.h"
 
-enum { TYPES = 65 }; /* characters of an English text: the vocabulary that a model without a size is counted with */
+enum { TYPES = 65 }; /* characters of an English text: the vocabulary assumed for a model that sets none */
 
 static void print_key(const char *name, int indent, const struct wf_config_key *key, int kinds)
 {
@@ -41,7 +41,7 @@ void print_settings(void)
     }
 }
 
-/* Those of the optimisers that the model is not trained with, by default. */
+/* The keys of the optimisers other than the model's default. */
 static void print_other_optimizers(const struct wf_config *config)
 {
     struct wf_config_key key;

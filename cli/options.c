@@ -168,7 +168,7 @@ static int refuse_foreign(const char *command, const char *name)
     return key ? fail_usage("unknown option --%s of '%s'; it is a setting: --set %s=...", name, command, key) : EXIT_DONE;
 }
 
-/* For an option that getopt does not know, or knows several of. */
+/* Refuses an option that getopt does not know, or that is ambiguous. */
 static int refuse_name(const char *command, const char *given, const struct option *list, int count)
 {
     const char *names[MOST_OPTIONS];
@@ -188,7 +188,7 @@ static int refuse_name(const char *command, const char *given, const struct opti
                 : fail_usage("unknown option --%s of '%s'; %s --help lists them", name, command, command);
 }
 
-/* Wrong usage of arguments, and what to do about it. */
+/* Refuses arguments; `what`: what to do about it. */
 static int refuse_arguments(const char *before, const char *what)
 {
     struct wf_string text = {0};
@@ -263,7 +263,7 @@ static int parse(const struct command_line *line, int argc, char **argv)
             print_version();
         if (at >= first_own)
             return EXIT_DONE;
-        /* of numbers and choices the last counts, as is usual; of files and texts all are meant */
+        /* the last of several numbers or choices counts, as usual; of files and texts one would be lost */
         if (given[at] && o->arg && !o->number && !o->real && !o->choice && !o->repeatable)
             return refuse_twice(o);
         given[at] = true;
@@ -277,7 +277,7 @@ static int parse(const struct command_line *line, int argc, char **argv)
     return code;
 }
 
-/* Wrong usage of one process among several is told by rank 0: the others wait in the first agreement of `work`. */
+/* Rank 0 prints the wrong usage of any process: the others already wait in the first agreement of `work`. */
 static int fail_together(const char *command, wf_error *usage)
 {
     wf_error why = {0};

@@ -25,7 +25,7 @@ struct command_line {
     const char *usage, *help;         /* "RUN --data FILE", and what the command does */
     const struct option_row *options; /* ends with {0}; NULL: none */
     const char **argument;            /* where arguments go that are not options; NULL: there are none */
-    int64_t most, *count;             /* how many: most (0: 1), or up to so many, counted in *count */
+    int64_t most, *count;             /* their number: most (0: 1); with `count` up to most, counted in *count */
     const char *too_few, *too_many;   /* what to do about it; too_few NULL: none are needed */
     void (*more_help)(void);          /* may be NULL: prints the end of --help */
     bool several;                     /* runs on several processes: `work` begins with open_world and then wf_dist_agree */
@@ -34,7 +34,7 @@ struct command_line {
 /* Reads the options and does the work; returns the exit code. Wrong usage is one line, with the nearest name. */
 int run_command(const struct command_line *line, wf_status (*work)(void *arguments, wf_error *error), void *arguments, int argc,
                 char **argv);
-/* The option of the command which is being read that has this name, or is called so elsewhere; - and _ are the same. NULL: none. */
+/* The option of the current command that has this name, or is called so by other programs; - and _ are the same. NULL: none. */
 const struct option_row *option_meant(const char *name);
 /* Whether other programs call an option so. (names.c) */
 bool option_is_called(const char *option, const char *name);

@@ -11,8 +11,8 @@ struct prompt {
     bool given; /* false: there is none, and the model begins a text */
     char *memory;
 };
-/* `text`, or where `file` is given that file; "-" is standard input, read to its end. Of what is read, a byte order mark and one line end
- * at the end do not belong to the prompt. Both may be NULL: no prompt. prompt_free, after an error too. */
+/* Takes the prompt from `text`, or from `file` if that is given; "-" is standard input, read to its end. A byte order mark and one final
+ * line end of a file or of standard input are dropped. Both NULL: no prompt. Free it with prompt_free, also after an error. */
 wf_status prompt_read(const char *text, const char *file, struct prompt *prompt, wf_error *error) WF_CHECKED;
 void prompt_free(struct prompt *prompt);
 /* Whether standard input is a pipe or a file with something in it. Does not wait: a pipe into which nothing was written has nothing. */

@@ -58,7 +58,7 @@ static wf_tensor *cross_entropy_of(struct bench *b)
     return wf_model_loss(b->model, x, wf_ids(b->tape, b->y, c->batch, c->length));
 }
 
-/* With what the family adds to it. */
+/* The cross-entropy with the family's terms. */
 static wf_tensor *loss_of(struct bench *b)
 {
     struct wf_loss_terms terms;
@@ -203,7 +203,7 @@ static double operations(const struct bench *b)
     return 1e-9 * (6 * matrices * rows * T + 12 * rows * T * T * d * layers);
 }
 
-/* The high-water mark of this address space. getrusage's is that of the process, which a parent's memory went into. */
+/* The high-water mark of this address space. getrusage's also counts the parent's memory from before the exec. */
 static double peak_rss_mib(void)
 {
     char line[256];

@@ -68,7 +68,7 @@ static bool lengths_add(struct lengths *l, int64_t length)
     return true;
 }
 
-/* The smallest length that so many per mille of the lines do not exceed. */
+/* The smallest length that `mille` per mille of the lines do not exceed. */
 static int64_t quantile(const struct lengths *l, int64_t mille)
 {
     int64_t length = 0;

@@ -72,7 +72,7 @@ static wf_status report(const wf_tokenizer *t, const struct arguments *a, double
     return WF_OK;
 }
 
-/* Of --specials, what is hardly meant is refused: an empty token, or blanks at an edge. */
+/* Refuses likely mistakes in --specials: an empty token, or blanks at an edge. */
 static wf_status parse_specials(struct arguments *a, struct list *specials, wf_error *error)
 {
     static const char *const none[1];
@@ -112,7 +112,7 @@ static wf_status train(void *arguments, wf_error *error)
     if (status == WF_OK)
         status = start(a->threads, error);
     display_open(&d);
-    if (status == WF_OK) { /* where nothing can be written is said before hours have gone into the text */
+    if (status == WF_OK) { /* fails before hours have gone into the text if nothing can be written */
         wf_file_writer *writer = wf_file_begin(a->out, error);
         status = writer ? WF_OK : error->code;
         wf_file_abort(writer);

@@ -99,7 +99,7 @@ static wf_status check_length(const struct arguments *a, const struct wf_config 
                         a->steps > 0 ? "--steps" : "--set steps", config->model);
 }
 
-/* The settings on top of a configuration. What does not hold between keys is said of the setting without which it would. */
+/* Applies the settings to a configuration. Blames a conflict between keys on the setting that caused it. */
 static wf_status configure_further(const struct arguments *a, struct wf_config *config, wf_error *error)
 {
     const struct wf_config before = *config;
@@ -141,8 +141,7 @@ static wf_status configure_new(const struct arguments *a, struct wf_config *conf
     return status == WF_OK && a->config && (a->model || a->from) ? wf_config_load_over(config, a->config, error) : status;
 }
 
-/* --set counts before --config, and that before the state of a run that is resumed; --seed before the seed of either. `texts`: of --config.
- */
+/* Precedence: --set, --config, the state of the resumed run; --seed overrides the seed of either. `texts`: those of --config. */
 static wf_status configure(const struct arguments *a, struct wf_config *config, uint64_t *seed, struct wf_train_texts *texts,
                            wf_error *error)
 {
@@ -185,7 +184,7 @@ static wf_status list_texts(const struct arguments *a, const struct wf_train_tex
     return status;
 }
 
-/* Weights and tokenizers that a run which is repeated began with. */
+/* The weights and tokenizers with which a repeated run began. */
 static wf_status take_files(struct arguments *a, const struct wf_train_texts *texts, wf_error *error)
 {
     const char *const path[] = {texts->from, texts->tokenizer, texts->source_tokenizer};
@@ -282,7 +281,7 @@ static wf_status train(void *arguments, wf_error *error)
         o.valid = (const char *const *)valid.item;
         o.valid_files = valid.count;
         watch_interrupts(WATCH_SAVE);
-        signal(SIGPIPE, SIG_IGN); /* whoever reads the log may leave: `2>&1 | tee log` and Ctrl-C */
+        signal(SIGPIPE, SIG_IGN); /* the reader of the log may end first: `2>&1 | tee log` and Ctrl-C */
         display_open(&progress.display);
         struct wf_train_result result;
         status = wf_train(&o, &result, error);
@@ -294,7 +293,7 @@ static wf_status train(void *arguments, wf_error *error)
     wf_train_texts_free(&texts);
     wf_free(cache);
     if ((status == WF_ERR_CANCELLED || status == WF_ERR_TIME) && progress.begun)
-        error->message[0] = 0; /* the end was told as it was saved */
+        error->message[0] = 0; /* printed when the state was saved */
     return status;
 }
 

@@ -31,12 +31,12 @@ static void step(struct training_progress *p, const struct wf_event *e)
         display_show(&p->display, e->steps > 0 ? (double)e->step / (double)e->steps : 1, last, "%s", text);
     else if (last || e->step % every == 0)
         display_line(&p->display, "step %s", text);
-    else /* slow ones: a line now and then all the same */
+    else /* slow steps: a line now and then in between */
         display_show(&p->display, -1, false, "step %s", text);
 }
 
-/* Amid a validation or a save. What is short only flashes up where it is the time for the next line anyway. */
-static void amid(struct training_progress *p, const struct wf_event *e)
+/* Within a validation or a save. A short one is shown only if the next line is due anyway. */
+static void during(struct training_progress *p, const struct wf_event *e)
 {
     char text[DISPLAY_TEXT], share[32] = "", left[DISPLAY_TIME + 16] = "", time[DISPLAY_TIME];
     if (e->total > 0)
@@ -99,7 +99,7 @@ void show_training(void *progress, const struct wf_event *e)
                          e->bleu, e->chrf, e->best);
         break;
     case WF_EVENT_PROGRESS:
-        amid(p, e);
+        during(p, e);
         break;
     case WF_EVENT_WARNING:
         display_line(&p->display, "%s: warning: %s", program(), e->text);

@@ -49,7 +49,7 @@ static void print_lines(const struct wf_line_translations *t, int64_t first, boo
         }
 }
 
-/* An object a line of the source, of which `text` holds all that were translated. */
+/* Prints an object per line of the source; `text` holds the lines that were translated. */
 static wf_status print_json(const struct wf_line_translations *t, int64_t first, const char *text, int64_t bytes, wf_error *error)
 {
     struct wf_string out = {0};
@@ -99,13 +99,13 @@ struct streaming {
     wf_dist *dist;
     wf_translator *translator;
     struct wf_lines in; /* rank 0's */
-    char *text;         /* what the others were given of it */
+    char *text;         /* the copy of the other ranks */
     int64_t room;
-    double before; /* bytes that were given out before those which are translated now */
+    double before; /* bytes of the input before the block that is translated now */
     struct display display;
 };
 
-/* Sentences of the window are done. */
+/* `done` of the block's `count` sentences are translated. */
 static void show(void *ctx, int64_t done, int64_t count)
 {
     struct streaming *s = ctx;
@@ -120,7 +120,7 @@ static void show(void *ctx, int64_t done, int64_t count)
 /* A block of the input, on all processes; rank 0 reads it. */
 struct block {
     int64_t lines, bytes; /* 0: there are no more */
-    char *text;           /* of rank 0 in the reader */
+    char *text;           /* rank 0's is in the reader */
 };
 
 static wf_status read_block(struct streaming *s, struct block *b, wf_error *error)
@@ -138,13 +138,13 @@ static wf_status read_block(struct streaming *s, struct block *b, wf_error *erro
     return WF_OK;
 }
 
-/* Rank 0 hands out what it has read. */
+/* Rank 0 reads a block and broadcasts it. */
 static wf_status next_block(struct streaming *s, struct block *b, wf_error *error)
 {
     const bool reader = wf_dist_rank(s->dist) == 0;
     *b = (struct block){0};
     wf_status status = reader ? read_block(s, b, error) : WF_OK;
-    (void)!wf_dist_rest(s->dist, NULL); /* the input may take its time; a failure is that of agreeing, too */
+    (void)!wf_dist_rest(s->dist, NULL); /* the input may take its time; if it fails, the agreement does too */
     status = wf_dist_agree(s->dist, status, error);
     int64_t size[2] = {b->lines, b->bytes};
     if (status == WF_OK)
@@ -160,7 +160,7 @@ static wf_status next_block(struct streaming *s, struct block *b, wf_error *erro
     return status == WF_OK ? wf_dist_broadcast(s->dist, b->text, b->bytes, 0, error) : status;
 }
 
-/* Translated by all, printed by rank 0. What can be translated is printed, also before an error. */
+/* All ranks translate, rank 0 prints; lines before an error are printed too. */
 static wf_status translate_block(struct streaming *s, const struct block *b, const struct arguments *a, wf_error *error)
 {
     struct wf_line_translations lines;
@@ -208,7 +208,7 @@ static wf_status check(const struct arguments *a, const struct wf_run *run, wf_e
     return WF_OK;
 }
 
-/* That all processes translate with the same. */
+/* Checks that all processes translate with the same run and options. */
 static wf_status compare(const struct streaming *s, const struct arguments *a, const struct wf_run *run, wf_error *error)
 {
     struct wf_string words = {0};

@@ -26,11 +26,11 @@ struct wf_bench_case {
 };
 int wf_bench_count(void);
 const struct wf_bench_case *wf_bench_at(int index);
-/* The case of that name, or what `weft bench` makes of a preset's name, or of "generate-" and a preset's: a micro-batch as the preset
- * trains, at its context, and 65 tokens where it does not say how many; pairs of 32 + 32. The strings of *out are those of `name` and of
- * the preset. An unknown name is WF_ERR_ARGUMENT with the nearest one. */
+/* Finds the case of that name. A preset's name, or "generate-" and a preset's name, is a case too: a micro-batch as the preset trains it,
+ * at its context (65 tokens if it sets no number), or pairs of 32 + 32 tokens. The strings of *out are those of `name` and of the preset.
+ * An unknown name is WF_ERR_ARGUMENT with the nearest one. */
 wf_status wf_bench_find(const char *name, struct wf_bench_case *out, wf_error *error) WF_CHECKED;
-/* The configuration of a case's model, with the dropout given: what the preset says, and the case's sizes. */
+/* The configuration of a case's model: the preset's, with the case's sizes and this dropout. */
 wf_status wf_bench_config(const struct wf_bench_case *c, double dropout, struct wf_config *config, wf_error *error) WF_CHECKED;
 /* Other sizes: settings, each "KEY=VALUE", NULL after the last; NULL: none. The keys of the model's family, `batch`, rows of a step,
  * and of a training step `optimizer` with its keys; `context` also sets the tokens of a row (of generation and of pairs what fits),
@@ -40,7 +40,7 @@ wf_status wf_bench_set(struct wf_bench_case *c, struct wf_config *config, const 
 
 struct wf_bench_options {
     double seconds; /* how long to measure; at least three steps, or `steps`. 0: 4 */
-    int64_t steps;  /* at most that many; 0: as many as fit */
+    int64_t steps;  /* at most so many; 0: as the time allows */
     double dropout; /* 0 <= p < 1, wherever the model has dropout */
     uint64_t seed;
     const char *const *settings;  /* as for wf_bench_set */
