@@ -14,8 +14,8 @@
 #include "gnuplot.h"
 #include "labels.h"
 
-/* A query sees the keys up to its own, which are as many as queries, or more of those that came before. What was put there nevertheless is
- * shown. */
+/* A query sees the keys up to its own; of more keys than queries the first belong to earlier tokens. A later key whose weight is not 0 is
+ * shown all the same. */
 static bool is_masked(const struct picture *p, int64_t query, int64_t key, float weight)
 {
     int64_t before = p->map->keys > p->map->queries ? p->map->keys - p->map->queries : 0;
@@ -98,7 +98,7 @@ static void add_captions(struct wf_string *s, const struct picture *p)
         add_text(s, p, MARGIN, p->height - MARGIN, p->note, CAPTION - 1, "left textcolor rgb \"#666666\"");
 }
 
-/* "head 3", or "3" where that is too wide, or nothing. */
+/* "head 3", or "3" if that is too wide, or nothing. */
 static void add_name(struct wf_string *s, const struct picture *p, double x, double y, const char *word, int64_t number, double room,
                      const char *how)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Attention maps as JSON. The weights are written number by number, for a tree of them would take a hundred times their memory. */
+/* Attention maps as JSON. The weights are written number by number, because a tree of them would take a hundred times their memory. */
 #include <weft/attention_map.h>
 #include <weft/internal/needs.h>
 
@@ -26,7 +26,7 @@ static wf_status add_tokens(struct wf_string *s, const char *name, char *const *
     return WF_OK;
 }
 
-/* Of all heads, or of one; with as many digits as give back the same float. */
+/* The weights of all heads or of one, with enough digits to read back the same float. */
 static void add_weights(struct wf_string *s, const struct wf_attention_map *m, const struct wf_head *one)
 {
     int64_t layers = one ? 1 : m->layers, heads = one ? 1 : m->heads;

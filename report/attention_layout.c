@@ -17,7 +17,7 @@ static double between(double low, double x, double high)
     return fmax(low, fmin(x, high));
 }
 
-/* Cells are as high as the letters of their label, or a label is for several: so they never overlap. */
+/* A cell is at least as high as the letters of a label, or only every n-th token has one: labels never overlap. */
 static void choose_cells(struct picture *p)
 {
     double n = fmax((double)p->map->queries, (double)p->map->keys), across = (double)p->map->heads, down = (double)p->map->layers;
@@ -38,7 +38,7 @@ static void choose_cells(struct picture *p)
              p->map->queries, p->map->keys);
 }
 
-/* The sign of a space is a heavy bar in most fonts, which between turned labels looks like part of the map: here it is a thin one. */
+/* The sign of a space is a heavy bar in most fonts, and looks like part of the map between turned labels: draw a thin one. */
 static void thin_spaces(char *label)
 {
     static const char bar[] = "▁";
@@ -48,7 +48,7 @@ static void thin_spaces(char *label)
     }
 }
 
-/* Labels that are not too long, and the width of the longest. false without memory. */
+/* Shortens the labels that are too long; *longest becomes the width of the longest. false without memory. */
 static bool shorten(char *const *label, int64_t count, double most, char ***out, double *longest)
 {
     *out = wf_alloc_zero((size_t)count, sizeof **out);
@@ -93,9 +93,9 @@ static int rising(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* One scale for all panels: from 0 to the largest weight that is drawn, or a little more, so that its end has a number. Of a long causal
- * map the first rows, which have little to share out between, would leave all others white: where nine tenths of the rows stay below half
- * of the largest, the scale ends at theirs. The first row, which is 1 at its only cell, says nothing of the others. */
+/* One scale for all panels: from 0 to the largest weight that is drawn, rounded up so that its end has a number. The first rows of a long
+ * causal map have few keys and large weights, which would leave all other rows white: if nine tenths of the rows stay below half of the
+ * largest weight, the scale ends at theirs. The first row, which is 1 at its only key, does not count. */
 static wf_status choose_scale(struct picture *p, wf_error *error)
 {
     int64_t first = p->causal && p->map->queries == p->map->keys, each = p->map->queries - first, rows = p->count * each;

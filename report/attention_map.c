@@ -276,7 +276,7 @@ static wf_status target_ids(const struct wf_run *run, const char *text, wf_tape 
     const int32_t offsets[2] = {0, (int32_t)source->ids.count};
     struct wf_translations t = {0};
     status = wf_translate(run->model, tape, source->ids.id, offsets, 1, target->ids.id[0], eos, &t, error);
-    /* a translation that the limit cut may have one more than the decoder takes */
+    /* a translation cut by the limit may have one token more than the decoder takes */
     for (int64_t i = 0; status == WF_OK && i < t.hypothesis[0].length && i < most - 1; i++)
         status = push(target, t.hypothesis[0].ids[i], error);
     wf_translations_free(&t);

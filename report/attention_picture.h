@@ -8,7 +8,7 @@
 enum {
     MARGIN = 16,     /* around the picture */
     HEADING = 15,    /* size of the title's letters; the other sizes follow it */
-    CAPTION = 12,    /* of what the axes are, and titles of panels */
+    CAPTION = 12,    /* of the axes' names and the panels' titles */
     TITLE_BAND = 34, /* what a line of that kind takes */
     CAPTION_BAND = 22,
     TICK = 10,      /* between a label and the map */
@@ -32,8 +32,8 @@ struct picture {
     int64_t columns, rows;
     double cell;         /* side of a weight */
     double font;         /* of the tokens; 0: they are not named */
-    double letters;      /* what sizes of letters are multiplied with for gnuplot */
-    int64_t every;       /* how many tokens have one label; more than 1 for very long texts */
+    double letters;      /* factor of the letters' sizes for gnuplot */
+    int64_t every;       /* every n-th token has a label; above 1 for very long texts */
     bool turned;         /* labels of keys stand on their end */
     char **query, **key; /* labels, shortened */
     double query_width, key_height;
@@ -45,7 +45,7 @@ struct picture {
     char title[160], note[160];
 };
 
-/* The weights of number i of the heads that are drawn. */
+/* The weights of the i-th head that is drawn. */
 static inline const float *weights_of(const struct picture *p, int64_t i)
 {
     const struct wf_attention_map *m = p->map;
@@ -53,7 +53,7 @@ static inline const float *weights_of(const struct picture *p, int64_t i)
     return m->weights + head * m->queries * m->keys;
 }
 
-/* attention_layout.c: fills what follows `causal`; what stands before it the caller has put there. Labels are freed with labels_free. */
+/* attention_layout.c: fills the members after `causal` from those before, which the caller has set. Labels are freed with labels_free. */
 wf_status picture_lay_out(struct picture *p, const char *model, wf_error *error) WF_CHECKED;
 
 #endif

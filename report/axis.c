@@ -13,7 +13,7 @@
 void axis_see(struct axis *a, double value)
 {
     if (a->log && value <= 0)
-        return; /* what a logarithm can't show is left out */
+        return; /* values that a logarithm can't show are left out */
     value = a->log ? fmax(1e-100, value) : value;
     a->low = fmin(a->low, value);
     a->high = fmax(a->high, value);

@@ -93,7 +93,7 @@ static wf_status note_name(const char *key, struct curves *out, wf_error *error)
     return WF_OK;
 }
 
-/* The curves that the numbers of a line belong to. */
+/* The place of a line's numbers on the horizontal axis. */
 static wf_status place(const struct reader *r, const json_t *event, double step, double *x, wf_error *error)
 {
     const char *unit = r->out->unit[0] ? r->out->unit : "tokens", *key = r->x == WF_PLOT_SECONDS ? "seconds" : unit;
@@ -129,7 +129,7 @@ static wf_status read_value(struct reader *r, const json_t *event, int k, wf_err
     return add(&r->out->of[k], p, error);
 }
 
-/* Numbers that a run has once, such as the number of its parameters, are no curves. Numbers of unknown events and keys may be. */
+/* Numbers that a run logs once, such as its number of parameters, are no curves. Numbers of unknown events and keys may be. */
 static bool is_measured(const char *event)
 {
     return strcmp(event, "start") != 0 && strcmp(event, "data") != 0 && strcmp(event, "change") != 0 && strcmp(event, "end") != 0;
@@ -254,7 +254,7 @@ static wf_status make(struct curve *out, int64_t capacity, wf_error *error)
     return out->point ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "no memory for a curve of %" PRId64 " points", capacity);
 }
 
-/* With what rounding loses kept in *rest, so that little is left of a huge loss when it leaves the sum (Knuth's sum of two). */
+/* Keeps the rounding error in *rest, so that almost nothing of a huge loss stays when it leaves the sum (Knuth's sum of two). */
 static void add_exactly(double value, double *sum, double *rest)
 {
     double total = *sum + value, part = total - *sum;

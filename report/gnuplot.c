@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The program gnuplot: a script to its standard input, a picture from its standard output, complaints from its standard error. And
- * fontconfig's fc-list, which comes with what gnuplot's PNGs need, for the characters that there are fonts of. */
+ * fontconfig's fc-list, which is installed with what gnuplot's PNGs need: it lists the characters that fonts have. */
 #include "gnuplot.h"
 
 #include <errno.h>
@@ -35,8 +35,8 @@ wf_status picture_format_of(const char *path, enum picture_format *out, wf_error
 
 /* --- scripts -------------------------------------------------------------------------------------------------------- */
 
-/* Letters, digits, blanks and what is beyond ASCII go as they are, all else by its number: in double quotes gnuplot runs `commands` and
- * knows escapes. Of a number that begins with 0 it reads four digits, so that those of the text behind it are safe. */
+/* Letters, digits, blanks and characters beyond ASCII stay, all others become their number, because in double quotes gnuplot runs
+ * `commands` and knows escapes. It reads four digits of a number that begins with 0: a digit of the text behind it is safe. */
 void script_quote(struct wf_string *s, const char *text, bool tic)
 {
     struct wf_string clean = {0};
@@ -69,7 +69,7 @@ void script_margins(struct wf_string *s, double left, double right, double top, 
 
 void script_terminal(struct wf_string *s, enum picture_format format, int width, int height, int font_size)
 {
-    /* one that there is comes for each character */
+    /* each character takes the first font that has it */
     static const char *const fonts = "DejaVu Sans,Noto Sans,Liberation Sans,Arial,sans-serif";
     wf_string_format(s, "set encoding utf8\n");
     if (format == PICTURE_TEXT)
@@ -137,10 +137,10 @@ static int spawn(const char *const *arguments, const int fd[3], pid_t *pid)
     return number;
 }
 
-/* Finds the program on PATH, in a locale with UTF-8, gives it `input` and appends what it prints to *out. The three streams are files in
- * memory: nothing waits for anything but the program's end. *status is as of waitpid (MISSING: there is no such program; 0 where the caller
- * ignores SIGCHLD, and nobody learns how children end), *complaint the beginning of what it wrote to standard error. WF_OK whatever the
- * program made of it; after an error *out may hold a part. */
+/* Runs a program of PATH in a locale with UTF-8, with `input` as its standard input, and appends its standard output to *out. The three
+ * streams are files in memory, so that nothing waits for anything but the program's end. *status is that of waitpid (MISSING: there is no
+ * such program; 0 if the caller ignores SIGCHLD), *complaint the beginning of its standard error. WF_OK also if the program failed; after
+ * an error *out may hold a part. */
 static wf_status run(const char *const *arguments, const struct wf_string *input, struct wf_string *out, int *status,
                      struct wf_string *complaint, wf_error *error)
 {
@@ -163,7 +163,7 @@ static wf_status run(const char *const *arguments, const struct wf_string *input
     return number == 0 || number == ENOENT ? WF_OK
                                            : wf_error_set(error, WF_ERR_IO, "%s cannot be run: %s", arguments[4], wf_reason(number));
 }
-#define PROGRAM "env", "-u", "GNUTERM", "LC_ALL=C.UTF-8" /* what its arguments begin with */
+#define PROGRAM "env", "-u", "GNUTERM", "LC_ALL=C.UTF-8" /* the first arguments */
 
 /* --- fonts --------------------------------------------------------------------------------------------------------- */
 
@@ -206,13 +206,12 @@ static wf_status list_characters(uint8_t *set, wf_error *error)
 }
 
 /* Appends a script for pngcairo to *out, with U+FFFD (or ?) for the characters that no font has: the terminal draws such a character as a
- * black box over half of the picture. What is drawn as nothing needs no font. *out stays empty where the fonts are not known (no
- * fontconfig). */
+ * black box over half of the picture. Invisible characters need no font. *out stays empty if the fonts are not known (no fontconfig). */
 static wf_status mend_fonts(const struct wf_string *script, struct wf_string *out, wf_error *error)
 {
     uint8_t *set = wf_alloc_zero(CHARACTERS / 8, 1);
     wf_status status = set ? list_characters(set, error) : wf_error_set(error, WF_ERR_MEMORY, "no memory for the list of fonts");
-    /* without a letter in any it is no list of fonts, and says nothing */
+    /* a list without the letter a is no list of fonts */
     for (int64_t i = 0; status == WF_OK && has(set, 'a') && i < script->length;) {
         uint32_t c;
         int length = wf_utf8_decode(script->data + i, script->length - i, &c);
@@ -228,8 +227,7 @@ static wf_status mend_fonts(const struct wf_string *script, struct wf_string *ou
 
 /* --- how it ended -------------------------------------------------------------------------------------------------- */
 
-/* gnuplot's own words: the first line of the form "line 12: ...", without what is a mere warning; else the first line that says anything.
- */
+/* gnuplot's own words: the first line of the form "line 12: ..." that is no warning; else the first line that is not empty. */
 static char *first_complaint(char *text)
 {
     static const char file[] = "\"/dev/stdin\" "; /* as gnuplot calls the script */
@@ -285,7 +283,7 @@ wf_status gnuplot_run(const struct wf_string *script, struct wf_string *out, wf_
         status = run(arguments, mended.data ? &mended : script, &drawn, &end, &complaint, error);
     if (status == WF_OK)
         status = exit_status(end, complaint.data, drawn.length, error);
-    /* gnuplot writes < and & of texts as XML wants them, but not the > of "]]>", which then is no XML */
+    /* gnuplot escapes < and & of texts, but not the > of "]]>", which is not well-formed XML */
     if (status == WF_OK && svg && !strstr(drawn.data, "<![CDATA["))
         label_replace(out, drawn.data, "]]>", "]]&gt;");
     else if (status == WF_OK)

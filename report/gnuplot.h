@@ -10,11 +10,11 @@ enum picture_format { PICTURE_SVG, PICTURE_PNG, PICTURE_TEXT };
 /* By the path's end. WF_ERR_ARGUMENT names the formats that there are. */
 wf_status picture_format_of(const char *path, enum picture_format *out, wf_error *error) WF_CHECKED;
 
-/* Runs gnuplot on a script, which draws to its standard output (no `set output`), and appends what it printed to *out. WF_ERR_STATE: it is
- * not installed (with the package's name); what else goes wrong comes with gnuplot's first line about it. Nothing is left behind. */
+/* Runs gnuplot on a script, which draws to its standard output (no `set output`), and appends the output to *out. WF_ERR_STATE: it is not
+ * installed (names the package), or it failed (with gnuplot's first line about it). Nothing is left behind. */
 wf_status gnuplot_run(const struct wf_string *script, struct wf_string *out, wf_error *error) WF_CHECKED;
 
-/* A script is built in a string; gnuplot_run looks whether that found memory. */
+/* A script is built in a string; gnuplot_run checks whether its memory sufficed. */
 /* A text as a gnuplot string in double quotes: nothing in it is read as a command or an escape, and after script_terminal not as markup;
  * an SVG with it is well-formed. The label of a tic gnuplot reads as a format for a number (each % is doubled) and cuts at 50 bytes. */
 void script_quote(struct wf_string *s, const char *text, bool tic);

@@ -15,8 +15,8 @@ enum { JOINER = 0x200D, NON_JOINER = 0x200C, DOTTED_CIRCLE = 0x25CC };
 
 /* --- pieces to bytes ----------------------------------------------------------------------------------------------- */
 
-/* Whether the piece stands in the vocabulary as it is said, as added tokens do ("<été>"), and not as the signs of its bytes: then a text of
- * it is this token. */
+/* Whether the vocabulary has the piece as its own text, like added tokens ("<été>"), and not as the signs of its bytes: then a text of it
+ * is this token. */
 static wf_status find_literal(const wf_tokenizer *tokenizer, int32_t id, const char *piece, int64_t length, bool *literal)
 {
     struct wf_tokens ids = {0};

@@ -12,11 +12,10 @@ char *label_of(const wf_tokenizer *tokenizer, int32_t id) WF_CHECKED;
 
 void labels_free(char **labels, int64_t count); /* NULL is allowed, among them too */
 
-/* About how wide a sans-serif font draws the text, in sizes of the font; rather too much than too little. */
+/* The approximate width of the text in a sans-serif font, in sizes of the font; rather too large than too small. */
 double label_width(const char *text);
 
-/* The text, or its beginning with "…" where it is wider than `most`, cut between what is seen as characters. wf_free; NULL without memory.
- */
+/* The text; if it is wider than `most`, its beginning with "…", cut between visible characters. wf_free; NULL without memory. */
 char *label_shorten(const char *text, double most) WF_CHECKED;
 
 /* Appends the text with U+FFFD for each byte that is not UTF-8 and, without `controls`, for each control character: what remains may
@@ -25,8 +24,8 @@ void label_clean(struct wf_string *out, const char *text, int64_t length, bool c
 /* Appends the text with `new` wherever `old` stood. */
 void label_replace(struct wf_string *out, const char *text, const char *old, const char *new);
 
-/* The caller may have made the map himself. WF_ERR_ARGUMENT: its kind is none, it has no heads, tokens or weights, or a token has no name
- * (says which); WF_ERR_NUMERIC: a weight that is not finite (says of which head). */
+/* Checks a map that the caller may have filled. WF_ERR_ARGUMENT: its kind is none, it has no heads, tokens or weights, or a token has no
+ * name (says which); WF_ERR_NUMERIC: a weight that is not finite (says of which head). */
 wf_status map_check(const struct wf_attention_map *map, wf_error *error) WF_CHECKED;
 
 #endif

@@ -15,7 +15,7 @@ enum {
     LEFT = 112,
     PANEL = 760,
     TOP = 46,
-    PANELS = 556, /* all of them, with what is between, where that is enough for each */
+    PANELS = 556, /* all of them with the gaps, unless one would get less than LEAST */
     LEAST = 200,  /* of a panel */
     RATE = 130,   /* of a learning rate below another panel */
     BETWEEN = 26,
@@ -27,8 +27,8 @@ enum {
     LEGEND = LEFT + PANEL + 22
 };
 
-/* Okabe and Ito's colours, which the colour-blind tell apart, without their yellow, which nobody sees on white, and with the violet that
- * is furthest from the others for them, too. */
+/* Okabe and Ito's colours, which the colour-blind tell apart, without their yellow, which is too light on white, and with the violet that
+ * is furthest from the others, for the colour-blind too. */
 static const uint32_t colours[] = {0x0072b2, 0xd55e00, 0x009e73, 0xcc79a7, 0xe69f00, 0x56b4e9, 0x000000, 0x7700dd};
 /* Neighbours differ in both, and WF_PLOT_RUNS runs in one of them: 5 and 8 have no common factor. */
 static const char *const dashes[] = {"1", "(10,5)", "(2,3)", "(12,4,2,4)", "(22,4,6,4)"};
@@ -68,7 +68,7 @@ static const char *dash_of(int64_t run)
 
 struct layout {
     int width, height;
-    int panel[WF_PLOT_METRICS + 1]; /* where panels begin, from above; behind the last one where the next would */
+    int panel[WF_PLOT_METRICS + 1]; /* top edge of each panel, and of the next one behind the last */
 };
 
 /* Learning rates are low below other panels, which share the rest. */
@@ -173,7 +173,7 @@ struct sample {
     const char *dash;
 };
 
-/* gnuplot's own would be cut into columns at the height of the panel. */
+/* gnuplot's own legend would be cut into columns at the height of the panel. */
 static void add_entry(struct wf_string *s, const struct layout *l, int line, struct sample sample, const char *title)
 {
     double y = 1 - (TOP + 6.0 + line * LINE) / l->height, from = 1.0 * LEGEND / l->width, to = (LEGEND + SAMPLE - 12.0) / l->width;

@@ -15,7 +15,7 @@ enum { NOISY = 40 };
 
 /* --- metrics and panels -------------------------------------------------------------------------------------------- */
 
-/* Whether both are the same but for train and valid; with `base` the part before that. */
+/* Whether the names differ only in train and valid; `base` is the name without either. */
 static bool is_pair(const char *a, const char *b, char base[64])
 {
     static const char train[] = "/train", valid[] = "/valid";
@@ -32,7 +32,7 @@ static bool is_rate(const char *name)
     return strcmp(name, "lr") == 0 || strncmp(name, "lr/", 3) == 0;
 }
 
-/* Its panel is that of its pair, or a new one. */
+/* Adds a metric to the panel of its pair, or to a new one. */
 static void add_metric(struct plot *p, const char *name)
 {
     for (int i = 0; i < p->metrics; i++)
@@ -104,7 +104,7 @@ static wf_status check_options(const struct wf_plot_options *o, int64_t count, i
     return WF_OK;
 }
 
-/* Each metric that is asked for must be that of some run. */
+/* Refuses a chosen metric that no run has. */
 static wf_status check_metrics(const struct plot *p, const struct wf_plot_options *o, wf_error *error)
 {
     for (int k = 0; k < o->metrics; k++) {
@@ -162,7 +162,7 @@ static int64_t count_between(const struct curve *c, const struct wf_plot_options
     return count;
 }
 
-/* Smoothed before the part that is drawn is cut out, so that its means are those of the whole. */
+/* Smooths before the part that is drawn is cut out, so that the means at its ends use the values beyond them. */
 static wf_status shape(struct plot *p, int64_t run, int k, const struct wf_plot_options *o, int64_t columns, wf_error *error)
 {
     struct curve *in = &p->read[run].of[k], mean = {0};

@@ -28,19 +28,19 @@ struct curves {
     char unit[64]; /* what its batches count: "tokens" */
 };
 
-/* Reads the run's file; of `options` (NULL: the defaults) metrics and x. A last line that is not whole (of a killed process, or one that is
- * being written) does not count. Of a step that was logged twice the later line counts, and nothing stays of steps behind it. Values are
- * capped at 1e100. A folder that is none, without the file, or which has none of the metrics yet: an error with what to do; a line that
- * can't be read is placed. *out is empty after an error. */
+/* Reads the run's file; of `options` (NULL: the defaults) metrics and x. An incomplete last line (of a killed process, or one that is being
+ * written) does not count. If a step was logged twice, the later line counts, and earlier values of later steps are dropped. Values are
+ * capped at 1e100. No folder, no file or none of the metrics yet: an error that says what to do; an invalid line: an error with its place.
+ * *out is empty after an error. */
 wf_status curves_read(const char *folder, const struct wf_plot_options *options, struct curves *out, wf_error *error) WF_CHECKED;
 void curves_free(struct curves *curves);
 /* "a, b, c": all metrics that the runs have. */
 void curves_add_names(const struct curves *runs, int64_t count, struct wf_string *s);
 
-/* The mean of each point and `half` neighbours on either side; fewer at the end, and at the beginning, where losses fall steeply, as many
- * on the right as there are on the left. */
+/* The mean of each point and `half` neighbours on either side. At the beginning, where losses fall steeply, the right side has no more than
+ * the left; at the end it has fewer. */
 wf_status curve_smooth(const struct curve *in, int64_t half, struct curve *out, wf_error *error) WF_CHECKED;
-/* At most 2 * buckets points: the lowest and the highest of each of so many stretches, so that no peak is lost. */
+/* At most 2 * buckets points: the lowest and the highest of each bucket, so that no peak is lost. */
 wf_status curve_thin(const struct curve *in, int64_t buckets, struct curve *out, wf_error *error) WF_CHECKED;
 /* Drops the points outside of a part of the axis; to 0: to the end. */
 void curve_clip(struct curve *curve, double from, double to);
@@ -48,20 +48,20 @@ void curve_free(struct curve *curve);
 
 /* --- axis.c --- */
 struct axis {
-    double low, high; /* what there is; then what is drawn */
+    double low, high; /* the range of the values; after axis_finish that of the axis */
     double unit;      /* of the numbers at its tics */
     bool log, broken; /* broken: tics may have decimals, on the horizontal axis */
 };
 #define NO_AXIS ((struct axis){.low = INFINITY, .high = -INFINITY, .unit = 1})
 bool axis_empty(const struct axis *a);
 void axis_see(struct axis *a, double value);
-/* All of a curve, or, if a few outliers would more than double the axis on one side, what lies within its 1 % and 99 % quantiles. */
+/* Takes in a curve, or, if a few outliers would more than double the axis on one side, only its 1 % to 99 % quantiles. */
 wf_status axis_see_most(struct axis *a, const struct curve *c, wf_error *error);
 /* Leaves `margin` of the axis free at both ends. */
 void axis_finish(struct axis *a, double margin);
-/* Range and tics (at most so many) of axis 'x' or 'y', with or without what is written at them. */
+/* Range and tics (`most` at most) of axis 'x' or 'y', with or without labels. */
 void axis_script(const struct axis *a, char name, bool labels, int most, struct wf_string *s);
-/* How many numbers of a horizontal axis fit into so many letters. */
+/* The number of labels of a horizontal axis that fit into so many letters. */
 int axis_fit(const struct axis *a, int letters);
 
 /* --- plot_runs.c --- */
@@ -79,7 +79,7 @@ struct plot_metric {
     bool points; /* of validations */
 };
 struct plot_panel {
-    struct axis y;        /* with what it must hold; not finished before plot_finish */
+    struct axis y;        /* the range of its values until plot_finish */
     const char *name;     /* NAME of NAME/train beside NAME/valid, else the metric's */
     char own[64];         /* for such a NAME */
     bool rate;            /* of a learning rate */
@@ -107,7 +107,7 @@ void plot_finish(struct plot *plot, double margin);
 /* Whether a run has any line, or any points, in any panel. */
 bool plot_has_line(const struct plot *plot, int64_t run);
 bool plot_has_points(const struct plot *plot, int64_t run);
-/* "loss (nats per token), logarithmic": what the panel shows, with what its numbers are multiplied by. */
+/* "loss (nats per token), logarithmic": the quantity, and the factor of its numbers. */
 void plot_add_title(const struct plot_panel *panel, struct wf_string *s);
 /* "3 values above the axis", or nothing. */
 void plot_add_beyond(const struct plot_panel *panel, struct wf_string *s);

@@ -118,7 +118,7 @@ static void add_title(const struct plot_panel *panel, struct wf_string *s)
     plot_add_beyond(panel, s);
 }
 
-/* Above the names of the runs; of a short title that of the only run stands behind it. */
+/* Whether the title has its own line above the names of the runs; behind a short one stands the name of the only run. */
 static bool has_title_line(const struct plot *p)
 {
     return p->count > 1 || p->panel[0].above || p->panel[0].below;
