@@ -15,8 +15,8 @@ struct append_file {
  * where they were. A torn last piece goes. `where`: the path, for messages. */
 typedef wf_status append_keeper(char *data, int64_t bytes, int64_t last, const char *where, int64_t *kept, bool *prefix, wf_error *error);
 
-/* Opens a log, or makes it where it is missing, for a training that goes on after step `last`: what `keep` drops is removed, at the end of
- * the file in place, else atomically. Takes over `path` (NULL: no memory). On an error *file is closed. */
+/* Opens a log, or creates it, for a training that continues after step `last`. The pieces that `keep` drops are removed: in place if they
+ * are the end of the file, else atomically. Takes over `path` (NULL: no memory). On an error *file is closed. */
 wf_status append_open(struct append_file *file, char *path, append_keeper *keep, int64_t last, wf_error *error) WF_CHECKED;
 /* One write at the end, so that the piece survives the death of the process. On a full disk the file is as before (WF_ERR_IO, which names
  * the piece where it could not be cut off again). */

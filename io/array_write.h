@@ -7,7 +7,7 @@
 
 /* Appends the elements of an array of any strides in row-major order. */
 void wf_array_write(wf_file_writer *out, const wf_array *array);
-/* Whether dtype, shape and data, unless they come from elsewhere, are those of an array that can be written; *bytes is what it takes. */
+/* Whether an array can be written: its dtype, its shape, and its data unless these come from elsewhere; *bytes is its size. */
 bool wf_array_writable(const wf_array *array, bool elsewhere, int64_t *bytes);
 
 #endif

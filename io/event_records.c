@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading event files back, as far as a resume needs it. What lies in the folder may have been damaged, or put there by others. */
+/* Reading event files back, as far as a resume needs it. A file of the folder may be damaged, or from another program. */
 #include <inttypes.h>
 #include <string.h>
 

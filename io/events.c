@@ -127,7 +127,7 @@ void wf_events_close(wf_events *e)
     wf_free(e);
 }
 
-/* Opens each event file of the folder, the last one to go on with; a new one where there is none. */
+/* Drops later events from each event file of the folder, and keeps the last file open; creates one if there is none. */
 static wf_status open_files(wf_events *e, const char *folder, int64_t last, wf_error *error)
 {
     struct wf_names names;
@@ -148,7 +148,7 @@ static wf_status open_files(wf_events *e, const char *folder, int64_t last, wf_e
     wf_names_free(&names);
     if (status != WF_OK || e->file.bytes > 0)
         return status;
-    status = append_version(e, error); /* also where a process died before it had written that */
+    status = append_version(e, error); /* also if a process died before it had written the version */
     if (status != WF_OK && made)
         unlink(e->file.path);
     return status;

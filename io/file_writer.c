@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Atomic replacement of a file. The lock on the temporary file tells wf_file_sweep that its writer lives; process ids would
- * not do, they mean nothing across containers that share a folder. */
+/* Atomic replacement of a file. The lock on the temporary file tells wf_file_sweep that its writer lives; a process id would mean nothing
+ * across containers that share a folder. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -37,8 +37,8 @@ static bool written_in_place(const char *path, const struct stat *info)
            !strncmp(path, "/proc/", 6);
 }
 
-/* The number of the open file that the path is another name of, or -1. It is written on from where it stands: to open it by that name would
- * begin at its start, lose what a shell's >> keeps, and does not work for a socket. */
+/* The number of the open file that the path names (/dev/stdout, /dev/fd/N), or -1. Writing continues at its position: opening it by that
+ * name would begin at its start, lose what a shell's >> keeps, and fail for a socket. */
 static int open_already(const char *path)
 {
     char digits[10]; /* longer numbers are no int, and no open file */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* NumPy's array files are read without trust: the header is a literal of a Python dictionary, of which only what numpy.save writes is
- * taken. */
+/* NumPy's array files, read without trust: the header is a literal of a Python dictionary, accepted only in the form that numpy.save
+ * writes. */
 #include <weft/internal/needs.h>
 #include <weft/npy.h>
 

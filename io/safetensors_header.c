@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The header of a safetensors file: what it says, and whether that can be true. */
+/* The header of a safetensors file: reading and checking it. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
