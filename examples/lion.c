@@ -8,7 +8,7 @@
  *
  *   c = beta1 m + (1 - beta1) g;  p -= lr (sign(c) + weight_decay p);  m = beta2 m + (1 - beta2) g
  *
- * Each step moves every weight by lr, so lr is 3 to 10 times smaller than AdamW's, and weight_decay as many times larger. */
+ * Each step moves every weight by lr, so lr is 3 to 10 times smaller than AdamW's, and weight_decay larger by the same factor. */
 #include <stdio.h>
 
 #include <weft/weft.h>

@@ -93,7 +93,7 @@ static wf_tensor *rotary_encode(const void *model, wf_tensor *ids, const struct 
     return wf_rms_norm_forward(&m->encoder_norm, x);
 }
 
-/* What cross-attention needs of the memory, once for a whole translation: [M,d] -> [M,2d]. */
+/* Keys and values of the memory for cross-attention, once for a whole translation: [M,d] -> [M,2d]. */
 static wf_tensor *rotary_memory(const void *model, int64_t layer, wf_tensor *memory)
 {
     const struct rotary *m = model;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What the scripts of this folder share; sourced. Run them with `meson test -C build build/NAME`, or by hand:
+# Shared by the scripts of this folder; sourced. Run them with `meson test -C build build/NAME`, or by hand:
 # WEFT_BUILD_ROOT=build tests/build/NAME.sh
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Every block of C in README.md, CONTRIBUTING.md and docs/*.md compiles, against the installed library. What follows the
-# word c says how:
+# Every block of C in README.md, CONTRIBUTING.md and docs/*.md compiles, against the installed library. The word
+# after c says how:
 #   ```c program    a whole program: compiled and linked without warnings, then run; it must exit with 0
 #   ```c command    the same, for a program that has wf_main: run with the argument models
 #   ```c test       a test program with Check: linked with the double library where it is built, and run

@@ -61,7 +61,7 @@ done
 if command -v "$cxx" >/dev/null; then
     seen=$($cxx -std=c++17 -dM -E -I. "$tmp/weft.cc" | grep '^#define wf_[a-z0-9_]*(.*\.\.\.' || true)
     [ -z "$seen" ] || wrong "C++ sees macros for options: $seen"
-    # What is left for C++: the plain functions that take the struct.
+    # C++ has the plain functions that take the struct.
     printf '%s\n' '#include <weft/weft.h>' 'int main() { wf_init_options o{}; o.threads = 1; wf_adam_options a = wf_adam_defaults(); a.beta1 = 0; wf_error e{}; return a.lr == 1e-3 ? wf_init_with(&o, &e) : 1; }' >"$tmp/main.cc"
     # shellcheck disable=SC2046
     $cxx $sanitize -std=c++17 -pedantic -Wall -Wextra -Werror "$tmp/main.cc" $(flags --cflags --libs weft) -o "$tmp/main" &&

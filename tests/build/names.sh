@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What README.md and docs/*.md name, outside their blocks of C, is there: each wf_NAME in the public headers, each `weft/NAME.h`, each
+# Names in README.md and docs/*.md, outside their blocks of C, exist: each wf_NAME in the public headers, each `weft/NAME.h`, each
 # examples/NAME.c, each `.option` of docs/pytorch.md. docs/index.md names each public header.
 . "$(dirname "$0")/common.sh"
 cd "$root"

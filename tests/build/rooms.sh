@@ -4,7 +4,7 @@
 # uses. And no include leaves its room by "../", no flag ties the library to the machine that builds it.
 . "$(dirname "$0")/common.sh"
 
-# What DESIGN allows, said a second time here so that a change of a room's list is a decision.
+# The includes that DESIGN allows, written a second time so that a change of a room's list is a decision.
 may()
 {
     case $1 in

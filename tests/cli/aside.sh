@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What lies in --out before a training, and would be replaced by it, is there afterwards under another name, which a warning says.
+# Files in --out that a training would replace are kept under another name, which a warning states.
 . "$2/tests/cli/lib.sh"
 small="--set d_model=16 --set d_ff=32 --set heads=2 --set layers=1 --set context=16 --set batch=2 --set save_every=2"
 

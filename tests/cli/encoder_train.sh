@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Training of an encoder on masked tokens: what is told and refused, and a training that is killed at random moments, whose resumes
+# Training of an encoder on masked tokens: messages and refusals, and a training that is killed at random moments, whose resumes
 # have other numbers of threads: it ends with the bytes of one that was not.
 . "$2/tests/cli/lib.sh"
 
@@ -51,7 +51,7 @@ valid=$(sed -n 's/.*"loss\/valid":\([0-9.]*\).*/\1/p' whole/metrics.jsonl | tail
 [ -n "$valid" ] || failed 'no validation loss in metrics.jsonl'
 "$weft" evaluate whole --data "$story" --json 2>/dev/null | grep -qF "{\"loss\": $(printf '%.10s' "$valid")" || failed "evaluate says other than $valid"
 
-# --- what an encoder does not do, and what it needs
+# --- what an encoder refuses and needs
 expect 2 'is an encoder and cannot generate: use weft embed' "$weft" generate straight --prompt The
 expect 2 'is not a translation model: --beam and --no-bleu' "$weft" evaluate straight --data "$story" --beam 3
 echo hello | "$weft" translate straight >out 2>err && failed 'an encoder translates'

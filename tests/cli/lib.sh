@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What the scripts share. Called as: sh SCRIPT WEFT SOURCE-ROOT. Sourced, not run.
+# Shared by the scripts. Called as: sh SCRIPT WEFT SOURCE-ROOT. Sourced, not run.
 weft=$(realpath "$1")
 source=$(realpath "$2")
 story=$source/tests/golden/story.txt

@@ -5,7 +5,7 @@
 #include "../../cli/display.h"
 #include "terminal_test.h"
 
-/* What a terminal shows of the row that ends at `end`: what follows the last erasure. Returns where the row begins. */
+/* Copies the row that ends at `end` as a terminal shows it: from the last erasure on. Returns where the row begins. */
 static const char *row_before(const char *end, char text[512])
 {
     static const char erase[] = "\r\033[J";

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Training on two files: what is told, what is refused, and a training that is killed again and again at random moments, in the middle
+# Training on two files: messages, refusals, and a training that is killed again and again at random moments, in the middle
 # of an epoch, with micro-batches and dropout: it ends with the bytes of one that was not.
 . "$2/tests/cli/lib.sh"
 XDG_CACHE_HOME=$work/cache
@@ -26,7 +26,7 @@ files="--train train.en,train.de --valid valid.en,valid.de"
 small="--set d_model=16 --set d_ff=32 --set heads=2 --set encoder_layers=1 --set decoder_layers=1 --set batch_tokens=200 --set accumulate=3
        --set dropout=0.2 --set label_smoothing=0.1 --set save_every=1 --set valid_every=7 --set keep=3"
 
-# --- what is told
+# --- messages
 printf '\nsix\n' >>train.en
 printf 'eins\n\n' >>train.de
 # shellcheck disable=SC2086

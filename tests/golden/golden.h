@@ -10,7 +10,7 @@
 #include "../check_weft.h"
 #include "formula.h"
 
-/* What a float result may differ from the double reference by, relative to its norm; and a double one. */
+/* The tolerance of a result, relative to the norm of the double reference. */
 static inline double golden_tolerance(void)
 {
     return sizeof(wf_real) == 8 ? 1e-13 : 2e-6;

@@ -139,7 +139,7 @@ START_TEST(later_events_are_dropped)
     assert_file_is(in_folder("events.out.tfevents.1600000000.other.1.0"), data, bytes); /* is not ours */
     ck_assert_int_eq(count_names(folder_of_test), 2);
     wf_free(data);
-    /* What goes is the end: the file stays the same one, for who is reading it. */
+    /* Events at the end are cut off in place: a program that reads the file keeps the same one. */
     wf_events *e = open_events(-2);
     for (int step = 1; step <= 5; step++)
         ck_ok(wf_events_scalar(e, "loss", step, 0, step, error));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of event files share. */
+/* Shared by the tests of event files. */
 #ifndef TESTS_IO_EVENTS_TEST_H
 #define TESTS_IO_EVENTS_TEST_H
 

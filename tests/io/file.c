@@ -7,7 +7,7 @@
 #include "io_test.h"
 #include <weft/internal/minmax.h>
 
-/* Root may read and write everything: such cases run in a child that is nobody. */
+/* Root may read and write everything: such cases run in a child as the user nobody. */
 static bool become_nobody(void)
 {
     return getuid() != 0 || (setgid(65534) == 0 && setuid(65534) == 0);
@@ -42,7 +42,7 @@ START_TEST(load_says_what_is_wrong)
     write_text(in_folder("plain"), "x");
     ck_fails_null(wf_file_load(in_folder("plain/below"), 100, NULL, error), WF_ERR_IO, "Not a directory");
     ck_fails_null(wf_file_load(in_folder("plain"), -1, NULL, error), WF_ERR_ARGUMENT, "limit");
-    ck_assert_ptr_null(wf_file_load(in_folder("missing"), 100, NULL, NULL)); /* nobody wants to know */
+    ck_assert_ptr_null(wf_file_load(in_folder("missing"), 100, NULL, NULL)); /* without an error */
 }
 END_TEST
 

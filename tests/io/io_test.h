@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of this room share: a folder of their own, files made from text, and the sweep over failing allocations. */
+/* Shared by the tests of this room and of others: a folder for each test, files, child processes, full disks, failing allocations. */
 #ifndef TESTS_IO_TEST_H
 #define TESTS_IO_TEST_H
 
@@ -16,7 +16,7 @@ static void remove_folder(void);
 #include <weft/internal/files.h>
 #include <weft/io.h>
 
-/* A call that must return a pointer, which is the value; prints its message otherwise. The call's last argument is `error`. */
+/* A call that must succeed and whose value is a pointer; prints its message otherwise. The call's last argument is `error`. */
 #define ck_makes(call)                                                                                                                     \
     ({                                                                                                                                     \
         wf_error ck_error = {0};                                                                                                           \
@@ -86,7 +86,7 @@ static inline const char *golden(const char *name)
     return path;
 }
 
-/* The value of a call during which a file that is written may be no longer than this: SIGXFSZ becomes an error, as that of a full disk. */
+/* The value of a call that can write no file beyond this size: the write fails as on a full disk. */
 #define with_file_size(bytes, call)                                                                                                        \
     ({                                                                                                                                     \
         limit_file_size((rlim_t)(bytes));                                                                                                  \
@@ -164,7 +164,7 @@ static inline void limit_file_size(rlim_t bytes)
         ck_abort_msg("setrlimit");
 }
 
-/* Runs work(0), work(1), ... in processes of their own, at once. Each must return 0. */
+/* Runs work(0), work(1), ... at once, each in a child process. Each must return 0. */
 static inline void in_processes(int count, int (*work)(int number))
 {
     pid_t child[8];
@@ -178,8 +178,8 @@ static inline void in_processes(int count, int (*work)(int number))
     }
 }
 
-/* Runs `work` in a process, which writes the number of each step that it has done to `report`, and kills it after some microseconds.
- * Returns the last number that came, or `last`. */
+/* Runs `work` in a child process, which writes the number of each finished step to `report`, and kills the child after some microseconds.
+ * Returns the last number, or `last` if there was none. */
 static inline int last_before_kill(void (*work)(int report, int last), int last, useconds_t after)
 {
     int ends[2], status;
@@ -224,8 +224,8 @@ static inline void assert_message(const wf_error *error, wf_status code, const c
     ck_says(error->message, part);
 }
 
-/* Calls `run` with the first, second, ... allocation failing until it succeeds. Every failure must be WF_ERR_MEMORY, with a message,
- * and leave as many blocks alive as there were. Returns how many failures there were. */
+/* Calls `run` with the first, second, ... allocation failing until it succeeds. Every failure must be WF_ERR_MEMORY, with a message, and
+ * leak nothing. Returns the number of failures. */
 static inline int sweep_allocations(wf_status (*run)(wf_error *error))
 {
     for (int n = 0; n < 5000; n++) {

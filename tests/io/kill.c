@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A process that saves all the time is killed at random moments: what lies under the name is always a whole version, and never
- * older than the last one whose save was reported. */
+/* A process that saves all the time is killed at random moments: the file is always a whole version, and never older than the last save
+ * that was reported. */
 #include "io_test.h"
 
 enum { ROUNDS = 40, ELEMENTS = 30000 };

@@ -125,7 +125,7 @@ static void sweep(wf_status (*run)(wf_error *error), int least)
     int failures = sweep_allocations(run);
     ck_assert_msg(failures >= least, "only %d allocations", failures);
     wf_error bad = {0};
-    wf_alloc_fail_after(failures - 1); /* the last of them again: it comes to nothing */
+    wf_alloc_fail_after(failures - 1); /* the last one again: nothing is written */
     write_text(in_folder("x"), "old");
     ck_assert_int_eq(run(&bad), WF_ERR_MEMORY);
     wf_alloc_fail_after(-1);

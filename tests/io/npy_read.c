@@ -58,7 +58,7 @@ START_TEST(what_is_refused)
 }
 END_TEST
 
-/* A header of the test's own before 16 bytes of data. */
+/* A header before 16 bytes of data; says NULL: it is read. */
 static void refused(const char *header, const char *says)
 {
     _Alignas(64) char file[256] = "\x93NUMPY\1\0\x76";

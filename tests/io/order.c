@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a kill can't show: that a save is on the disk before it gets its name, and what happens when the system refuses one of the
- * steps. The program's own fsync, rename and flock take the place of the C library's. */
+/* A save is on the disk before it gets its name, and the system may refuse any of the steps: a kill can't show that. The program's own
+ * fsync, rename and flock take the place of the C library's. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>

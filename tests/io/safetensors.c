@@ -49,7 +49,7 @@ START_TEST(reads_every_dtype)
 }
 END_TEST
 
-/* The same calls as Python's give the same bytes, when the order is the one that it chooses: wide dtypes first, then by name. */
+/* The same calls as in Python give the same bytes, in Python's order: wide dtypes first, then by name. */
 START_TEST(writes_what_python_writes)
 {
     static const wf_dtype order[] = {WF_U64, WF_I64, WF_F64,     WF_F32,     WF_U32, WF_I32, WF_BF16, WF_F16,
@@ -158,7 +158,7 @@ START_TEST(maps_on_request)
         ck_assert_ptr_nonnull(data);
         ck_assert(!memcmp(data, want, (size_t)entry->bytes));
     }
-    /* A file that is replaced meanwhile stays what it was to those who have it open. */
+    /* An open file stays as it was when it is replaced. */
     wf_safetensors_close(file);
     for (int map = 0; map < 2; map++) {
         float one = 1, two = 2, got;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Files that are wrong, each with what the reader says about it, from the disk, mapped and from memory. */
+/* Wrong files, each with the reader's message: from the disk, mapped and from memory. */
 #include <fcntl.h>
 
 #include "io_test.h"
@@ -22,7 +22,7 @@ static void expect(const unsigned char *data, int bytes, const char *message)
 {
     const char *path = in_folder("x");
     write_file(path, data, (size_t)bytes);
-    unsigned char *copy = malloc((size_t)bytes + 1); /* of its own, so that a read past the end is seen */
+    unsigned char *copy = malloc((size_t)bytes + 1); /* of the exact size, so that a sanitizer sees a read past the end */
     memcpy(copy, data, (size_t)bytes);
     for (int way = 0; way < 3; way++) {
         wf_error bad = {0};
@@ -44,7 +44,7 @@ static const struct {
     int data;
     const char *message; /* NULL: fine */
 } cases[] = {
-    /* What is fine. */
+    /* Valid. */
     {"{}", 0, NULL},
     {"{" A4 "}", 4, NULL},
     {"{" A4 "}   \n", 4, NULL},
@@ -116,7 +116,7 @@ static const struct {
     {ENTRY("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]"), 3,
      "tensor \"a\": ends 1 bytes after the end of the file (byte 65): is it truncated?"},
     {ENTRY("\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[9223372036854775807,9223372036854775807]"), 3, "after the end of the file"},
-    /* What they cover. */
+    /* Byte ranges. */
     {"{}", 1, "1 bytes after the last tensor, from byte 10 on, belong to no tensor"},
     {"{" A4 "}", 7, "3 bytes after the last tensor"},
     {ENTRY("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]"), 8,

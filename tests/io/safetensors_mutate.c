@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Valid files with random damage, the same on every run: the reader accepts or refuses, and does nothing worse. What it accepts
- * must be consistent and readable to the end. tests/fuzz/safetensors.c searches without end. */
+/* Valid files with random damage, the same on every run: the reader accepts or refuses, and does nothing worse. An accepted file must be
+ * consistent and readable to the end. tests/fuzz/safetensors.c searches without end. */
 #include <time.h>
 
 #include "../fuzz/safetensors.h"

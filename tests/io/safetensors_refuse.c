@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls that are wrong, and a disk that is full: the message, and the old file. */
+/* Wrong calls and a full disk: the message, and the old file stays. */
 #include "io_test.h"
 
 static void commit_fails(wf_safetensors_writer *w, wf_status code, const char *words)

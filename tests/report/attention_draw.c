@@ -220,8 +220,8 @@ START_TEST(heads_are_those_asked_for)
 }
 END_TEST
 
-/* The colour bar ends with a number at or above the largest weight; of a long causal map, whose first rows have the largest weights and say
- * nothing, at what the other rows have, and says so. */
+/* The colour bar ends with a number at or above the largest weight. In a long causal map, whose first rows have the largest weights, it
+ * ends at the largest of the other rows, and says so. */
 START_TEST(the_scale_fits)
 {
     struct wf_attention_maps maps = maps_of(WF_MAP_CROSS, 1, 1, 4, 10);
@@ -258,8 +258,8 @@ static char *pixels(const struct wf_attention_maps *maps)
     return strndup(data, strcspn(data, "'"));
 }
 
-/* What a causal map masks looks unlike a weight of next to nothing, and has a sample beside the colour bar; in a bar that is for the rows
- * after the first. */
+/* A masked key of a causal map looks different from a tiny weight, and has a sample beside the colour bar, whose scale leaves out the first
+ * row. */
 START_TEST(masked_keys)
 {
     static const enum wf_map_kind kinds[] = {WF_MAP_DECODER, WF_MAP_ENCODER, WF_MAP_CROSS};
@@ -372,7 +372,7 @@ START_TEST(what_can_not_be)
 }
 END_TEST
 
-/* What a caller made himself, and pictures that no PNG can be. */
+/* Maps that a caller filled wrongly, and pictures too large for a PNG. */
 START_TEST(what_can_not_be_drawn)
 {
     struct wf_attention_maps maps = maps_of(WF_MAP_ENCODER, 2, 3, 160, 160), empty = {.model = "m", .count = 1};

@@ -75,7 +75,7 @@ static inline void picture(const char *name)
     json_decref(answer);
 }
 
-/* Layer, head (both from 1) and the sum of what the map shows, so that a change can be seen. */
+/* The controls, the titles and the map of the page show this layer and head (both from 1). */
 static inline void check_chosen(const struct wf_attention_map *m, int layer, int head)
 {
     ck_assert_int_eq((int)js_number("return +document.getElementById('layer').value + 1"), layer);
@@ -141,7 +141,7 @@ static inline void point_at_cell(int query, int key, bool click)
 
 #define panel_is(text) js_is("return document.getElementById('panel-title').textContent", text)
 
-/* Of what is written on something, the least contrast (WCAG wants 4.5), over all elements that have a text of their own. */
+/* The least contrast between a text and its background (WCAG wants 4.5), over all elements with a text. */
 static const char contrast[] =
     "const rgb = s => s.match(/[\\d.]+/g).map(Number), lum = c => { const [r, g, b] = c.map(x => (x /= 255) <= 0.04045 ? x / 12.92 : ((x + "
     "0.055) / 1.055) ** 2.4);"
@@ -155,7 +155,7 @@ static const char contrast[] =
     "  least = Math.min(least, (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05));"
     "} return least;";
 
-/* Labels of an axis, as far as they are seen, that lie over each other (the columns' are slanted: there their distance counts). */
+/* The number of visible labels of the axes that overlap (those of columns are slanted: their distance counts). */
 static const char overlaps[] = "let n = 0; for (const id of ['rows', 'columns']) {"
                                "  const at = [...document.getElementById(id).children].filter(e => !e.matches('.on') && "
                                "getComputedStyle(e).visibility === 'visible').map(e => "
@@ -163,8 +163,8 @@ static const char overlaps[] = "let n = 0; for (const id of ['rows', 'columns'])
                                "  for (let i = 1; i < at.length; i++) n += at[i] - at[i - 1] < (id === 'rows' ? 14 : 17);"
                                "} return n;";
 
-/* Labels that are cut though they are short enough to be whole, or that lie beyond what the map's box scrolls to; each as it is when it is
- * pointed at, which is bold. */
+/* Labels that are cut although there is room, or that lie outside of the scrolled area of the map; each in bold, as when it is pointed at.
+ * */
 static const char cut_labels[] =
     "const scroll = document.getElementById('scroll'), left = scroll.getBoundingClientRect().left - scroll.scrollLeft, found = [];"
     "for (const label of document.querySelectorAll('.axis bdi')) {"

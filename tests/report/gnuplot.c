@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gnuplot as a program: what it draws, what it complains of, and what is left behind. Where the real one behaves too well a script of that
- * name takes its place on PATH. */
+/* gnuplot as a program: what it draws, what it complains of, and what is left behind. A script of that name on PATH shows failures that the
+ * real one does not. */
 #include <dirent.h>
 #include <errno.h>
 #include <sys/time.h>
@@ -171,7 +171,7 @@ START_TEST(no_font)
 }
 END_TEST
 
-/* What fc-list prints, and what is left of a text of ä, 中, U+200B (which nothing shows) and a bad byte; NULL: it stays as it is. */
+/* The output of fc-list, and the text that it leaves of ä, 中, U+200B (which is invisible) and a bad byte; NULL: it stays as it is. */
 START_TEST(fonts)
 {
     static const char text[] = "a\xc3\xa4 \xe4\xb8\xad\xe2\x80\x8b\xff";
@@ -236,7 +236,7 @@ START_TEST(missing)
 }
 END_TEST
 
-/* Who writes first, and how much, must not matter; nor that nobody reads. */
+/* The order and the length of writes must not matter, nor that nobody reads. */
 START_TEST(pipes)
 {
     char *script = malloc(4 << 20);
@@ -277,7 +277,7 @@ START_TEST(signals)
     draws("the script\n", "199\nthe script\n");
     setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 0}}, NULL);
     ck_assert_int_gt(alarms, 5);
-    /* Nobody learns how children end where SIGCHLD is ignored: then what came counts. */
+    /* With SIGCHLD ignored the exit status is unknown: then the output counts. */
     signal(SIGCHLD, SIG_IGN);
     draws("the script\n", "199\nthe script\n");
     signal(SIGCHLD, SIG_DFL);

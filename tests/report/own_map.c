@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A map that a caller filled by hand, for a model of his own: what he forgot is said, by all that draw and write. */
+/* A map that a caller filled for a model without a run: every function that draws or writes it names a missing member. */
 #include <weft/attention_map.h>
 
 #include "../io/io_test.h"

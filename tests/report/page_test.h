@@ -85,7 +85,7 @@ static inline struct wf_attention_maps translation_maps(void)
     return maps;
 }
 
-/* What must not do anything in a page but stand there. */
+/* Tokens that a page must show as plain text. */
 static const char *const nasty_token[] = {"</script><script>document.title='hacked'</script>",
                                           "<!--",
                                           "<script>",

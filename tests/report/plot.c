@@ -129,7 +129,7 @@ START_TEST(points)
     ck_assert_int_eq(marks(RUNS(longer)), 0);
     ck_assert_int_eq(marks(RUNS(longer, longer)), 0);
     ck_assert_int_eq(marks(RUNS(validated)), 3 + 1);            /* and one in the legend */
-    ck_assert_int_eq(marks(RUNS(first, validated)), 1 + 3 + 3); /* there one of each run, and what validations are */
+    ck_assert_int_eq(marks(RUNS(first, validated)), 1 + 3 + 3); /* in the legend one of each run, and one of validations */
 }
 END_TEST
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What can be chosen of a plot: metrics, axis, part, smoothing; many runs; and outliers. */
+/* The options of a plot: metrics, axis, part, smoothing; many runs; and outliers. */
 #include "plot_test.h"
 
 /* A run whose loss is constant. */

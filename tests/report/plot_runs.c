@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Curves of runs before they are drawn: what is read, how it is smoothed, what runs are called, where tics stand. */
+/* Curves of runs before they are drawn: reading, smoothing, names of runs, tics. */
 #include <unistd.h>
 
 #include "plot_test.h"

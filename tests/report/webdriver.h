@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Drives a headless Chromium through chromedriver: WebDriver over HTTP, on a port of the system's choosing. The browser keeps its files in
- * a folder of its own, and a keeper process ends it and removes the folder when the test ends, however that comes about. */
+/* Drives a headless Chromium through chromedriver: WebDriver over HTTP, on a port that the system chooses. The browser keeps its files in a
+ * temporary folder. A keeper process ends the browser and removes the folder when the test ends in any way. */
 #ifndef TESTS_WEBDRIVER_H
 #define TESTS_WEBDRIVER_H
 
@@ -222,7 +222,7 @@ static inline void browser_stop(void)
     waitpid(browser.keeper, NULL, 0);
 }
 
-/* What a function's body returns in the page. */
+/* Runs a function's body in the page and returns its value. */
 static inline json_t *js(const char *script)
 {
     return wd("POST", "/execute/sync", json_pack("{s:s, s:[]}", "script", script, "args"));
