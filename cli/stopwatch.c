@@ -94,13 +94,13 @@ static wf_status make_batch(struct bench *b, wf_error *error)
 {
     const struct wf_bench_case *c = &b->c;
     int64_t n = c->batch * c->length;
-    b->x = wf_alloc_zero((size_t)n, sizeof *b->x);
-    b->y = wf_alloc_zero((size_t)n, sizeof *b->y);
-    b->input = wf_alloc_zero((size_t)n, sizeof *b->input);
-    b->source_offsets = wf_alloc_zero((size_t)c->batch + 1, sizeof *b->source_offsets);
-    b->target_offsets = wf_alloc_zero((size_t)c->batch + 1, sizeof *b->target_offsets);
-    b->places = wf_alloc((size_t)n * sizeof *b->places);
-    if (!b->x || !b->y || !b->input || !b->places || !b->source_offsets || !b->target_offsets)
+    b->x = wf_alloc_zero((size_t)(4 * n + 2 * (c->batch + 1)), sizeof *b->x); /* all of these arrays */
+    b->y = b->x + n;
+    b->input = b->y + n;
+    b->places = b->input + n;
+    b->source_offsets = b->places + n;
+    b->target_offsets = b->source_offsets + c->batch + 1;
+    if (!b->x)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for a batch of %lld ids", (long long)n);
     if (c->generate)
         return WF_OK;
@@ -266,11 +266,6 @@ wf_status wf_bench_run(const char *name, const struct wf_bench_options *options,
     wf_tape_free(b.tape);
     wf_model_free(b.model);
     wf_free(b.x);
-    wf_free(b.y);
-    wf_free(b.input);
-    wf_free(b.places);
-    wf_free(b.source_offsets);
-    wf_free(b.target_offsets);
     wf_free(b.sample);
     return status;
 }
