@@ -343,12 +343,12 @@ START_TEST(png_too)
 }
 END_TEST
 
-static void refused(const struct wf_attention_maps *maps, struct wf_head head, const char *name, wf_status code, const char *first,
+static void refused(const struct wf_attention_maps *maps, int layer, int head, const char *name, wf_status code, const char *first,
                     const char *second)
 {
     wf_error problem = {0};
     const char *path = in_folder(name);
-    ck_assert_int_eq(wf_attention_draw(maps, &maps->map[0], &head, 1, path, &problem), code);
+    ck_assert_int_eq(wf_attention_draw(maps, &maps->map[0], &(struct wf_head){layer, head}, 1, path, &problem), code);
     assert_message(&problem, code, first);
     ck_says(problem.message, second);
     ck_assert(!wf_file_exists(path));
@@ -357,15 +357,15 @@ static void refused(const struct wf_attention_maps *maps, struct wf_head head, c
 START_TEST(what_can_not_be)
 {
     struct wf_attention_maps maps = maps_of(WF_MAP_ENCODER, 2, 3, 5, 5);
-    refused(&maps, (struct wf_head){3, 1}, "x.svg", WF_ERR_ARGUMENT, "no layer 3", "2 layers of 3 heads");
-    refused(&maps, (struct wf_head){1, 4}, "x.svg", WF_ERR_ARGUMENT, "no head 4", "2 layers of 3 heads");
-    refused(&maps, (struct wf_head){0, 1}, "x.svg", WF_ERR_ARGUMENT, "no layer 0", "counted from 1");
-    refused(&maps, (struct wf_head){1, -1}, "x.png", WF_ERR_ARGUMENT, "no head -1", "counted from 1");
-    refused(&maps, (struct wf_head){1, 1}, "x.jpg", WF_ERR_ARGUMENT, "x.jpg", ".svg");
-    refused(&maps, (struct wf_head){1, 1}, "no/folder/x.svg", WF_ERR_IO, "no/folder", "");
+    refused(&maps, 3, 1, "x.svg", WF_ERR_ARGUMENT, "no layer 3", "2 layers of 3 heads");
+    refused(&maps, 1, 4, "x.svg", WF_ERR_ARGUMENT, "no head 4", "2 layers of 3 heads");
+    refused(&maps, 0, 1, "x.svg", WF_ERR_ARGUMENT, "no layer 0", "counted from 1");
+    refused(&maps, 1, -1, "x.png", WF_ERR_ARGUMENT, "no head -1", "counted from 1");
+    refused(&maps, 1, 1, "x.jpg", WF_ERR_ARGUMENT, "x.jpg", ".svg");
+    refused(&maps, 1, 1, "no/folder/x.svg", WF_ERR_IO, "no/folder", "");
     char *path = strdup(getenv("PATH"));
     setenv("PATH", folder_of_test, 1);
-    refused(&maps, (struct wf_head){1, 1}, "x.svg", WF_ERR_STATE, "gnuplot", "install the package gnuplot");
+    refused(&maps, 1, 1, "x.svg", WF_ERR_STATE, "gnuplot", "install the package gnuplot");
     setenv("PATH", path, 1);
     free(path);
     wf_attention_free(&maps);
@@ -384,8 +384,8 @@ START_TEST(what_can_not_be_drawn)
                  i ? "a PNG of 10 heads with 160 tokens" : "at most 32767");
     ck_ok(wf_attention_draw(&maps, &maps.map[0], many, 2, in_folder("two.png"), error));
     maps.map[0].weights[160 * 160 * 4 + 3] = NAN;
-    refused(&maps, (struct wf_head){1, 1}, "x.svg", WF_ERR_NUMERIC, "encoder attention, layer 2, head 2", "not a number");
-    refused(&empty, (struct wf_head){1, 1}, "x.svg", WF_ERR_ARGUMENT, "empty", "");
+    refused(&maps, 1, 1, "x.svg", WF_ERR_NUMERIC, "encoder attention, layer 2, head 2", "not a number");
+    refused(&empty, 1, 1, "x.svg", WF_ERR_ARGUMENT, "empty", "");
     ck_fails(wf_attention_draw(&empty, &empty.map[0], NULL, 0, in_folder("x.svg"), error), WF_ERR_ARGUMENT, "empty");
     wf_attention_free(&maps);
 }

@@ -239,11 +239,13 @@ START_TEST(of_a_translation_model)
 }
 END_TEST
 
-static void refused(const struct wf_run *run, struct wf_attention_request request, wf_status code, const char *first, const char *second)
+#define refused(run, code, first, second, ...) refuses(run, &(struct wf_attention_request){__VA_ARGS__}, code, first, second)
+static void refuses(const struct wf_run *run, const struct wf_attention_request *request, wf_status code, const char *first,
+                    const char *second)
 {
     struct wf_attention_maps maps;
     wf_error problem = {0};
-    ck_assert_int_eq(wf_attention_of(run, &request, &maps, &problem), code);
+    ck_assert_int_eq(wf_attention_of(run, request, &maps, &problem), code);
     ck_assert_int_eq(maps.count, 0);
     assert_message(&problem, code, first);
     ck_says(problem.message, second);
@@ -253,35 +255,35 @@ START_TEST(what_can_not_be)
 {
     const char *long_text = "a man in a hat reads a book . two dogs run on the grass";
     struct wf_run run = run_of("nanogpt-char-small", WF_TOKENIZER_CHAR, english, NULL);
-    refused(&run, (struct wf_attention_request){0}, WF_ERR_ARGUMENT, "language model", "--text");
-    refused(&run, (struct wf_attention_request){.source = "a"}, WF_ERR_ARGUMENT, "no --source", "--text");
-    refused(&run, (struct wf_attention_request){.text = "a", .target = "a"}, WF_ERR_ARGUMENT, "no --target", "--text");
-    refused(&run, (struct wf_attention_request){.text = ""}, WF_ERR_ARGUMENT, "text", "empty");
-    refused(&run, (struct wf_attention_request){.text = long_text}, WF_ERR_ARGUMENT, "has 55 tokens", "maximum of 32");
-    refused(&run, (struct wf_attention_request){.text = "ümlaut"}, WF_ERR_FORMAT, "the text", "U+00FC");
-    refused(&run, (struct wf_attention_request){.text = "a\xff"}, WF_ERR_FORMAT, "the text", "UTF-8");
+    refused(&run, WF_ERR_ARGUMENT, "language model", "--text");
+    refused(&run, WF_ERR_ARGUMENT, "no --source", "--text", .source = "a");
+    refused(&run, WF_ERR_ARGUMENT, "no --target", "--text", .text = "a", .target = "a");
+    refused(&run, WF_ERR_ARGUMENT, "text", "empty", .text = "");
+    refused(&run, WF_ERR_ARGUMENT, "has 55 tokens", "maximum of 32", .text = long_text);
+    refused(&run, WF_ERR_FORMAT, "the text", "U+00FC", .text = "ümlaut");
+    refused(&run, WF_ERR_FORMAT, "the text", "UTF-8", .text = "a\xff");
     wf_registry *registry = wf_model_registry(run.model);
     for (int64_t i = 0; i < wf_registry_slab(registry); i++)
         wf_registry_values(registry)[i] = NAN;
-    refused(&run, (struct wf_attention_request){.text = "a man"}, WF_ERR_NUMERIC, "layer 1", "not finite");
+    refused(&run, WF_ERR_NUMERIC, "layer 1", "not finite", .text = "a man");
     wf_run_close(&run);
     run = run_of("encoder-attention", WF_TOKENIZER_WORD, english, NULL);
-    refused(&run, (struct wf_attention_request){.source = "a"}, WF_ERR_ARGUMENT, "encoder", "--text");
-    refused(&run, (struct wf_attention_request){.text = ""}, WF_ERR_ARGUMENT, "text", "empty");
-    refused(&run, (struct wf_attention_request){.text = " \n "}, WF_ERR_ARGUMENT, "text", "empty");
+    refused(&run, WF_ERR_ARGUMENT, "encoder", "--text", .source = "a");
+    refused(&run, WF_ERR_ARGUMENT, "text", "empty", .text = "");
+    refused(&run, WF_ERR_ARGUMENT, "text", "empty", .text = " \n ");
     wf_run_close(&run);
     run = run_of("multi30k", WF_TOKENIZER_BPE, english, german);
-    refused(&run, (struct wf_attention_request){0}, WF_ERR_ARGUMENT, "translation model", "--source");
-    refused(&run, (struct wf_attention_request){.text = "a"}, WF_ERR_ARGUMENT, "--source", "--text");
-    refused(&run, (struct wf_attention_request){.source = ""}, WF_ERR_ARGUMENT, "source", "empty");
-    refused(&run, (struct wf_attention_request){.source = " \n\t"}, WF_ERR_ARGUMENT, "source", "empty");
-    refused(&run, (struct wf_attention_request){.source = "a man", .target = ""}, WF_ERR_ARGUMENT, "target", "empty");
-    refused(&run, (struct wf_attention_request){.source = "a man\nreads"}, WF_ERR_ARGUMENT, "source", "several lines");
-    refused(&run, (struct wf_attention_request){.source = "zwei quirky jazz vixens quickly jump over fences zzzzzzzzzz"}, WF_ERR_ARGUMENT,
-            "the source has", "maximum of 40");
-    refused(&run, (struct wf_attention_request){.source = "a", .target = "quer xyzzy jjjjjjjj qqqqqqqqqqqqqqqqqqqqqqqqqqq"},
-            WF_ERR_ARGUMENT, "the target has", "maximum of 40");
-    refused(&run, (struct wf_attention_request){.source = "a\xff"}, WF_ERR_FORMAT, "the source", "UTF-8");
+    refused(&run, WF_ERR_ARGUMENT, "translation model", "--source");
+    refused(&run, WF_ERR_ARGUMENT, "--source", "--text", .text = "a");
+    refused(&run, WF_ERR_ARGUMENT, "source", "empty", .source = "");
+    refused(&run, WF_ERR_ARGUMENT, "source", "empty", .source = " \n\t");
+    refused(&run, WF_ERR_ARGUMENT, "target", "empty", .source = "a man", .target = "");
+    refused(&run, WF_ERR_ARGUMENT, "source", "several lines", .source = "a man\nreads");
+    refused(&run, WF_ERR_ARGUMENT, "the source has", "maximum of 40",
+            .source = "zwei quirky jazz vixens quickly jump over fences zzzzzzzzzz");
+    refused(&run, WF_ERR_ARGUMENT, "the target has", "maximum of 40", .source = "a",
+            .target = "quer xyzzy jjjjjjjj qqqqqqqqqqqqqqqqqqqqqqqqqqq");
+    refused(&run, WF_ERR_FORMAT, "the source", "UTF-8", .source = "a\xff");
     wf_run_close(&run);
 }
 END_TEST
@@ -299,11 +301,11 @@ START_TEST(without_marks)
                                  .specials = i == 2 ? none : no_end, .special_count = i == 2 ? 1 : 2));
         *(i == 0 ? &run.source_tokenizer : &run.tokenizer) = t;
         if (i == 0)
-            refused(&run, pair, WF_ERR_ARGUMENT, "the source tokenizer", "the end of a sentence");
+            refuses(&run, &pair, WF_ERR_ARGUMENT, "the source tokenizer", "the end of a sentence");
         if (i == 1)
-            refused(&run, alone, WF_ERR_ARGUMENT, "the target tokenizer", "give a target");
+            refuses(&run, &alone, WF_ERR_ARGUMENT, "the target tokenizer", "give a target");
         if (i == 2)
-            refused(&run, pair, WF_ERR_ARGUMENT, "the target tokenizer", "the beginning of a sentence");
+            refuses(&run, &pair, WF_ERR_ARGUMENT, "the target tokenizer", "the beginning of a sentence");
         wf_tokenizer_free(t);
         run.tokenizer = target;
         run.source_tokenizer = source;
