@@ -27,8 +27,8 @@ struct wf_bench_case {
 int wf_bench_count(void);
 const struct wf_bench_case *wf_bench_at(int index);
 /* Finds the case of that name. A preset's name, or "generate-" and a preset's name, is a case too: a micro-batch as the preset trains it,
- * at its context (65 tokens if it sets no number), or pairs of 32 + 32 tokens. The strings of *out are those of `name` and of the preset.
- * An unknown name is WF_ERR_ARGUMENT with the nearest one. */
+ * at its context, or pairs of 32 + 32 tokens; with a vocabulary of 65 tokens if the preset sets no size. The strings of *out are those of
+ * `name` and of the preset. An unknown name is WF_ERR_ARGUMENT with the nearest one. */
 wf_status wf_bench_find(const char *name, struct wf_bench_case *out, wf_error *error) WF_CHECKED;
 /* The configuration of a case's model: the preset's, with the case's sizes and this dropout. */
 wf_status wf_bench_config(const struct wf_bench_case *c, double dropout, struct wf_config *config, wf_error *error) WF_CHECKED;
