@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* The best weights of a translation model go by its loss, BLEU or chrF. */
-#include "pairs_test.h"
+#include "zoo.h"
 
 struct scores {
+    struct seen seen; /* first, for see */
     int count;
     double loss[64], bleu[64], chrf[64], best[64];
-    int64_t last_step, cancel_at, asked;
 };
 
 static void see_scores(void *ctx, const struct wf_event *e)
 {
     struct scores *s = ctx;
-    s->last_step = e->step;
+    see(ctx, e);
     if (e->kind != WF_EVENT_VALID)
         return;
     ck_assert_int_lt(s->count, 64);
@@ -21,31 +21,21 @@ static void see_scores(void *ctx, const struct wf_event *e)
     s->best[s->count++] = e->best;
 }
 
-static bool cancel_somewhere(void *ctx)
+static struct wf_train_options scored(const char *out, const char *settings, struct scores *s)
 {
-    struct scores *s = ctx;
-    return s->cancel_at > 0 && ++s->asked >= s->cancel_at;
-}
-
-static struct wf_train_options scored(const char *out, const char *best_by, struct scores *s)
-{
-    static struct seen unused;
-    struct wf_train_options o = small(out, &unused);
-    ck_ok(wf_config_set(&o.config, "best_by", best_by, error));
-    o.config.training.steps = 120;
-    o.config.training.valid_every = 15;
+    struct wf_train_options o = translation(out, &s->seen);
+    set_keys(&o.config, "steps=120 valid_every=15");
+    set_keys(&o.config, settings);
     o.event = see_scores;
-    o.cancelled = cancel_somewhere;
-    o.ctx = s;
+    *s = (struct scores){0};
     return o;
 }
 
 /* The scores of a run's best weights, as `weft evaluate` finds them. */
 static struct wf_translation_scores best_of(const char *name)
 {
-    struct wf_run run;
+    struct wf_run run = opened(name, "best");
     struct wf_translation_scores scores;
-    ck_ok(wf_run_open(&run, in_folder(name), "best", error));
     ck_ok(wf_evaluate_translation(&run, in_folder("valid.en"), in_folder("valid.de"), NULL, NULL, NULL, &scores, error));
     wf_run_close(&run);
     return scores;
@@ -53,14 +43,13 @@ static struct wf_translation_scores best_of(const char *name)
 
 START_TEST(the_best_has_the_highest_score)
 {
-    begin();
     static const char *const by[] = {"loss", "bleu", "chrf"};
     for (int i = 0; i < 3; i++) {
-        struct scores s = {0};
-        struct wf_train_options o = scored(in_folder(by[i]), by[i], &s);
-        struct wf_train_result result;
-        o.config.training.valid_scores = true;
-        ck_ok(wf_train(&o, &result, error));
+        struct scores s;
+        char settings[64];
+        snprintf(settings, sizeof settings, "valid_scores=true best_by=%s", by[i]);
+        struct wf_train_options o = scored(by[i], settings, &s);
+        const struct wf_train_result result = trained(&o);
         const double *value = i == 0 ? s.loss : i == 1 ? s.bleu : s.chrf;
         double best = value[0];
         for (int k = 0; k < s.count; k++) {
@@ -72,117 +61,60 @@ START_TEST(the_best_has_the_highest_score)
         if (i > 0)
             ck_assert_double_eq(i == 1 ? scores.bleu.score : scores.chrf.score, best);
     }
-    char *lines = wf_file_load(in_folder("bleu/metrics.jsonl"), 1 << 20, NULL, NULL);
-    ck_assert(lines && strstr(lines, "\"loss/valid\":") && strstr(lines, "\"bleu/valid\":") && strstr(lines, "\"chrf/valid\":"));
-    wf_free(lines);
-    finish();
+    ASSERT_HAS(in_folder("bleu/metrics.jsonl"), "\"loss/valid\":", "\"bleu/valid\":", "\"chrf/valid\":");
 }
 END_TEST
 
-/* To measure the scores changes nothing of the training; without it they are not there. */
+/* Measuring the scores changes nothing of the training; without it they are not there. */
 START_TEST(scores_change_nothing)
 {
-    begin();
-    struct scores with = {0}, without = {0};
-    struct wf_train_options o = scored(in_folder("with"), "loss", &with);
-    o.config.training.valid_scores = true;
-    ck_ok(wf_train(&o, NULL, error));
-    o = scored(in_folder("without"), "loss", &without);
-    ck_ok(wf_train(&o, NULL, error));
+    struct scores with, without;
+    struct wf_train_options o = scored("with", "valid_scores=true", &with);
+    trained(&o);
+    o = scored("without", "", &without);
+    trained(&o);
     ck_assert(with.bleu[0] >= 0 && isnan(without.bleu[0]) && isnan(without.chrf[7]));
-    ck_assert(same_file(in_folder("with/model.safetensors"), in_folder("without/model.safetensors")));
-    ck_assert(same_file(in_folder("with/best.safetensors"), in_folder("without/best.safetensors")));
-    char *lines = wf_file_load(in_folder("without/metrics.jsonl"), 1 << 20, NULL, NULL);
-    ck_assert(lines && !strstr(lines, "bleu"));
+    ck_assert(same_file("with/model.safetensors", "without/model.safetensors"));
+    ck_assert(same_file("with/best.safetensors", "without/best.safetensors"));
+    char *lines = text_of(in_folder("without/metrics.jsonl"));
+    ck_assert_ptr_null(strstr(lines, "bleu"));
     wf_free(lines);
-    finish();
 }
 END_TEST
 
-START_TEST(cancelled_anywhere_gives_the_same_bytes)
-{
-    begin();
-    struct scores whole = {0};
-    struct wf_train_options o = scored(in_folder("straight"), "bleu", &whole);
-    o.config.training.steps = 40;
-    o.config.training.valid_every = 5;
-    ck_ok(wf_train(&o, NULL, error));
-    wf_status status = WF_ERR_CANCELLED;
-    int stops = 0;
-    for (; status != WF_OK; stops++) {
-        struct scores s = {.cancel_at = 300 + stops * 97 % 511};
-        wf_error problem = {0};
-        o.out = in_folder("broken");
-        o.resume = true;
-        o.ctx = &s;
-        ck_assert_int_lt(stops, 500);
-        status = wf_train(&o, NULL, &problem);
-        ck_assert_msg(status == WF_OK || status == WF_ERR_CANCELLED, "%s", problem.message);
-    }
-    ck_assert_int_gt(stops, 4);
-    ck_assert(same_file(in_folder("straight/state.safetensors"), in_folder("broken/state.safetensors")));
-    ck_assert(same_file(in_folder("straight/best.safetensors"), in_folder("broken/best.safetensors")));
-    finish();
-}
-END_TEST
-
-static char told[512];
-static void see_all(void *ctx, const struct wf_event *e)
-{
-    see_scores(ctx, e);
-    if (e->kind == WF_EVENT_CHANGE || e->kind == WF_EVENT_END)
-        snprintf(told, sizeof told, "%s", e->text);
-}
-
-/* A best loss is no BLEU: a resume with another measure begins anew with it. Patience goes by it. */
+/* A resume by another measure begins a new best value, since a loss is no BLEU; patience goes by the new one. */
 START_TEST(a_resume_may_choose_another)
 {
-    begin();
-    struct scores s = {0};
-    struct wf_train_options o = scored(in_folder("run"), "loss", &s);
-    o.config.training.steps = 30;
-    ck_ok(wf_train(&o, NULL, error));
-    o = scored(in_folder("run"), "bleu", &s);
-    o.event = see_all;
-    o.config.training.steps = 31;
+    struct scores s;
+    struct wf_train_options o = scored("run", "steps=30", &s);
+    trained(&o);
+    o = scored("run", "best_by=bleu steps=31", &s);
     o.resume = true;
-    s = (struct scores){0};
-    ck_ok(wf_train(&o, NULL, error));
+    trained(&o);
     ck_assert(s.count == 1 && s.best[0] == s.bleu[0]);
-    o.config.training.steps = 400;
-    o.config.training.valid_every = 1;
-    o.config.training.patience = 2;
-    o.config.training.lr = o.config.training.min_lr = 1e-9; /* so that nothing changes */
-    s = (struct scores){0};
-    ck_ok(wf_train(&o, NULL, error));
-    ck_assert(s.count == 2 && s.last_step == 33);
-    ck_assert_str_eq(told, "stopped early: the validation BLEU no longer rises");
-    finish();
+    o = scored("run", "best_by=bleu steps=400 valid_every=1 patience=2 lr=1e-9 min_lr=1e-9", &s); /* so that nothing changes */
+    o.resume = true;
+    trained(&o);
+    ck_assert(s.count == 2 && s.seen.last_step == 33);
+    ck_assert_str_eq(s.seen.text[WF_EVENT_END], "stopped early: the validation BLEU no longer rises");
 }
 END_TEST
 
-START_TEST(what_is_refused)
+START_TEST(scores_need_a_text)
 {
-    begin();
-    struct scores s = {0};
-    struct wf_train_options o = scored(in_folder("run"), "chrf", &s);
-    o.valid_files = 0;
-    refused(&o, WF_ERR_ARGUMENT, "best_by=chrf needs a text to translate: give --valid");
-    o = scored(in_folder("run"), "loss", &s);
+    struct wf_train_options o = translation("run", NULL);
     o.valid_files = 0;
     o.config.training.valid_scores = true;
     refused(&o, WF_ERR_ARGUMENT, "valid_scores=true needs a text to translate");
+    set_keys(&o.config, "valid_scores=false best_by=chrf");
+    refused(&o, WF_ERR_ARGUMENT, "best_by=chrf needs a text to translate: give --valid");
     static const char *const presets[] = {"nanogpt-char-small", "encoder-attention"};
     for (int i = 0; i < 2; i++) {
         struct wf_config config;
-        wf_error e = {0};
         ck_ok(wf_config_preset(&config, presets[i], error));
-        ck_assert_int_eq(wf_config_set(&config, "best_by", "bleu", &e), WF_ERR_ARGUMENT);
-        ck_assert_msg(strstr(e.message, "best_by") != NULL, "%s", e.message);
+        ck_fails(wf_config_set(&config, "best_by", "bleu", error), WF_ERR_ARGUMENT, "best_by");
     }
-    finish();
 }
 END_TEST
 
-WF_TEST_MAIN("best_by", the_best_has_the_highest_score, scores_change_nothing, cancelled_anywhere_gives_the_same_bytes,
-             a_resume_may_choose_another, what_is_refused)
+WF_TEST_MAIN("best_by", the_best_has_the_highest_score, scores_change_nothing, a_resume_may_choose_another, scores_need_a_text)

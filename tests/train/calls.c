@@ -3,10 +3,7 @@
  * rule of the program's own, writes down each call. */
 #include <stdarg.h>
 
-#include <weft/weft.h>
-
-#include "io/io_test.h"
-#include "same_runs.h"
+#include "train_test.h"
 
 struct diary {
     wf_registry *registry;
@@ -163,8 +160,7 @@ static void fit(struct diary *d, int64_t steps, bool resume, wf_status wanted, c
                                            .event = event,
                                            .cancelled = cancelled,
                                            .ctx = d};
-    wf_error e = {0};
-    ck_assert_msg(wf_fit(&task, &options, NULL, &e) == wanted, "%s", e.message);
+    ck_ends(wf_fit(&task, &options, NULL, error), wanted);
     for (int i = 0; i < 3; i++)
         wf_optimizer_free(&d->opt[i]);
     wf_registry_free(d->registry);

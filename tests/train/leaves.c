@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* In which order wf_fit adds the gradients of an update's parts: those of a leaf one after the other, the leaves as a binary tree, with
- * bits that are computed here by hand. */
-#include <math.h>
-
-#include <weft/weft.h>
-
-#include "io/io_test.h"
+/* The order in which wf_fit adds the gradients of an update's micro-batches: within a leaf one after the other, the leaves as a binary
+ * tree; with bits that are computed here by hand. */
+#include "train_test.h"
 
 enum { WIDTH = 37, MOST = 40 };
 struct sums {
+    struct seen seen;
     wf_registry *registry;
     wf_tensor *weight, *spare;
     struct wf_optimizer sgd;
     wf_real gradient[MOST][WIDTH];
-    bool empty[MOST], both; /* both: the last part has a gradient for `spare`, too */
-    char change[256];
-    double loss;
+    bool empty[MOST], both; /* both: the last micro-batch has a gradient for `spare`, too */
 };
 
 static wf_status next(void *ctx, int64_t step, double *weight, wf_error *error)
@@ -25,7 +20,7 @@ static wf_status next(void *ctx, int64_t step, double *weight, wf_error *error)
     return WF_OK;
 }
 
-/* A loss whose gradient is that part's row, exactly. */
+/* A loss whose gradient is the micro-batch's row, exactly. */
 static wf_tensor *loss(void *ctx, struct wf_fit_part *p)
 {
     struct sums *s = ctx;
@@ -33,15 +28,6 @@ static wf_tensor *loss(void *ctx, struct wf_fit_part *p)
         return NULL;
     wf_tensor *x = wf_input(p->tape, s->gradient[p->part], WF_SHAPE(WIDTH), false), *y = wf_sum(wf_mul(s->weight, x));
     return s->both && p->part == p->parts - 1 ? wf_add(y, wf_sum(wf_mul(s->spare, x))) : y;
-}
-
-static void event(void *ctx, const struct wf_fit_event *e)
-{
-    struct sums *s = ctx;
-    if (e->kind == WF_EVENT_CHANGE)
-        snprintf(s->change, sizeof s->change, "%s", e->text);
-    if (e->kind == WF_EVENT_STEP)
-        s->loss = e->loss;
 }
 
 static struct sums *sums_open(void)
@@ -68,24 +54,11 @@ static void sums_close(struct sums *s)
 static wf_status train(struct sums *s, const char *out, int64_t steps, int64_t parts, int64_t leaves, bool resume, wf_error *error)
 {
     static const struct wf_task task = {WF_TASK_ABI, .name = "sums", .next = next, .loss = loss};
-    const struct wf_fit_registry registry = {.registry = s->registry};
-    const struct wf_fit_optimizer optimizer = {.optimizer = &s->sgd};
-    return wf_fit(&task,
-                  &(struct wf_fit_options){.out = out,
-                                           .registry = &registry,
-                                           .registries = 1,
-                                           .optimizer = &optimizer,
-                                           .optimizers = 1,
-                                           .steps = steps,
-                                           .accumulate = parts,
-                                           .leaves = leaves,
-                                           .resume = resume,
-                                           .event = event,
-                                           .ctx = s},
-                  NULL, error);
+    return wf_fit_one(&task, s->registry, &s->sgd, NULL, NULL, error, .out = out, .steps = steps, .accumulate = parts, .leaves = leaves,
+                      .resume = resume, .event = see_fit, .ctx = s);
 }
 
-/* The sum over parts first .. first + count - 1, which are `leaves` leaves; false: none of them has a gradient. */
+/* The sum over the micro-batches first .. first + count - 1 in `leaves` leaves; false: none of them has a gradient. */
 static bool expect(const struct sums *s, int64_t first, int64_t count, int64_t leaves, wf_real out[WIDTH])
 {
     bool any = false;
@@ -124,7 +97,6 @@ static const struct {
 
 START_TEST(in_the_order_of_the_tree)
 {
-    wf_error why = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int empty = 0; empty < 4; empty++) {
             struct sums *s = sums_open();
@@ -134,7 +106,7 @@ START_TEST(in_the_order_of_the_tree)
             char name[32];
             snprintf(name, sizeof name, "sums-%d-%d", (int)i, empty);
             const char *out = in_folder(name);
-            ck_assert_msg(train(s, out, 1, cases[i].parts, cases[i].asked, false, &why) == WF_OK, "%s", why.message);
+            ck_ok(train(s, out, 1, cases[i].parts, cases[i].asked, false, error));
             assert_sum(s, cases[i].parts, cases[i].leaves, "one step");
             sums_close(s);
         }
@@ -153,45 +125,40 @@ START_TEST(trees_differ)
 }
 END_TEST
 
-/* What only the last part has a gradient for is not added to anything, and what a step leaves does not come back in the next. */
+/* A gradient that only the last micro-batch has is added to nothing, and does not come back in the next step. */
 START_TEST(a_parameter_of_one_part)
 {
     struct sums *s = sums_open();
-    wf_error why = {0};
     s->both = true;
-    char out[600];
-    snprintf(out, sizeof out, "%s", in_folder("both"));
-    ck_assert_msg(train(s, out, 1, 4, 0, false, &why) == WF_OK, "%s", why.message);
+    const char *out = lasting("both");
+    ck_ok(train(s, out, 1, 4, 0, false, error));
     const wf_real *spare = wf_parameter_info(s->spare)->value.data;
     for (int i = 0; i < WIDTH; i++)
         ck_assert(spare[i] == -s->gradient[3][i]);
     s->both = false;
-    ck_assert_msg(train(s, out, 2, 4, 0, true, &why) == WF_OK, "%s", why.message);
+    ck_ok(train(s, out, 2, 4, 0, true, error));
     for (int i = 0; i < WIDTH; i++)
         ck_assert(spare[i] == -s->gradient[3][i]);
     sums_close(s);
 }
 END_TEST
 
-/* A resume keeps the leaves of the state, says another number, and refuses what cannot be. */
+/* A resume keeps the leaves of the state, reports another number, and refuses an impossible one. */
 START_TEST(resumes)
 {
     struct sums *s = sums_open();
-    wf_error why = {0};
-    char out[600];
-    snprintf(out, sizeof out, "%s", in_folder("again"));
+    const char *out = lasting("again");
     ck_ok(train(s, out, 1, 8, 2, false, error));
     ck_ok(train(s, out, 2, 8, 0, true, error));
-    ck_assert_str_eq(s->change, "");
+    ck_assert_str_eq(s->seen.text[WF_EVENT_CHANGE], "");
     ck_ok(train(s, out, 3, 8, 8, true, error));
-    ck_assert_msg(strstr(s->change, "leaves 8 instead of 2") != NULL, "%s", s->change);
-    s->change[0] = 0;
+    ck_assert_msg(strstr(s->seen.text[WF_EVENT_CHANGE], "leaves 8 instead of 2") != NULL, "%s", s->seen.text[WF_EVENT_CHANGE]);
+    s->seen.text[WF_EVENT_CHANGE][0] = 0;
     ck_ok(train(s, out, 4, 12, 0, true, error));
-    ck_assert_msg(strstr(s->change, "leaves 4 instead of 8") != NULL, "%s", s->change);
-    ck_assert_int_eq(train(s, out, 5, 12, 3, true, &why), WF_ERR_ARGUMENT);
-    ck_assert_str_eq(why.message, "wf_fit: leaves is 3, which is not a power of two that divides accumulate, 12; 0 chooses");
-    why = (wf_error){0};
-    ck_assert_int_eq(train(s, out, 5, 12, 8, true, &why), WF_ERR_ARGUMENT);
+    ck_assert_msg(strstr(s->seen.text[WF_EVENT_CHANGE], "leaves 4 instead of 8") != NULL, "%s", s->seen.text[WF_EVENT_CHANGE]);
+    ck_fails(train(s, out, 5, 12, 3, true, error), WF_ERR_ARGUMENT,
+             "wf_fit: leaves is 3, which is not a power of two that divides accumulate, 12; 0 chooses");
+    ck_fails(train(s, out, 5, 12, 8, true, error), WF_ERR_ARGUMENT, "leaves is 8");
     sums_close(s);
 }
 END_TEST

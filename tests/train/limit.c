@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* wf_fit with a limit of time: ends before it, saved, whatever takes long; what is resumed has the bytes of an unbroken training. */
 #include <time.h>
-#include <unistd.h>
 
 #include "stranger.h"
 
@@ -60,7 +59,7 @@ static struct wf_task slow_task(void)
 static int64_t run(const char *out, double max_time, wf_status expected, wf_error *e)
 {
     struct study *s = study_open(0.1);
-    struct wf_fit_options o = study_options(s, out);
+    struct wf_fit_options o = study_options(s, in_folder(out));
     const struct wf_task task = slow_task();
     struct wf_fit_result result;
     const double begin = now();
@@ -71,8 +70,9 @@ static int64_t run(const char *out, double max_time, wf_status expected, wf_erro
     const wf_status status = wf_fit(&task, &o, &result, e);
     ck_assert_msg(status == expected, "%s, not %s: %s", wf_status_name(status), wf_status_name(expected), e->message);
     ck_assert_msg(status != WF_ERR_TIME || now() - begin < max_time + 1, "%g s", now() - begin);
-    ck_assert_msg(status != WF_ERR_TIME || strstr(s->end, "is near; .resume continues from here"), "%s", s->end);
-    ck_assert_int_eq(s->count[WF_EVENT_SAVE] > 0, status != WF_ERR_ARGUMENT);
+    ck_assert_msg(status != WF_ERR_TIME || strstr(s->seen.text[WF_EVENT_END], "is near; .resume continues from here"), "%s",
+                  s->seen.text[WF_EVENT_END]);
+    ck_assert_int_eq(s->seen.count[WF_EVENT_SAVE] > 0, status != WF_ERR_ARGUMENT);
     study_close(s);
     return result.step;
 }
@@ -83,13 +83,13 @@ static const char *straight(void)
     slow_step = 0;
     slow_validation = false;
     update_takes = 0;
-    run(in_folder("straight"), 0, WF_OK, &e);
-    return in_folder("straight");
+    run("straight", 0, WF_OK, &e);
+    return "straight";
 }
 
 START_TEST(each_start_ends_before_the_limit)
 {
-    const char *out = in_folder("limited");
+    const char *out = "limited";
     wf_error e;
     straight();
     update_takes = 30000; /* 60 of them: 1.8 s */
@@ -107,7 +107,7 @@ END_TEST
 
 START_TEST(what_takes_longer_than_any_before_is_dropped)
 {
-    const char *out = in_folder("dropped");
+    const char *out = "dropped";
     wf_error e;
     straight();
     slow_step = 7;
@@ -115,7 +115,7 @@ START_TEST(what_takes_longer_than_any_before_is_dropped)
     slow_step = 0;
     slow_validation = true;
     ck_assert_int_eq(run(out, 1.5, WF_ERR_TIME, &e), 10);
-    ck_assert(!wf_file_exists(in_folder("dropped/best.safetensors")));
+    ck_assert(!exists("dropped/best.safetensors"));
     /* It is owed, and the same limit would not lead on. */
     ck_assert_int_eq(run(out, 0.3, WF_ERR_ARGUMENT, &e), 10);
     ck_assert_str_eq(e.message, "the time limit of 0:01 passed before the validation that the run owes was done: set a longer one");
@@ -127,13 +127,13 @@ END_TEST
 
 START_TEST(nothing_is_done_within_the_limit)
 {
-    const char *out = in_folder("nothing");
+    const char *out = "nothing";
     wf_error e;
     straight();
     slow_step = 1;
     ck_assert_int_eq(run(out, 0.3, WF_ERR_ARGUMENT, &e), 0);
     ck_assert_str_eq(e.message, "the time limit of 0:01 passed before an update was done: set a longer one");
-    ck_assert(!wf_file_exists(in_folder("nothing/state.safetensors")));
+    ck_assert(!exists("nothing/state.safetensors"));
 }
 END_TEST
 

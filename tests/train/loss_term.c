@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Families from outside whose loss has a further term: of each kind, however the batch is cut, resumed, bad, and wrong. */
-#include <weft/weft.h>
+/* Families from outside, of each kind of model, whose loss has a further term. */
+#include "scenarios.h"
 
 #include "decoder_test.h"
-#include "pairs_test.h"
 
 struct squares_config {
     int64_t d_model, context, vocab_size;
@@ -103,51 +102,24 @@ static const struct wf_family families[] = {
     {FAMILY, .name = "squares-pairs", .kind = WF_MODEL_PAIRS, .init = init_pairs, .encode = encode, .memory = memory, .decode = decode},
 };
 
-/* What is minimised besides what is shown. */
-struct terms {
-    struct seen seen;
-    double first, last;
-};
-
-static void see_terms(void *ctx, const struct wf_event *e)
+static struct wf_train_options options_of(const struct wf_family *family, const char *out, struct seen *seen)
 {
-    struct terms *t = ctx;
-    see(&t->seen, e);
-    if (e->kind == WF_EVENT_STEP) {
-        t->last = e->smoothed - e->loss;
-        t->first = t->seen.count[e->kind] == 1 ? t->last : t->first;
-    }
-}
-
-static bool cancel_terms(void *ctx)
-{
-    return cancel(&((struct terms *)ctx)->seen);
-}
-
-static struct wf_train_options options_of(const struct wf_family *family, const char *out, struct terms *t)
-{
-    struct wf_train_options o = small(out, NULL);
-    *t = (struct terms){0};
+    struct wf_train_options o = translation(out, seen);
     ck_ok(wf_family_register(family, error));
     ck_ok(wf_config_defaults(&o.config, family->name, error));
-    ck_ok(wf_config_set_all(&o.config, "steps=12 lr=0.01 eps=1e-3 clip=0 save_every=5 valid_every=6 tokenizer=word", error));
-    ck_ok(wf_config_set_all(&o.config, family->kind == WF_MODEL_PAIRS ? "batch_tokens=90 batch_window=32" : "batch=6", error));
+    set_keys(&o.config, "steps=12 lr=0.01 eps=1e-3 clip=0 save_every=5 valid_every=6 tokenizer=word");
+    set_keys(&o.config, family->kind == WF_MODEL_PAIRS ? "batch_tokens=90 batch_window=32" : "batch=6");
     if (family->kind != WF_MODEL_PAIRS)
         o.train_files = o.valid_files = 1;
-    o.event = see_terms;
-    o.cancelled = cancel_terms;
-    o.ctx = t;
     return o;
 }
 
 /* The greatest difference of the weights of two runs. */
 static double difference(const char *a, const char *b)
 {
-    struct wf_run x, y;
-    double most = 0;
-    ck_ok(wf_run_open(&x, a, NULL, error));
-    ck_ok(wf_run_open(&y, b, NULL, error));
+    struct wf_run x = opened(a, NULL), y = opened(b, NULL);
     const wf_registry *r = wf_model_registry(x.model), *s = wf_model_registry(y.model);
+    double most = 0;
     for (int64_t i = 0; i < wf_registry_slab(r); i++)
         most = fmax(most, fabs((double)wf_registry_values((wf_registry *)r)[i] - (double)wf_registry_values((wf_registry *)s)[i]));
     wf_run_close(&x);
@@ -155,99 +127,77 @@ static double difference(const char *a, const char *b)
     return most;
 }
 
-START_TEST(parts_add_up)
+START_TEST(micro_batches_add_up)
 {
     const double tolerance = sizeof(wf_real) == 8 ? 1e-9 : 1e-4;
-    begin();
     for (int k = 0; k < 3; k++) {
-        struct terms one, four, none;
-        struct wf_train_result result, other;
-        char path[3][192];
-        for (int i = 0; i < 3; i++)
-            snprintf(path[i], sizeof path[i], "%s-%d", in_folder(families[k].name), i);
-        struct wf_train_options o = options_of(&families[k], path[0], &one);
-        ck_ok(wf_train(&o, &result, error));
-        o = options_of(&families[k], path[1], &four);
-        o.config.training.accumulate = 4;
-        ck_ok(wf_train(&o, &other, error));
-        o = options_of(&families[k], path[2], &none);
-        set_key(&o.config, "penalty", 0);
-        ck_ok(wf_train(&o, NULL, error));
-        double d = difference(path[0], path[1]);
+        static const char *const out[] = {"whole", "parts", "without"}, *const settings[] = {"", "accumulate=4", "penalty=0"};
+        struct seen seen[3] = {0};
+        double valid[3], first[3], last[3];
+        for (int i = 0; i < 3; i++) {
+            struct wf_train_options o = options_of(&families[k], out[i], &seen[i]);
+            set_keys(&o.config, settings[i]);
+            valid[i] = trained(&o).valid;
+            first[i] = seen[i].first_smoothed - seen[i].first_loss;
+            last[i] = seen[i].last_smoothed - seen[i].last_loss;
+        }
+        double d = difference("whole", "parts");
         ck_assert_msg(d < tolerance, "%s: in parts the weights differ by %g", families[k].name, d);
-        ck_assert_msg(difference(path[0], path[2]) > 0.01, "%s: the term does nothing", families[k].name);
-        ck_assert(fabs(one.first - four.first) < 1e-5 && fabs(one.last - four.last) < 1e-4 && fabs(result.valid - other.valid) < 1e-4);
+        ck_assert_msg(difference("whole", "without") > 0.01, "%s: the term does nothing", families[k].name);
+        ck_assert(fabs(first[0] - first[1]) < 1e-5 && fabs(last[0] - last[1]) < 1e-4 && fabs(valid[0] - valid[1]) < 1e-4);
         /* Embeddings begin at N(0, 1): their mean square is 1, of source and target 2. */
-        ck_assert_msg(fabs(one.first / (k == 2 ? 1 : 0.5) - 1) < 0.4 && one.last < one.first - 0.01, "%s: the term is %g, then %g",
-                      families[k].name, one.first, one.last);
-        ck_assert(none.last == 0 || isnan(none.last));
-        char file[600], *lines;
-        snprintf(file, sizeof file, "%s/metrics.jsonl", path[0]);
-        ck_assert_ptr_nonnull(lines = wf_file_load(file, 1 << 20, NULL, NULL));
-        ck_assert(strstr(lines, "\"squares/train\":") && strstr(lines, "\"loss/train_minimized\":"));
+        ck_assert_msg(fabs(first[0] / (k == 2 ? 1 : 0.5) - 1) < 0.4 && last[0] < first[0] - 0.01, "%s: the term is %g, then %g",
+                      families[k].name, first[0], last[0]);
+        ck_assert(last[2] == 0 || isnan(last[2]));
+        ASSERT_HAS(in_folder("whole/metrics.jsonl"), "\"squares/train\":", "\"loss/train_minimized\":");
+        char *lines = text_of(in_folder("whole/metrics.jsonl"));
         ck_assert_ptr_null(strstr(lines, "squares/valid"));
         wf_free(lines);
+        for (int i = 0; i < 3; i++)
+            remove_tree(in_folder(out[i]));
     }
-    finish();
 }
 END_TEST
 
-/* What is measured is the cross-entropy: the validation's loss is the evaluation's, with the penalty or without. */
+/* A validation measures the cross-entropy: its loss is that of an evaluation. */
 START_TEST(a_validation_has_no_term)
 {
-    begin();
-    struct terms t;
-    struct wf_run run;
     struct wf_evaluation e;
-    struct wf_train_result result;
-    struct wf_train_options o = options_of(&families[0], in_folder("run"), &t);
+    struct wf_train_options o = options_of(&families[0], "run", NULL);
     o.config.training.valid_tokens = 0;
-    ck_ok(wf_train(&o, &result, error));
-    ck_ok(wf_run_open(&run, in_folder("run"), NULL, error));
+    const double valid = trained(&o).valid;
+    struct wf_run run = opened("run", NULL);
     wf_tape *tape = wf_tape_new(NULL);
-    char *text = wf_file_load(o.valid[0], 1 << 20, NULL, NULL);
+    char *text = text_of(o.valid[0]);
     struct wf_tokens ids = {0};
     ck_ok(wf_tokenizer_encode(run.tokenizer, text, (int64_t)strlen(text), &ids, error));
-    ck_ok(wf_model_evaluate(run.model, tape, (struct wf_id_view){.data = ids.id, .count = ids.count}, 0, &e, error));
-    ck_assert_msg(fabs(e.loss - result.valid) < 1e-5, "%g, %g", e.loss, result.valid);
+    ck_ok(wf_model_evaluate(run.model, tape, wf_id_view_of(ids.id, ids.count), 0, &e, error));
+    ck_assert_msg(fabs(e.loss - valid) < 1e-5, "%g, %g", e.loss, valid);
     wf_tokens_free(&ids);
     wf_free(text);
     wf_tape_free(tape);
     wf_run_close(&run);
-    finish();
 }
 END_TEST
 
+static const struct wf_family *interrupted;
+static struct wf_train_options of_interrupted(const char *out, struct seen *seen)
+{
+    return options_of(interrupted, out, seen);
+}
+
 START_TEST(a_resume_gives_the_same_bytes)
 {
-    begin();
     for (int k = 0; k < 3; k++) {
-        struct terms t;
-        char path[2][192], name[2][600];
-        for (int i = 0; i < 2; i++)
-            snprintf(path[i], sizeof path[i], "%s-%d", in_folder(families[k].name), i);
-        struct wf_train_options o = options_of(&families[k], path[0], &t);
-        ck_ok(wf_train(&o, NULL, error));
-        o = options_of(&families[k], path[1], &t);
-        t.seen.cancel_at = 7;
-        refused(&o, WF_ERR_CANCELLED, "interrupted after step 7");
-        o = options_of(&families[k], path[1], &t);
-        t.seen.last_step = 7;
-        o.resume = true;
-        ck_ok(wf_train(&o, NULL, error));
-        for (int i = 0; i < 2; i++)
-            snprintf(name[i], sizeof name[i], "%s/state.safetensors", path[i]);
-        ck_assert_msg(same_file(name[0], name[1]), "%s", families[k].name);
+        interrupted = &families[k];
+        cancelled_after_an_update(&(struct trainee){families[k].name, train_zoo, of_interrupted, ""});
     }
-    finish();
 }
 END_TEST
 
 START_TEST(mistakes_are_named)
 {
-    begin();
-    struct terms t;
-    struct wf_train_options o = options_of(&families[0], in_folder("run"), &t);
+    struct wf_train_options o = options_of(&families[0], "run", NULL);
     kind_of_term = VECTOR;
     refused(&o, WF_ERR_SHAPE, "family squares: the squares of the loss is [6,16], not a real number []: take a mean");
     kind_of_term = NOTHING;
@@ -259,17 +209,14 @@ START_TEST(mistakes_are_named)
     nameless = families[0];
     nameless.name = "nameless";
     nameless.loss_term = NULL;
-    o = options_of(&nameless, in_folder("other"), &t);
+    o = options_of(&nameless, "other", NULL);
     refused(&o, WF_ERR_ARGUMENT, "family nameless: a term of the loss without a name: set .loss_term");
     struct wf_family bad = families[0];
     for (int i = 0; i < 3; i++) {
-        wf_error problem = {0};
         bad.loss_term = ((const char *[]){"loss", "a b", ""})[i];
-        ck_assert_int_eq(wf_family_check(&bad, &problem), WF_ERR_ARGUMENT);
-        ck_assert_msg(strstr(problem.message, "the name of its loss_term must be letters"), "%s", problem.message);
+        ck_fails(wf_family_check(&bad, error), WF_ERR_ARGUMENT, "the name of its loss_term must be letters");
     }
-    finish();
 }
 END_TEST
 
-WF_TEST_MAIN("train/loss_term", parts_add_up, a_validation_has_no_term, a_resume_gives_the_same_bytes, mistakes_are_named)
+WF_TEST_MAIN("train/loss_term", micro_batches_add_up, a_validation_has_no_term, a_resume_gives_the_same_bytes, mistakes_are_named)

@@ -1,84 +1,47 @@
 /* SPDX-License-Identifier: MIT */
-/* What a run logs: the event file holds the numbers and texts of metrics.jsonl, also after a kill, a damage, a raised goal; and text
- * samples change nothing of the training. */
+/* The event file of a run holds the numbers and texts of metrics.jsonl, also after a kill, damage, or a later end; text samples change
+ * nothing of the training. */
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <weft/events.h>
-#include <weft/internal/files.h>
 #include <weft/internal/json.h>
 #include <weft/internal/text.h>
-#include <weft/train.h>
+
+#include "zoo.h"
 
 #include "events_test.h"
-#include "io/io_test.h"
 
 static const char *tokenizer_path; /* NULL: one of characters is made */
 
-/* What is trained on. */
-static const char *text_file(void)
+static void see_samples(void *ctx, const struct wf_event *e)
 {
-    const char *path = in_folder("text.txt");
-    FILE *f = fopen(path, "w");
-    for (int i = 0; i < 120; i++)
-        fprintf(f, "Zeile %d of the text, %s again\n", i * 37 % 101, i % 3 ? "über" : "and once");
-    fclose(f);
-    return path;
-}
-
-struct seen {
-    int samples, warnings;
-    int64_t cancel_at, step, sample_step;
-    char warning[1024];
-};
-
-static void see(void *ctx, const struct wf_event *e)
-{
-    struct seen *s = ctx;
-    s->step = e->step;
+    see(ctx, e);
     if (e->kind == WF_EVENT_SAMPLE) {
-        s->samples++;
-        s->sample_step = e->step;
         ck_assert_uint_ge(strlen(e->text), tokenizer_path ? 16 + 100 : 16 + 128); /* each token is a character; some bytes make one */
         ck_assert(wf_utf8_check(e->text, (int64_t)strlen(e->text)) < 0);
     }
-    if (e->kind == WF_EVENT_WARNING) {
-        s->warnings++;
-        snprintf(s->warning, sizeof s->warning, "%s", e->text);
-    }
 }
 
-static bool cancel(void *ctx)
+/* Trains or resumes the run until update `last`; 0: to the end. */
+static struct seen train(const char *out, int64_t steps, int64_t valid_every, int64_t last)
 {
-    const struct seen *s = ctx;
-    return s->cancel_at > 0 && s->step >= s->cancel_at;
-}
-
-static void train(const char *out, int64_t steps, int64_t valid_every, struct seen *seen)
-{
-    const char *files[1] = {text_file()};
-    struct wf_train_options o = {.out = in_folder(out),
-                                 .train = files,
-                                 .train_files = 1,
-                                 .tokenizer = tokenizer_path,
-                                 .seed = 5,
-                                 .event = see,
-                                 .ctx = seen,
-                                 .cancelled = cancel,
-                                 .resume = true};
-    ck_ok(wf_config_preset(&o.config, "nanogpt-char-small", error));
-    const char *set[][2] = {{"layers", "1"}, {"d_model", "16"},  {"heads", "2"},  {"d_ff", "32"},      {"context", "16"},
-                            {"batch", "4"},  {"dropout", "0.1"}, {"warmup", "5"}, {"save_every", "10"}};
-    for (size_t i = 0; i < sizeof set / sizeof *set; i++)
-        ck_ok(wf_config_set(&o.config, set[i][0], set[i][1], error));
+    FILE *f = fopen(in_folder("text.txt"), "w");
+    for (int i = 0; i < 120; i++)
+        fprintf(f, "Zeile %d of the text, %s again\n", i * 37 % 101, i % 3 ? "über" : "and once");
+    fclose(f);
+    struct seen seen = {.cancel_after = last};
+    struct wf_train_options o = preset_options("nanogpt-char-small", out, &seen,
+                                               "layers=1 d_model=16 heads=2 d_ff=32 context=16 batch=4 dropout=0.1 warmup=5 save_every=10");
+    train_on(&o, "text.txt", NULL);
+    o.tokenizer = tokenizer_path;
+    o.event = see_samples;
+    o.resume = true;
     o.config.training.steps = steps;
     o.config.training.valid_every = valid_every;
-    wf_error problem = {0};
-    wf_status status = wf_train(&o, NULL, &problem);
-    ck_assert_msg(status == (seen->cancel_at ? WF_ERR_CANCELLED : WF_OK), "%s", problem.message);
+    ck_ends(wf_train(&o, NULL, error), last ? WF_ERR_CANCELLED : WF_OK);
+    return seen;
 }
 
-/* --- what was logged, as text: a line for each number and sample ------------------------------------------------------ */
+/* --- the logs as text: a line for each number and sample ------------------------------------------------------------- */
 
 enum { LOG = 1 << 17 };
 
@@ -94,13 +57,17 @@ static void add(char *log, const char *tag, long long step, double value, const 
     strcat(log, "\n");
 }
 
+static char *lines_of(const char *run)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s/metrics.jsonl", run);
+    return text_of(in_folder(name));
+}
+
 static char *log_of_lines(const char *run)
 {
-    char path[300], *log = calloc(1, LOG);
+    char *log = calloc(1, LOG), *text = lines_of(run);
     wf_error bad = {0};
-    snprintf(path, sizeof path, "%s/metrics.jsonl", in_folder(run));
-    char *text = wf_file_load(path, 1 << 24, NULL, &bad);
-    ck_assert_msg(text != NULL, "%s", bad.message);
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
         json_t *event = wf_json_parse(line, (int64_t)strlen(line), "line", &bad), *value;
         ck_assert_msg(event != NULL, "%s", bad.message);
@@ -168,32 +135,19 @@ static int assert_same_logs(const char *run)
 
 START_TEST(events_are_the_lines)
 {
-    struct seen seen = {0};
-    train("run", 40, 20, &seen);
-    ck_assert_int_eq(seen.samples, 2);
+    const struct seen seen = train("run", 40, 20, 0);
+    ck_assert_int_eq(seen.count[WF_EVENT_SAMPLE], 2);
     /* steps 1, 10, 20, 30, 40: four numbers; two validations: two, and a sample */
     ck_assert_int_eq(assert_same_logs("run"), 5 * 4 + 2 * 3);
 }
 END_TEST
 
-static bool same_file(const char *a, const char *b)
-{
-    int64_t n, m;
-    unsigned char *x = load_bytes(a, &n), *y = load_bytes(b, &m);
-    bool same = n == m && memcmp(x, y, (size_t)n) == 0;
-    wf_free(x);
-    wf_free(y);
-    return same;
-}
-
 START_TEST(samples_change_nothing)
 {
-    struct seen often = {0}, once = {0};
-    train("often", 30, 3, &often);
-    train("once", 30, 0, &once);
-    ck_assert_int_eq(often.samples, 10);
-    ck_assert_int_eq(once.samples, 1);
-    ck_assert(same_file(in_folder("often/model.safetensors"), in_folder("once/model.safetensors")));
+    const struct seen often = train("often", 30, 3, 0), once = train("once", 30, 0, 0);
+    ck_assert_int_eq(often.count[WF_EVENT_SAMPLE], 10);
+    ck_assert_int_eq(once.count[WF_EVENT_SAMPLE], 1);
+    ck_assert(same_file("often/model.safetensors", "once/model.safetensors"));
     char *a = log_of_lines("often"), *b = log_of_lines("once");
     ck_assert_str_eq(strstr(a, "sample 30"), strstr(b, "sample 30")); /* the same weights write the same */
     ck_assert_ptr_nonnull(strstr(a, "sample 27"));
@@ -212,20 +166,17 @@ START_TEST(samples_of_bytes_are_whole)
                              .specials = (const char *const[]){"<pad>"}, .special_count = 1));
     ck_ok(wf_tokenizer_save(bytes, in_folder("bytes.json"), error));
     wf_tokenizer_free(bytes);
-    tokenizer_path = in_folder("bytes.json");
-    struct seen seen = {0};
-    train("run", 8, 1, &seen);
-    ck_assert_int_eq(seen.samples, 8);
+    tokenizer_path = lasting("bytes.json");
+    ck_assert_int_eq(train("run", 8, 1, 0).count[WF_EVENT_SAMPLE], 8);
     assert_same_logs("run");
     tokenizer_path = NULL;
 }
 END_TEST
 
-/* As a kill leaves it: the state is of an earlier step than the logs, the last record is torn. */
-START_TEST(a_killed_run_goes_on)
+/* After a kill the state is of an earlier step than the logs, and the last record is torn. */
+START_TEST(a_killed_run_resumes)
 {
-    struct seen first = {.cancel_at = 25}, second = {0}, third = {0};
-    train("run", 40, 5, &first);
+    train("run", 40, 5, 25);
     wf_error problem = {0};
     char *before = log_of_events("run");
     wf_events *e = wf_events_open(in_folder("run"), INT64_MAX, &problem);
@@ -239,15 +190,15 @@ START_TEST(a_killed_run_goes_on)
     FILE *lines = fopen(in_folder("run/metrics.jsonl"), "a");
     fputs("{\"event\":\"step\",\"step\":30,\"loss/train\":1.5}\n{\"event\":\"sam", lines);
     fclose(lines);
-    train("run", 40, 5, &second);
-    ck_assert_int_eq(second.samples, 4); /* 25, which was cancelled, 30, 35, 40 */
+    const struct seen second = train("run", 40, 5, 0);
+    ck_assert_int_eq(second.count[WF_EVENT_SAMPLE], 4); /* 25, which was cancelled, 30, 35, 40 */
     ck_assert_int_eq(assert_same_logs("run"), 5 * 4 + 8 * 3);
     char *after = log_of_events("run");
     ck_assert_int_eq(strncmp(before, after, strlen(before)), 0);
-    train("run", 50, 5, &third); /* and a goal that is raised */
-    ck_assert_int_eq(third.samples, 2);
+    const struct seen third = train("run", 50, 5, 0); /* and a later end */
+    ck_assert_int_eq(third.count[WF_EVENT_SAMPLE], 2);
     ck_assert_int_eq(assert_same_logs("run"), 6 * 4 + 10 * 3);
-    ck_assert_int_eq(second.warnings + third.warnings, 0);
+    ck_assert_int_eq(second.count[WF_EVENT_WARNING] + third.count[WF_EVENT_WARNING], 0);
     free(before);
     free(after);
 }
@@ -256,12 +207,9 @@ END_TEST
 /* Lines of steps and validations hold `tokens`, the sum of all batches so far (4 of 16 tokens each), from step `from` on none. */
 static void assert_tokens(const char *run, long long from, int expected)
 {
-    char path[300];
     int count = 0;
     wf_error bad = {0};
-    snprintf(path, sizeof path, "%s/metrics.jsonl", in_folder(run));
-    char *text = wf_file_load(path, 1 << 24, NULL, &bad);
-    ck_assert_msg(text != NULL, "%s", bad.message);
+    char *text = lines_of(run);
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
         json_t *event = wf_json_parse(line, (int64_t)strlen(line), "line", &bad);
         ck_assert_msg(event != NULL, "%s", bad.message);
@@ -281,11 +229,10 @@ static void assert_tokens(const char *run, long long from, int expected)
 
 START_TEST(tokens_are_counted)
 {
-    struct seen first = {.cancel_at = 25}, rest = {0};
-    train("run", 40, 20, &first);
-    train("run", 40, 20, &rest);
+    train("run", 40, 20, 25);
+    train("run", 40, 20, 0);
     assert_tokens("run", 99, 5 + 2);
-    /* a state that does not hold the sum: what is not known is not written */
+    /* the state lacks the sum: it is not written any more */
     int64_t bytes;
     unsigned char *state = load_bytes(in_folder("run/state.safetensors"), &bytes);
     char *key = memmem(state, (size_t)bytes, "\"total\"", 7);
@@ -293,23 +240,23 @@ START_TEST(tokens_are_counted)
     memcpy(key, "\"older\"", 7);
     ck_ok(wf_file_save(in_folder("run/state.safetensors"), state, bytes, error));
     wf_free(state);
-    train("run", 60, 20, &rest);
+    train("run", 60, 20, 0);
     assert_tokens("run", 41, 5 + 2);
 }
 END_TEST
 
 START_TEST(a_damaged_event_file_is_set_aside)
 {
-    struct seen first = {.cancel_at = 12}, second = {0};
-    train("run", 20, 0, &first);
+    train("run", 20, 0, 12);
     FILE *f = fopen(event_file("run"), "r+b");
     fseek(f, 70, SEEK_SET);
     fputc('#', f);
     fclose(f);
-    train("run", 20, 0, &second);
-    ck_assert_int_eq(second.warnings, 1);
-    ck_assert_msg(strstr(second.warning, "checksum is wrong") && strstr(second.warning, "/events.previous-1"), "%s", second.warning);
-    ck_assert(wf_file_exists(in_folder("run/events.previous-1")));
+    const struct seen second = train("run", 20, 0, 0);
+    ck_assert_int_eq(second.count[WF_EVENT_WARNING], 1);
+    assert_warned(&second, "checksum is wrong");
+    assert_warned(&second, "/events.previous-1");
+    ck_assert(exists("run/events.previous-1"));
     char *log = log_of_events("run"); /* from here on */
     ck_assert_int_eq(strncmp(log, "loss/train 20 ", 14), 0);
     free(log);
@@ -318,18 +265,17 @@ END_TEST
 
 START_TEST(a_new_training_has_a_new_file)
 {
-    struct seen seen = {0};
-    train("run", 10, 0, &seen);
+    train("run", 10, 0, 0);
     ck_assert_int_eq(remove(in_folder("run/state.safetensors")), 0);
-    ck_ok(wf_file_save(in_folder("run/events.out.tfevents.1.other"), "theirs", 6, error));
-    ck_ok(wf_file_save(in_folder("run/events.out.tfevents.1600000000.there.weft"), "not even one", 12, error));
-    train("run", 10, 0, &seen);
+    put_text("run/events.out.tfevents.1.other", "theirs");
+    put_text("run/events.out.tfevents.1600000000.there.weft", "not even one");
+    train("run", 10, 0, 0);
     ck_assert_int_eq(assert_same_logs("run"), 2 * 4 + 3);
-    ck_assert(wf_file_exists(in_folder("run/events.out.tfevents.1.other")));
-    /* those that were there, one of them the first training's, TensorBoard no longer finds */
-    ck_assert(wf_file_exists(in_folder("run/events.previous-1")) && wf_file_exists(in_folder("run/events.previous-2")));
+    ck_assert(exists("run/events.out.tfevents.1.other"));
+    /* TensorBoard no longer finds the older files, one of them the first training's */
+    ck_assert(exists("run/events.previous-1") && exists("run/events.previous-2"));
 }
 END_TEST
 
-WF_TEST_MAIN("metrics", events_are_the_lines, samples_change_nothing, samples_of_bytes_are_whole, a_killed_run_goes_on, tokens_are_counted,
+WF_TEST_MAIN("metrics", events_are_the_lines, samples_change_nothing, samples_of_bytes_are_whole, a_killed_run_resumes, tokens_are_counted,
              a_damaged_event_file_is_set_aside, a_new_training_has_a_new_file)

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* A training shows its validations and saves, and the time that is left counts those to come. */
-#include <math.h>
+/* A training reports its validations and saves, and the time left includes those to come. */
 #include <time.h>
 
-#include <weft/ops.h>
-
-#include "pairs_test.h"
+#include "zoo.h"
 
 struct told {
     int validating, saving, shares, saves, valids;
     int64_t done, total; /* of the latest share */
-    double share, left;  /* of the latest event */
-    bool amid, ordered, finite, known_before;
-    int64_t steps;
+    bool validates, ordered, finite, known_before;
 };
 
 static void collect(void *ctx, const struct wf_event *e)
@@ -22,17 +17,17 @@ static void collect(void *ctx, const struct wf_event *e)
         t->saving++;
     if (e->kind == WF_EVENT_PROGRESS && strcmp(e->text, "validating") == 0 && e->total == 0) {
         t->validating++;
-        t->amid = true;
+        t->validates = true;
         t->done = t->total = 0;
     } else if (e->kind == WF_EVENT_PROGRESS && strcmp(e->text, "validating") == 0) {
-        t->ordered &= t->amid && e->done > t->done && e->done <= e->total && (t->total == 0 || t->total == e->total);
+        t->ordered &= t->validates && e->done > t->done && e->done <= e->total && (t->total == 0 || t->total == e->total);
         t->done = e->done;
         t->total = e->total;
         t->shares++;
     }
     if (e->kind == WF_EVENT_VALID) {
         t->ordered &= t->done == t->total && t->total > 0;
-        t->amid = false;
+        t->validates = false;
         t->valids++;
     }
     t->saves += e->kind == WF_EVENT_SAVE;
@@ -44,17 +39,12 @@ static void collect(void *ctx, const struct wf_event *e)
 
 START_TEST(validations_and_saves_are_shown)
 {
-    begin();
-    struct seen seen = {0};
     struct told told = {.ordered = true, .finite = true};
-    struct wf_train_options o = small(in_folder("run"), &seen);
-    o.config.training.steps = 9;
-    o.config.training.valid_every = 3;
-    o.config.training.save_every = 2;
-    o.config.training.valid_tokens = 0;
+    struct wf_train_options o = translation("run", NULL);
+    set_keys(&o.config, "steps=9 valid_every=3 save_every=2 valid_tokens=0");
     o.event = collect;
     o.ctx = &told;
-    ck_ok(wf_train(&o, NULL, error));
+    trained(&o);
     ck_assert_int_eq(told.validating, 3);
     ck_assert_int_eq(told.valids, 3);
     ck_assert_int_ge(told.saving, 5); /* and the best weights */
@@ -62,7 +52,6 @@ START_TEST(validations_and_saves_are_shown)
     ck_assert_int_eq(told.saves, 5);
     ck_assert_int_ge(told.shares, 3);
     ck_assert(told.ordered && told.finite && !told.known_before);
-    finish();
 }
 END_TEST
 
@@ -105,7 +94,6 @@ static void watch(void *ctx, const struct wf_fit_event *e)
 
 START_TEST(the_time_left_counts_what_is_to_come)
 {
-    begin();
     struct sleeper s = {.registry = wf_registry_new(NULL)};
     s.w = wf_parameter(wf_root(s.registry), "w", WF_SHAPE(4), .init = {WF_INIT_CONSTANT, 1});
     ck_ok(wf_registry_build(s.registry, 1, error));
@@ -124,7 +112,6 @@ START_TEST(the_time_left_counts_what_is_to_come)
     ck_assert_msg(s.left[11] >= 0.9 * pause_seconds && s.left[11] < s.left[3], "%g s, %g s", s.left[11], s.left[3]);
     wf_optimizer_free(&sgd);
     wf_registry_free(s.registry);
-    finish();
 }
 END_TEST
 

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* A program from outside that trains a model of its own with wf_fit: a vision transformer on small images that lie in arrays of its own,
- * its body and its head in two registries with an optimiser each. */
+/* A program from outside that trains its model with wf_fit: a vision transformer on small images in the program's arrays, with a registry
+ * and an optimiser for the body, and another of each for the head. */
 #ifndef TESTS_STRANGER_H
 #define TESTS_STRANGER_H
 
-#include <math.h>
-
-#include <weft/weft.h>
-
-#include "io/io_test.h"
-#include "same_runs.h"
+#include "train_test.h"
 
 enum { IMAGES = 256, VALID = 64, SIDE = 8, PIXELS = SIDE * SIDE, PATCHES = 4, PATCH = 16, WIDTH = 16, CLASSES = 4, BATCH = 16, BLOCKS = 2 };
 
@@ -19,6 +14,8 @@ struct block {
     struct wf_ffn ffn;
 };
 struct study {
+    struct seen seen; /* first, since it is the context of the events */
+    double accuracy;  /* of the last validation */
     wf_registry *body, *head;
     struct wf_linear patch, out;
     struct wf_positions positions;
@@ -27,20 +24,14 @@ struct study {
     wf_real image[IMAGES + VALID][PIXELS];
     int32_t label[IMAGES + VALID];
 
-    /* the data's place: a walk over the images whose next step depends on the one before */
-    int64_t place, before, taken; /* of the next batch; before the last `next`; its update, -1: none */
+    /* the data: a walk over the images, in which each batch depends on the one before */
+    int64_t place, before, taken; /* of the next batch; before the last `next`; the update of that batch, -1: none */
     int64_t row[BATCH];
     double dropout;
 
-    /* what a test asks for */
-    int64_t cancel_at, asked, kill_at, bad_at;
+    int64_t bad_at;                        /* in this update the loss is not finite, by a bad op or by one of the following */
     bool bad_gradient, bad_data, bad_mask; /* an input with a NaN; -inf that leaves no loss */
-    /* what it saw */
-    int openmp; /* threads in `loss` */
-    int count[WF_EVENT_PROGRESS + 1];
-    int64_t first_step, last_step, bests;
-    double first_loss, last_loss, last_lr, accuracy;
-    char text[512], end[128], warning[512];
+    int openmp;                            /* threads in `loss` */
 };
 
 /* --- the model ------------------------------------------------------------------------------------------------------- */
@@ -120,8 +111,6 @@ static inline wf_tensor *loss_of(void *ctx, struct wf_fit_part *p)
         s->openmp = openmp_threads();
     wf_tensor *labels;
     int64_t first = BATCH * p->part / p->parts, rows = BATCH * (p->part + 1) / p->parts - first;
-    if (s->kill_at > 0 && p->step + 1 == s->kill_at)
-        raise(SIGKILL);
     wf_tape_first_row(p->tape, (uint64_t)first);
     wf_tensor *images = images_of(s, p->tape, s->row + first, rows, &labels), *logits = vit_forward(s, images);
     if (s->bad_at > 0 && p->step + 1 == s->bad_at && !s->bad_data && !s->bad_mask)
@@ -192,39 +181,14 @@ static const struct wf_task vit_task = {.abi = WF_TASK_ABI,
 
 /* --- the program ----------------------------------------------------------------------------------------------------- */
 
-static inline void see(void *ctx, const struct wf_fit_event *e)
+static inline void see_study(void *ctx, const struct wf_fit_event *e)
 {
-    struct study *s = ctx;
-    s->count[e->kind]++;
-    s->last_step = e->step;
-    if (e->kind == WF_EVENT_STEP) {
-        if (s->count[e->kind] == 1) {
-            s->first_loss = e->loss;
-            s->first_step = e->step;
-        }
-        s->last_loss = e->loss;
-        s->last_lr = e->lr;
-    }
-    if (e->kind == WF_EVENT_VALID) {
-        s->accuracy = e->value[1];
-        s->bests += e->improved;
-    }
-    if (e->kind == WF_EVENT_CHANGE)
-        snprintf(s->text, sizeof s->text, "%s", e->text);
-    if (e->kind == WF_EVENT_END)
-        snprintf(s->end, sizeof s->end, "%s", e->text);
-    if (e->kind == WF_EVENT_WARNING)
-        snprintf(s->warning, sizeof s->warning, "%s", e->text);
+    see_fit(ctx, e);
+    if (e->kind == WF_EVENT_VALID)
+        ((struct study *)ctx)->accuracy = e->value[1];
 }
 
-static inline bool is_cancelled(void *ctx)
-{
-    struct study *s = ctx;
-    s->asked++;
-    return s->cancel_at > 0 && s->asked >= s->cancel_at;
-}
-
-/* A program as it is when it has just been started. */
+/* The program at its start. */
 static inline struct study *study_open(double dropout)
 {
     struct study *s = calloc(1, sizeof *s);
@@ -259,8 +223,7 @@ static inline void study_close(struct study *s)
 
 /* Options of a program with two registries and an optimiser for each; the lists live until the next call. */
 static inline struct wf_fit_options options_of_two(const char *out, void *ctx, void (*event)(void *, const struct wf_fit_event *),
-                                                   bool (*cancelled)(void *), const struct wf_fit_registry registry[2],
-                                                   const struct wf_fit_optimizer optimizer[2])
+                                                   const struct wf_fit_registry registry[2], const struct wf_fit_optimizer optimizer[2])
 {
     static struct wf_fit_registry registries[2];
     static struct wf_fit_optimizer optimizers[2];
@@ -272,14 +235,14 @@ static inline struct wf_fit_options options_of_two(const char *out, void *ctx, v
                                    .optimizer = optimizers,
                                    .optimizers = 2,
                                    .event = event,
-                                   .cancelled = cancelled,
+                                   .cancelled = cancel,
                                    .ctx = ctx};
 }
 
 static inline struct wf_fit_options study_options(struct study *s, const char *out)
 {
     const struct wf_schedule schedule = {.kind = WF_SCHEDULE_COSINE, .peak = 5e-3, .min = 5e-4, .warmup = 4};
-    struct wf_fit_options o = options_of_two(out, s, see, is_cancelled, (struct wf_fit_registry[]){{"body", s->body}, {"head", s->head}},
+    struct wf_fit_options o = options_of_two(out, s, see_study, (struct wf_fit_registry[]){{"body", s->body}, {"head", s->head}},
                                              (struct wf_fit_optimizer[]){{"adam", &s->adam, .schedule = schedule}, {"sgd", &s->sgd}});
     o.steps = 60;
     o.clip = 1;
@@ -290,23 +253,12 @@ static inline struct wf_fit_options study_options(struct study *s, const char *o
     return o;
 }
 
-/* The text of a file of a run. */
-static inline char *text_of(const char *path)
+/* A training that must fail before its first update, with this status and a line that says this. */
+static inline void fit_refused(const struct wf_task *task, const struct wf_fit_options *o, wf_status code, const char *words)
 {
-    wf_error error = {0};
-    char *text = wf_file_load(path, 1 << 24, NULL, &error);
-    ck_assert_msg(text != NULL, "%s", error.message);
-    return text;
+    struct wf_fit_result result;
+    ck_fails(wf_fit(task, o, &result, error), code, words);
+    ck_assert(result.step == 0 && isnan(result.loss));
 }
-
-/* The file has each of the texts, which end with NULL. */
-static inline void assert_has(const char *path, const char *const *expected)
-{
-    char *text = text_of(path);
-    for (; *expected; expected++)
-        ck_assert_msg(strstr(text, *expected) != NULL, "%s is missing in\n%s", *expected, text);
-    wf_free(text);
-}
-#define ASSERT_HAS(path, ...) assert_has(path, (const char *const[]){__VA_ARGS__, NULL})
 
 #endif

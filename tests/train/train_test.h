@@ -1,62 +1,117 @@
 /* SPDX-License-Identifier: MIT */
-/* What tests of wf_train share: a folder, what was seen, trainings that are cancelled, refused or short of memory. */
+/* Shared by the tests of trainings: what a training reported, when it is cancelled or killed, and the runs that it leaves. */
 #ifndef TESTS_TRAIN_TEST_H
 #define TESTS_TRAIN_TEST_H
 
 #include <math.h>
-#include <unistd.h>
 
-#include <weft/file.h>
-#include <weft/run.h>
-#include <weft/train.h>
+#include "io/io_test.h"
 
-#include "check_weft.h"
+#include <weft/internal/minmax.h>
+#include <weft/weft.h>
+
 #include "config_test.h"
-#include "same_runs.h"
 
-static char folder[64];
-
-static inline const char *in_folder(const char *name)
+/* A path in the test's folder that stays valid, for options. */
+static inline const char *lasting(const char *name)
 {
     static char path[64][192];
-    static int turn;
-    char *p = path[turn++ % 64];
-    snprintf(p, sizeof path[0], "%s/%s", folder, name);
-    return p;
+    static int next;
+    return strcpy(path[next++ % 64], in_folder(name));
 }
 
-static inline void make_folder(void)
+static inline void put_text(const char *name, const char *text)
 {
-    strcpy(folder, "/tmp/weft-train-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    write_text(in_folder(name), text);
 }
 
-static inline void finish(void)
+/* The text of a file of a run. */
+static inline char *text_of(const char *path)
 {
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    ck_assert_int_eq(system(command), 0);
+    wf_error problem = {0};
+    char *text = wf_file_load(path, 1 << 24, NULL, &problem);
+    ck_assert_msg(text != NULL, "%s", problem.message);
+    return text;
 }
 
+/* The file has each of the texts, which end with NULL. */
+static inline void assert_has(const char *path, const char *const *expected)
+{
+    char *text = text_of(path);
+    for (; *expected; expected++)
+        ck_assert_msg(strstr(text, *expected) != NULL, "%s is missing in\n%s", *expected, text);
+    wf_free(text);
+}
+#define ASSERT_HAS(path, ...) assert_has(path, (const char *const[]){__VA_ARGS__, NULL})
+
+/* Files of the test's folder. */
+static inline bool exists(const char *name)
+{
+    return wf_file_exists(in_folder(name));
+}
+
+static inline bool same_file(const char *a, const char *b)
+{
+    return wf_file_same(in_folder(a), in_folder(b));
+}
+
+static inline bool same_weights(const wf_registry *a, const wf_registry *b)
+{
+    return memcmp(wf_registry_values(a), wf_registry_values(b), (size_t)wf_registry_slab(a) * sizeof(wf_real)) == 0;
+}
+
+/* Two runs of the test's folder have the same files with the same bytes, but for the logs, which hold times, and for files that were set
+ * aside. */
+static inline void assert_same_runs(const char *a, const char *b)
+{
+    char command[1200];
+    snprintf(command, sizeof command, "cd '%s' && test -f '%s/state.safetensors' && diff -r %s '%s' '%s'", in_folder(""), a,
+             "-x 'metrics.*' -x 'events.*' -x '*.previous-*' -x .weft-lock", a, b);
+    ck_assert_msg(system(command) == 0, "%s and %s differ", a, b);
+}
+
+/* What a training reported, and when it ends early. */
 struct seen {
-    int count[WF_EVENT_PROGRESS + 1];
-    int64_t cancel_at, last_step;
+    int64_t cancel_after; /* this update; 0: never */
+    int64_t cancel_at;    /* this call of `cancel`, which comes before each op */
+    int64_t kill_in;      /* the process ends within this update */
+    int64_t calls;        /* of `cancel` */
+    int count[WF_EVENT_PROGRESS + 1], bests;
+    char text[WF_EVENT_PROGRESS + 1][2048]; /* all texts of a kind, a line each */
+    int64_t first_step, last_step, valid_tokens, vocab_size;
     double first_loss, last_loss, first_valid, last_valid, last_lr;
-    int64_t valid_tokens;
-    char end[128], data[640];
+    double first_smoothed, last_smoothed; /* the minimised loss */
+    int64_t allocated, most;              /* at the last update, and the most in one from the eleventh on */
 };
 
 static inline void see(void *ctx, const struct wf_event *e)
 {
     struct seen *s = ctx;
+    char *text = s->text[e->kind];
+    const size_t used = strlen(text);
+    if (e->text)
+        snprintf(text + used, sizeof s->text[0] - used, "%s%s", used ? "\n" : "", e->text);
     s->count[e->kind]++;
+    if (e->kind == WF_EVENT_START) {
+        s->valid_tokens = e->valid_tokens;
+        s->vocab_size = e->vocab_size;
+        s->last_step = e->step;
+    }
     if (e->kind == WF_EVENT_STEP) {
-        if (s->count[e->kind] == 1)
+        if (s->count[e->kind] == 1) {
+            s->first_step = e->step;
             s->first_loss = e->loss;
+            s->first_smoothed = e->smoothed;
+        }
         s->last_loss = e->loss;
+        s->last_smoothed = e->smoothed;
         s->last_lr = e->lr;
+        const int64_t now = wf_alloc_count();
+        if (e->step > 10 && e->step < e->steps)
+            s->most = WF_MAX(s->most, now - s->allocated);
+        s->allocated = now;
         ck_assert_int_eq(e->step, s->last_step + 1);
-        ck_assert(e->lr > 0 && e->grad_norm > 0 && e->tokens_per_second > 0);
+        ck_assert(e->loss == 0 || (e->lr > 0 && e->grad_norm > 0 && e->tokens_per_second > 0));
         s->last_step = e->step;
     }
     if (e->kind == WF_EVENT_VALID) {
@@ -64,53 +119,63 @@ static inline void see(void *ctx, const struct wf_event *e)
             s->first_valid = e->loss;
         s->last_valid = e->loss;
     }
-    if (e->kind == WF_EVENT_START)
-        s->valid_tokens = e->valid_tokens;
-    if (e->kind == WF_EVENT_END)
-        snprintf(s->end, sizeof s->end, "%s", e->text);
-    if (e->kind == WF_EVENT_DATA && s->count[e->kind] == 1)
-        snprintf(s->data, sizeof s->data, "%s", e->text);
+}
+
+/* The same for a program's task. */
+static inline void see_fit(void *ctx, const struct wf_fit_event *e)
+{
+    struct seen *s = ctx;
+    see(s, &(struct wf_event){.kind = e->kind,
+                              .step = e->step,
+                              .steps = e->steps,
+                              .loss = e->loss,
+                              .lr = e->lr,
+                              .grad_norm = e->grad_norm,
+                              .tokens_per_second = e->per_second,
+                              .text = e->text});
+    s->bests += e->kind == WF_EVENT_VALID && e->improved;
 }
 
 static inline bool cancel(void *ctx)
 {
-    const struct seen *s = ctx;
-    return s->cancel_at > 0 && s->last_step >= s->cancel_at;
+    struct seen *s = ctx;
+    s->calls++;
+    if (s->kill_in > 0 && s->last_step + 1 >= s->kill_in && s->count[WF_EVENT_START] > 0 && s->calls % 40 == 0)
+        raise(SIGKILL);
+    return (s->cancel_after > 0 && s->last_step >= s->cancel_after) || (s->cancel_at > 0 && s->calls >= s->cancel_at);
 }
 
-static inline void write_text(const char *name, const char *text)
-{
-    ck_ok(wf_file_save(in_folder(name), text, (int64_t)strlen(text), error));
-}
-
-/* A training that must fail with this status and a line that holds `part`. */
-static inline void refused(const struct wf_train_options *o, wf_status code, const char *part)
+/* A safetensors file of the test's folder. */
+static inline wf_safetensors *tensors_of(const char *name)
 {
     wf_error problem = {0};
-    wf_status status = wf_train(o, NULL, &problem);
-    ck_assert_msg(status == code && strstr(problem.message, part), "%d, not %d with '%s': %s", (int)status, (int)code, part,
-                  problem.message);
-    ck_assert_ptr_null(strchr(problem.message, '\n'));
+    wf_safetensors *file = wf_safetensors_open(in_folder(name), &problem, .map = true);
+    ck_assert_msg(file != NULL, "%s", problem.message);
+    return file;
 }
 
-/* Each allocation fails once: an error of memory, no leak. A thread that meets a kernel for the first time keeps its scratch
- * memory: a few blocks in all. */
-static inline void sweep(const char *what, wf_status (*call)(wf_error *), int64_t most)
+/* A call that must return this status; its last argument is `error`. */
+#define ck_ends(call, status) ck_fails(call, status, "")
+
+static inline void assert_warned(const struct seen *s, const char *words)
 {
-    ck_ok(call(error));
-    int64_t before = wf_alloc_count(), live = wf_alloc_live();
-    ck_ok(call(error));
-    int64_t total = wf_alloc_count() - before, step = 1 + total / (sanitized() ? (most + 1) / 2 : most);
-    for (int64_t n = 0; n < total; n += step) {
-        wf_error problem = {0};
-        wf_alloc_fail_after(n);
-        wf_status status = call(&problem);
-        wf_alloc_fail_after(-1);
-        ck_assert_msg(status == WF_OK || (status == WF_ERR_MEMORY && problem.message[0]), "%s, allocation %lld: %d %s", what, (long long)n,
-                      (int)status, problem.message);
-        ck_assert_msg(wf_alloc_live() <= live + 12, "%s, allocation %lld: %lld blocks have leaked: %s", what, (long long)n,
-                      (long long)(wf_alloc_live() - live), problem.message);
-    }
+    ck_assert_msg(strstr(s->text[WF_EVENT_WARNING], words) != NULL, "%s", s->text[WF_EVENT_WARNING]);
+}
+
+/* After a call in which allocation `n` failed: success, or an error of memory; no leak. A thread that meets a kernel for the first time
+ * keeps its scratch memory: a few blocks in all. */
+static inline void assert_survived(const char *name, int64_t n, wf_status status, const wf_error *problem, int64_t live)
+{
+    ck_assert_msg(status == WF_OK || (status == WF_ERR_MEMORY && problem->message[0]), "%s, allocation %d: %s", name, (int)n,
+                  problem->message);
+    ck_assert_msg(wf_alloc_live() <= live + 12, "%s, allocation %d: %d blocks have leaked: %s", name, (int)n, (int)(wf_alloc_live() - live),
+                  problem->message);
+}
+
+/* A training that must fail with this status and a line that says this. */
+static inline void refused(const struct wf_train_options *o, wf_status code, const char *words)
+{
+    ck_fails(wf_train(o, NULL, error), code, words);
 }
 
 static inline struct wf_train_result trained(const struct wf_train_options *o)
@@ -120,52 +185,12 @@ static inline struct wf_train_result trained(const struct wf_train_options *o)
     return result;
 }
 
-static int64_t asked, answer_at;
-static inline bool cancel_in_the_middle(void *ctx)
+/* A run that must open; its tokenizer, model and configuration. */
+static inline struct wf_run opened(const char *name, const char *weights)
 {
-    (void)ctx;
-    return ++asked >= answer_at;
-}
-
-/* Stopped at whatever op, in a forward, a backward, a validation, the preparation of the data, and gone on with to the end: the bytes of a
- * training that was not. */
-static inline void cancelled_anywhere(struct wf_train_options o)
-{
-    o.config.training.accumulate = 2;
-    o.config.training.valid_every = 4;
-    o.config.training.steps = 24;
-    o.event = NULL;
-    o.cancelled = NULL;
-    o.out = in_folder("straight");
-    trained(&o);
-    o.out = in_folder("broken");
-    o.resume = true;
-    o.cancelled = cancel_in_the_middle;
-    int stops = 0;
-    for (wf_status status = WF_ERR_CANCELLED; status != WF_OK; stops++) {
-        wf_error problem = {0};
-        asked = 0;
-        answer_at = 150 + stops * 397 % 1511;
-        ck_assert_int_lt(stops, 1000);
-        status = wf_train(&o, NULL, &problem);
-        ck_assert_msg(status == WF_OK || status == WF_ERR_CANCELLED, "%s", problem.message);
-    }
-    ck_assert_int_gt(stops, 4);
-    assert_same_runs(in_folder("straight"), in_folder("broken"));
-}
-
-/* Options whose training does not learn, and stops early. Returns the steps. */
-static inline int64_t out_of_patience(struct wf_train_options *o, const struct seen *seen)
-{
-    o->config.training.steps = 400;
-    o->config.training.valid_every = 2;
-    o->config.training.patience = 2;
-    o->config.training.warmup = 0;
-    o->config.training.lr = o->config.training.min_lr = 0.5;
-    struct wf_train_result result = trained(o);
-    ck_assert_int_lt(result.step, 400);
-    ck_assert_ptr_nonnull(strstr(seen->end, "stopped early"));
-    return result.step;
+    struct wf_run run;
+    ck_ok(wf_run_open(&run, in_folder(name), weights, error));
+    return run;
 }
 
 #endif
