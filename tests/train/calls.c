@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What wf_fit calls, how often and in which order, as weft/fit.h promises it: a task of two turns and three optimisers, one of them by a
- * rule of the program's own, writes down each call. */
+/* The calls of wf_fit, their number and their order, as weft/fit.h promises them: a task of two turns and three optimisers, two of them by
+ * a rule of the program, writes down each call. */
 #include <stdarg.h>
 
 #include "train_test.h"
@@ -103,7 +103,7 @@ static void event(void *ctx, const struct wf_fit_event *e)
     if (e->kind == WF_EVENT_PROGRESS)
         return;
     if (e->kind == WF_EVENT_STEP) {
-        ck_assert(!d->stepping || d->asked == 0); /* no longer after an optimiser's step */
+        ck_assert(!d->stepping || d->asked == 0); /* not after an optimiser's step */
         d->stepping = false;
     }
     note(d, "%s%d ", names[e->kind], (int)e->step);
@@ -177,7 +177,7 @@ START_TEST(in_the_promised_order)
     struct diary d = {0};
     fit(&d, 3, false, WF_OK, "width=1");
     ck_assert_str_eq(d.text, "START0 " UPDATE(0, 1, 1) UPDATE(1, 2, 2) VALID(2) "put2 SAVE2 " UPDATE(2, 3, 3) VALID(3) "put3 SAVE3 END3 ");
-    /* A resume that changes a setting, and ends at a step at which a save is due: once. */
+    /* A resume that changes a setting; the save that is due at its last step happens once. */
     fit(&d, 4, true, WF_OK, "width=2");
     ck_assert_str_eq(d.text, "get3 put3 CHANGE3 START3 " UPDATE(3, 4, 4) VALID(4) "put4 SAVE4 END4 ");
     fit(&d, 4, true, WF_OK, "width=2");
@@ -185,8 +185,8 @@ START_TEST(in_the_promised_order)
 }
 END_TEST
 
-/* Cancelled after an update, amid one, and amid one whose first turn is done: it is finished. */
-START_TEST(cancelled_in_between)
+/* A cancellation after an update, and one within the second turn of an update, which is finished first. */
+START_TEST(cancelled_within_an_update)
 {
     struct diary d = {.cancel_at = 1};
     fit(&d, 3, false, WF_ERR_CANCELLED, NULL);
@@ -197,7 +197,7 @@ START_TEST(cancelled_in_between)
 }
 END_TEST
 
-/* The loss of the second turn is not finite: its rates are not asked for, and it is looked for in the parts. */
+/* The loss of the second turn is not finite: its rates are not computed, and its micro-batches are repeated to find the tensor. */
 START_TEST(not_finite)
 {
     struct diary d = {.bad_at = 1};
@@ -206,4 +206,4 @@ START_TEST(not_finite)
 }
 END_TEST
 
-WF_TEST_MAIN("train/calls", in_the_promised_order, cancelled_in_between, not_finite)
+WF_TEST_MAIN("train/calls", in_the_promised_order, cancelled_within_an_update, not_finite)

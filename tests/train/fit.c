@@ -33,14 +33,14 @@ START_TEST(trains)
                "\"grad_norm\":", "\"images_per_second\":", "\"event\":\"valid\",\"step\":10,\"loss/valid\":", "\"accuracy/valid\":",
                "\"best\":", "\"event\":\"end\",\"step\":60,\"text\":\"trained to the end\"");
     char *lines = text_of(in_folder("run/metrics.jsonl"));
-    ck_assert_ptr_null(strstr(lines, "minimized")); /* nothing else is shown */
+    ck_assert_ptr_null(strstr(lines, "minimized")); /* the reported loss is the minimised one */
     wf_free(lines);
     study_close(other);
     study_close(s);
 }
 END_TEST
 
-/* An experiment: the same numbers and weights, and not a file. */
+/* Without a folder: the same numbers and weights, and no files. */
 START_TEST(without_a_folder)
 {
     struct study *s = study_open(0.1), *with = study_open(0.1);
@@ -71,7 +71,7 @@ START_TEST(without_a_folder)
 }
 END_TEST
 
-/* A next that computes with the model on a tape of its own, as one that looks for hard examples. */
+/* A next that computes with the model on another tape, as in a search for hard examples. */
 static wf_tape *own_tape;
 static int64_t own_passes;
 static wf_status next_that_computes(void *ctx, int64_t step, double *weight, wf_error *error)
@@ -90,7 +90,7 @@ static wf_status next_that_computes(void *ctx, int64_t step, double *weight, wf_
     return WF_OK;
 }
 
-START_TEST(next_may_use_a_tape_of_its_own)
+START_TEST(next_may_use_another_tape)
 {
     struct wf_fit_result result[2];
     own_tape = wf_tape_new(NULL);
@@ -127,7 +127,7 @@ START_TEST(rates_are_the_programs)
 }
 END_TEST
 
-/* A resume that judges by another metric says so, and its best begins anew. */
+/* A resume with another deciding metric reports it and begins a new best value. */
 START_TEST(another_metric_decides)
 {
     struct wf_task by_loss = vit_task;
@@ -148,7 +148,7 @@ START_TEST(another_metric_decides)
 }
 END_TEST
 
-/* The short form writes the bytes of the long one, and says what does not go with it. */
+/* The short form writes the bytes of the long one, and refuses lists of registries or optimisers. */
 START_TEST(one_registry_and_one_optimiser)
 {
     const struct wf_schedule schedule = {.kind = WF_SCHEDULE_COSINE, .peak = 5e-3, .warmup = 4};
@@ -184,5 +184,5 @@ START_TEST(one_registry_and_one_optimiser)
 }
 END_TEST
 
-WF_TEST_MAIN("fit", trains, next_may_use_a_tape_of_its_own, without_a_folder, one_registry_and_one_optimiser, another_metric_decides,
+WF_TEST_MAIN("fit", trains, next_may_use_another_tape, without_a_folder, one_registry_and_one_optimiser, another_metric_decides,
              rates_are_the_programs)

@@ -161,7 +161,7 @@ static wf_status bad_validate(void *ctx, wf_tape *tape, double *value, wf_error 
     return WF_OK;
 }
 
-/* A validation that does not look at its reads: a cancellation counts all the same. */
+/* A validation that ignores the status of its reads is cancelled all the same. */
 static bool stop_now;
 static bool stops(void *ctx)
 {
@@ -195,7 +195,7 @@ START_TEST(a_careless_validation_is_cancelled)
     ck_assert(!exists("run/best.safetensors"));
     o.resume = true;
     o.cancelled = NULL;
-    ck_ok(wf_fit(&vit_task, &o, NULL, error)); /* makes up for it */
+    ck_ok(wf_fit(&vit_task, &o, NULL, error)); /* the validation is made up for */
     ck_assert_int_eq(s->seen.count[WF_EVENT_VALID], 6);
     study_close(s);
 }

@@ -180,13 +180,13 @@ START_TEST(a_resume_changes_what_it_may)
     ck_assert(s->seen.first_step == 21 && s->seen.last_step == 22);
     s->seen.text[WF_EVENT_CHANGE][0] = 0;
     o.steps = 23;
-    ck_ok(wf_fit(&task, &o, NULL, error)); /* they are the run's now */
+    ck_ok(wf_fit(&task, &o, NULL, error)); /* these are the run's settings now */
     ck_assert_str_eq(s->seen.text[WF_EVENT_CHANGE], "");
     study_close(s);
 }
 END_TEST
 
-/* Other parameters than those of the state: named, and the run stays. */
+/* Other parameters than those of the state are named, and the run stays. */
 START_TEST(other_parameters_are_refused)
 {
     make_run();
@@ -211,7 +211,7 @@ START_TEST(other_parameters_are_refused)
 }
 END_TEST
 
-/* A state of settings that used more of the rule: said by the state's name, and nothing is taken over. */
+/* A state with a slab that the present settings do not use is refused, and nothing of it is loaded. */
 START_TEST(a_slab_that_is_no_longer_used)
 {
     make_run();
@@ -236,7 +236,7 @@ START_TEST(another_program_in_the_folder)
     struct wf_fit_options o = study_options(s, in_folder("run"));
     fit_refused(&vit_task, &o, WF_ERR_BUSY, "is being trained by another process");
     wf_lock_release(lock);
-    /* what lies there and would be replaced goes aside */
+    /* a file that would be replaced is set aside */
     ck_ok(wf_file_save(in_folder("run/model.safetensors"), "mine", 4, error));
     o.steps = 2;
     o.resume = true;
@@ -248,7 +248,7 @@ START_TEST(another_program_in_the_folder)
 }
 END_TEST
 
-/* A state that was saved without put has no place to go on from. */
+/* A state that was saved without put has no place in the data from which to resume. */
 START_TEST(a_state_without_a_place)
 {
     struct study *s = study_open(0);
@@ -266,7 +266,7 @@ START_TEST(a_state_without_a_place)
 }
 END_TEST
 
-/* The zoo's run is none of a task, nor the other way round. */
+/* A task does not resume a run of the zoo, nor wf_train the run of a task. */
 START_TEST(runs_of_the_zoo_are_others)
 {
     struct wf_train_options zoo = language("zoo", NULL);
@@ -284,7 +284,7 @@ START_TEST(runs_of_the_zoo_are_others)
 }
 END_TEST
 
-/* Functions for the zoo's runs say whose the folder is. */
+/* Functions for runs of the zoo name the program's training. */
 START_TEST(the_folder_is_the_programs)
 {
     make_run();

@@ -15,7 +15,7 @@ static int tells(void)
     return seen.count[WF_EVENT_WARNING] + seen.count[WF_EVENT_DATA];
 }
 
-/* Sentences of a small grammar; the two halves are of other numbers. */
+/* Sentences of a small grammar, numbered from `from` on. */
 static void write_story(const char *name, int from, int count)
 {
     FILE *f = fopen(in_folder(name), "w");
@@ -52,7 +52,7 @@ static void train_first(void)
     trained(&o);
 }
 
-/* From the folder, the best weights and a checkpoint; the tokenizer comes along, the optimiser and the steps do not. */
+/* From the folder, the best weights and a checkpoint: the tokenizer is taken over, the optimiser and the steps are not. */
 START_TEST(continues_from_weights)
 {
     train_first();
@@ -107,7 +107,7 @@ START_TEST(from_any_path)
 }
 END_TEST
 
-/* Weights alone, in a folder of their own: the tokenizer is given; that of another text is refused. */
+/* Weights without a run beside them: the tokenizer is given; one of another text is refused. */
 START_TEST(a_file_alone)
 {
     train_first();

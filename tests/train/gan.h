@@ -77,7 +77,7 @@ static inline wf_tensor *gan_loss(void *ctx, struct wf_fit_part *p)
     int64_t first = POINTS * p->part / p->parts, rows = POINTS * (p->part + 1) / p->parts - first;
     wf_tape_first_row(p->tape, (uint64_t)first);
     wf_tensor *fake = net_forward(&g->generator, wf_input(p->tape, noise[first], &(wf_shape){2, {rows, NOISE}}, false));
-    p->report[0] = wf_scale(wf_sum(wf_slice(fake, 1, 0, 1)), 1 / p->weight / 2); /* of both turns: the mean */
+    p->report[0] = wf_scale(wf_sum(wf_slice(fake, 1, 0, 1)), 1 / p->weight / 2); /* the mean over both turns */
     if (p->turn == 1)
         return squares(net_forward(&g->discriminator, fake), 1, p->weight);
     wf_tensor *x = wf_input(p->tape, real[first], &(wf_shape){2, {rows, 2}}, false);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* wf_fit with a limit of time: ends before it, saved, whatever takes long; what is resumed has the bytes of an unbroken training. */
+/* wf_fit with a limit of time ends before it, with a save, even if an update or a validation takes long; a resume has the bytes of a
+ * training without limit. */
 #include <time.h>
 
 #include "stranger.h"
 
-/* Where the program takes long. */
+/* The slow part of the program. */
 static int64_t slow_step;         /* this update; 0: none */
 static bool slow_validation;      /* each */
 static useconds_t update_takes;   /* all others */
@@ -17,7 +18,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* As long work is: many ops, until one is refused. */
+/* Long work: many ops, until one is refused. */
 static void work_long(wf_tape *tape)
 {
     const double end = now() + long_takes;
@@ -55,7 +56,7 @@ static struct wf_task slow_task(void)
     return task;
 }
 
-/* A start of the program; returns the updates that are done. The limit holds, but for what a busy machine adds. */
+/* Starts the program; returns the number of updates done. On a busy machine the end may be a second late. */
 static int64_t run(const char *out, double max_time, wf_status expected, wf_error *e)
 {
     struct study *s = study_open(0.1);
@@ -105,7 +106,7 @@ START_TEST(each_start_ends_before_the_limit)
 }
 END_TEST
 
-START_TEST(what_takes_longer_than_any_before_is_dropped)
+START_TEST(an_unusually_long_update_or_validation_is_dropped)
 {
     const char *out = "dropped";
     wf_error e;
@@ -116,7 +117,7 @@ START_TEST(what_takes_longer_than_any_before_is_dropped)
     slow_validation = true;
     ck_assert_int_eq(run(out, 1.5, WF_ERR_TIME, &e), 10);
     ck_assert(!exists("dropped/best.safetensors"));
-    /* It is owed, and the same limit would not lead on. */
+    /* the validation is still due, and the same limit would never suffice */
     ck_assert_int_eq(run(out, 0.3, WF_ERR_ARGUMENT, &e), 10);
     ck_assert_str_eq(e.message, "the time limit of 0:01 passed before the validation that the run owes was done: set a longer one");
     slow_validation = false;
@@ -137,4 +138,4 @@ START_TEST(nothing_is_done_within_the_limit)
 }
 END_TEST
 
-WF_TEST_MAIN("limit", each_start_ends_before_the_limit, what_takes_longer_than_any_before_is_dropped, nothing_is_done_within_the_limit)
+WF_TEST_MAIN("limit", each_start_ends_before_the_limit, an_unusually_long_update_or_validation_is_dropped, nothing_is_done_within_the_limit)

@@ -25,7 +25,7 @@ static bool has_word(const char *from, const char *to, const char *format, const
     return false;
 }
 
-/* A member as it is, or with NAME or UNIT in place of what a program chose. */
+/* A member by its name, or with NAME or UNIT in place of a name that a program chose. */
 static bool is_described(const char *row, const char *end, const char *key)
 {
     char before[100];
@@ -95,7 +95,7 @@ static wf_tensor *shown_loss(void *ctx, struct wf_fit_part *p)
     return loss;
 }
 
-/* A training with wf_fit, whose lines and files are described; returns the lines. */
+/* Trains with wf_fit and checks its lines and files; returns the number of lines. */
 static int described(const struct wf_task *task, const struct wf_fit_options *o)
 {
     char *doc = manual();

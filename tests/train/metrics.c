@@ -156,7 +156,7 @@ START_TEST(samples_change_nothing)
 }
 END_TEST
 
-/* An untrained model of bytes writes any, NUL too, which would end the text. */
+/* An untrained model of bytes writes all of them, also NUL, which would end the text. */
 START_TEST(samples_of_bytes_are_whole)
 {
     static const char text[] = "of the text, again and once";
@@ -204,7 +204,7 @@ START_TEST(a_killed_run_resumes)
 }
 END_TEST
 
-/* Lines of steps and validations hold `tokens`, the sum of all batches so far (4 of 16 tokens each), from step `from` on none. */
+/* Lines of steps and validations before step `from` hold `tokens`, the sum over all batches so far (4 rows of 16 tokens each). */
 static void assert_tokens(const char *run, long long from, int expected)
 {
     int count = 0;
@@ -232,7 +232,7 @@ START_TEST(tokens_are_counted)
     train("run", 40, 20, 25);
     train("run", 40, 20, 0);
     assert_tokens("run", 99, 5 + 2);
-    /* the state lacks the sum: it is not written any more */
+    /* without the sum in the state the lines have none */
     int64_t bytes;
     unsigned char *state = load_bytes(in_folder("run/state.safetensors"), &bytes);
     char *key = memmem(state, (size_t)bytes, "\"total\"", 7);

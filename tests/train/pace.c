@@ -55,7 +55,7 @@ START_TEST(validations_and_saves_are_shown)
 }
 END_TEST
 
-/* --- a program's own task, whose validation takes long --------------------------------------------------------------- */
+/* --- a program's task with a slow validation ------------------------------------------------------------------------- */
 
 static const double pause_seconds = 0.05;
 struct sleeper {
@@ -92,7 +92,7 @@ static void watch(void *ctx, const struct wf_fit_event *e)
         s->expected = e->expected;
 }
 
-START_TEST(the_time_left_counts_what_is_to_come)
+START_TEST(the_time_left_includes_validations)
 {
     struct sleeper s = {.registry = wf_registry_new(NULL)};
     s.w = wf_parameter(wf_root(s.registry), "w", WF_SHAPE(4), .init = {WF_INIT_CONSTANT, 1});
@@ -105,9 +105,9 @@ START_TEST(the_time_left_counts_what_is_to_come)
     ck_ok(wf_fit_one(&task, s.registry, &sgd, NULL, NULL, error, .out = in_folder("run"), .steps = 12, .valid_every = 2, .ctx = &s,
                      .event = watch));
     ck_assert_double_ge(s.expected, 0.9 * pause_seconds);
-    /* after update 4 its own is still to come, and those of 6, 8, 10 and 12 */
+    /* after update 4 the validations of 4, 6, 8, 10 and 12 are to come */
     ck_assert_msg(s.left[4] >= 5 * 0.9 * pause_seconds, "%g s", s.left[4]);
-    /* after update 3 there are those of 4, 6, 8, 10 and 12; after 11 one */
+    /* the same after update 3; after 11 one */
     ck_assert_msg(s.left[3] >= 5 * 0.9 * pause_seconds, "%g s", s.left[3]);
     ck_assert_msg(s.left[11] >= 0.9 * pause_seconds && s.left[11] < s.left[3], "%g s, %g s", s.left[11], s.left[3]);
     wf_optimizer_free(&sgd);
@@ -115,4 +115,4 @@ START_TEST(the_time_left_counts_what_is_to_come)
 }
 END_TEST
 
-WF_TEST_MAIN("pace", validations_and_saves_are_shown, the_time_left_counts_what_is_to_come)
+WF_TEST_MAIN("pace", validations_and_saves_are_shown, the_time_left_includes_validations)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs of translation models to use: opening them, what does not belong together, the mean of checkpoints, memory that fails. */
+/* Runs of translation models: opening them, files that do not belong together, the mean of checkpoints, scores, memory that fails. */
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -36,7 +36,7 @@ static void copy(const char *from, const char *to)
     wf_free(data);
 }
 
-START_TEST(what_does_not_belong_together)
+START_TEST(files_of_other_runs_are_refused)
 {
     train("run", false);
     struct wf_run run = opened("run", "best");
@@ -58,7 +58,7 @@ START_TEST(what_does_not_belong_together)
     ck_ok(wf_tokenizer_train(words, (int64_t)strlen(words), &small_one, error, .kind = WF_TOKENIZER_WORD));
     ck_ok(wf_tokenizer_save(small_one, in_folder("run/tokenizer.source.json"), error));
     open_refused("run", NULL, WF_ERR_FORMAT, "has 7 tokens, the model in");
-    /* of the right size, without marks */
+    /* of the right size, without special tokens */
     ck_ok(wf_tokenizer_train("abcdefghij", 10, &letters, error));
     ck_ok(wf_tokenizer_save(letters, in_folder("run/tokenizer.target.json"), error));
     copy("source", "run/tokenizer.source.json");
@@ -154,7 +154,7 @@ START_TEST(averages_that_cant_be)
     average_refused("run", 2, "mean", WF_ERR_EXISTS, "not an average");
     ck_assert(exists("mean/model.safetensors"));
     ck_assert_int_eq(unlink(in_folder("mean/model.safetensors")), 0);
-    /* a stranger's files */
+    /* files of another program */
     ck_ok(wf_folder_make(in_folder("theirs"), error));
     const char *names[] = {"theirs/config.json", "theirs/tokenizer.source.json", "theirs/tokenizer.target.json"};
     for (int i = 0; i < 3; i++) {
@@ -185,7 +185,7 @@ static const char *checkpoint(int step)
     return in_folder(name);
 }
 
-/* A run that is being trained makes checkpoints and drops those that were listed a moment ago. */
+/* A run that is being trained writes checkpoints and deletes some that were just listed. */
 START_TEST(averages_of_a_run_that_goes_on)
 {
     train("run", false);
@@ -321,5 +321,5 @@ START_TEST(scores_are_of_all_lines)
 }
 END_TEST
 
-WF_TEST_MAIN("runs", what_does_not_belong_together, pairs_and_texts_are_told_apart, averages_are_the_mean, averages_that_cant_be,
+WF_TEST_MAIN("runs", files_of_other_runs_are_refused, pairs_and_texts_are_told_apart, averages_are_the_mean, averages_that_cant_be,
              averages_of_a_run_that_goes_on, every_allocation_may_fail, scores_are_of_all_lines, progress_within_a_window)

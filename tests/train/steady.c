@@ -73,7 +73,7 @@ static void count(void *ctx, const struct wf_event *e)
     c->faults = page_faults();
 }
 
-/* Words, of as many letters as are given. */
+/* Lines of random words; each word of the vocabulary begins a line. */
 static void write_words(const char *name, int lines, unsigned words, unsigned seed)
 {
     FILE *f = fopen(in_folder(name), "w");
@@ -90,16 +90,17 @@ static void steady(const char *preset, const char *settings, int threads, int64_
     struct counts c = {.first = first};
     struct wf_train_options o = preset_options(preset, preset, &c.seen, "steps=1000 save_every=0 valid_every=0 log_every=1000 keep=0");
     set_keys(&o.config, settings);
-    set_keys(&o.config, sanitized() ? "batch=4" : "");
     o.event = count;
     ck_ok(wf_init(error, .threads = threads));
     write_words("text", 2000, 200, 1);
     write_words("source", 400, 90, 1);
     write_words("target", 400, 90, 2);
-    if (strcmp(preset, "multi30k") == 0)
+    if (strcmp(preset, "multi30k") == 0) {
         train_on(&o, "source", "target");
-    else
+    } else {
         train_on(&o, "text", NULL);
+        set_keys(&o.config, sanitized() ? "batch=4" : ""); /* they make an update ten times slower */
+    }
     refused(&o, WF_ERR_CANCELLED, "");
     ck_assert_int_eq(c.own, 0);
     if (!sanitized()) {

@@ -139,7 +139,7 @@ START_TEST(bad_input_is_named)
 }
 END_TEST
 
-/* Words that only the validation text has, and those that the settings leave out, are counted, and the training continues. */
+/* A warning counts words that only the validation text has, or that the vocabulary leaves out; the training continues. */
 START_TEST(unknown_words_are_counted)
 {
     struct seen valid = {0}, train = {0};
@@ -329,7 +329,7 @@ START_TEST(given_tokenizers)
     o.source_tokenizer = o.tokenizer;
     o.tokenizer = NULL;
     refused(&o, WF_ERR_ARGUMENT, "for the source alone");
-    /* cancelled while the data is read: nothing is there yet */
+    /* cancelled while the data is read */
     struct seen seen = {.cancel_at = 1};
     o = translation("cancelled", &seen);
     refused(&o, WF_ERR_CANCELLED, "");
