@@ -35,10 +35,10 @@ static wf_status next(void *ctx, int64_t step, double *weight, wf_error *error)
     return WF_OK;
 }
 
-static wf_tensor *loss(void *ctx, struct wf_fit_part *p)
+static wf_tensor *loss(void *ctx, struct wf_micro_batch *p)
 {
     struct several *s = ctx;
-    const int64_t begin = s->c.batch * p->part / p->parts, rows = s->c.batch * (p->part + 1) / p->parts - begin, length = s->c.length;
+    const int64_t begin = s->c.batch * p->index / p->count, rows = s->c.batch * (p->index + 1) / p->count - begin, length = s->c.length;
     const int32_t *x = s->x + begin * length, *y = s->y + begin * length;
     if (rows == 0)
         return NULL;

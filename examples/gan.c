@@ -84,10 +84,10 @@ static wf_tensor *judged(const struct gan *g, wf_tensor *points, double target, 
 }
 
 /* Turn 0 trains the discriminator to tell points from generated ones, turn 1 the generator to have its own taken for points. */
-static wf_tensor *loss(void *ctx, struct wf_fit_part *p)
+static wf_tensor *loss(void *ctx, struct wf_micro_batch *p)
 {
     wf_tensor *generated = fake(ctx, p->tape, BATCH);
-    if (p->turn == 1)
+    if (p->phase == 1)
         return judged(ctx, generated, 1, p->weight);
     return wf_add(judged(ctx, real(p->tape, (uint64_t)p->step), 1, p->weight), judged(ctx, wf_detach(generated), 0, p->weight));
 }
@@ -124,7 +124,7 @@ int main(int argc, char **argv)
     wf_error error = {0};
     const struct wf_metric metric[] = {{.name = "near", .higher = true}, {.name = "rarest", .higher = true}};
     const char *const turns[] = {"discriminator", "generator", NULL};
-    struct wf_task task = {WF_TASK_ABI, .name = "gan", .turns = turns, .next = next, .loss = loss, .validate = validate};
+    struct wf_task task = {WF_TASK_ABI, .name = "gan", .phases = turns, .next = next, .loss = loss, .validate = validate};
     struct wf_fit_options options = {.out = "gan-run", .steps = STEPS, .save_every = 500, .valid_every = 500, .event = print, .ctx = &g};
     task.metric = metric, task.metrics = 2;
     for (int i = 1; i < argc; i++)
@@ -134,7 +134,7 @@ int main(int argc, char **argv)
             options.steps = atoll(argv[++i]);
     const bool opened = net_open(&g.generator, NOISE, 2, 1, &error) == WF_OK && net_open(&g.discriminator, 2, 1, 2, &error) == WF_OK;
     options.registry = (struct wf_fit_registry[]){{"g", g.generator.registry}, {"d", g.discriminator.registry}}, options.registries = 2;
-    const struct wf_fit_optimizer both[] = {{"adam_d", &g.discriminator.adam, .turn = 0}, {"adam_g", &g.generator.adam, .turn = 1}};
+    const struct wf_fit_optimizer both[] = {{"adam_d", &g.discriminator.adam, .phase = 0}, {"adam_g", &g.generator.adam, .phase = 1}};
     options.optimizer = both, options.optimizers = 2;
     wf_status status = opened ? wf_fit(&task, &options, &result, &error) : error.code;
     if (status != WF_OK)

@@ -84,10 +84,10 @@ static wf_status next(void *ctx, int64_t step, double *weight, wf_error *error)
     return WF_OK;
 }
 
-static wf_tensor *loss(void *ctx, struct wf_fit_part *p)
+static wf_tensor *loss(void *ctx, struct wf_micro_batch *p)
 {
     const struct vit *m = ctx;
-    const int64_t first = BATCH * p->part / p->parts, rows = BATCH * (p->part + 1) / p->parts - first;
+    const int64_t first = BATCH * p->index / p->count, rows = BATCH * (p->index + 1) / p->count - first;
     wf_tensor *x = wf_input(p->tape, m->picture[first][0], WF_SHAPE(rows, SIDE, SIDE), false);
     return wf_cross_entropy(vit_forward(m, x), wf_ids_of(p->tape, m->label + first, WF_SHAPE(rows)), .normalizer = p->weight);
 }

@@ -135,7 +135,7 @@ static wf_status check_task(const struct wf_task *t, wf_error *error)
         return bad(error, t->next ? "the task has no loss" : "the task has no next");
     if (t->unit && !is_name(t->unit))
         return check_name("unit", 0, t->unit, error);
-    return check_names("turns", t->turns, WF_FIT_TURNS, error) ? error->code : check_names("reports", t->reports, WF_FIT_REPORTS, error);
+    return check_names("phases", t->phases, WF_FIT_PHASES, error) ? error->code : check_names("reports", t->reports, WF_FIT_REPORTS, error);
 }
 
 static wf_status check_registries(const struct wf_fit_options *o, wf_error *error)
@@ -182,17 +182,17 @@ static bool updates(const struct wf_optimizer *opt, const wf_registry *registry,
 /* Two optimisers of one phase with the same parameter: the second would find no gradient. */
 static wf_status check_shared(const struct wf_fit_options *o, int a, int b, wf_error *error)
 {
-    for (int k = 0; k < o->registries && o->optimizer[a].turn == o->optimizer[b].turn; k++)
+    for (int k = 0; k < o->registries && o->optimizer[a].phase == o->optimizer[b].phase; k++)
         for (int i = 0; i < wf_registry_count(o->registry[k].registry); i++)
             if (updates(o->optimizer[a].optimizer, o->registry[k].registry, i) &&
                 updates(o->optimizer[b].optimizer, o->registry[k].registry, i))
                 return wf_error_set(error, WF_ERR_ARGUMENT,
-                                    "wf_fit: optimizers %d and %d both update %s in turn %d: leave it to one with wf_optimizer_only", a, b,
-                                    wf_name_of(wf_registry_at(o->registry[k].registry, i)), o->optimizer[a].turn);
+                                    "wf_fit: optimizers %d and %d both update %s in phase %d: leave it to one with wf_optimizer_only", a, b,
+                                    wf_name_of(wf_registry_at(o->registry[k].registry, i)), o->optimizer[a].phase);
     return WF_OK;
 }
 
-static wf_status check_optimizer(const struct wf_fit_options *o, int i, int turns, wf_error *error)
+static wf_status check_optimizer(const struct wf_fit_options *o, int i, int phases, wf_error *error)
 {
     const struct wf_fit_optimizer *p = &o->optimizer[i];
     if (!p->optimizer || !p->optimizer->rule)
@@ -202,9 +202,9 @@ static wf_status check_optimizer(const struct wf_fit_options *o, int i, int turn
         return error->code;
     if (p->name && (strcmp(p->name, "model") == 0 || strcmp(p->name, "task") == 0))
         return wf_error_set(error, WF_ERR_ARGUMENT, "wf_fit: optimizer %d is called '%s', the state's name for other things", i, p->name);
-    if (p->turn < 0 || p->turn >= turns)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_fit: optimizer %d steps in turn %d, and the task's turns are 0 to %d", i, p->turn,
-                            turns - 1);
+    if (p->phase < 0 || p->phase >= phases)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_fit: optimizer %d steps in phase %d, and the task's phases are 0 to %d", i,
+                            p->phase, phases - 1);
     for (int64_t k = 0; k < p->optimizer->parts; k++)
         if (!is_listed(o, p->optimizer->part[k].registry))
             return wf_error_set(
@@ -220,23 +220,23 @@ static wf_status check_optimizer(const struct wf_fit_options *o, int i, int turn
 
 static wf_status check_optimizers(const struct wf_task *t, const struct wf_fit_options *o, wf_error *error)
 {
-    int turns = 0;
-    while (t->turns && t->turns[turns])
-        turns++;
-    turns = turns > 0 ? turns : 1;
+    int phases = 0;
+    while (t->phases && t->phases[phases])
+        phases++;
+    phases = phases > 0 ? phases : 1;
     if (o->optimizers < 1 || !o->optimizer)
         return bad(error, "there is no optimiser: give .optimizer and .optimizers");
     if (o->optimizers > WF_FIT_OPTIMIZERS)
         return bad_count(error, "optimizers", o->optimizers, 1, WF_FIT_OPTIMIZERS);
     for (int i = 0; i < o->optimizers; i++)
-        if (check_optimizer(o, i, turns, error))
+        if (check_optimizer(o, i, phases, error))
             return error->code;
-    for (int turn = 0; turn < turns; turn++) {
+    for (int phase = 0; phase < phases; phase++) {
         bool steps = false;
         for (int i = 0; i < o->optimizers; i++)
-            steps |= o->optimizer[i].turn == turn;
+            steps |= o->optimizer[i].phase == phase;
         if (!steps)
-            return wf_error_set(error, WF_ERR_ARGUMENT, "wf_fit: no optimiser steps in turn %d, '%s'", turn, t->turns[turn]);
+            return wf_error_set(error, WF_ERR_ARGUMENT, "wf_fit: no optimiser steps in phase %d, '%s'", phase, t->phases[phase]);
     }
     return WF_OK;
 }
@@ -268,7 +268,7 @@ wf_status fit_check(const struct wf_task *task, const struct wf_fit_options *o, 
     const char *saves = o->resume ? "resume" : o->save_every ? "save_every" : o->keep ? "keep" : o->keep_every ? "keep_every" : NULL;
     if (!o->out && saves)
         return wf_error_set(error, WF_ERR_ARGUMENT, "wf_fit: .%s is set, and there is no folder for the run: give .out", saves);
-    if (o->leaves > 0 && !tree_fits(o->leaves, o->accumulate > 0 ? o->accumulate : 1))
+    if (o->leaves > 0 && !wf_leaves_fit(o->leaves, o->accumulate > 0 ? o->accumulate : 1))
         return wf_error_set(error, WF_ERR_ARGUMENT,
                             "wf_fit: leaves is %" PRId64 ", which is not a power of two that divides accumulate, %" PRId64 "; 0 chooses",
                             o->leaves, o->accumulate > 0 ? o->accumulate : 1);

@@ -51,7 +51,7 @@ bool report_progress(struct trainer *t, const char *text, int64_t done, int64_t 
     struct wf_event e = event_of(t, WF_EVENT_PREPARE, text);
     e.done = done;
     e.total = total;
-    if (t->options->event && t->fit.rank == 0)
+    if (t->options->event && t->fit.ranks.rank == 0)
         t->options->event(t->options->ctx, &e);
     t->fit.limit.cut |= limit_passed(&t->fit);
     return !cancelled(t) && !t->fit.limit.cut;

@@ -45,7 +45,7 @@ static bool has_averages(const struct fit *f)
 static void put_averages(struct fit *f, int k, wf_safetensors_writer *w)
 {
     const wf_registry *registry = f->o.registry[k].registry;
-    const struct wf_optimizer_source source = slices_source(f);
+    const struct wf_optimizer_source *source = wf_ranks_source(&f->ranks);
     for (int i = 0; i < wf_registry_count(registry); i++) {
         const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(registry, i));
         char prefix[PREFIX], name[PREFIX + 512];
@@ -57,8 +57,8 @@ static void put_averages(struct fit *f, int k, wf_safetensors_writer *w)
         snprintf(name, sizeof name, "%s%s", registry_prefix(f, k, "", prefix), info->name);
         for (int j = 0; j < f->o.optimizers && !averaged; j++)
             averaged = wf_optimizer_average(f->o.optimizer[j].optimizer, registry, i, &place);
-        if (averaged && f->processes > 1) {
-            wf_safetensors_put_from(w, name, &value, source.read, source.ctx, &place, sizeof place);
+        if (averaged && source) {
+            wf_safetensors_put_from(w, name, &value, source->read, source->ctx, &place, sizeof place);
             continue;
         }
         if (averaged)

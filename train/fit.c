@@ -39,12 +39,12 @@ static const struct fit_owner anybody = {
 static void start(struct fit *f)
 {
     fit_take(f);
-    if (together_agree(f) || together_compare(f))
+    if (wf_ranks_agree(&f->ranks) || ranks_compare(f))
         return;
     fit_set_aside(f);
     if (!fit_begin(f))
         report(f, WF_EVENT_START, NULL);
-    if (!together_agree(f))
+    if (!wf_ranks_agree(&f->ranks))
         fit_run(f);
 }
 
@@ -53,13 +53,13 @@ wf_status wf_fit(const struct wf_task *task, const struct wf_fit_options *option
     wf_error failure = {0};
     struct fit f = {.owner = &anybody};
     fit_init(&f, &failure);
-    if (!together_open(&f)) {
+    if (!wf_ranks_open(&f.ranks)) {
         if (wf_init_default(&failure) == WF_OK && fit_check(task, options, &failure) == WF_OK) {
             memcpy(&f.task, task, WF_MIN(task->abi, sizeof f.task));
             f.o = *options;
             fit_prepare(&f);
         }
-        if (!together_agree(&f) && !fit_enter(&f))
+        if (!wf_ranks_agree(&f.ranks) && !fit_enter(&f))
             start(&f);
     }
     if (result) {

@@ -64,19 +64,19 @@ static void put_numbers(const struct fit *f, wf_safetensors_writer *w)
     state_put_number(w, "step", f->step);
     state_put_number(w, "seed", (int64_t)f->o.seed);
     state_put_number(w, "leaves", f->o.leaves);
-    if (f->o.accumulate != f->asked) {
+    if (f->o.accumulate != f->given) {
         state_put_number(w, "accumulate", f->o.accumulate);
-        state_put_number(w, "accumulate_asked", f->asked);
+        state_put_number(w, "accumulate_asked", f->given);
     }
     state_put_number(w, "stale", f->stale);
-    if (f->owes_validation)
+    if (f->validation_due)
         state_put_number(w, "owes_validation", 1);
     if (strcmp(decides(f), "loss") != 0)
         wf_safetensors_put_metadata(w, "best_by", decides(f));
     put_double(w, "best", f->best);
     put_double(w, "total", f->total);
     put_double(w, "loss", f->loss[0]);
-    for (int i = 1; i < f->turns; i++) {
+    for (int i = 1; i < f->phases; i++) {
         char key[32];
         snprintf(key, sizeof key, "loss.%d", i);
         put_double(w, key, f->loss[i]);
@@ -98,9 +98,8 @@ wf_status state_save(struct fit *f)
         f->task.put(f->o.ctx, f->step, &(wf_fit_state){.prefix = f->owner->state_prefix, .path = path, .writer = w});
     for (int i = 0; i < f->o.registries; i++)
         wf_registry_save(f->o.registry[i].registry, w, registry_prefix(f, i, "model.", prefix));
-    const struct wf_optimizer_source source = slices_source(f);
     for (int i = 0; i < f->o.optimizers; i++)
-        wf_optimizer_save_from(f->o.optimizer[i].optimizer, w, optimizer_prefix(f, i, prefix), f->processes > 1 ? &source : NULL);
+        wf_optimizer_save_from(f->o.optimizer[i].optimizer, w, optimizer_prefix(f, i, prefix), wf_ranks_source(&f->ranks));
     if (f->error->code)
         wf_safetensors_discard(w);
     else
@@ -257,7 +256,7 @@ static wf_status get_losses(struct fit *f, const struct state *s)
     if (get_double(s->file, s->path, "best", &f->best, f->error) || get_double(s->file, s->path, "loss", &f->loss[0], f->error) ||
         get_double(s->file, s->path, "total", &f->total, f->error))
         return f->error->code;
-    for (int i = 1; i < f->turns; i++) {
+    for (int i = 1; i < f->phases; i++) {
         char key[32];
         snprintf(key, sizeof key, "loss.%d", i);
         if (get_double(s->file, s->path, key, &f->loss[i], f->error))
@@ -301,19 +300,19 @@ static wf_status get_leaves(struct fit *f, const struct state *s)
     int64_t was = 1; /* of states that do not say it */
     if (wf_safetensors_metadata(s->file, "leaves") && state_get_number(s->file, s->path, "leaves", &was, f->error))
         return f->error->code;
-    /* The accumulate that several processes raised stays, while the program asks for the same number. */
-    int64_t asked = 0, parts = 0;
+    /* The accumulate that several ranks raised stays, while the program asks for the same number. */
+    int64_t given = 0, raised = 0;
     if (f->owner->any && wf_safetensors_metadata(s->file, "accumulate_asked") &&
-        (state_get_number(s->file, s->path, "accumulate_asked", &asked, f->error) ||
-         state_get_number(s->file, s->path, "accumulate", &parts, f->error)))
+        (state_get_number(s->file, s->path, "accumulate_asked", &given, f->error) ||
+         state_get_number(s->file, s->path, "accumulate", &raised, f->error)))
         return f->error->code;
-    if (asked == f->asked && parts > 0)
-        f->o.accumulate = parts;
-    f->o.leaves = tree_leaves_again(f->o.leaves, was, f->o.accumulate);
+    if (given == f->given && raised > 0)
+        f->o.accumulate = raised;
+    f->o.leaves = wf_leaves_again(f->o.leaves, was, f->o.accumulate);
     if (f->owner->any && f->o.leaves != was)
         wf_string_format(&f->change, "%s leaves %" PRId64 " instead of %" PRId64, f->change.length ? "," : "resuming with", f->o.leaves,
                          was);
-    return together_resume(f, s->path);
+    return ranks_resume(f, s->path);
 }
 
 static wf_status load(struct fit *f, const struct state *s)
@@ -342,7 +341,7 @@ static wf_status load(struct fit *f, const struct state *s)
                             f->stale);
     if (get_tensors(f, s))
         return f->error->code;
-    f->owes_validation = f->task.validate && wf_safetensors_metadata(s->file, "owes_validation");
+    f->validation_due = f->task.validate && wf_safetensors_metadata(s->file, "owes_validation");
     f->on_disk = f->step;
     f->saved = true;
     return warn_of_change(f, s->file);
@@ -354,7 +353,7 @@ wf_status state_load(struct fit *f)
     if (state_open(&s, f->o.out, f->error) == WF_OK && load(f, &s) != WF_OK) { /* the state was not loaded */
         f->step = f->stale = 0;
         f->best = NAN;
-        for (int i = 0; i < f->turns; i++)
+        for (int i = 0; i < f->phases; i++)
             f->loss[i] = NAN;
     }
     state_close(&s);

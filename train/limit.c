@@ -42,11 +42,11 @@ wf_status limit_measure_save(struct fit *f, const struct timespec *begin)
     limit_measure(&f->limit.save, begin);
     f->limit.saved = true;
     if (limited(f))
-        together_from_first(f, &f->limit.save, sizeof f->limit.save);
+        wf_ranks_broadcast(&f->ranks, &f->limit.save, sizeof f->limit.save);
     return f->error->code;
 }
 
-bool limit_asks_save(const struct fit *f)
+bool limit_wants_save(const struct fit *f)
 {
     return limited(f) && !f->limit.saved;
 }
@@ -59,7 +59,7 @@ static bool done_nothing(const struct fit *f)
 wf_status limit_check(struct fit *f, bool validates, bool saves)
 {
     const struct limit *l = &f->limit;
-    if (f->rank > 0 || !limited(f))
+    if (f->ranks.rank > 0 || !limited(f))
         return WF_OK;
     const double wanted = done_nothing(f) ? 0 : room(l->update + (validates ? l->validation : 0) + l->save * (saves ? 2 : 1));
     return left(f) > wanted ? WF_OK : wf_error_set(f->error, WF_ERR_TIME, "the time limit is near");
@@ -104,5 +104,5 @@ wf_status limit_too_short(struct fit *f)
     wf_error_clear(f->error);
     return wf_error_set(f->error, WF_ERR_ARGUMENT, "the time limit of %s passed before %s: set a longer one",
                         wf_text_seconds(f->o.max_time, limit),
-                        f->owes_validation ? "the validation that the run owes was done" : "an update was done");
+                        f->validation_due ? "the validation that the run owes was done" : "an update was done");
 }

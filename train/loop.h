@@ -5,17 +5,13 @@
 
 #include <time.h>
 
-#include <weft/dist.h>
 #include <weft/events.h>
 #include <weft/fit.h>
 #include <weft/internal/files.h>
 #include <weft/internal/jsonl.h>
+#include <weft/internal/minmax.h>
+#include <weft/internal/ranks.h>
 #include <weft/internal/string.h>
-#include <weft/internal/transport.h>
-
-#include "exchange.h"
-#include "slices.h"
-#include "tree.h"
 
 /* A number of a line: its name and its source. */
 enum { TAG = 95 }; /* the bytes of a tag, at most */
@@ -24,7 +20,15 @@ struct curve {
     char tag[TAG + 1];
     const double *value; /* one that is not finite is left out */
 };
-enum { CURVES = 3 * WF_FIT_TURNS + WF_FIT_REPORTS + WF_FIT_OPTIMIZERS + WF_FIT_METRICS + 2 };
+enum { CURVES = 3 * WF_FIT_PHASES + WF_FIT_REPORTS + WF_FIT_OPTIMIZERS + WF_FIT_METRICS + 2 };
+
+struct log {
+    wf_jsonl *metrics;
+    wf_events *events; /* NULL in a library without protobuf-c */
+    struct curve curve[CURVES];
+    int curves;
+    struct wf_fit_number number[CURVES];
+};
 
 /* A whole number of a line. */
 struct count {
@@ -32,8 +36,8 @@ struct count {
     int64_t value;
 };
 
-/* Scalars of a leaf of the reduction tree: sums over its micro-batches. */
-struct leaf {
+/* Sums over the micro-batches of a leaf of the reduction tree. */
+struct scalars {
     double loss, minimized, report[WF_FIT_REPORTS];
     int64_t losses; /* micro-batches that had one */
     bool shows;     /* a micro-batch shows a loss that lacks other minimised terms */
@@ -52,7 +56,7 @@ struct pace {
     double validation;       /* of the last one; 0: none yet */
     double validation_share; /* its rows, as a fraction of those of an update; 0: not known */
     bool validating, saving;
-    bool owes_validation, owes_save; /* due at the present step and not done yet */
+    bool validation_due, save_due; /* at the present step, and not done yet */
     int64_t done, total;
     double share; /* done, of the present validation or save */
 };
@@ -80,92 +84,72 @@ struct fit {
     const struct fit_owner *owner;
     wf_lock *lock;
     wf_tape *tape;
-    wf_jsonl *metrics;
-    wf_events *events; /* NULL in a library without protobuf-c */
+    struct log log;
     struct timespec start;
     wf_error *error;
-    int turns, reports;
-    bool committed; /* an optimiser has stepped in the present update, which is then finished before a cancellation */
-    struct curve curve[CURVES];
-    int curves;
-    struct wf_fit_number number[CURVES];
-    char best_tag[64]; /* the deciding metric, for messages */
+    int phases, reports;
+    bool stepped; /* an optimiser has stepped in the present update, which is then finished before a cancellation */
 
     /* of the last update and the last validation; NaN where there is none */
-    double loss[WF_FIT_TURNS], minimized[WF_FIT_TURNS], grad_norm[WF_FIT_TURNS]; /* before clipping */
+    double loss[WF_FIT_PHASES], minimized[WF_FIT_PHASES], grad_norm[WF_FIT_PHASES]; /* before clipping */
     double report[WF_FIT_REPORTS], lr[WF_FIT_OPTIMIZERS], value[WF_FIT_METRICS];
     double weight, per_second;
     int64_t losses; /* micro-batches of the update so far that had one */
     bool improved;
 
-    /* the processes that train together */
-    wf_dist *dist;
-    int rank, processes;
-    bool in_company;            /* with others, until together_close */
-    bool echo;                  /* another rank has the error that ends this one */
-    bool told;                  /* all ranks have this error */
-    bool lost;                  /* messages fail: the others cannot learn of the error */
-    bool ahead;                 /* all ranks have agreed to the next update */
-    wf_status stop;             /* why all ranks end before the next update; WF_OK: they do not */
-    bool resumes;               /* the folder holds a state, as rank 0 has seen it */
-    struct wf_dist_watch watch; /* the caller's */
-    struct slicing slicing[WF_FIT_REGISTRIES];
-    struct spread *spread;
-    struct exchange exchange;
+    /* the ranks that train together */
+    struct wf_ranks ranks;
+    bool ahead;    /* all ranks have agreed to the next update */
+    wf_status end; /* why all ranks end before the next update; WF_OK: they do not */
+    bool resumes;  /* the folder holds a state, as rank 0 has seen it */
 
-    struct tree tree;
-    struct leaf *leaf; /* [o.leaves] of a turn */
     struct limit limit;
     struct pace pace;
 
     /* what a resume restores */
     int64_t step;            /* updates done */
     double total;            /* sum of the weights of their batches; NaN: the state is older than this number */
-    int64_t asked;           /* .accumulate of a program, before several processes raised it */
+    int64_t given;           /* .accumulate of a program, before several ranks raised it */
     double best;             /* NaN: no validation yet */
     int64_t stale;           /* validations since the best */
-    bool owes_validation;    /* a validation at this step was due and is not done */
+    bool validation_due;     /* at this step, and not done */
     struct wf_string change; /* what the resume changes, for people; empty: nothing */
     bool new_validation;     /* the state's best value is not comparable with new ones */
     bool early;              /* patience has run out */
-    bool dropped;            /* the update after this step was cancelled: its batch is the next one */
     bool saved;              /* the state on disk is that of this step */
     int64_t on_disk;         /* the step of the state on disk; -1: there is none */
 };
 
-/* loop.c, in this order: */
+/* begin.c and loop.c, in this order: */
 void fit_init(struct fit *f, wf_error *error); /* f is zeroed */
-wf_status fit_enter(struct fit *f);            /* after together_open: locks the folder; warns if .resume finds no state */
-bool fit_resumes(const struct fit *f);         /* whether the folder holds a state; after fit_enter */
+wf_status fit_enter(struct fit *f);            /* after wf_ranks_open: locks the folder; warns if .resume finds no state */
 wf_status fit_prepare(struct fit *f);          /* once task and options are complete and checked */
 wf_status fit_take(struct fit *f);             /* loads the state; nothing is written yet */
 wf_status fit_set_aside(struct fit *f);        /* files that a new training would replace; rank 0 */
 wf_status fit_begin(struct fit *f);            /* saves if the resume changes something; opens the logs */
 wf_status fit_run(struct fit *f);              /* to the end */
 void fit_free(struct fit *f);
+
 bool fit_cancelled(void *fit); /* by the caller; never once an optimiser has stepped in the update */
+/* During an update, before the new weights are sent: agrees whether all ranks go on after it. A message behind the weights would be late.
+ */
+void fit_agree_ahead(struct fit *f);
+/* write(f), on rank 0, while the other ranks serve their moments. f->error's code. */
+wf_status state_write(struct fit *f, void (*write)(void *fit));
+/* After an error of a file, on a full disk say, the message says where the run continues. */
+wf_status after_failure(struct fit *f, wf_status status);
 
-/* During an update, before the weights are sent: agrees whether all ranks go on after it. A message behind the weights would be late. */
-void fit_ask_ahead(struct fit *f);
+/* validate.c */
+wf_status fit_validate(struct fit *f);
+bool patience_is_out(const struct fit *f);
 
-/* together.c: several processes. */
-/* After an error of the transport: the others get no message and end when this process ends. The error's code. */
-wf_status together_lost(struct fit *f);
-wf_status together_failed(struct fit *f, const wf_error *why); /* the same, with this error in place of an earlier one */
-wf_status together_open(struct fit *f);
-void together_close(struct fit *f);
-/* Agrees on one outcome: if a rank has an error in f->error, all ranks get it. */
-wf_status together_agree(struct fit *f);
-/* A barrier that sleeps: before together_agree, if a rank works for long. */
-void together_rest(struct fit *f);
-/* Broadcasts rank 0's data. */
-wf_status together_from_first(struct fit *f, void *data, int64_t bytes);
-/* New run: raises accumulate and leaves until each rank has work; warns of the change. */
-wf_status together_share(struct fit *f);
-/* Refuses more processes than there are leaves in the state. */
-wf_status together_resume(struct fit *f, const char *path);
+/* ranks.c: several ranks. */
+/* New run: raises accumulate and leaves until each rank has a micro-batch; warns of the change. */
+wf_status ranks_share(struct fit *f);
+/* Refuses more ranks than there are leaves in the state. */
+wf_status ranks_resume(struct fit *f, const char *path);
 /* Checks that all ranks train the same: program, machine, settings, texts and weights. */
-wf_status together_compare(struct fit *f);
+wf_status ranks_compare(struct fit *f);
 
 /* limit.c: .max_time */
 bool limit_passed(const struct fit *f);
@@ -173,11 +157,11 @@ void limit_measure(double *longest, const struct timespec *begin);
 /* The same for a save, on all ranks: they get the time of rank 0. f->error's code. */
 wf_status limit_measure_save(struct fit *f, const struct timespec *begin);
 /* Whether to save only to measure the time of a save. */
-bool limit_asks_save(const struct fit *f);
+bool limit_wants_save(const struct fit *f);
 /* Before an update: WF_ERR_TIME on rank 0 if time is too short for it and for the validation or save that is due after it. */
 wf_status limit_check(struct fit *f, bool validates, bool saves);
 /* Whether the present computation must be dropped, because there is time only for a save. It ends with WF_ERR_CANCELLED, and limit_name
- * turns that into WF_ERR_TIME. */
+ * phases that into WF_ERR_TIME. */
 bool limit_cuts(struct fit *f);
 wf_status limit_name(struct fit *f);
 const char *limit_near(const struct fit *f, char text[160]); /* a message for the end of a training */
@@ -195,12 +179,20 @@ wf_status pace_report(struct fit *f, const char *text, int64_t done, int64_t tot
 /* check.c */
 wf_status fit_check(const struct wf_task *task, const struct wf_fit_options *o, wf_error *error);
 
-/* update.c: one update, and what to say when a number goes bad. */
+/* update.c */
 wf_status fit_update(struct fit *f);
-/* An error if weights are not finite: they must not replace the state or the best weights. */
-wf_status refuse_bad_weights(struct fit *f);
+/* The loss of micro-batch i, on the tape; NULL: it is empty. */
+wf_tensor *fit_forward(struct fit *f, struct wf_micro_batch *b, int phase, int64_t i);
+void fit_zero_gradients(const struct fit *f);
+
+/* explain.c: numbers that are not finite. Each sets the error. */
+/* They repeat the phase with checks, and name the first tensor that is not finite. No optimiser of the phase has stepped. */
+wf_status explain_loss(struct fit *f, int phase);
+wf_status explain_gradient(struct fit *f, int phase); /* after all backwards */
 /* After a validation whose deciding value is not finite, on all ranks: validates again and checks every result. */
 wf_status explain_validation(struct fit *f);
+/* An error if weights are not finite: they must not replace the state or the best weights. */
+wf_status refuse_bad_weights(struct fit *f);
 
 /* fit_state.c: state.safetensors, all that a resume needs. */
 #define STATE_FILE "state.safetensors"

@@ -22,7 +22,7 @@ double seconds_since(const struct timespec *start)
 
 static void add_curve(struct fit *f, enum wf_event_kind kind, const double *value, const char *before, const char *name, const char *after)
 {
-    struct curve *c = &f->curve[f->curves++];
+    struct curve *c = &f->log.curve[f->log.curves++];
     c->kind = kind;
     c->value = value;
     snprintf(c->tag, sizeof c->tag, "%s%s%s", before, name, after);
@@ -38,18 +38,19 @@ static const char *unit_of(const struct fit *f)
 static wf_status check_tags(const struct fit *f)
 {
     const char *const taken[] = {"event", "step", "seconds", "text", "sample", unit_of(f)};
-    for (int i = 0; i < f->curves; i++) {
+    for (int i = 0; i < f->log.curves; i++) {
         for (size_t k = 0; k < sizeof taken / sizeof *taken; k++)
-            if (strcmp(f->curve[i].tag, taken[k]) == 0)
+            if (strcmp(f->log.curve[i].tag, taken[k]) == 0)
                 return wf_error_set(f->error, WF_ERR_ARGUMENT,
                                     "wf_fit: a metric has the tag '%s', which metrics.jsonl has for other things: give it another one",
                                     taken[k]);
         for (int k = 0; k < i; k++)
-            if (strcmp(f->curve[i].tag, f->curve[k].tag) == 0)
-                return wf_error_set(f->error, WF_ERR_ARGUMENT,
-                                    "wf_fit: two numbers would be called '%s' in metrics.jsonl: give the report, turn, optimiser or metric "
-                                    "another name or tag",
-                                    f->curve[i].tag);
+            if (strcmp(f->log.curve[i].tag, f->log.curve[k].tag) == 0)
+                return wf_error_set(
+                    f->error, WF_ERR_ARGUMENT,
+                    "wf_fit: two numbers would be called '%s' in metrics.jsonl: give the report, phase, optimiser or metric "
+                    "another name or tag",
+                    f->log.curve[i].tag);
     }
     return WF_OK;
 }
@@ -58,19 +59,19 @@ static wf_status check_tags(const struct fit *f)
 wf_status curves_of(struct fit *f)
 {
     const char *minimized = f->owner->minimized_tag;
-    f->curves = 0;
-    for (int i = 0; i < f->turns; i++) {
-        const char *turn = f->turns > 1 ? f->task.turns[i] : "loss";
-        add_curve(f, WF_EVENT_STEP, &f->loss[i], "", turn, "/train");
+    f->log.curves = 0;
+    for (int i = 0; i < f->phases; i++) {
+        const char *phase = f->phases > 1 ? f->task.phases[i] : "loss";
+        add_curve(f, WF_EVENT_STEP, &f->loss[i], "", phase, "/train");
         if (minimized)
-            add_curve(f, WF_EVENT_STEP, &f->minimized[i], turn, "/train_", minimized);
+            add_curve(f, WF_EVENT_STEP, &f->minimized[i], phase, "/train_", minimized);
     }
     for (int i = 0; i < f->reports; i++)
         add_curve(f, WF_EVENT_STEP, &f->report[i], "", f->task.reports[i], "/train");
     for (int i = 0; i < f->o.optimizers; i++)
         add_curve(f, WF_EVENT_STEP, &f->lr[i], "lr", f->o.optimizers > 1 ? "/" : "", f->o.optimizers > 1 ? f->o.optimizer[i].name : "");
-    for (int i = 0; i < f->turns; i++)
-        add_curve(f, WF_EVENT_STEP, &f->grad_norm[i], "grad_norm", f->turns > 1 ? "/" : "", f->turns > 1 ? f->task.turns[i] : "");
+    for (int i = 0; i < f->phases; i++)
+        add_curve(f, WF_EVENT_STEP, &f->grad_norm[i], "grad_norm", f->phases > 1 ? "/" : "", f->phases > 1 ? f->task.phases[i] : "");
     add_curve(f, WF_EVENT_STEP, &f->per_second, "", unit_of(f), "_per_second");
     for (int i = 0; i < f->task.metrics; i++) {
         const struct wf_metric *m = &f->task.metric[i];
@@ -85,9 +86,9 @@ wf_status curves_of(struct fit *f)
 static int numbers_of(struct fit *f, enum wf_event_kind kind)
 {
     int used = 0;
-    for (int i = 0; i < f->curves; i++)
-        if (f->curve[i].kind == kind && isfinite(*f->curve[i].value))
-            f->number[used++] = (struct wf_fit_number){f->curve[i].tag, *f->curve[i].value};
+    for (int i = 0; i < f->log.curves; i++)
+        if (f->log.curve[i].kind == kind && isfinite(*f->log.curve[i].value))
+            f->log.number[used++] = (struct wf_fit_number){f->log.curve[i].tag, *f->log.curve[i].value};
     return used;
 }
 
@@ -123,7 +124,7 @@ static wf_status write_line(struct fit *f, const struct wf_fit_event *e, const c
                   put_numbers(line, e, count, counts, f->error) || put_total(line, f, e) ||
                   (e->text && wf_json_set_string(line, "text", e->text, f->error)) ||
                   wf_json_set_double(line, "seconds", round(e->seconds * 1000) / 1000, f->error) ||
-                  wf_jsonl_append(f->metrics, line, f->error);
+                  wf_jsonl_append(f->log.metrics, line, f->error);
     json_decref(line);
     return failed ? f->error->code : WF_OK;
 }
@@ -135,9 +136,9 @@ static wf_status write_events(struct fit *f, const struct wf_fit_event *e)
     double wall = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
     wf_status status = WF_OK;
     for (int i = 0; i < e->numbers && status == WF_OK; i++)
-        status = wf_events_scalar(f->events, e->number[i].tag, e->step, wall, e->number[i].value, f->error);
+        status = wf_events_scalar(f->log.events, e->number[i].tag, e->step, wall, e->number[i].value, f->error);
     if (status == WF_OK && e->kind == WF_EVENT_SAMPLE)
-        status = wf_events_text(f->events, "sample", e->step, wall, e->text, f->error);
+        status = wf_events_text(f->log.events, "sample", e->step, wall, e->text, f->error);
     return status;
 }
 
@@ -187,21 +188,21 @@ static wf_status report_event(struct fit *f, enum wf_event_kind kind, const char
                                    .total = kind == WF_EVENT_PROGRESS ? f->pace.total : 0,
                                    .expected = kind == WF_EVENT_PROGRESS ? pace_expected(f) : 0,
                                    .text = text,
-                                   .number = f->number,
+                                   .number = f->log.number,
                                    .numbers = numbers_of(f, kind)};
     if (f->o.event)
         f->o.event(f->o.ctx, &e);
     bool quiet = kind == WF_EVENT_STEP && f->step % f->o.log_every != 0 && f->step != 1 && f->step != f->o.steps;
-    if (quiet || kind == WF_EVENT_SAVE || kind == WF_EVENT_PROGRESS || !f->metrics)
+    if (quiet || kind == WF_EVENT_SAVE || kind == WF_EVENT_PROGRESS || !f->log.metrics)
         return WF_OK;
     wf_status status = write_line(f, &e, names[kind], count, counts);
-    return status == WF_OK && f->events ? write_events(f, &e) : status;
+    return status == WF_OK && f->log.events ? write_events(f, &e) : status;
 }
 
 wf_status report_counts(struct fit *f, enum wf_event_kind kind, const char *text, const struct count *count, int counts)
 {
     struct wf_string made = {0};
-    if (f->rank > 0) /* rank 0 speaks for all */
+    if (f->ranks.rank > 0) /* rank 0 speaks for all */
         return WF_OK;
     const char *readable = text ? in_utf8(text, &made) : NULL;
     wf_status status = text && !readable ? wf_error_set(f->error, WF_ERR_MEMORY, "no memory for a message")
@@ -248,13 +249,13 @@ static wf_status open_lines(struct fit *f, bool resuming)
     wf_error damage = {0};
     char *path = wf_run_path(f->o.out, "metrics.jsonl", f->error);
     if (path && resuming)
-        f->metrics = wf_jsonl_open(path, f->step, &damage);
+        f->log.metrics = wf_jsonl_open(path, f->step, &damage);
     if (damage.code && damage.code != WF_ERR_FORMAT)
         wf_error_set(f->error, damage.code, "%s", damage.message);
-    if (!f->metrics && !f->error->code)
+    if (!f->log.metrics && !f->error->code)
         set_aside(f, "metrics.jsonl", NULL, resuming ? damage.message : WOULD_REPLACE);
-    if (!f->metrics && !f->error->code)
-        f->metrics = wf_jsonl_open(path, f->step, f->error);
+    if (!f->log.metrics && !f->error->code)
+        f->log.metrics = wf_jsonl_open(path, f->step, f->error);
     wf_free(path);
     return f->error->code;
 }
@@ -270,11 +271,11 @@ static wf_status set_events_aside(struct fit *f, const struct wf_names *names, c
 static wf_status open_events(struct fit *f, const struct wf_names *names)
 {
     wf_error damage = {0};
-    f->events = wf_events_open(f->o.out, f->step, &damage);
-    if (f->events || damage.code != WF_ERR_FORMAT)
-        return f->events ? WF_OK : wf_error_set(f->error, damage.code, "%s", damage.message);
+    f->log.events = wf_events_open(f->o.out, f->step, &damage);
+    if (f->log.events || damage.code != WF_ERR_FORMAT)
+        return f->log.events ? WF_OK : wf_error_set(f->error, damage.code, "%s", damage.message);
     if (!set_events_aside(f, names, damage.message))
-        f->events = wf_events_open(f->o.out, f->step, f->error);
+        f->log.events = wf_events_open(f->o.out, f->step, f->error);
     return f->error->code;
 }
 
@@ -294,6 +295,6 @@ wf_status metrics_open(struct fit *f, bool resuming)
 
 void metrics_close(struct fit *f)
 {
-    wf_jsonl_close(f->metrics);
-    wf_events_close(f->events);
+    wf_jsonl_close(f->log.metrics);
+    wf_events_close(f->log.events);
 }

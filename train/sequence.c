@@ -19,10 +19,10 @@ struct sequence {
     struct wf_crops crops;
     int64_t cols;              /* of a batch: those of a crop, and two more with frame=true */
     struct wf_masking masking; /* encoders */
-    /* Of a part, [batch / accumulate, rounded up, context] each. Encoders have a target for each place, language models for each id.
+    /* Of a micro-batch, [batch / accumulate, rounded up, context] each. Encoders have a target for each place, language models for each id.
      */
     int32_t *ids, *targets, *places;
-    int64_t *chosen; /* [processes]: tokens that are hidden in the parts of each; encoders */
+    int64_t *chosen; /* [ranks]: tokens that are hidden in the micro-batches of each; encoders */
 };
 
 static bool encode_progress(void *ctx, int64_t done, int64_t total)
@@ -41,9 +41,9 @@ static wf_status open_texts(struct trainer *t)
 {
     struct sequence *s = t->data;
     const struct wf_train_options *o = t->options;
-    int64_t context, batch = t->config.training.batch, parts = t->config.training.accumulate;
+    int64_t context, batch = t->config.training.batch, count = t->config.training.accumulate;
     s->cols = wf_row_length(&t->config, &context);
-    size_t room = (size_t)((batch + parts - 1) / parts * s->cols);
+    size_t room = (size_t)((batch + count - 1) / count * s->cols);
     const struct wf_corpus_options options = {
         .tokenizer = t->tokenizer, .cache = o->cache, .progress = encode_progress, .ctx = t, .scans = t->scans};
     if (wf_corpus_open(o->train, o->train_files, o->valid, o->valid_files, context, &options, &s->corpus, t->error) ||
@@ -72,12 +72,12 @@ static wf_status tell(struct trainer *t)
     return unknown_tell(t, "validation text", c->valid.unknown, c->valid.ids.count);
 }
 
-/* Micro-batch `part`: its first row and its number of rows. */
-static int64_t rows_of(const struct trainer *t, int64_t part, int64_t *first)
+/* Micro-batch i: its first row and its number of rows. */
+static int64_t rows_of(const struct trainer *t, int64_t i, int64_t *first)
 {
-    int64_t batch = t->config.training.batch, parts = t->config.training.accumulate;
-    *first = batch * part / parts;
-    return batch * (part + 1) / parts - *first;
+    int64_t batch = t->config.training.batch, count = t->config.training.accumulate;
+    *first = batch * i / count;
+    return batch * (i + 1) / count - *first;
 }
 
 /* The ids of a micro-batch. */
@@ -111,11 +111,11 @@ static wf_status next_language(void *trainer, int64_t step, double *weight, wf_e
     return WF_OK;
 }
 
-static wf_tensor *loss_language(void *trainer, struct wf_fit_part *p)
+static wf_tensor *loss_language(void *trainer, struct wf_micro_batch *p)
 {
     struct trainer *t = trainer;
     struct sequence *s = t->data;
-    int64_t context = s->crops.context, first, rows = rows_of(t, p->part, &first);
+    int64_t context = s->crops.context, first, rows = rows_of(t, p->index, &first);
     wf_crops_fill(&s->crops, p->step, first, rows, s->ids, s->targets);
     wf_tape_first_row(p->tape, (uint64_t)first);
     struct wf_loss_terms terms;
@@ -131,7 +131,7 @@ static wf_status validate_language(void *trainer, wf_tape *tape, double *value, 
     const struct wf_progress progress = {validation_tell, t};
     struct wf_evaluation e;
     struct wf_id_view valid = ((struct sequence *)t->data)->corpus.valid.ids;
-    wf_status status = wf_model_evaluate_on(t->fit.dist, t->model, tape, valid, t->valid_limit, &progress, &e, error);
+    wf_status status = wf_model_evaluate_on(t->fit.ranks.dist, t->model, tape, valid, t->valid_limit, &progress, &e, error);
     value[LOSS] = e.loss;
     return status;
 }
@@ -198,7 +198,7 @@ static wf_status open_masked(struct trainer *t, bool resuming)
         wf_error_prefix(t->error, "%s", o->tokenizer ? o->tokenizer : t->from.folder ? t->from.folder : o->out);
     if (t->error->code || open_texts(t))
         return t->error->code;
-    if (!(s->chosen = wf_alloc_zero((size_t)t->fit.processes, sizeof *s->chosen)))
+    if (!(s->chosen = wf_alloc_zero((size_t)t->fit.ranks.size, sizeof *s->chosen)))
         return wf_error_set(t->error, WF_ERR_MEMORY, "no memory for a batch");
     struct wf_id_view train = s->corpus.train.ids, valid = s->corpus.valid.ids;
     t->train_tokens = wf_masking_ordinary(&s->masking, train);
@@ -218,10 +218,10 @@ static wf_status open_masked(struct trainer *t, bool resuming)
 }
 
 /* The ids of a micro-batch, and its masked tokens. */
-static int64_t hide(const struct trainer *t, int64_t step, int64_t part, int64_t *first, int64_t *rows)
+static int64_t hide(const struct trainer *t, int64_t step, int64_t i, int64_t *first, int64_t *rows)
 {
     struct sequence *s = t->data;
-    *rows = rows_of(t, part, first);
+    *rows = rows_of(t, i, first);
     wf_crops_fill(&s->crops, step, *first, *rows, s->ids, NULL);
     if (t->config.training.frame)
         (void)!wf_masking_frame(&s->masking, *rows, s->crops.context, s->ids, NULL); /* wf_frame_check has seen the tokens */
@@ -233,23 +233,23 @@ static int64_t hide(const struct trainer *t, int64_t step, int64_t part, int64_t
 static wf_status next_masked(void *trainer, int64_t step, double *weight, wf_error *error)
 {
     const struct trainer *t = trainer;
-    const struct leaves_of own = own_parts(t);
+    const struct wf_range own = own_micro_batches(t);
     int64_t mine = 0, *chosen = ((struct sequence *)t->data)->chosen, all = 0;
-    for (int64_t part = own.begin, first, rows; part < own.end; part++)
-        mine += hide(t, step, part, &first, &rows);
-    if (wf_dist_all_gather(t->fit.dist, &mine, sizeof mine, chosen, error))
+    for (int64_t i = own.begin, first, rows; i < own.end; i++)
+        mine += hide(t, step, i, &first, &rows);
+    if (wf_dist_all_gather(t->fit.ranks.dist, &mine, sizeof mine, chosen, error))
         return WF_ERR_STATE;
-    for (int r = 0; r < t->fit.processes; r++)
+    for (int r = 0; r < t->fit.ranks.size; r++)
         all += chosen[r];
     *weight = (double)all;
     return WF_OK;
 }
 
-static wf_tensor *loss_masked(void *trainer, struct wf_fit_part *p)
+static wf_tensor *loss_masked(void *trainer, struct wf_micro_batch *p)
 {
     struct trainer *t = trainer;
     struct sequence *s = t->data;
-    int64_t first, rows, count = hide(t, p->step, p->part, &first, &rows);
+    int64_t first, rows, count = hide(t, p->step, p->index, &first, &rows);
     wf_tape_first_row(p->tape, (uint64_t)first);
     struct wf_loss_terms terms;
     wf_loss_terms_begin(&terms, t->model, p->tape, share_of(t, rows), 0);
@@ -266,7 +266,7 @@ static wf_status validate_masked(void *trainer, wf_tape *tape, double *value, wf
     const struct wf_progress progress = {validation_tell, t};
     struct wf_id_view valid = ((struct sequence *)t->data)->corpus.valid.ids;
     struct wf_evaluation e;
-    wf_status status = wf_evaluate_masked_on(t->fit.dist, t->model, t->tokenizer, tape, valid, t->valid_limit, &progress, &e, error);
+    wf_status status = wf_evaluate_masked_on(t->fit.ranks.dist, t->model, t->tokenizer, tape, valid, t->valid_limit, &progress, &e, error);
     value[LOSS] = e.loss;
     return status;
 }

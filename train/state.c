@@ -127,7 +127,7 @@ wf_status state_parts(struct trainer *t)
         (o->accumulate == asked || o->accumulate == was.training.accumulate)) {
         o->accumulate = t->fit.o.accumulate = was.training.accumulate;
         o->leaves = t->fit.o.leaves = o->leaves > 0 ? o->leaves : was.training.leaves;
-        t->fit.asked = asked;
+        t->fit.given = asked;
     }
     state_close(&s);
     return t->error->code;
@@ -142,8 +142,8 @@ static wf_status compare_config(struct trainer *t, const struct state *s)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s is a run of %s, not of %s: resume it with that model, or choose another --out",
                             s->path, was.model, t->config.model);
     struct wf_training *o = &t->config.training;
-    was.training.leaves = tree_leaves_again(was.training.leaves, 0, 1);
-    o->leaves = t->fit.o.leaves = tree_leaves_again(o->leaves, was.training.leaves, o->accumulate);
+    was.training.leaves = wf_leaves_again(was.training.leaves, 0, 1);
+    o->leaves = t->fit.o.leaves = wf_leaves_again(o->leaves, was.training.leaves, o->accumulate);
     struct wf_config_key setting;
     for (int i = 0; wf_config_key_at(&t->config, i, &setting); i++) {
         const char *name = setting.name;

@@ -68,7 +68,7 @@ static wf_status set_hash(json_t *object, const char *name, uint64_t hash, wf_er
 json_t *texts_json(const struct trainer *t, wf_error *error)
 {
     const struct wf_train_options *o = t->options;
-    const bool resumes = fit_resumes(&t->fit);
+    const bool resumes = t->fit.resumes;
     wf_json_init();
     json_t *object = json_object();
     if (wf_json_set_new(object, "train", array_of(o->train, o->train_files, error), error) ||
@@ -283,7 +283,7 @@ wf_status texts_recall(struct trainer *t)
 wf_status texts_tell(struct trainer *t)
 {
     const struct wf_train_texts *was = t->options->repeats;
-    if (!was || fit_resumes(&t->fit) ||
+    if (!was || t->fit.resumes ||
         ((!was->train_hash || was->train_hash == t->train_hash) && (!was->valid_hash || was->valid_hash == t->valid_hash)))
         return WF_OK;
     return report(&t->fit, WF_EVENT_WARNING,

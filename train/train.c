@@ -60,6 +60,14 @@ static wf_status no_head(struct trainer *t)
                         key ? ": set " : "", key ? key : "", key ? "=true" : "");
 }
 
+/* The optimiser has moments for this rank's shard only. */
+static wf_status shard(struct trainer *t)
+{
+    t->fit.ranks.registry[0] = t->registry;
+    t->fit.ranks.registries = 1;
+    return wf_ranks_shard(&t->fit.ranks);
+}
+
 static wf_status build(struct trainer *t, bool resuming)
 {
     const struct wf_config *c = &t->config;
@@ -70,7 +78,7 @@ static wf_status build(struct trainer *t, bool resuming)
     t->registry = wf_model_registry(t->model);
     wf_registry_cancel(t->registry, t->options->cancelled, t->options->ctx);
     if ((resuming ? wf_registry_gradients(t->registry, t->error) : wf_registry_build(t->registry, t->options->seed, t->error)) ||
-        slices_make(&t->fit, 0, t->registry) || wf_config_optimizer_init(&t->config, t->registry, &t->optimizer, t->error))
+        shard(t) || wf_config_optimizer_init(&t->config, t->registry, &t->optimizer, t->error))
         return not_begun(t);
     wf_optimizer_decay_matrices_only(&t->optimizer);
     t->optimizer.ema = c->training.ema;
@@ -115,14 +123,12 @@ static wf_status prepare(struct trainer *t)
     return fit_prepare(f);
 }
 
-struct leaves_of own_parts(const struct trainer *t)
+struct wf_range own_micro_batches(const struct trainer *t)
 {
-    const struct leaves_of leaves = together_leaves(&t->fit, t->fit.rank);
-    const int64_t each = t->fit.o.accumulate / t->fit.o.leaves;
-    return (struct leaves_of){leaves.begin * each, leaves.end * each};
+    return wf_ranks_mine(&t->fit.ranks, t->fit.o.accumulate, t->fit.o.leaves);
 }
 
-wf_tensor *with_terms(struct wf_loss_terms *terms, struct wf_fit_part *p, wf_tensor *loss)
+wf_tensor *with_terms(struct wf_loss_terms *terms, struct wf_micro_batch *p, wf_tensor *loss)
 {
     wf_tensor *all = wf_loss_terms_end(terms, loss, &p->report[0]);
     if (all != loss && !p->shown)
@@ -163,26 +169,26 @@ void choose_validation(struct trainer *t, int64_t tokens)
         t->valid_tokens = t->valid_limit;
 }
 
-/* The parts of a batch: more where there are more processes. */
+/* Raises the number of micro-batches until each rank has one. */
 static wf_status share(struct trainer *t)
 {
     struct fit *f = &t->fit;
-    if (together_share(f))
+    if (ranks_share(f))
         return t->error->code;
     t->config.training.accumulate = f->o.accumulate;
     t->config.training.leaves = f->o.leaves;
     return wf_config_check(&t->config, t->error);
 }
 
-/* The first process of each node reads texts and trains tokenizers into the cache; the others read the cache. */
+/* The first rank of each node reads texts and trains tokenizers into the cache; the others read the cache. */
 static wf_status open_in_turn(struct trainer *t, bool resuming)
 {
     struct fit *f = &t->fit;
-    const bool first = wf_dist_local_rank(f->dist) == 0;
+    const bool first = wf_dist_local_rank(f->ranks.dist) == 0;
     if (!t->error->code && first)
         open_task(t, resuming);
-    together_rest(f);
-    if (together_agree(f))
+    wf_ranks_rest(&f->ranks);
+    if (wf_ranks_agree(&f->ranks))
         return t->error->code;
     return first ? WF_OK : open_task(t, resuming);
 }
@@ -201,7 +207,7 @@ static wf_status read_all(struct trainer *t, bool resuming)
 static wf_status write_all(struct trainer *t, bool resuming)
 {
     struct fit *f = &t->fit;
-    if (!fit_set_aside(f) && f->rank == 0)
+    if (!fit_set_aside(f) && f->ranks.rank == 0)
         (void)!run_files_save(t, resuming);
     if (fit_begin(f) || origin_tell(t) || texts_tell(t) || tokenizers_tell(t) || t->task->tell(t))
         return t->error->code;
@@ -213,12 +219,12 @@ static wf_status run(struct trainer *t)
     struct fit *f = &t->fit;
     if (fit_enter(f))
         return t->error->code;
-    const bool resuming = fit_resumes(f);
+    const bool resuming = f->resumes;
     read_all(t, resuming);
-    if (f->told || together_agree(f) || together_compare(f))
+    if (f->ranks.told || wf_ranks_agree(&f->ranks) || ranks_compare(f))
         return t->error->code;
     write_all(t, resuming);
-    return together_agree(f) ? t->error->code : fit_run(f);
+    return wf_ranks_agree(&f->ranks) ? t->error->code : fit_run(f);
 }
 
 /* Refuses a pipe: it could block forever, and cannot be read twice. Its reader reports a missing file. */
@@ -299,11 +305,11 @@ wf_status wf_train(const struct wf_train_options *options, struct wf_train_resul
     fit_init(f, &failure);
     f->owner = &t.owner;
     f->o = fit_options(&t);
-    if (!together_open(f)) {
-        f->asked = t.config.training.accumulate;
+    if (!wf_ranks_open(&f->ranks)) {
+        f->given = t.config.training.accumulate;
         if (wf_init_default(t.error) == WF_OK && texts_recall(&t) == WF_OK && check_options(t.options, t.error) == WF_OK && options->from)
             (void)!origin_apart(options->from, options->out, t.error);
-        if (!together_agree(f))
+        if (!wf_ranks_agree(&f->ranks))
             run(&t);
     }
     if (result)

@@ -67,7 +67,7 @@ struct trainer {
 /* state.c: the state of a model of the zoo, apart from the loop's. */
 void zoo_put(struct fit *f, wf_safetensors_writer *w);
 void zoo_identify(const struct fit *f, struct wf_string *text);
-/* Resume: keeps the accumulate that several processes raised, if the same number is asked for again. */
+/* Resume: keeps the accumulate that several ranks raised, if the same number is asked for again. */
 wf_status state_parts(struct trainer *t);
 wf_status zoo_get(struct fit *f, const wf_safetensors *file, const char *path);
 wf_status state_tokenizers(struct trainer *t); /* those of the state; the source's may be missing */
@@ -112,9 +112,9 @@ bool report_progress(struct trainer *t, const char *text, int64_t done, int64_t 
 void validation_tell(void *trainer, int64_t done, int64_t total);
 
 /* train.c */
-/* The loss of a part with the terms of the family, which it reports. */
-wf_tensor *with_terms(struct wf_loss_terms *terms, struct wf_fit_part *p, wf_tensor *loss);
-struct leaves_of own_parts(const struct trainer *t); /* the parts of a batch that this process computes */
+/* The loss of a micro-batch with the terms of the family, which it reports. */
+wf_tensor *with_terms(struct wf_loss_terms *terms, struct wf_micro_batch *p, wf_tensor *loss);
+struct wf_range own_micro_batches(const struct trainer *t);
 /* Sets the number of updates, if the configuration counts epochs; `updates`: of an epoch. */
 wf_status choose_steps(struct trainer *t, double updates);
 /* Sets valid_limit, and valid_tokens to no more; `tokens`: of an update. */

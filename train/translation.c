@@ -15,7 +15,7 @@
 struct translation {
     wf_bitext *train, *valid;
     wf_pair_batches *batches;
-    struct wf_pairs pairs; /* of the update that is being made; only the ids of this process's parts are set */
+    struct wf_pairs pairs; /* of the update that is being made; only the ids of this rank's micro-batches are set */
     int64_t epoch, index;  /* and its place */
     int64_t step;          /* and the update; -1: none */
 };
@@ -134,7 +134,7 @@ static wf_status next(void *trainer, int64_t step, double *weight, wf_error *err
 {
     const struct trainer *t = trainer;
     struct translation *d = t->data;
-    const struct leaves_of own = own_parts(t);
+    const struct wf_range own = own_micro_batches(t);
     wf_pair_batches_place(d->batches, &d->epoch, &d->index);
     d->step = step;
     wf_status status = wf_pair_batches_next_parts(d->batches, own.begin, own.end, t->fit.o.accumulate, &d->pairs, error);
@@ -144,18 +144,18 @@ static wf_status next(void *trainer, int64_t step, double *weight, wf_error *err
     return WF_OK;
 }
 
-static wf_tensor *loss(void *trainer, struct wf_fit_part *p)
+static wf_tensor *loss(void *trainer, struct wf_micro_batch *p)
 {
     struct trainer *t = trainer;
     struct translation *d = t->data;
     struct wf_pairs part = d->pairs;
-    const struct leaves_of own = own_parts(t);
+    const struct wf_range own = own_micro_batches(t);
     wf_error why = {0};
     /* The search for a bad number looks at every micro-batch. */
-    if ((p->part < own.begin || p->part >= own.end) && wf_pair_batches_encode_parts(d->batches, p->part, p->part + 1, p->parts, &why))
+    if ((p->index < own.begin || p->index >= own.end) && wf_pair_batches_encode_parts(d->batches, p->index, p->index + 1, p->count, &why))
         return wf_tape_fail(p->tape, why.code, "%s", why.message);
-    if (p->parts > 1)
-        wf_pair_batches_part(d->batches, p->part, p->parts, &part);
+    if (p->count > 1)
+        wf_pair_batches_part(d->batches, p->index, p->count, &part);
     if (part.count == 0)
         return NULL;
     struct wf_loss_terms terms;
@@ -180,7 +180,7 @@ static wf_status measure_scores(struct trainer *t, double *value, wf_error *erro
     const struct wf_translator_options o = {.truncate = true, .search = {.cancelled = validation_cancelled, .ctx = t}};
     struct wf_translation_scores scores;
     wf_status status =
-        wf_evaluate_translation_on(t->fit.dist, &run, t->options->valid[0], t->options->valid[1], &o, tell_scores, t, &scores, error);
+        wf_evaluate_translation_on(t->fit.ranks.dist, &run, t->options->valid[0], t->options->valid[1], &o, tell_scores, t, &scores, error);
     if (status == WF_OK) {
         value[BLEU] = scores.bleu.score;
         value[CHRF] = scores.chrf.score;
@@ -195,7 +195,7 @@ static wf_status validate(void *trainer, wf_tape *tape, double *value, wf_error 
     double smoothing = t->config.training.label_smoothing;
     const struct wf_progress progress = {validation_tell, t};
     struct wf_evaluation e;
-    wf_status status = wf_evaluate_pairs_on(t->fit.dist, t->model, tape, d->valid, smoothing, t->valid_limit, &progress, &e, error);
+    wf_status status = wf_evaluate_pairs_on(t->fit.ranks.dist, t->model, tape, d->valid, smoothing, t->valid_limit, &progress, &e, error);
     value[LOSS] = e.loss;
     if (smoothing > 0)
         value[SMOOTHED] = e.smoothed;

@@ -4,7 +4,7 @@
 # uses. And no include leaves its room by "../", no flag ties the library to the machine that builds it.
 . "$(dirname "$0")/common.sh"
 
-# The includes that DESIGN allows, written a second time so that a change of a room's list is a decision.
+# What DESIGN allows, said a second time here so that a change of a room's list is a decision.
 may()
 {
     case $1 in
@@ -16,9 +16,10 @@ may()
     text) echo core io ;;
     data) echo core io text ;;
     score) echo core text ;;
+    shard) echo core dist autograd io nn optim ;;
     models) echo core autograd io nn optim ;;
     infer) echo core dist autograd io text data score nn models ;;
-    train) echo core dist autograd io text data score nn optim models infer ;;
+    train) echo core dist autograd io text data score nn optim shard models infer ;;
     report) echo core autograd io text data score nn optim models infer train ;;
     cli) echo core dist autograd io text data score nn optim models infer train report ;;
     esac

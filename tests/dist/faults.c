@@ -47,12 +47,12 @@ static wf_status next(void *ctx, int64_t step, double *weight, wf_error *why)
     return WF_OK;
 }
 
-static wf_tensor *loss(void *ctx, struct wf_fit_part *p)
+static wf_tensor *loss(void *ctx, struct wf_micro_batch *p)
 {
     struct program *s = ctx;
     wf_tensor *sum = NULL;
     for (int i = 0; i < WEIGHTS; i++) {
-        wf_fill_normal(s->input, COUNT, 0, 1, 5, (uint64_t)(p->step * 1000 + p->part * 10 + i));
+        wf_fill_normal(s->input, COUNT, 0, 1, 5, (uint64_t)(p->step * 1000 + p->index * 10 + i));
         wf_tensor *x = wf_input(p->tape, s->input, &shape, false);
         wf_tensor *y = wf_sum(wf_add(wf_mul(s->w[i], x), wf_mul(s->w[i], s->w[i])));
         sum = sum ? wf_add(sum, y) : y;

@@ -47,17 +47,17 @@ static wf_status next(void *ctx, int64_t step, double *weight, wf_error *why)
 }
 
 /* Sums over parameter * noise + parameter^2, of some of the parameters in each part. */
-static wf_tensor *loss(void *ctx, struct wf_fit_part *part)
+static wf_tensor *loss(void *ctx, struct wf_micro_batch *part)
 {
     struct program *s = ctx;
     wf_tensor *sum = NULL;
-    if ((part->step + part->part) % 5 == 4)
+    if ((part->step + part->index) % 5 == 4)
         return NULL;
     for (int i = 0; i < PARAMETERS; i++) {
-        if (i == 4 || (part->part + i) % 3 == 0)
+        if (i == 4 || (part->index + i) % 3 == 0)
             continue;
         const int64_t count = wf_shape_count(&sizes[i].shape);
-        wf_fill_normal(s->input, count, 0, 1, 5, (uint64_t)(part->step * 1000 + part->part * 10 + i));
+        wf_fill_normal(s->input, count, 0, 1, 5, (uint64_t)(part->step * 1000 + part->index * 10 + i));
         wf_tensor *x = wf_input(part->tape, s->input, &sizes[i].shape, false), *p = wf_dropout(s->p[i], 0.2);
         wf_tensor *y = wf_sum(wf_add(wf_mul(p, x), wf_mul(p, p)));
         sum = sum ? wf_add(sum, y) : y;

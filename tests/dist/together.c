@@ -189,18 +189,18 @@ static wf_status next(void *ctx, int64_t step, double *weight, wf_error *why)
     return WF_OK;
 }
 
-static wf_tensor *loss(void *ctx, struct wf_fit_part *part)
+static wf_tensor *loss(void *ctx, struct wf_micro_batch *part)
 {
     struct program *p = ctx;
-    const int64_t rows = (int64_t)part->weight, first = ROWS * part->part / part->parts;
-    int64_t count = ROWS * (part->part + 1) / part->parts - first;
+    const int64_t rows = (int64_t)part->weight, first = ROWS * part->index / part->count;
+    int64_t count = ROWS * (part->index + 1) / part->count - first;
     count = first + count > rows ? rows - first : count;
     if (count <= 0)
         return NULL;
     wf_tape_first_row(part->tape, (uint64_t)first);
     wf_tensor *x = wf_input(part->tape, p->x[first], WF_SHAPE(count, IN), false);
     wf_tensor *hidden = wf_dropout(wf_tanh(wf_linear_forward(&p->up, x)), 0.2), *logits = wf_linear_forward(&p->down, hidden);
-    const bool middle = part->step == 1 && part->part == part->parts / 2;
+    const bool middle = part->step == 1 && part->index == part->count / 2;
     if (middle && is("bad"))
         logits = wf_name(wf_log(wf_scale(logits, 0)), "logarithm");
     if (middle && is("steep"))
@@ -248,12 +248,13 @@ static int fit(int argc, char **argv)
     CHECK(wf_adamw_init(&p.adam, p.body, &error, .lr = 0.01) == WF_OK);
     CHECK(wf_sgd_init(&p.sgd, p.head, &error, .lr = 0.1, .momentum = 0.9) == WF_OK);
     static const struct wf_metric metric[] = {{"loss"}};
-    const struct wf_task task = {WF_TASK_ABI,  .name = "together", .turns = turns ? names : NULL, .metric = metric, .metrics = 1,
-                                 .next = next, .loss = loss,       .validate = validate};
+    const struct wf_task task = {WF_TASK_ABI,      .name = "together",  .phases = turns ? names : NULL,
+                                 .metric = metric, .metrics = 1,        .next = next,
+                                 .loss = loss,     .validate = validate};
     const struct wf_fit_registry registry[] = {{"body", p.body}, {"head", p.head}};
     const struct wf_fit_optimizer optimizer[] = {
         {"adam", &p.adam, .schedule = {.kind = WF_SCHEDULE_COSINE, .peak = 0.01, .warmup = 2, .steps = 10}},
-        {"sgd", &p.sgd, .turn = turns}};
+        {"sgd", &p.sgd, .phase = turns}};
     const char *parts = getenv("PARTS");
     const struct wf_fit_options options = {.out = nowhere || (lost && rank == 1) ? NULL : argv[2],
                                            .registry = registry,

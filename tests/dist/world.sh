@@ -30,7 +30,7 @@ for mpi in $mpis; do
 done
 # more processes than parts: more parts, which a resume on fewer processes keeps
 PARTS=2 several "$mpi" 4 "$together" fit raised 7 >log 2>&1 || failed "raised: $(cat log)"
-grep -q '4 processes share a batch, which is cut into 4 parts instead of 2: set accumulate = 4 for the same bytes' log || failed "what is raised is not told: $(cat log)"
+grep -q '4 processes share a batch, which is cut into 4 micro-batches instead of 2: set accumulate = 4 for the same bytes' log || failed "what is raised is not told: $(cat log)"
 PARTS=2 several "$mpi" 2 "$together" fit raised 9 >log 2>&1 || failed "raised, on 2: $(cat log)"
 PARTS=2 "$together" fit raised 10 >log 2>&1 || failed "raised, alone: $(cat log)"
 cmp alone-4/model.safetensors raised/model.safetensors || failed 'raised: other bytes'
@@ -38,7 +38,7 @@ PARTS=2 several "$mpi" 5 "$together" fit raised 11 >log 2>&1 && failed 'more pro
 grep -q 'the run has leaves = 4, the largest number of processes that can resume it; 5 were started' log || failed "more processes than leaves: $(cat log)"
 # a program that may know of no parts
 several "$mpi" 2 "$together" fit whole 5 >out 2>log && failed 'a program of one part'
-grep -q "2 processes were started, and the program's batch is one part: set .accumulate to 2 or more" log || failed "a program of one part: $(cat log)"
+grep -q "2 processes were started, and the program's batch is one micro-batch: set .accumulate to 2 or more" log || failed "a program of one part: $(cat log)"
 # a NaN in one part: one line, which says where
 PARTS=4 several "$mpi" 4 "$together" fit bad 5 bad >out 2>log && failed 'a NaN'
 [ "$(grep -c 'the loss is not finite; the first bad tensor' log)" = 1 ] || failed "a NaN: $(cat log)"

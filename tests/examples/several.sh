@@ -108,5 +108,5 @@ cmp straight/state.safetensors killed/state.safetensors || wrong 'llama: another
 
 # --- a program whose loss knows of no parts
 several "$mpi" 2 ./gan --steps 3 >out 2>err && wrong 'gan was shared'
-grep -q "gan: 2 processes were started, and the program's batch is one part: set .accumulate to 2 or more" err || wrong "gan: $(cat err)"
+grep -q "gan: 2 processes were started, and the program's batch is one micro-batch: set .accumulate to 2 or more" err || wrong "gan: $(cat err)"
 finish

@@ -35,14 +35,14 @@ static wf_status next(void *ctx, int64_t step, double *weight, wf_error *error)
     return WF_OK;
 }
 
-static wf_tensor *loss(void *ctx, struct wf_fit_part *part)
+static wf_tensor *loss(void *ctx, struct wf_micro_batch *part)
 {
     struct diary *d = ctx;
-    note(d, "loss%d.%d.%d ", (int)part->step, part->turn, (int)part->part);
+    note(d, "loss%d.%d.%d ", (int)part->step, part->phase, (int)part->index);
     wf_tensor *sum = wf_sum(wf_mul(d->p[0], d->p[0]));
-    if (part->turn == 1)
+    if (part->phase == 1)
         sum = wf_add(wf_sum(wf_mul(d->p[1], d->p[1])), wf_sum(wf_mul(d->p[2], d->p[2])));
-    return wf_scale(sum, part->step + 1 == d->bad_at && part->turn == 1 ? INFINITY : 1 / part->weight);
+    return wf_scale(sum, part->step + 1 == d->bad_at && part->phase == 1 ? INFINITY : 1 / part->weight);
 }
 
 static double rate(void *ctx, int optimizer, int64_t step)
@@ -127,7 +127,7 @@ static void fit(struct diary *d, int64_t steps, bool resume, wf_status wanted, c
     static const char *const turns[] = {"one", "two", NULL};
     static const struct wf_optimizer_rule rule = {WF_OPTIMIZER_RULE_ABI, .name = "diary", .check = check, .step = step};
     static const struct wf_metric metric = {"cost"};
-    const struct wf_task task = {WF_TASK_ABI,  .name = "diary",      .turns = turns,   .metric = &metric, .metrics = 1, .next = next,
+    const struct wf_task task = {WF_TASK_ABI,  .name = "diary",      .phases = turns,  .metric = &metric, .metrics = 1, .next = next,
                                  .loss = loss, .validate = validate, .sample = sample, .put = put,        .get = get};
     const struct wf_fit_registry registry = {.registry = d->registry = wf_registry_new(NULL)};
     static const char *const names[] = {"a", "b", "c"};
@@ -144,7 +144,8 @@ static void fit(struct diary *d, int64_t steps, bool resume, wf_status wanted, c
     d->text[0] = 0;
     d->stepping = false;
     /* The second in the list steps in the first turn. */
-    const struct wf_fit_optimizer optimizer[] = {{"b", &d->opt[1], .turn = 1}, {"a", &d->opt[0], .turn = 0}, {"c", &d->opt[2], .turn = 1}};
+    const struct wf_fit_optimizer optimizer[] = {
+        {"b", &d->opt[1], .phase = 1}, {"a", &d->opt[0], .phase = 0}, {"c", &d->opt[2], .phase = 1}};
     const struct wf_fit_options options = {.out = in_folder("diary"),
                                            .registry = &registry,
                                            .registries = 1,

@@ -25,10 +25,10 @@ static wf_status next(void *ctx, int64_t step, double *weight, wf_error *error)
     return status == WF_OK ? wf_rows_copy(&label, p->row[step], p->count, WF_I32, p->y, error) : status;
 }
 
-static wf_tensor *loss(void *ctx, struct wf_fit_part *part)
+static wf_tensor *loss(void *ctx, struct wf_micro_batch *part)
 {
     const struct points *p = ctx;
-    const int64_t first = p->count * part->part / part->parts, rows = p->count * (part->part + 1) / part->parts - first;
+    const int64_t first = p->count * part->index / part->count, rows = p->count * (part->index + 1) / part->count - first;
     wf_tensor *x = wf_dropout(wf_input(part->tape, p->x[first], WF_SHAPE(rows, 3), false), 0.1);
     x = wf_linear_forward(&p->down, wf_tanh(wf_linear_forward(&p->up, x)));
     return wf_cross_entropy(x, wf_ids_of(part->tape, &p->y[first], WF_SHAPE(rows)), .normalizer = part->weight);

@@ -133,7 +133,7 @@ static wf_status bad_next(void *ctx, int64_t step, double *weight, wf_error *err
 
 static int kind_of_loss;
 static wf_tape *foreign;
-static wf_tensor *bad_loss(void *ctx, struct wf_fit_part *p)
+static wf_tensor *bad_loss(void *ctx, struct wf_micro_batch *p)
 {
     if (kind_of_loss == 0) /* not a scalar */
         return wf_linear_forward(&((struct study *)ctx)->out, wf_zeros(p->tape, WF_SHAPE(2, WIDTH)));
@@ -222,11 +222,11 @@ START_TEST(callbacks_that_fail)
     fit_refused(&task, &o, WF_ERR_SHAPE, "odd");
     kind_of_loss = 2;
     foreign = wf_tape_new(NULL);
-    fit_refused(&task, &o, WF_ERR_ARGUMENT, "is on another tape than part->tape");
+    fit_refused(&task, &o, WF_ERR_ARGUMENT, "is on another tape than its micro-batch");
     wf_tape_free(foreign);
     kind_of_loss = 3;
     fit_refused(&task, &o, WF_ERR_ARGUMENT,
-                "step 1: the task's loss returned NULL for every part, though next gave the batch a weight of 16");
+                "step 1: the task's loss returned NULL for every micro-batch, though next gave the batch a weight of 16");
     kind_of_loss = 4;
     fit_refused(&task, &o, WF_ERR_NUMERIC, "log(");
     kind_of_loss = 3;

@@ -40,7 +40,7 @@ START_TEST(tasks_are_checked)
         {MEMBER(metric, const struct wf_metric *, same), "two metrics are called 'loss'"},
         {MEMBER(best, int, 2), "best is 2, not in 0 to 1"},
         {MEMBER(best, int, -1), "best is -1"},
-        {MEMBER(turns, const char *const *, twice), "two turns 'one'"},
+        {MEMBER(phases, const char *const *, twice), "two phases 'one'"},
         {MEMBER(reports, const char *const *, blank), "reports 0 is called \"a b\""},
         {MEMBER(reports, const char *const *, bad_bytes), "reports 0 is called \"caf\\xe9\""},
         {MEMBER(reports, const char *const *, loss), "two numbers would be called 'loss/train'"},
@@ -113,10 +113,10 @@ START_TEST(options_are_checked)
     REFUSED(optimizer[0].name = NULL, "optimizer 0 is called NULL");
     REFUSED(optimizer[0].name = "model", "'model'");
     REFUSED(optimizer[1].name = "adam", "optimizers 0 and 1");
-    REFUSED(optimizer[1].turn = 1, "turns are 0 to 0");
+    REFUSED(optimizer[1].phase = 1, "phases are 0 to 0");
     REFUSED(optimizer[1].optimizer = &other->adam, "optimizer 1 updates a registry");
     ck_ok(wf_optimizer_add(&s->sgd, s->body, "body.", error));
-    REFUSED((void)0, "both update patch.weight in turn 0");
+    REFUSED((void)0, "both update patch.weight in phase 0");
     o = good;
     registry[0].registry = unbuilt;
     fit_refused(&vit_task, &(struct wf_fit_options){.out = "x", .steps = 1, .registry = registry, .registries = 1}, WF_ERR_STATE,

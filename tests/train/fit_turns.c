@@ -13,7 +13,7 @@ START_TEST(turns_are_the_loop_by_hand)
     for (int64_t step = 0; step < 30; step++)
         for (int turn = 0; turn < 2; turn++) {
             struct net *n = turn ? &b->generator : &b->discriminator;
-            struct wf_fit_part p = {.tape = tape, .step = step, .turn = turn, .parts = 1, .weight = POINTS};
+            struct wf_micro_batch p = {.tape = tape, .step = step, .phase = turn, .count = 1, .weight = POINTS};
             wf_grads_zero(both[0]);
             wf_grads_zero(both[1]);
             wf_tape_reset(tape, WF_TRAIN, .seed = 3, .step = (uint64_t)(2 * step + turn), .exact = true);
@@ -39,9 +39,9 @@ START_TEST(each_phase_needs_an_optimiser)
 {
     struct gan *g = gan_open();
     struct wf_fit_options o = gan_options(g, in_folder("run"));
-    o.optimizer = &(struct wf_fit_optimizer){.optimizer = &g->generator.adam, .turn = 0};
+    o.optimizer = &(struct wf_fit_optimizer){.optimizer = &g->generator.adam, .phase = 0};
     o.optimizers = 1;
-    ck_fails(wf_fit(&gan_task, &o, NULL, error), WF_ERR_ARGUMENT, "wf_fit: no optimiser steps in turn 1, 'generator'");
+    ck_fails(wf_fit(&gan_task, &o, NULL, error), WF_ERR_ARGUMENT, "wf_fit: no optimiser steps in phase 1, 'generator'");
     gan_close(g);
 }
 END_TEST

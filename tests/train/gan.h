@@ -68,17 +68,17 @@ static inline wf_tensor *squares(wf_tensor *logits, double target, double weight
     return wf_scale(wf_sum(wf_mul(d, d)), 1 / weight);
 }
 
-static inline wf_tensor *gan_loss(void *ctx, struct wf_fit_part *p)
+static inline wf_tensor *gan_loss(void *ctx, struct wf_micro_batch *p)
 {
     struct gan *g = ctx;
     wf_real noise[POINTS][NOISE], real[POINTS][2];
     wf_fill_normal(noise[0], POINTS * NOISE, 0, 1, 7, (uint64_t)p->step);
     wf_fill_normal(real[0], POINTS * 2, 2, 0.5, 8, (uint64_t)p->step);
-    int64_t first = POINTS * p->part / p->parts, rows = POINTS * (p->part + 1) / p->parts - first;
+    int64_t first = POINTS * p->index / p->count, rows = POINTS * (p->index + 1) / p->count - first;
     wf_tape_first_row(p->tape, (uint64_t)first);
     wf_tensor *fake = net_forward(&g->generator, wf_input(p->tape, noise[first], &(wf_shape){2, {rows, NOISE}}, false));
     p->report[0] = wf_scale(wf_sum(wf_slice(fake, 1, 0, 1)), 1 / p->weight / 2); /* the mean over both turns */
-    if (p->turn == 1)
+    if (p->phase == 1)
         return squares(net_forward(&g->discriminator, fake), 1, p->weight);
     wf_tensor *x = wf_input(p->tape, real[first], &(wf_shape){2, {rows, 2}}, false);
     return wf_add(squares(net_forward(&g->discriminator, x), 1, p->weight),
@@ -93,7 +93,7 @@ static inline void gan_event(void *ctx, const struct wf_fit_event *e)
 
 static const struct wf_task gan_task = {.abi = WF_TASK_ABI,
                                         .name = "gan",
-                                        .turns = (const char *const[]){"discriminator", "generator", NULL},
+                                        .phases = (const char *const[]){"discriminator", "generator", NULL},
                                         .reports = (const char *const[]){"x", NULL},
                                         .next = gan_next,
                                         .loss = gan_loss};
@@ -102,7 +102,7 @@ static inline struct wf_fit_options gan_options(struct gan *g, const char *out)
 {
     struct wf_fit_options o = options_of_two(
         out, g, gan_event, (struct wf_fit_registry[]){{"generator", g->generator.registry}, {"discriminator", g->discriminator.registry}},
-        (struct wf_fit_optimizer[]){{"g", &g->generator.adam, .turn = 1}, {"d", &g->discriminator.adam, .turn = 0}});
+        (struct wf_fit_optimizer[]){{"g", &g->generator.adam, .phase = 1}, {"d", &g->discriminator.adam, .phase = 0}});
     o.steps = 30;
     o.clip = 0.5;
     o.save_every = 8;

@@ -21,13 +21,13 @@ static wf_status next(void *ctx, int64_t step, double *weight, wf_error *error)
 }
 
 /* A loss whose gradient is the micro-batch's row, exactly. */
-static wf_tensor *loss(void *ctx, struct wf_fit_part *p)
+static wf_tensor *loss(void *ctx, struct wf_micro_batch *p)
 {
     struct sums *s = ctx;
-    if (s->empty[p->part])
+    if (s->empty[p->index])
         return NULL;
-    wf_tensor *x = wf_input(p->tape, s->gradient[p->part], WF_SHAPE(WIDTH), false), *y = wf_sum(wf_mul(s->weight, x));
-    return s->both && p->part == p->parts - 1 ? wf_add(y, wf_sum(wf_mul(s->spare, x))) : y;
+    wf_tensor *x = wf_input(p->tape, s->gradient[p->index], WF_SHAPE(WIDTH), false), *y = wf_sum(wf_mul(s->weight, x));
+    return s->both && p->index == p->count - 1 ? wf_add(y, wf_sum(wf_mul(s->spare, x))) : y;
 }
 
 static struct sums *sums_open(void)

@@ -29,7 +29,7 @@ static void work_long(wf_tape *tape)
     }
 }
 
-static wf_tensor *slow_loss(void *ctx, struct wf_fit_part *p)
+static wf_tensor *slow_loss(void *ctx, struct wf_micro_batch *p)
 {
     usleep(update_takes);
     if (slow_step > 0 && p->step + 1 == slow_step)

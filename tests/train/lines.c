@@ -87,7 +87,7 @@ static void check_files(const char *run, const char *doc)
     wf_safetensors_close(state);
 }
 
-static wf_tensor *shown_loss(void *ctx, struct wf_fit_part *p)
+static wf_tensor *shown_loss(void *ctx, struct wf_micro_batch *p)
 {
     wf_tensor *loss = loss_of(ctx, p);
     p->shown = wf_scale(loss, 0.5);

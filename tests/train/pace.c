@@ -70,7 +70,7 @@ static wf_status next(void *ctx, int64_t step, double *weight, wf_error *error)
     *weight = 1;
     return WF_OK;
 }
-static wf_tensor *loss(void *ctx, struct wf_fit_part *p)
+static wf_tensor *loss(void *ctx, struct wf_micro_batch *p)
 {
     struct sleeper *s = ctx;
     wf_tensor *far = wf_subtract(s->w, wf_zeros(p->tape, WF_SHAPE(4)));

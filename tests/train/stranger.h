@@ -104,13 +104,13 @@ static inline int openmp_threads(void)
     return threads;
 }
 
-static inline wf_tensor *loss_of(void *ctx, struct wf_fit_part *p)
+static inline wf_tensor *loss_of(void *ctx, struct wf_micro_batch *p)
 {
     struct study *s = ctx;
     if (p->step == 3)
         s->openmp = openmp_threads();
     wf_tensor *labels;
-    int64_t first = BATCH * p->part / p->parts, rows = BATCH * (p->part + 1) / p->parts - first;
+    int64_t first = BATCH * p->index / p->count, rows = BATCH * (p->index + 1) / p->count - first;
     wf_tape_first_row(p->tape, (uint64_t)first);
     wf_tensor *images = images_of(s, p->tape, s->row + first, rows, &labels), *logits = vit_forward(s, images);
     if (s->bad_at > 0 && p->step + 1 == s->bad_at && !s->bad_data && !s->bad_mask)

@@ -2,11 +2,11 @@
 /* Any training: the program brings batches and a loss, wf_fit brings the loop. It accumulates gradients, clips, sets learning rates,
  * validates, keeps the best weights, stops early, writes checkpoints and metrics, ends cleanly at Ctrl-C, and resumes to the same bytes.
  *
- *   static wf_tensor *loss(void *ctx, struct wf_fit_part *p)
+ *   static wf_tensor *loss(void *ctx, struct wf_micro_batch *b)
  *   {
  *       struct digits *d = ctx;
- *       wf_tensor *logits = digits_forward(d, p->tape, p->step, p->part);
- *       return wf_cross_entropy(logits, digits_labels(d, p->tape), .normalizer = p->weight);
+ *       wf_tensor *logits = digits_forward(d, b->tape, b->step, b->index);
+ *       return wf_cross_entropy(logits, digits_labels(d, b->tape), .normalizer = b->weight);
  *   }
  *   ...
  *   const struct wf_task task = {WF_TASK_ABI, .name = "digits", .next = next, .loss = loss};
@@ -31,15 +31,15 @@ WF_BEGIN_DECLS
 
 /* --- the task ------------------------------------------------------------------------------------------------------ */
 
-enum { WF_FIT_TURNS = 8, WF_FIT_REPORTS = 8, WF_FIT_METRICS = 16, WF_FIT_OPTIMIZERS = 16, WF_FIT_REGISTRIES = 16 }; /* at most */
+enum { WF_FIT_PHASES = 8, WF_FIT_REPORTS = 8, WF_FIT_METRICS = 16, WF_FIT_OPTIMIZERS = 16, WF_FIT_REGISTRIES = 16 }; /* at most */
 
 /* A micro-batch, whose loss is wanted. */
-struct wf_fit_part {
-    wf_tape *tape;       /* reset, WF_TRAIN */
-    int64_t step;        /* updates done before this one: 0, 1, 2, ... */
-    int turn;            /* the phase; 0 if the task has one */
-    int64_t part, parts; /* micro-batch 0 .. parts-1 of the batch; parts: .accumulate of the options, or more on several processes */
-    double weight;       /* of the whole batch, as `next` gave it; the loss of each micro-batch is divided by it */
+struct wf_micro_batch {
+    wf_tape *tape;        /* reset, WF_TRAIN */
+    int64_t step;         /* updates done before this one: 0, 1, 2, ... */
+    int phase;            /* the phase; 0 if the task has one */
+    int64_t index, count; /* micro-batch 0 .. count-1 of the batch; count: .accumulate of the options, or more on several processes */
+    double weight;        /* of the whole batch, as `next` gave it; the loss of each micro-batch is divided by it */
     /* May be set by `loss`: scalars that it has divided by the weight, so that those of all micro-batches add up. */
     wf_tensor *shown;                  /* logged instead of the loss: say, without label smoothing and penalties */
     wf_tensor *report[WF_FIT_REPORTS]; /* other numbers of the update, in the order of the task's `reports` */
@@ -60,8 +60,8 @@ struct wf_task {
     const char *unit; /* of a batch's weight, in the plural: "tokens", "images"; NULL: "rows" */
     /* Names of the phases of an update, ending with NULL; NULL: one phase. Each phase has its losses and optimisers, one after the other,
      * as a GAN's discriminator and generator. Once the second phase has begun, a cancellation waits for the end of the update. */
-    const char *const *turns;
-    const char *const *reports; /* names of the numbers in wf_fit_part.report, ends with NULL; logged as NAME/train */
+    const char *const *phases;
+    const char *const *reports; /* names of the numbers in wf_micro_batch.report, ends with NULL; logged as NAME/train */
     /* The numbers that `validate` measures. metric[best] decides about best.safetensors and patience. */
     const struct wf_metric *metric;
     int metrics, best;
@@ -71,13 +71,13 @@ struct wf_task {
      * batch is a function of `step`, such as that of wf_epochs_batch (weft/epochs.h), a resume needs no more; else see `put`. Not called
      * again for an update that is repeated. */
     wf_status (*next)(void *ctx, int64_t step, double *weight, wf_error *error);
-    /* The forward of one micro-batch -> the loss [], divided by part->weight, so that the losses of all add up to the batch's:
-     * wf_cross_entropy(..., .normalizer = part->weight). NULL: an empty micro-batch; a batch with a weight has one that is not. May be
+    /* The forward of one micro-batch -> the loss [], divided by b->weight, so that the losses of all add up to the batch's:
+     * wf_cross_entropy(..., .normalizer = b->weight). NULL: an empty micro-batch; a batch with a weight has one that is not. May be
      * called again for a micro-batch, and must then give the same.
      *
      * wf_fit has reset the tape with the seed and the step, so that dropout is the same after a resume. Each micro-batch draws other masks.
-     * To draw those of the whole batch, call wf_tape_first_row(part->tape, ROW) with the number of its first row in the batch. */
-    wf_tensor *(*loss)(void *ctx, struct wf_fit_part *part);
+     * To draw those of the whole batch, call wf_tape_first_row(b->tape, ROW) with the number of its first row in the batch. */
+    wf_tensor *(*loss)(void *ctx, struct wf_micro_batch *b);
     /* Fills value[metrics], which are NaN before. A value that stays NaN was not measured; metric[best] must be. Resets the tape as it
      * needs (WF_INFER). NULL: no validation. */
     wf_status (*validate)(void *ctx, wf_tape *tape, double *value, wf_error *error);
@@ -227,7 +227,7 @@ struct wf_fit_registry {
 struct wf_fit_optimizer {
     const char *name; /* its moments are NAME.* in the state; NULL: "optimizer", for a single one. Not "model", not "task" */
     struct wf_optimizer *optimizer;
-    int turn;                    /* the phase after whose losses it steps */
+    int phase;                   /* the phase after whose losses it steps */
     struct wf_schedule schedule; /* its learning rate; .steps 0: those of the training. .peak 0: there is none, and optimizer->lr
                                    stays as the program sets it, whatever .kind says */
 };
@@ -254,13 +254,12 @@ WF_API wf_status wf_fit_get_array(const wf_fit_state *state, const char *name, w
  *                    validation that was due when the run ended and was not done
  *   each update      cancelled
  *                    next(step), once
- *                    each phase: loss(part 0), loss(part 1), ..., a backward after each; then for each optimiser of the phase, in the order
- *                    of .optimizer: rate(optimizer, step), once, and its step (rule.check, and rule.step for each block)
- *                    WF_EVENT_STEP, whose .step counts this update
- *   a validation     after its update: validate, once; WF_EVENT_VALID; sample, once; WF_EVENT_SAMPLE. If metric[best] is not finite,
- *                    validate once more, with wf_tape_check_finite, for the message of the error that ends the training
- *   a save           after its update and validation: put, once; WF_EVENT_SAVE. At the last update it is the one below
- *   at the end       put, unless this step's state is saved; WF_EVENT_SAVE; WF_EVENT_END. After Ctrl-C and at a limit of time too
+ *                    each phase: loss(micro-batch 0), loss(micro-batch 1), ..., a backward after each; then for each optimiser of the
+ * phase, in the order of .optimizer: rate(optimizer, step), once, and its step (rule.check, and rule.step for each block) WF_EVENT_STEP,
+ * whose .step counts this update a validation     after its update: validate, once; WF_EVENT_VALID; sample, once; WF_EVENT_SAMPLE. If
+ * metric[best] is not finite, validate once more, with wf_tape_check_finite, for the message of the error that ends the training a save
+ * after its update and validation: put, once; WF_EVENT_SAVE. At the last update it is the one below at the end       put, unless this
+ * step's state is saved; WF_EVENT_SAVE; WF_EVENT_END. After Ctrl-C and at a limit of time too
  *
  * `step` of next, loss and rate is the number of updates done before: 0, 1, ..., with no gap, also over a resume. rate comes after the
  * losses and the clipping of its phase; optimizer->lr of the step that follows is its result, or else that of the schedule. It is not

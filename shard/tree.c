@@ -9,26 +9,7 @@
 #include <weft/internal/slab.h>
 #include <weft/memory.h>
 
-int64_t tree_leaves(int64_t parts)
-{
-    int64_t leaves = 1;
-    while (leaves < 8 && parts % (2 * leaves) == 0)
-        leaves *= 2;
-    return leaves;
-}
-
-bool tree_fits(int64_t leaves, int64_t parts)
-{
-    return leaves > 0 && leaves <= (int64_t)1 << (TREE_LEVELS - 1) && (leaves & (leaves - 1)) == 0 && parts % leaves == 0;
-}
-
-int64_t tree_leaves_again(int64_t asked, int64_t was, int64_t parts)
-{
-    was = was > 0 ? was : 1;
-    return asked > 0 ? asked : tree_fits(was, parts) ? was : tree_leaves(parts);
-}
-
-void tree_begin(struct tree *t)
+void tree_begin(struct ranks_tree *t)
 {
     t->count = t->joins = 0;
 }
@@ -127,7 +108,7 @@ int tree_spans(int64_t begin, int64_t end, struct span out[2 * TREE_LEVELS])
 }
 
 /* The number of held subtrees that a leaf completes, and the resulting span. */
-static int joins_of(const struct tree *t, int64_t leaf, struct span *span)
+static int joins_of(const struct ranks_tree *t, int64_t leaf, struct span *span)
 {
     int joins = 0;
     *span = (struct span){leaf, 1};
@@ -136,7 +117,7 @@ static int joins_of(const struct tree *t, int64_t leaf, struct span *span)
     return joins;
 }
 
-wf_status tree_add(struct tree *t, int64_t leaf, wf_grads *const *grads, int count, wf_error *error)
+wf_status tree_add(struct ranks_tree *t, int64_t leaf, wf_grads *const *grads, int count, wf_error *error)
 {
     struct span span;
     const int joins = joins_of(t, leaf, &span);
@@ -156,19 +137,19 @@ wf_status tree_add(struct tree *t, int64_t leaf, wf_grads *const *grads, int cou
     return WF_OK;
 }
 
-void tree_last(struct tree *t, int64_t leaf)
+void tree_last(struct ranks_tree *t, int64_t leaf)
 {
     struct span span;
     t->joins = joins_of(t, leaf, &span);
     t->count -= t->joins;
 }
 
-void tree_join(const struct tree *t, int k, wf_grads *grads, int64_t begin, int64_t end)
+void tree_join(const struct ranks_tree *t, int k, wf_grads *grads, int64_t begin, int64_t end)
 {
     join(&t->held[t->count], t->joins, k, grads, begin, end);
 }
 
-bool tree_valid(const struct tree *t, int k, const wf_grads *grads, int parameter)
+bool tree_valid(const struct ranks_tree *t, int k, const wf_grads *grads, int parameter)
 {
     bool valid = grads->valid[parameter];
     for (int n = 0; n < t->joins && !valid; n++)
@@ -176,16 +157,16 @@ bool tree_valid(const struct tree *t, int k, const wf_grads *grads, int paramete
     return valid;
 }
 
-void tree_joined(struct tree *t, wf_grads *const *grads, int count)
+void tree_joined(struct ranks_tree *t, wf_grads *const *grads, int count)
 {
     for (int k = 0; k < count; k++)
         join_valid(&t->held[t->count], t->joins, k, grads[k]);
     t->joins = 0;
 }
 
-void tree_free(struct tree *t)
+void tree_free(struct ranks_tree *t)
 {
     for (int i = 0; i < 2 * TREE_LEVELS; i++)
-        for (int k = 0; k < WF_FIT_REGISTRIES; k++)
+        for (int k = 0; k < WF_RANKS_REGISTRIES; k++)
             free_slab(&t->held[i].slab[k]);
 }

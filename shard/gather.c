@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/* Gathers from owners to all ranks: values, partial norms, moments at the end. */
+#include <math.h>
+#include <string.h>
+
+#include <weft/internal/grow.h>
+#include <weft/internal/parameter.h>
+#include <weft/memory.h>
+
+#include "private.h"
+
+/* Messages of one transfer. */
+struct list {
+    struct wf_message *m;
+    int64_t count, room;
+};
+static bool add(struct list *list, int peer, void *data, int64_t bytes)
+{
+    struct wf_message *last = list->count > 0 ? &list->m[list->count - 1] : NULL;
+    if (last && last->peer == peer && (char *)last->data + last->bytes == (char *)data) {
+        last->bytes += bytes; /* end to end */
+        return true;
+    }
+    if (!wf_grow(&list->m, &list->room, list->count + 1, sizeof *list->m))
+        return false;
+    list->m[list->count++] = (struct wf_message){peer, data, bytes};
+    return true;
+}
+
+/* Memory that grows to the need of an update, and is kept. */
+struct ranks_messages {
+    struct list mine, out, in;
+};
+
+void gather_free(struct wf_ranks *ranks)
+{
+    struct ranks_messages *s = ranks->messages;
+    if (s) {
+        wf_free(s->mine.m);
+        wf_free(s->out.m);
+        wf_free(s->in.m);
+    }
+    wf_free(s);
+    ranks->messages = NULL;
+}
+
+static struct ranks_messages *begin_messages(struct wf_ranks *ranks)
+{
+    struct ranks_messages *s = ranks->messages;
+    if (!s && !(s = ranks->messages = wf_alloc_zero(1, sizeof *s)))
+        wf_error_set(ranks->error, WF_ERR_MEMORY, "no memory for messages");
+    if (s)
+        s->mine.count = s->out.count = s->in.count = 0;
+    return s;
+}
+
+/* Broadcasts `data` of a block from its owner. */
+static bool add_block(struct wf_ranks *ranks, int owner, void *data, int64_t count)
+{
+    return add(owner == ranks->rank ? &ranks->messages->mine : &ranks->messages->in, owner, data, count * (int64_t)sizeof(wf_real));
+}
+
+/* Own data to each of the others, and theirs from them. */
+static wf_status begin_all(struct wf_ranks *ranks, int label, bool ready, int *transfer)
+{
+    struct ranks_messages *s = ranks->messages;
+    for (int r = 0; ready && r < ranks->size; r++)
+        for (int64_t i = 0; ready && r != ranks->rank && i < s->mine.count; i++)
+            ready = add(&s->out, r, s->mine.m[i].data, s->mine.m[i].bytes);
+    wf_error why = {0};
+    if (!ready)
+        wf_error_set(&why, WF_ERR_MEMORY, "no memory for messages");
+    else if (wf_dist_begin(ranks->dist, label, s->out.m, (int)s->out.count, s->in.m, (int)s->in.count, transfer, &why) == WF_OK)
+        return WF_OK;
+    return ranks_failed(ranks, &why);
+}
+
+static wf_status finish(struct wf_ranks *ranks, int transfer, bool wait, bool *done)
+{
+    wf_error why = {0};
+    if (wf_dist_finish(ranks->dist, transfer, wait, done, &why) == WF_OK)
+        return WF_OK;
+    return ranks_failed(ranks, &why);
+}
+
+static wf_status send_all(struct wf_ranks *ranks, bool ready)
+{
+    int transfer;
+    bool done;
+    return begin_all(ranks, 0, ready, &transfer) ? ranks->error->code : finish(ranks, transfer, true, &done);
+}
+
+/* --- values -------------------------------------------------------------------------------------------------------- */
+
+static struct wf_values_use *use_of(const struct ranks_layout *l)
+{
+    return wf_registry_count(l->registry) > 0 ? wf_parameter_info(wf_registry_at(l->registry, 0))->use : NULL;
+}
+
+static void end_arrivals(struct ranks_layout *l)
+{
+    l->arrived = l->buckets;
+    if (use_of(l))
+        use_of(l)->arrives = NULL;
+}
+
+/* Takes the buckets that have arrived; waits for bucket number `until`, unless it is negative. */
+static void arrive(struct ranks_layout *l, int64_t until)
+{
+    struct wf_ranks *ranks = l->ranks;
+    bool done = true;
+    if (until >= 0 && l->transfer[until] >= 0 && finish(ranks, l->transfer[until], true, &done) == WF_OK)
+        l->transfer[until] = -1;
+    while (done && l->arrived < l->buckets && !ranks->lost)
+        if (l->transfer[l->arrived] < 0 || (finish(ranks, l->transfer[l->arrived], false, &done) == WF_OK && done))
+            l->transfer[l->arrived++] = -1;
+    if (ranks->lost || l->arrived == l->buckets)
+        end_arrivals(l);
+}
+
+static void settle(struct ranks_layout *l)
+{
+    for (int64_t bucket = 0; bucket < l->buckets && l->arrived < l->buckets; bucket++)
+        arrive(l, bucket);
+}
+
+/* Before an op reads a parameter; below 0: before all are replaced. */
+static void await(void *layout, int parameter)
+{
+    struct ranks_layout *l = layout;
+    if (parameter < 0) {
+        settle(l);
+        return;
+    }
+    const int64_t first = l->slice.first[parameter], end = l->slice.first[parameter + 1];
+    if (first == end) /* a table has no blocks */
+        return;
+    for (int64_t bucket = layout_bucket(l, first); bucket <= layout_bucket(l, end - 1) && l->arrived < l->buckets; bucket++)
+        arrive(l, bucket);
+}
+
+wf_status wf_ranks_settle(struct wf_ranks *ranks)
+{
+    for (int k = 0; ranks->layout && k < WF_RANKS_REGISTRIES; k++)
+        settle(&ranks->layout[k]);
+    return ranks->error->code;
+}
+
+/* Blocks of a bucket that are trained, from number *block of the gradients' on. */
+static bool add_values(struct wf_ranks *ranks, const struct ranks_layout *l, const wf_grads *grads, int64_t bucket, int64_t *block)
+{
+    bool ready = begin_messages(ranks) != NULL;
+    for (int owner = 0; ready && *block < grads->blocks; ++*block) {
+        const struct wf_grads_block *b = &grads->block[*block];
+        const int64_t number = wf_slice_block(&l->slice, b->parameter, b->at);
+        if (number >= layout_bound(l, bucket, ranks->size))
+            break;
+        while (number >= layout_bound(l, bucket, owner + 1))
+            owner++;
+        ready =
+            add_block(ranks, owner, (wf_real *)wf_parameter_info(wf_registry_at(l->registry, b->parameter))->value.data + b->at, b->count);
+    }
+    return ready;
+}
+
+bool wf_ranks_are_late(const struct wf_ranks *ranks)
+{
+    return ranks->size > 1 && !ranks->no_overlap && ranks->late_values;
+}
+
+wf_status gather_values(struct wf_ranks *ranks)
+{
+    int label = 1 + (ranks->reduction ? ranks->reduction->buckets : 0);
+    if (ranks->size == 1)
+        return ranks->error->code;
+    wf_ranks_settle(ranks);
+    for (int k = 0; k < ranks->count && !ranks->lost; k++) {
+        const wf_grads *grads = ranks->grads[k];
+        struct ranks_layout *l = layout_of(grads);
+        int64_t block = 0;
+        for (int64_t bucket = 0; bucket < l->buckets && !ranks->lost; bucket++)
+            begin_all(ranks, label++, add_values(ranks, l, grads, bucket, &block), &l->transfer[bucket]);
+        l->arrived = ranks->lost ? l->buckets : 0;
+        if (ranks->lost || l->blocks == 0)
+            continue;
+        use_of(l)->arrives = await;
+        use_of(l)->arrives_ctx = l;
+    }
+    return wf_ranks_are_late(ranks) ? ranks->error->code : wf_ranks_settle(ranks);
+}
+
+/* grads->partial of all, in the order of the blocks. */
+wf_status gather_partial(void *ctx, wf_grads *grads, wf_error *error)
+{
+    struct ranks_layout *l = ctx;
+    struct wf_ranks *ranks = l->ranks;
+    const int64_t size = (int64_t)sizeof *l->partial;
+    memset(l->at, 0, ((size_t)ranks->size + 1) * sizeof *l->at);
+    for (int64_t i = 0; i < grads->blocks; i++)
+        l->at[layout_owner(l, wf_slice_block(&l->slice, grads->block[i].parameter, grads->block[i].at)) + 1] += size;
+    for (int r = 0; r < ranks->size; r++)
+        l->at[r + 1] += l->at[r];
+    double *next = l->partial + l->at[ranks->rank] / size;
+    for (int64_t i = 0; i < grads->blocks; i++)
+        if (wf_slice_owns(&l->slice, grads->block[i].parameter, grads->block[i].at))
+            *next++ = grads->partial[i];
+    wf_error why = {0};
+    if (wf_dist_gather_parts(ranks->dist, l->partial, l->at, &why) != WF_OK) {
+        ranks->lost = true;
+        return wf_error_set(error, why.code, "%s", why.message);
+    }
+    for (int64_t i = 0; i < grads->blocks; i++) {
+        int64_t *at = &l->at[layout_owner(l, wf_slice_block(&l->slice, grads->block[i].parameter, grads->block[i].at))];
+        grads->partial[i] = l->partial[*at / size];
+        *at += size;
+    }
+    return WF_OK;
+}
+
+int wf_ranks_bad(const struct wf_ranks *ranks, int *parameter)
+{
+    for (int k = 0; ranks->size > 1 && k < ranks->count; k++) {
+        const wf_grads *grads = ranks->grads[k];
+        for (int64_t i = 0; i < grads->blocks; i++)
+            if (!isfinite(grads->partial[i])) {
+                *parameter = grads->block[i].parameter;
+                return (int)(layout_of(grads) - ranks->layout);
+            }
+    }
+    return -1;
+}
+
+/* --- moments at the end ------------------------------------------------------------------------------------------- */
+
+/* A moment of all ranks, which each has room for. */
+static wf_status gather(struct wf_ranks *ranks, const struct ranks_layout *l, const struct wf_optimizer_place *place)
+{
+    const int64_t first = l->slice.first[place->parameter], end = l->slice.first[place->parameter + 1];
+    bool ready = begin_messages(ranks) != NULL;
+    for (int64_t b = first; ready && b < end; b++) {
+        wf_real *data = wf_optimizer_moment(place, l->block[b].at);
+        ready = !data || add_block(ranks, layout_owner(l, b), data, l->block[b].count);
+    }
+    return send_all(ranks, ready);
+}
+
+void gather_moments(struct wf_ranks *ranks, const struct ranks_layout *l)
+{
+    for (int i = 0; i < ranks->optimizers; i++) {
+        const struct wf_optimizer *opt = ranks->optimizer[i];
+        for (int64_t j = 0; j < opt->parts; j++)
+            for (int p = 0; opt->part[j].registry == l->registry && p < l->slice.parameters; p++)
+                for (int k = 0; k < (int)(sizeof opt->part[j].moment / sizeof *opt->part[j].moment); k++)
+                    if (ranks->lost || (opt->part[j].moment[k] && gather(ranks, l, &(struct wf_optimizer_place){opt, j, p, k})))
+                        return;
+    }
+}

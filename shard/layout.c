@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/* Shards of a registry: the blocks that each rank owns. */
+#include <weft/internal/minmax.h>
+#include <weft/memory.h>
+
+#include "private.h"
+
+/* --- layout -------------------------------------------------------------------------------------------------------- */
+
+int64_t layout_bound(const struct ranks_layout *l, int64_t bucket, int rank)
+{
+    const int64_t begin = l->blocks * bucket / l->buckets, end = l->blocks * (bucket + 1) / l->buckets;
+    return begin + (end - begin) * rank / l->ranks->size;
+}
+
+int64_t layout_bucket(const struct ranks_layout *l, int64_t block)
+{
+    int64_t bucket = block * l->buckets / l->blocks; /* about */
+    while (bucket + 1 < l->buckets && block >= layout_bound(l, bucket + 1, 0))
+        bucket++;
+    while (block < layout_bound(l, bucket, 0))
+        bucket--;
+    return bucket;
+}
+
+int layout_owner(const struct ranks_layout *l, int64_t block)
+{
+    const int64_t bucket = layout_bucket(l, block);
+    int rank = 0;
+    while (block >= layout_bound(l, bucket, rank + 1))
+        rank++;
+    return rank;
+}
+
+enum { SHARE_BLOCKS = 64 }; /* of a share, about; 2 MiB in float */
+
+static void free_layout(struct ranks_layout *l)
+{
+    wf_free(l->slice.first);
+    wf_free(l->slice.before);
+    wf_free(l->block);
+    wf_free(l->partial);
+    wf_free(l->at);
+    wf_free(l->transfer);
+    *l = (struct ranks_layout){0};
+}
+
+static int64_t elements(const wf_registry *registry, int i)
+{
+    return wf_registry_is_buffer(registry, i) ? 0 : wf_array_count(&wf_parameter_info(wf_registry_at(registry, i))->value);
+}
+
+static wf_status lay_out(struct ranks_layout *l, struct wf_ranks *ranks, const wf_registry *registry, wf_error *error)
+{
+    const int parameters = wf_registry_count(registry);
+    const int64_t share = WF_MAX(1, WF_MIN(256 / ranks->size, SHARE_BLOCKS));
+    int64_t blocks = 0;
+    for (int i = 0; i < parameters; i++)
+        blocks += (elements(registry, i) + WF_GRADS_BLOCK - 1) / WF_GRADS_BLOCK;
+    *l = (struct ranks_layout){.ranks = ranks, .registry = registry, .blocks = blocks};
+    l->slice = (struct wf_slice){.parameters = parameters, .share = gather_partial, .ctx = l};
+    l->slice.first = wf_alloc_zero((size_t)parameters + 1, sizeof *l->slice.first);
+    l->slice.before = wf_alloc_zero((size_t)blocks + 1, sizeof *l->slice.before);
+    l->block = wf_alloc_zero((size_t)blocks + 1, sizeof *l->block);
+    l->partial = wf_alloc_zero((size_t)blocks + 1, sizeof *l->partial);
+    l->at = wf_alloc_zero((size_t)ranks->size + 1, sizeof *l->at);
+    l->buckets = (blocks + share * ranks->size - 1) / (share * ranks->size);
+    l->buckets = l->arrived = l->buckets > 0 ? l->buckets : 1;
+    l->transfer = wf_alloc_zero((size_t)l->buckets, sizeof *l->transfer);
+    if (!l->slice.first || !l->slice.before || !l->block || !l->partial || !l->at || !l->transfer) {
+        free_layout(l);
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for the shares of %d ranks", ranks->size);
+    }
+    int64_t n = 0;
+    for (int i = 0; i < parameters; i++) {
+        const int64_t count = elements(registry, i);
+        l->slice.first[i] = n;
+        for (int64_t at = 0; at < count; at += WF_GRADS_BLOCK)
+            l->block[n++] = (struct wf_grads_block){i, at, WF_MIN(count - at, WF_GRADS_BLOCK)};
+    }
+    l->slice.first[parameters] = n;
+    for (int64_t b = 0; b < blocks; b++)
+        l->slice.before[b + 1] = l->slice.before[b] + (layout_owner(l, b) == ranks->rank);
+    return WF_OK;
+}
+
+/* Gives the registry's gradients and the moments of its optimisers this rank's shard. */
+static wf_status shard(struct wf_ranks *ranks, int k, wf_error *error)
+{
+    struct ranks_layout *l = &ranks->layout[k];
+    wf_registry *registry = ranks->registry[k];
+    wf_grads *grads = wf_registry_grads(registry);
+    if (l->registry || !grads)
+        return WF_OK;
+    if (lay_out(l, ranks, registry, error))
+        return error->code;
+    int done = 0;
+    while (done < ranks->optimizers && wf_optimizer_slice(ranks->optimizer[done], registry, &l->slice, error) == WF_OK)
+        done++;
+    if (done == ranks->optimizers) {
+        grads->slice = &l->slice;
+        reduction_free(ranks); /* its memory has the size of the earlier shares */
+        return WF_OK;
+    }
+    while (done > 0)
+        (void)!wf_optimizer_slice(ranks->optimizer[--done], registry, NULL, NULL);
+    free_layout(l);
+    return error->code;
+}
+
+wf_status wf_ranks_shard(struct wf_ranks *ranks)
+{
+    wf_error why = {0};
+    if (ranks->size == 1)
+        return WF_OK;
+    if (!ranks->layout && !(ranks->layout = wf_alloc_zero(WF_RANKS_REGISTRIES, sizeof *ranks->layout)))
+        return wf_error_set(ranks->error, WF_ERR_MEMORY, "no memory for the shares of %d processes", ranks->size);
+    for (int k = 0; k < ranks->registries; k++)
+        if (shard(ranks, k, &why))
+            return wf_error_set(ranks->error, why.code, "%s", why.message);
+    return WF_OK;
+}
+
+void layouts_activate(struct wf_ranks *ranks, bool active)
+{
+    for (int k = 0; ranks->layout && k < WF_RANKS_REGISTRIES; k++)
+        ranks->layout[k].slice.active = active;
+}
+
+/* --- the end ------------------------------------------------------------------------------------------------------- */
+
+/* Whether every rank has its shards and memory for all moments. All ranks call this, also after a failure. */
+static bool all_are_well(struct wf_ranks *ranks, const wf_error *why)
+{
+    const wf_error was = *ranks->error;
+    const bool told = ranks->told;
+    *ranks->error = *why;
+    ranks->told = false;
+    const bool well = wf_ranks_agree(ranks) == WF_OK;
+    if (was.code != WF_OK) { /* the earlier error says more */
+        *ranks->error = was;
+        ranks->told = told;
+    }
+    return well;
+}
+
+void layouts_free(struct wf_ranks *ranks, bool whole)
+{
+    wf_error why = {0};
+    if (ranks->registries == 0)
+        wf_error_set(&why, WF_ERR_STATE, "the options were refused here");
+    for (int k = 0; k < ranks->registries; k++) {
+        const wf_grads *grads = wf_registry_grads(ranks->registry[k]);
+        if (grads && !grads->slice)
+            wf_error_set(&why, WF_ERR_STATE, "registry %d is not shared", k);
+    }
+    for (int k = 0; ranks->layout && k < WF_RANKS_REGISTRIES; k++) {
+        const wf_registry *registry = ranks->layout[k].registry;
+        wf_grads *grads = registry ? wf_registry_grads(registry) : NULL;
+        for (int i = 0; grads && i < ranks->optimizers; i++)
+            (void)!wf_optimizer_slice(ranks->optimizer[i], registry, NULL, &why);
+        if (grads)
+            grads->slice = NULL;
+    }
+    whole = whole && ranks->open && !ranks->lost && all_are_well(ranks, &why);
+    for (int k = 0; ranks->layout && k < WF_RANKS_REGISTRIES; k++) {
+        if (whole && ranks->layout[k].registry)
+            gather_moments(ranks, &ranks->layout[k]);
+        free_layout(&ranks->layout[k]);
+    }
+    wf_free(ranks->layout);
+    ranks->layout = NULL;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* Records: the message of each rank at the end of a phase, apart from gradients. */
+#include <string.h>
+
+#include <weft/memory.h>
+
+#include "private.h"
+
+static size_t valid_bytes(const struct wf_ranks *ranks)
+{
+    size_t bytes = 0;
+    for (int k = 0; k < ranks->count; k++)
+        bytes += (size_t)ranks->grads[k]->parameters;
+    return bytes;
+}
+
+/* Scalars of a rank's leaves. */
+static char *leaves_of(const struct wf_ranks *ranks, int rank, size_t *bytes)
+{
+    const struct wf_range l = own_leaves(ranks, rank);
+    *bytes = (size_t)(l.end - l.begin) * ranks->leaf_bytes;
+    return ranks->leaf + (size_t)l.begin * ranks->leaf_bytes;
+}
+
+/* A record: status, scalars of the leaves, and which gradients this rank has. */
+static size_t place_records(struct wf_ranks *ranks)
+{
+    struct ranks_reduction *x = ranks->reduction;
+    for (int r = 0; r < ranks->size; r++) {
+        const struct wf_range l = own_leaves(ranks, r);
+        x->at[r + 1] = x->at[r] + (int64_t)(sizeof(int64_t) + (size_t)(l.end - l.begin) * ranks->leaf_bytes + valid_bytes(ranks));
+    }
+    return (size_t)x->at[ranks->size];
+}
+
+static void write_record(struct wf_ranks *ranks)
+{
+    const struct ranks_reduction *x = ranks->reduction;
+    char *to = x->record + x->at[ranks->rank];
+    size_t bytes;
+    const void *leaves = leaves_of(ranks, ranks->rank, &bytes);
+    const int64_t code = ranks->error->code;
+    memcpy(to, &code, sizeof code);
+    memcpy(to + sizeof code, leaves, bytes);
+    to += sizeof code + bytes;
+    for (int k = 0; k < ranks->count; k++)
+        for (int p = 0; p < ranks->grads[k]->parameters; p++) {
+            *to = 0;
+            for (int i = 0; i < x->own; i++)
+                *to |= (char)reduction_has(ranks, i, k, p);
+            to++;
+        }
+}
+
+/* The scalars of all leaves, and which gradients there are; whether a rank has failed. */
+static wf_status read_records(struct wf_ranks *ranks)
+{
+    const struct ranks_reduction *x = ranks->reduction;
+    bool failed = false;
+    for (int r = 0; r < ranks->size; r++) {
+        const char *at = x->record + x->at[r];
+        size_t bytes;
+        char *leaves = leaves_of(ranks, r, &bytes);
+        int64_t code;
+        memcpy(&code, at, sizeof code);
+        failed |= code != WF_OK;
+        memcpy(leaves, at + sizeof code, bytes);
+        at += sizeof code + bytes;
+        for (int k = 0; k < ranks->count; k++)
+            for (int p = 0; p < ranks->grads[k]->parameters; p++)
+                ranks->grads[k]->valid[p] |= *at++ != 0;
+    }
+    for (int k = 0; k < ranks->count; k++)
+        ranks->grads[k]->finite = false;
+    if (!failed || ranks->error->code)
+        return ranks->error->code;
+    ranks->echo = true; /* the rank that failed reports why */
+    return wf_error_set(ranks->error, WF_ERR_STATE, "another process has failed");
+}
+
+wf_status records_pass(struct wf_ranks *ranks)
+{
+    struct ranks_reduction *x = ranks->reduction;
+    const size_t bytes = place_records(ranks);
+    if (bytes > x->record_room) {
+        wf_free(x->record);
+        x->record = wf_alloc_zero(bytes, 1);
+        x->record_room = x->record ? bytes : 0;
+        if (!x->record)
+            return ranks_no_memory(ranks);
+    }
+    write_record(ranks);
+    wf_error why = {0};
+    return wf_dist_gather_parts(ranks->dist, x->record, x->at, &why) == WF_OK ? read_records(ranks) : ranks_failed(ranks, &why);
+}
