@@ -54,13 +54,13 @@ static struct ranks_messages *begin_messages(struct wf_ranks *ranks)
     return s;
 }
 
-/* Broadcasts `data` of a block from its owner. */
+/* Lists the message of a block. */
 static bool add_block(struct wf_ranks *ranks, int owner, void *data, int64_t count)
 {
     return add(owner == ranks->rank ? &ranks->messages->mine : &ranks->messages->in, owner, data, count * (int64_t)sizeof(wf_real));
 }
 
-/* Own data to each of the others, and theirs from them. */
+/* Begins the transfer: own data to all ranks, theirs here. */
 static wf_status begin_all(struct wf_ranks *ranks, int label, bool ready, int *transfer)
 {
     struct ranks_messages *s = ranks->messages;

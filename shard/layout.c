@@ -69,7 +69,7 @@ static wf_status lay_out(struct ranks_layout *l, struct wf_ranks *ranks, const w
     l->transfer = wf_alloc_zero((size_t)l->buckets, sizeof *l->transfer);
     if (!l->slice.first || !l->slice.before || !l->block || !l->partial || !l->at || !l->transfer) {
         free_layout(l);
-        return wf_error_set(error, WF_ERR_MEMORY, "no memory for the shares of %d ranks", ranks->size);
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for the shards of %d processes", ranks->size);
     }
     int64_t n = 0;
     for (int i = 0; i < parameters; i++) {
@@ -114,7 +114,7 @@ wf_status wf_ranks_shard(struct wf_ranks *ranks)
     if (ranks->size == 1)
         return WF_OK;
     if (!ranks->layout && !(ranks->layout = wf_alloc_zero(WF_RANKS_REGISTRIES, sizeof *ranks->layout)))
-        return wf_error_set(ranks->error, WF_ERR_MEMORY, "no memory for the shares of %d processes", ranks->size);
+        return wf_error_set(ranks->error, WF_ERR_MEMORY, "no memory for the shards of %d processes", ranks->size);
     for (int k = 0; k < ranks->registries; k++)
         if (shard(ranks, k, &why))
             return wf_error_set(ranks->error, why.code, "%s", why.message);
@@ -152,7 +152,7 @@ void layouts_free(struct wf_ranks *ranks, bool whole)
     for (int k = 0; k < ranks->registries; k++) {
         const wf_grads *grads = wf_registry_grads(ranks->registry[k]);
         if (grads && !grads->slice)
-            wf_error_set(&why, WF_ERR_STATE, "registry %d is not shared", k);
+            wf_error_set(&why, WF_ERR_STATE, "registry %d has no shards", k);
     }
     for (int k = 0; ranks->layout && k < WF_RANKS_REGISTRIES; k++) {
         const wf_registry *registry = ranks->layout[k].registry;

@@ -19,9 +19,9 @@ struct ranks_layout {
     int64_t blocks, buckets;
     struct wf_grads_block *block; /* [blocks]: of all parameters but buffers, frozen or not */
     double *partial;              /* [blocks]: of the norm, in the order of the ranks */
-    int64_t *at;                  /* [size + 1]: where those of a rank begin, bytes */
+    int64_t *at;                  /* [size + 1]: offset of those of a rank, in bytes */
     int *transfer;                /* [buckets]: of values; -1: none is under way */
-    int64_t arrived;              /* buckets of values before which none is under way; buckets: all are here */
+    int64_t arrived;              /* buckets of values, from the first on, that are here */
 };
 /* Number of the first block of a rank's share of a bucket; rank number `size`: the end of the bucket. */
 int64_t layout_bound(const struct ranks_layout *l, int64_t bucket, int rank);
@@ -65,7 +65,7 @@ struct under_way {
     int bucket;
     int transfer;
     wf_real *data;              /* received subtrees: [subtrees of others][the largest share] */
-    unsigned char *has, *sends; /* whether gradients exist: in received subtrees; in own ones, for all owners */
+    unsigned char *has, *sends; /* a gradient exists: [received subtree][own block]; [own subtree][block] */
     struct wf_message *out, *in;
 };
 struct ranks_reduction {
@@ -82,9 +82,9 @@ struct ranks_reduction {
             int k;
         } listener;
     } heard[WF_RANKS_REGISTRIES];
-    int next; /* the bucket that goes next; below 0: all have gone */
+    int next; /* bucket to send; below 0: all are sent */
     struct under_way slot[WINDOW];
-    int first, going; /* of the slots, in order */
+    int first, going; /* the ring of used slots */
     char *record;     /* of all ranks, one after the other */
     size_t record_room;
     int64_t *at; /* [size + 1]: where each begins */

@@ -197,7 +197,7 @@ struct adding {
     const struct under_way *u;
     wf_grads *grads;
     struct range share;
-    int64_t first, mine, before; /* blocks: where the share begins, its number, those of the bucket before it */
+    int64_t first, mine, before; /* in blocks: begin of the share, its size, its offset in the bucket */
     int64_t all;
     int k;
 };

@@ -76,7 +76,7 @@ static wf_status fit_slab(struct tree_slab *s, const wf_grads *grads, wf_error *
     if (s->slab && s->valid)
         return WF_OK;
     free_slab(s);
-    return wf_error_set(error, WF_ERR_MEMORY, "no memory for the gradients of another part: %lld values", (long long)grads->count);
+    return wf_error_set(error, WF_ERR_MEMORY, "no memory for the gradients of a subtree: %lld values", (long long)grads->count);
 }
 
 /* Swaps the gradients into the slab; grads get the slab's old memory, and no gradients. */

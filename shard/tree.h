@@ -27,11 +27,11 @@ struct subtree {
     struct span span;
     struct tree_slab slab[WF_RANKS_REGISTRIES];
 };
-enum { TREE_LEVELS = 21 }; /* of 2^20 leaves, and the leaves */
+enum { TREE_LEVELS = 21 }; /* of a tree of 2^20 leaves */
 struct ranks_tree {
     struct subtree held[2 * TREE_LEVELS]; /* earlier ones, in order, `count` of them; their memory stays for the next update */
     int count;
-    int joins; /* after the last leaf: how many behind `count` are still to be added to its gradients, from the last one on */
+    int joins; /* held[count .. count + joins - 1] are still to be added to the last leaf, last one first */
 };
 
 /* Fills in the subtrees that leaves begin .. end - 1 make, in order, and returns their number: 1 if the leaves are a subtree, always fewer

@@ -118,7 +118,7 @@ static wf_status explain(struct fit *f, int phase, const char *what, bool backwa
                             f->step + 1, what, name, advice);
     gradient = gradient ? gradient : first_bad(f, true, gradient_name, sizeof gradient_name);
     wf_tape_check_finite(f->tape, true);
-    for (int64_t i = 0; i < f->o.accumulate; i++) {
+    for (int64_t i = 0; i < f->o.accumulate && !f->error->code; i++) {
         double value = 0;
         struct wf_micro_batch b;
         wf_tensor *loss = fit_forward(f, &b, phase, i);
@@ -132,7 +132,7 @@ static wf_status explain(struct fit *f, int phase, const char *what, bool backwa
                          "step %" PRId64 ": %s is not finite; it is %g, from -inf in an input or where a mask fills it in: %s", f->step + 1,
                          what, value, advice);
     }
-    if (backwards && !f->error->code) /* otherwise messages may still read the slabs */
+    if (backwards && !f->error->code) /* before, messages may still read the slabs */
         explain_backward(f, phase, what, advice);
     wf_tape_check_finite(f->tape, false);
     return wf_error_set(f->error, WF_ERR_NUMERIC,

@@ -24,11 +24,12 @@ static void put(struct fit *f, wf_safetensors_writer *w)
 
 static wf_status get(struct fit *f, const wf_safetensors *file, const char *path)
 {
-    const char *seed = wf_safetensors_metadata(file, "seed");
-    char now[32];
-    snprintf(now, sizeof now, "%" PRId64, (int64_t)f->o.seed);
-    if (seed && strcmp(seed, now) != 0)
-        return wf_error_set(f->error, WF_ERR_ARGUMENT, "%s was trained with seed %s, the resume asks for %" PRIu64, path, seed, f->o.seed);
+    int64_t seed = (int64_t)f->o.seed; /* of states that do not say it */
+    if (wf_safetensors_metadata(file, "seed") && state_get_number(file, path, "seed", &seed, f->error))
+        return f->error->code;
+    if ((uint64_t)seed != f->o.seed)
+        return wf_error_set(f->error, WF_ERR_ARGUMENT, "%s was trained with seed %" PRIu64 ", the resume asks for %" PRIu64, path,
+                            (uint64_t)seed, f->o.seed);
     return settings_compare(f, file, path);
 }
 

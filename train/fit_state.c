@@ -199,7 +199,7 @@ static wf_status same_task(struct fit *f, const struct state *s)
     return wf_error_set(f->error, WF_ERR_ARGUMENT, "%s is of the training '%s', not of '%s': choose another folder", s->path,
                         was     ? was
                         : model ? model
-                                : "of another program",
+                                : "unknown",
                         f->task.name);
 }
 

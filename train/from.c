@@ -105,8 +105,10 @@ wf_status wf_train_from(const char *from, struct wf_config *config, wf_error *er
         else if (config->family != was.family)
             wf_error_set(&failure, WF_ERR_ARGUMENT, "%s holds a model of the family %s, and %s is of the family %s: name a model of %s",
                          from, wf_config_family(&was), config->model, wf_config_family(config), wf_config_family(&was));
-        memcpy(config->architecture, was.architecture, sizeof config->architecture);
-        wf_config_settle(config);
+        if (!failure.code) {
+            memcpy(config->architecture, was.architecture, sizeof config->architecture);
+            wf_config_settle(config);
+        }
     } else if (!failure.code && !config->family) {
         wf_error_set(&failure, WF_ERR_ARGUMENT, "no config.json lies with %s: name the model that it holds the weights of", from);
     }

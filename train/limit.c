@@ -104,5 +104,5 @@ wf_status limit_too_short(struct fit *f)
     wf_error_clear(f->error);
     return wf_error_set(f->error, WF_ERR_ARGUMENT, "the time limit of %s passed before %s: set a longer one",
                         wf_text_seconds(f->o.max_time, limit),
-                        f->validation_due ? "the validation that the run owes was done" : "an update was done");
+                        f->validation_due ? "the validation that is due was done" : "an update was done");
 }

@@ -61,7 +61,7 @@ static wf_status save(struct fit *f)
     if (wf_ranks_agree(&f->ranks)) /* rank 0 may have failed alone */
         return f->error->code;
     if (f->o.out)
-        state_write(f, save_files); /* the next agreement spreads an error of rank 0 */
+        state_write(f, save_files); /* an error of rank 0 reaches the others in the next agreement */
     else
         refuse_bad_weights(f);
     f->pace.saving = f->pace.save_due = false;
@@ -117,7 +117,7 @@ void fit_agree_ahead(struct fit *f)
 /* Whether all ranks begin another update. */
 static bool goes_on(struct fit *f)
 {
-    if (f->ahead) { /* that update spreads an error of this rank */
+    if (f->ahead) { /* an error of this rank reaches the others in its phases */
         f->ahead = false;
         return true;
     }

@@ -91,7 +91,8 @@ struct fit {
     bool stepped; /* an optimiser has stepped in the present update, which is then finished before a cancellation */
 
     /* of the last update and the last validation; NaN where there is none */
-    double loss[WF_FIT_PHASES], minimized[WF_FIT_PHASES], grad_norm[WF_FIT_PHASES]; /* before clipping */
+    double loss[WF_FIT_PHASES], minimized[WF_FIT_PHASES];
+    double grad_norm[WF_FIT_PHASES]; /* before clipping */
     double report[WF_FIT_REPORTS], lr[WF_FIT_OPTIMIZERS], value[WF_FIT_METRICS];
     double weight, per_second;
     int64_t losses; /* micro-batches of the update so far that had one */

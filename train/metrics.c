@@ -55,7 +55,7 @@ static wf_status check_tags(const struct fit *f)
     return WF_OK;
 }
 
-/* Each phase, or optimiser, has its curve. */
+/* In the order of the numbers of a line. */
 wf_status curves_of(struct fit *f)
 {
     const char *minimized = f->owner->minimized_tag;

@@ -58,7 +58,7 @@ static void identify(const struct fit *f, struct wf_string *s)
     for (int k = 0; k < f->o.registries; k++)
         weights = wf_registry_hash(f->o.registry[k].registry, weights);
     wf_program_words(f->ranks.dist, s);
-    if (f->owner->identify) /* first: names that the user knows */
+    if (f->owner->identify) /* early: names that the user knows */
         f->owner->identify(f, s);
     wf_string_format(s,
                      "task=%s steps=%" PRId64 " accumulate=%" PRId64 " leaves=%" PRId64 " seed=%" PRIu64 " first-step=%" PRId64

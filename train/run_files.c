@@ -52,7 +52,7 @@ static wf_status save_config(struct trainer *t, const char *path)
     return t->error->code;
 }
 
-/* As the run has written it. */
+/* The run's own config.json. */
 static wf_status save_known(struct trainer *t, const char *path)
 {
     struct state s;

@@ -80,7 +80,7 @@ static int64_t rows_of(const struct trainer *t, int64_t i, int64_t *first)
     return batch * (i + 1) / count - *first;
 }
 
-/* The ids of a micro-batch. */
+/* A fraction of the batch. */
 static double share_of(const struct trainer *t, int64_t rows)
 {
     return (double)rows / (double)t->config.training.batch;

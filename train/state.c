@@ -171,8 +171,8 @@ static wf_status same_data(const struct trainer *t, const struct state *s)
         state_get_number(s->file, s->path, "valid_hash", &valid, t->error))
         return t->error->code;
     if ((uint64_t)seed != t->options->seed)
-        return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was trained with seed %" PRId64 ", the resume asks for %" PRIu64, s->path, seed,
-                            t->options->seed);
+        return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was trained with seed %" PRIu64 ", the resume asks for %" PRIu64, s->path,
+                            (uint64_t)seed, t->options->seed);
     if ((uint64_t)train != t->train_hash && t->train) /* a text of the state */
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s %s", t->train[0],
                             t->options->valid_files > 0 && t->texts.valid_files == 0

@@ -239,9 +239,8 @@ wf_status wf_train_texts_check(const struct wf_train_texts *texts, const char *o
 {
     if (wf_needs(error, "texts, of", texts, of))
         return WF_ERR_ARGUMENT;
-    if (train && check_files(texts->train, texts->train_files, of, "--train", error))
-        return error ? error->code : WF_ERR_ARGUMENT;
-    return valid ? check_files(texts->valid, texts->valid_files, of, "--valid", error) : WF_OK;
+    const wf_status status = train ? check_files(texts->train, texts->train_files, of, "--train", error) : WF_OK;
+    return status == WF_OK && valid ? check_files(texts->valid, texts->valid_files, of, "--valid", error) : status;
 }
 
 /* --- a resume without texts ---------------------------------------------------------------------------------------- */

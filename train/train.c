@@ -44,9 +44,10 @@ bool validation_cancelled(void *trainer)
 /* To fill a large model takes seconds, and a state of it is long to write. */
 static wf_status not_begun(struct trainer *t)
 {
-    if (!t->error->code && !cancelled(t) && limit_passed(&t->fit))
+    const bool stopped = cancelled(t);
+    if (!t->error->code && !stopped && limit_passed(&t->fit))
         return limit_too_short(&t->fit);
-    if (!cancelled(t))
+    if (!stopped || (t->error->code && t->error->code != WF_ERR_CANCELLED))
         return t->error->code;
     wf_error_clear(t->error);
     return wf_error_set(t->error, WF_ERR_CANCELLED, "interrupted before the training began; nothing was saved");

@@ -201,8 +201,7 @@ wf_status fit_update(struct fit *f)
 {
     double loss[WF_FIT_PHASES];
     memcpy(loss, f->loss, sizeof loss);
-    if (!f->error->code) /* an error is spread in the phases, since all ranks have agreed to this update */
-        take_batch(f);
+    take_batch(f); /* even after an error here: all ranks have agreed to this update, and may exchange messages in next */
     const wf_status status = run_phases(f);
     f->stepped = false;
     if (status != WF_OK) { /* back to the last complete update, as in the state */

@@ -63,7 +63,7 @@ wf_status fit_validate(struct fit *f)
     pace_report(f, "validating", 0, 0);
     if (!wf_ranks_settle(&f->ranks))
         refuse_bad_weights(f);
-    if (wf_ranks_agree(&f->ranks)) /* a task of the zoo is measured by all together */
+    if (wf_ranks_agree(&f->ranks)) /* all ranks measure a task of the zoo together */
         return f->error->code;
     measure(f);
     f->pace.validating = f->pace.validation_due = false;

@@ -6,14 +6,17 @@
  *   together share           checks work in items, results of any length, a rank that fails among them
  *   together rest            checks that processes sleep while they wait for one
  *   together watch           checks that a long wait is reported
- *   together fit OUT STEPS [bad | steep | held | seed | turns | unequal | lost | nowhere | settings | fixed | flag]   a task of two
- * registries and two optimisers; bad: a NaN in one process's part; steep: in its gradient; held: in rank 0's validation; seed: weights that
- * differ from process to process; turns: the optimisers have a turn each; unequal: validations that differ, and decide; lost: a process
- * without a folder; nowhere: all; settings, fixed, flag: rank 1 has others */
+ *   together fit OUT STEPS [bad | steep | held | seed | turns | unequal | lost | nowhere | settings | fixed | flag | full]   a task
+ * of two registries and two optimisers; bad: a NaN in one process's part; steep: in its gradient; held: in rank 0's validation; seed:
+ * weights that differ from process to process; turns: the optimisers have a turn each; unequal: validations that differ, and decide; lost:
+ * a process without a folder; nowhere: all; settings, fixed, flag: rank 1 has others; full: after step 2 rank 0 can write no file, and next
+ * exchanges messages */
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include <weft/internal/dist.h>
@@ -180,7 +183,9 @@ static bool is(const char *name)
 static wf_status next(void *ctx, int64_t step, double *weight, wf_error *why)
 {
     struct program *p = ctx;
-    (void)why;
+    int64_t all[16];
+    if (is("full") && wf_dist_all_gather(dist, &step, sizeof step, all, why))
+        return why->code;
     for (int i = 0; i < ROWS; i++) {
         wf_fill_normal(p->x[i], IN, 0, 1, 7, (uint64_t)(step * ROWS + i));
         p->label[i] = p->x[i][0] + p->x[i][1] > 0;
@@ -228,6 +233,10 @@ static void warn(void *ctx, const struct wf_fit_event *e)
     (void)ctx;
     if (e->kind == WF_EVENT_WARNING)
         printf("warning: %s\n", e->text);
+    if (is("full") && e->kind == WF_EVENT_STEP && e->step == 2) { /* as a full disk */
+        signal(SIGXFSZ, SIG_IGN);
+        CHECK(setrlimit(RLIMIT_FSIZE, &(struct rlimit){1, 1}) == 0);
+    }
 }
 
 static int fit(int argc, char **argv)
@@ -274,6 +283,7 @@ static int fit(int argc, char **argv)
                                            .settings = settings,
                                            .fixed = rank == 1 && is("fixed") ? NULL : "width=5",
                                            .event = warn,
+                                           .values_by_ops = is("full"),
                                            .ctx = &p};
     wf_status status = wf_fit(&task, &options, NULL, &error);
     if (status != WF_OK && rank == 0)

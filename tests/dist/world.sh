@@ -59,6 +59,9 @@ PARTS=4 several "$mpi" 3 "$together" fit lost 4 lost >out 2>log && failed 'a pro
 grep -q 'rank 1: wf_fit: .out is NULL, and of rank 0 a folder' log || failed "a process without a folder: $(cat log)"
 PARTS=4 several "$mpi" 3 "$together" fit nowhere 4 nowhere >out 2>log || failed "no folder for anybody: $(cat log)"
 [ ! -e nowhere ] || failed 'a training without a folder has made one'
+# rank 0 can write no more, while the others are in the next update
+PARTS=4 several "$mpi" 2 "$together" fit full 9 full >out 2>log && failed 'a full disk'
+grep -q 'metrics.jsonl' log || failed "a full disk: $(cat log)"
 # weights that are not alike
 PARTS=4 several "$mpi" 4 "$together" fit unlike 5 seed >out 2>log && failed 'other weights'
 grep -q 'the processes differ: rank 0 and rank 1 do not have the same weights; ' log || failed "other weights: $(cat log)"

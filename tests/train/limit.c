@@ -119,7 +119,7 @@ START_TEST(an_unusually_long_update_or_validation_is_dropped)
     ck_assert(!exists("dropped/best.safetensors"));
     /* the validation is still due, and the same limit would never suffice */
     ck_assert_int_eq(run(out, 0.3, WF_ERR_ARGUMENT, &e), 10);
-    ck_assert_str_eq(e.message, "the time limit of 0:01 passed before the validation that the run owes was done: set a longer one");
+    ck_assert_str_eq(e.message, "the time limit of 0:01 passed before the validation that is due was done: set a longer one");
     slow_validation = false;
     ck_assert_int_eq(run(out, 0, WF_OK, &e), 60);
     assert_same_runs(straight(), out);

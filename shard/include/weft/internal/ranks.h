@@ -29,8 +29,9 @@
  * Shards (ZeRO, stage 1: Rajbhandari et al. 2020): each rank has the moments of its shard of the parameters. It alone adds, clips and
  * updates there, and sends the new values to the others.
  *
- * Errors: the first one wins. It is *ranks->error, which the caller's functions share; its code is what the functions return. A rank with
- * an error still makes the calls of its phase, so that the others learn of it in wf_ranks_finish. */
+ * Errors: the first one wins, but for one of a message, which replaces it. It is *ranks->error, which the caller's functions share; its
+ * code is what the functions return. A rank with an error still makes the calls of its phase, so that the others learn of it in
+ * wf_ranks_finish. */
 #ifndef WEFT_INTERNAL_RANKS_H
 #define WEFT_INTERNAL_RANKS_H
 
@@ -81,7 +82,7 @@ struct wf_range {
 
 /* Joins the processes that were started together with this one. */
 wf_status wf_ranks_open(struct wf_ranks *ranks);
-/* Frees everything. Gives each rank memory for all moments again; `whole`, the same on all ranks: gathers their values, too, also after a
+/* Frees everything. Gives each rank memory for all moments again; with `whole`, the same on all ranks, their values too, even after a
  * failure. If a rank has no memory or is lost, moments of other ranks are 0. */
 void wf_ranks_close(struct wf_ranks *ranks, bool whole);
 
@@ -93,7 +94,7 @@ void wf_ranks_clear_error(struct wf_ranks *ranks);
 wf_status wf_ranks_compare(struct wf_ranks *ranks, struct wf_string *words);
 /* Broadcasts rank 0's data. */
 wf_status wf_ranks_broadcast(struct wf_ranks *ranks, void *data, int64_t bytes);
-/* A barrier that sleeps: before wf_ranks_agree, if a rank works for long. */
+/* A barrier whose waiters sleep, while a rank works for long. */
 void wf_ranks_rest(struct wf_ranks *ranks);
 
 /* Leaves for `accumulate` micro-batches: the largest power of two that divides them, 8 at most. */
@@ -129,7 +130,7 @@ int wf_ranks_bad(const struct wf_ranks *ranks, int *parameter);
 /* Ends the phase. `values`: sends the new values of this rank's shard and begins to receive those of the others. */
 wf_status wf_ranks_publish(struct wf_ranks *ranks, bool values);
 bool wf_ranks_are_late(const struct wf_ranks *ranks); /* whether values come while the next forward runs */
-/* Waits until all values are here. *ranks->error's code; no other error is lost. */
+/* Waits for all values. *ranks->error's code; an error of a message replaces it. */
 wf_status wf_ranks_settle(struct wf_ranks *ranks);
 
 /* Rank 0 calls write(ctx, result), which may read the moments of all ranks through wf_ranks_source; meanwhile the others serve them, and
