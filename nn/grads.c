@@ -90,7 +90,7 @@ static void take_over(wf_grads *to, const wf_grads *from)
     to->updates = from->updates;
     to->ready = from->ready;
     to->ready_ctx = from->ready_ctx;
-    to->slice = from->slice;
+    to->shard = from->shard;
 }
 
 wf_status wf_registry_gradients(wf_registry *registry, wf_error *error)

@@ -12,7 +12,7 @@ static void sum_block(void *ctx, int64_t i)
 {
     const wf_grads *grads = ctx;
     const struct wf_grads_block *b = &grads->block[i];
-    if (grads->slice && grads->slice->active && !wf_slice_owns(grads->slice, b->parameter, b->at))
+    if (grads->shard && grads->shard->active && !wf_shard_owns(grads->shard, b->parameter, b->at))
         return;
     grads->partial[i] = grads->valid[b->parameter] ? wf_kernel->sum_squares(b->count, wf_grads_block_data(grads, b)) : 0;
 }
@@ -20,7 +20,7 @@ static void sum_block(void *ctx, int64_t i)
 wf_status add_squares(wf_grads *grads, double *sum, wf_error *error)
 {
     wf_parallel(grads->blocks, 0.06 * (double)grads->count, sum_block, grads);
-    wf_status status = grads->slice && grads->slice->active ? grads->slice->share(grads->slice->ctx, grads, error) : WF_OK;
+    wf_status status = grads->shard && grads->shard->active ? grads->shard->share(grads->shard->ctx, grads, error) : WF_OK;
     if (status != WF_OK)
         return status;
     for (int64_t i = 0; i < grads->blocks; i++)

@@ -33,10 +33,10 @@ void drop_moments(struct wf_optimizer_part *part);
 enum { AVERAGE = WF_RULE_SLABS, SLABS };
 
 /* Address of a moment of element `at` of a parameter, where a block begins. */
-static inline wf_real *moment_at(const struct wf_optimizer_part *part, const struct wf_slice *slice, int parameter, int64_t count,
+static inline wf_real *moment_at(const struct wf_optimizer_part *part, const struct wf_shard *shard, int parameter, int64_t count,
                                  int64_t at, int moment)
 {
-    return part->moment[moment] + part->parameter[parameter].place + wf_slice_elements(slice, parameter, count, at);
+    return part->moment[moment] + part->parameter[parameter].place + wf_shard_elements(shard, parameter, count, at);
 }
 
 /* rule.c */
@@ -51,7 +51,7 @@ static inline const char *slab_name(const struct wf_optimizer *opt, int k)
     return k == AVERAGE ? "ema" : opt->rule->slab[k];
 }
 /* Refuses a rule that updates whole parameters, since each process would have only blocks of them. */
-wf_status refuse_slices(const struct wf_optimizer *opt, wf_error *error);
+wf_status refuse_shards(const struct wf_optimizer *opt, wf_error *error);
 
 /* clip.c: *sum becomes the sum of the squares of all gradients, without the factor, added to it; NaN is no error. */
 wf_status add_squares(wf_grads *grads, double *sum, wf_error *error);

@@ -101,7 +101,7 @@ wf_status wf_optimizer_add(struct wf_optimizer *opt, wf_registry *registry, cons
                             "wf_optimizer_add: the optimiser is not initialised: call wf_adamw_init or the like first");
     if (!wf_registry_grads(registry))
         return wf_error_set(error, WF_ERR_STATE, "the registry has no gradients: call wf_registry_build or wf_registry_gradients first");
-    if (wf_registry_grads(registry)->slice && refuse_slices(opt, error) != WF_OK)
+    if (wf_registry_grads(registry)->shard && refuse_shards(opt, error) != WF_OK)
         return WF_ERR_ARGUMENT;
     struct wf_optimizer_part part = {.registry = registry, .prefix = wf_strdup(prefix ? prefix : "")};
     int count = wf_registry_count(registry);
@@ -143,11 +143,11 @@ static bool to_make(const struct wf_optimizer_part *part, int i)
     return p->place < 0 && !p->skipped && (p->wanted || !info_of(part, i)->frozen);
 }
 
-/* Elements of the moments: those of the slice, in whole cache lines. */
+/* Elements of the moments: those of the shard, in whole cache lines. */
 static int64_t room_of(const struct wf_optimizer_part *part, int i)
 {
     const int64_t count = count_of(part, i);
-    return (wf_slice_elements(wf_registry_grads(part->registry)->slice, i, count, count) + 15) / 16 * 16;
+    return (wf_shard_elements(wf_registry_grads(part->registry)->shard, i, count, count) + 15) / 16 * 16;
 }
 
 static wf_status make_moments_of(const struct wf_optimizer *opt, struct wf_optimizer_part *part, wf_error *error)
@@ -196,7 +196,7 @@ bool is_shared(const struct wf_optimizer *opt)
 {
     for (int64_t j = 0; j < opt->parts; j++) {
         const wf_grads *grads = wf_registry_grads(opt->part[j].registry);
-        if (grads && grads->slice && !grads->slice->active)
+        if (grads && grads->shard && !grads->shard->active)
             return true;
     }
     return false;
@@ -284,7 +284,7 @@ static void update(const struct run *r, int parameter, int64_t at, int64_t count
                           .scale = r->grads->factor == 0 ? 1 : (wf_real)r->grads->factor};
     memcpy(u.factor, p->factor, sizeof u.factor);
     for (int k = 0; k < r->moments; k++)
-        u.slab[k] = moment_at(r->part, r->grads->slice, parameter, wf_array_count(&info->value), at, k);
+        u.slab[k] = moment_at(r->part, r->grads->shard, parameter, wf_array_count(&info->value), at, k);
     if (!opt->rule->scales && u.scale != 1) {
         wf_kernel->mul(count, gradient, 1, &u.scale, 0, gradient); /* only this optimiser reads these gradients */
         u.scale = 1;
@@ -292,7 +292,7 @@ static void update(const struct run *r, int parameter, int64_t at, int64_t count
     opt->rule->step(opt->ctx, &u);
     if (opt->ema > 0)
         average(count, u.value, p->averaged ? opt->ema : 0,
-                moment_at(r->part, r->grads->slice, parameter, wf_array_count(&info->value), at, AVERAGE));
+                moment_at(r->part, r->grads->shard, parameter, wf_array_count(&info->value), at, AVERAGE));
 }
 
 static bool is_updated(const struct run *r, int i)
@@ -304,7 +304,7 @@ static void update_block(void *ctx, int64_t i)
 {
     const struct run *r = ctx;
     const struct wf_grads_block *b = &r->grads->block[i];
-    if (is_updated(r, b->parameter) && wf_slice_owns(r->grads->slice, b->parameter, b->at))
+    if (is_updated(r, b->parameter) && wf_shard_owns(r->grads->shard, b->parameter, b->at))
         update(r, b->parameter, b->at, b->count);
 }
 

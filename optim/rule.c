@@ -81,7 +81,7 @@ int moments_used(const struct wf_optimizer *opt)
     return used < 0 ? 0 : WF_MIN(used, slabs);
 }
 
-wf_status refuse_slices(const struct wf_optimizer *opt, wf_error *error)
+wf_status refuse_shards(const struct wf_optimizer *opt, wf_error *error)
 {
     if (!opt->rule->whole)
         return WF_OK;

@@ -211,17 +211,17 @@ static wf_status read_moment(const struct reading *r, int64_t j, int i, int k, w
 {
     char name[FULL], own[NAME];
     const struct wf_optimizer_part *part = &r->opt->part[j];
-    const struct wf_slice *slice = wf_registry_grads(part->registry)->slice;
+    const struct wf_shard *shard = wf_registry_grads(part->registry)->shard;
     const int64_t count = wf_array_count(&wf_parameter_info(wf_registry_at(part->registry, i))->value);
     wf_status status = WF_OK;
     join(name, r->prefix, slab_name(r->opt, k), name_in(part, i, own));
     for (int64_t at = 0, end; status == WF_OK && at < count; at = end) {
-        const bool owned = wf_slice_owns(slice, i, at);
-        for (end = at; end < count && wf_slice_owns(slice, i, end) == owned;)
-            end = slice ? (end / WF_GRADS_BLOCK + 1) * WF_GRADS_BLOCK : count;
+        const bool owned = wf_shard_owns(shard, i, at);
+        for (end = at; end < count && wf_shard_owns(shard, i, end) == owned;)
+            end = shard ? (end / WF_GRADS_BLOCK + 1) * WF_GRADS_BLOCK : count;
         end = WF_MIN(end, count);
         if (owned)
-            status = wf_safetensors_read_range(r->file, name, WF_REAL, at, moment_at(part, slice, i, count, at, k), end - at, error);
+            status = wf_safetensors_read_range(r->file, name, WF_REAL, at, moment_at(part, shard, i, count, at, k), end - at, error);
     }
     return status;
 }
@@ -240,7 +240,7 @@ static wf_status read_moments(struct reading *r, wf_error *error)
             struct wf_optimizer_parameter *p = &part->parameter[i];
             int64_t count = wf_array_count(&wf_parameter_info(wf_registry_at(part->registry, i))->value);
             if (!is_read(r, j, i)) {
-                const int64_t here = wf_slice_elements(wf_registry_grads(part->registry)->slice, i, count, count);
+                const int64_t here = wf_shard_elements(wf_registry_grads(part->registry)->shard, i, count, count);
                 p->updates = 0;
                 p->averaged = false;
                 for (int k = 0; k < r->moments && p->place >= 0; k++)

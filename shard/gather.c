@@ -132,7 +132,7 @@ static void await(void *layout, int parameter)
         settle(l);
         return;
     }
-    const int64_t first = l->slice.first[parameter], end = l->slice.first[parameter + 1];
+    const int64_t first = l->shard.first[parameter], end = l->shard.first[parameter + 1];
     if (first == end) /* a table has no blocks */
         return;
     for (int64_t bucket = layout_bucket(l, first); bucket <= layout_bucket(l, end - 1) && l->arrived < l->buckets; bucket++)
@@ -152,7 +152,7 @@ static bool add_values(struct wf_ranks *ranks, const struct ranks_layout *l, con
     bool ready = begin_messages(ranks) != NULL;
     for (int owner = 0; ready && *block < grads->blocks; ++*block) {
         const struct wf_grads_block *b = &grads->block[*block];
-        const int64_t number = wf_slice_block(&l->slice, b->parameter, b->at);
+        const int64_t number = wf_shard_block(&l->shard, b->parameter, b->at);
         if (number >= layout_bound(l, bucket, ranks->size))
             break;
         while (number >= layout_bound(l, bucket, owner + 1))
@@ -197,12 +197,12 @@ wf_status gather_partial(void *ctx, wf_grads *grads, wf_error *error)
     const int64_t size = (int64_t)sizeof *l->partial;
     memset(l->at, 0, ((size_t)ranks->size + 1) * sizeof *l->at);
     for (int64_t i = 0; i < grads->blocks; i++)
-        l->at[layout_owner(l, wf_slice_block(&l->slice, grads->block[i].parameter, grads->block[i].at)) + 1] += size;
+        l->at[layout_owner(l, wf_shard_block(&l->shard, grads->block[i].parameter, grads->block[i].at)) + 1] += size;
     for (int r = 0; r < ranks->size; r++)
         l->at[r + 1] += l->at[r];
     double *next = l->partial + l->at[ranks->rank] / size;
     for (int64_t i = 0; i < grads->blocks; i++)
-        if (wf_slice_owns(&l->slice, grads->block[i].parameter, grads->block[i].at))
+        if (wf_shard_owns(&l->shard, grads->block[i].parameter, grads->block[i].at))
             *next++ = grads->partial[i];
     wf_error why = {0};
     if (wf_dist_gather_parts(ranks->dist, l->partial, l->at, &why) != WF_OK) {
@@ -210,7 +210,7 @@ wf_status gather_partial(void *ctx, wf_grads *grads, wf_error *error)
         return wf_error_set(error, why.code, "%s", why.message);
     }
     for (int64_t i = 0; i < grads->blocks; i++) {
-        int64_t *at = &l->at[layout_owner(l, wf_slice_block(&l->slice, grads->block[i].parameter, grads->block[i].at))];
+        int64_t *at = &l->at[layout_owner(l, wf_shard_block(&l->shard, grads->block[i].parameter, grads->block[i].at))];
         grads->partial[i] = l->partial[*at / size];
         *at += size;
     }
@@ -235,7 +235,7 @@ int wf_ranks_bad(const struct wf_ranks *ranks, int *parameter)
 /* A moment of all ranks, which each has room for. */
 static wf_status gather(struct wf_ranks *ranks, const struct ranks_layout *l, const struct wf_optimizer_place *place)
 {
-    const int64_t first = l->slice.first[place->parameter], end = l->slice.first[place->parameter + 1];
+    const int64_t first = l->shard.first[place->parameter], end = l->shard.first[place->parameter + 1];
     bool ready = begin_messages(ranks) != NULL;
     for (int64_t b = first; ready && b < end; b++) {
         wf_real *data = wf_optimizer_moment(place, l->block[b].at);
@@ -249,7 +249,7 @@ void gather_moments(struct wf_ranks *ranks, const struct ranks_layout *l)
     for (int i = 0; i < ranks->optimizers; i++) {
         const struct wf_optimizer *opt = ranks->optimizer[i];
         for (int64_t j = 0; j < opt->parts; j++)
-            for (int p = 0; opt->part[j].registry == l->registry && p < l->slice.parameters; p++)
+            for (int p = 0; opt->part[j].registry == l->registry && p < l->shard.parameters; p++)
                 for (int k = 0; k < (int)(sizeof opt->part[j].moment / sizeof *opt->part[j].moment); k++)
                     if (ranks->lost || (opt->part[j].moment[k] && gather(ranks, l, &(struct wf_optimizer_place){opt, j, p, k})))
                         return;

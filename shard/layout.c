@@ -36,8 +36,8 @@ enum { SHARE_BLOCKS = 64 }; /* of a share, about; 2 MiB in float */
 
 static void free_layout(struct ranks_layout *l)
 {
-    wf_free(l->slice.first);
-    wf_free(l->slice.before);
+    wf_free(l->shard.first);
+    wf_free(l->shard.before);
     wf_free(l->block);
     wf_free(l->partial);
     wf_free(l->at);
@@ -58,29 +58,29 @@ static wf_status lay_out(struct ranks_layout *l, struct wf_ranks *ranks, const w
     for (int i = 0; i < parameters; i++)
         blocks += (elements(registry, i) + WF_GRADS_BLOCK - 1) / WF_GRADS_BLOCK;
     *l = (struct ranks_layout){.ranks = ranks, .registry = registry, .blocks = blocks};
-    l->slice = (struct wf_slice){.parameters = parameters, .share = gather_partial, .ctx = l};
-    l->slice.first = wf_alloc_zero((size_t)parameters + 1, sizeof *l->slice.first);
-    l->slice.before = wf_alloc_zero((size_t)blocks + 1, sizeof *l->slice.before);
+    l->shard = (struct wf_shard){.parameters = parameters, .share = gather_partial, .ctx = l};
+    l->shard.first = wf_alloc_zero((size_t)parameters + 1, sizeof *l->shard.first);
+    l->shard.before = wf_alloc_zero((size_t)blocks + 1, sizeof *l->shard.before);
     l->block = wf_alloc_zero((size_t)blocks + 1, sizeof *l->block);
     l->partial = wf_alloc_zero((size_t)blocks + 1, sizeof *l->partial);
     l->at = wf_alloc_zero((size_t)ranks->size + 1, sizeof *l->at);
     l->buckets = (blocks + share * ranks->size - 1) / (share * ranks->size);
     l->buckets = l->arrived = l->buckets > 0 ? l->buckets : 1;
     l->transfer = wf_alloc_zero((size_t)l->buckets, sizeof *l->transfer);
-    if (!l->slice.first || !l->slice.before || !l->block || !l->partial || !l->at || !l->transfer) {
+    if (!l->shard.first || !l->shard.before || !l->block || !l->partial || !l->at || !l->transfer) {
         free_layout(l);
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for the shards of %d processes", ranks->size);
     }
     int64_t n = 0;
     for (int i = 0; i < parameters; i++) {
         const int64_t count = elements(registry, i);
-        l->slice.first[i] = n;
+        l->shard.first[i] = n;
         for (int64_t at = 0; at < count; at += WF_GRADS_BLOCK)
             l->block[n++] = (struct wf_grads_block){i, at, WF_MIN(count - at, WF_GRADS_BLOCK)};
     }
-    l->slice.first[parameters] = n;
+    l->shard.first[parameters] = n;
     for (int64_t b = 0; b < blocks; b++)
-        l->slice.before[b + 1] = l->slice.before[b] + (layout_owner(l, b) == ranks->rank);
+        l->shard.before[b + 1] = l->shard.before[b] + (layout_owner(l, b) == ranks->rank);
     return WF_OK;
 }
 
@@ -95,15 +95,15 @@ static wf_status shard(struct wf_ranks *ranks, int k, wf_error *error)
     if (lay_out(l, ranks, registry, error))
         return error->code;
     int done = 0;
-    while (done < ranks->optimizers && wf_optimizer_slice(ranks->optimizer[done], registry, &l->slice, error) == WF_OK)
+    while (done < ranks->optimizers && wf_optimizer_shard(ranks->optimizer[done], registry, &l->shard, error) == WF_OK)
         done++;
     if (done == ranks->optimizers) {
-        grads->slice = &l->slice;
+        grads->shard = &l->shard;
         reduction_free(ranks); /* its memory has the size of the earlier shares */
         return WF_OK;
     }
     while (done > 0)
-        (void)!wf_optimizer_slice(ranks->optimizer[--done], registry, NULL, NULL);
+        (void)!wf_optimizer_shard(ranks->optimizer[--done], registry, NULL, NULL);
     free_layout(l);
     return error->code;
 }
@@ -124,7 +124,7 @@ wf_status wf_ranks_shard(struct wf_ranks *ranks)
 void layouts_activate(struct wf_ranks *ranks, bool active)
 {
     for (int k = 0; ranks->layout && k < WF_RANKS_REGISTRIES; k++)
-        ranks->layout[k].slice.active = active;
+        ranks->layout[k].shard.active = active;
 }
 
 /* --- the end ------------------------------------------------------------------------------------------------------- */
@@ -151,16 +151,16 @@ void layouts_free(struct wf_ranks *ranks, bool whole)
         wf_error_set(&why, WF_ERR_STATE, "the options were refused here");
     for (int k = 0; k < ranks->registries; k++) {
         const wf_grads *grads = wf_registry_grads(ranks->registry[k]);
-        if (grads && !grads->slice)
+        if (grads && !grads->shard)
             wf_error_set(&why, WF_ERR_STATE, "registry %d has no shards", k);
     }
     for (int k = 0; ranks->layout && k < WF_RANKS_REGISTRIES; k++) {
         const wf_registry *registry = ranks->layout[k].registry;
         wf_grads *grads = registry ? wf_registry_grads(registry) : NULL;
         for (int i = 0; grads && i < ranks->optimizers; i++)
-            (void)!wf_optimizer_slice(ranks->optimizer[i], registry, NULL, &why);
+            (void)!wf_optimizer_shard(ranks->optimizer[i], registry, NULL, &why);
         if (grads)
-            grads->slice = NULL;
+            grads->shard = NULL;
     }
     whole = whole && ranks->open && !ranks->lost && all_are_well(ranks, &why);
     for (int k = 0; ranks->layout && k < WF_RANKS_REGISTRIES; k++) {

@@ -15,7 +15,7 @@
 struct ranks_layout {
     struct wf_ranks *ranks;
     const wf_registry *registry; /* NULL: not cut yet */
-    struct wf_slice slice;
+    struct wf_shard shard;
     int64_t blocks, buckets;
     struct wf_grads_block *block; /* [blocks]: of all parameters but buffers, frozen or not */
     double *partial;              /* [blocks]: of the norm, in the order of the ranks */
@@ -30,7 +30,7 @@ int layout_owner(const struct ranks_layout *l, int64_t block);
 /* The layout of gradients that are cut. */
 static inline struct ranks_layout *layout_of(const wf_grads *grads)
 {
-    return grads->slice->ctx;
+    return grads->shard->ctx;
 }
 void layouts_free(struct wf_ranks *ranks, bool whole); /* as wf_ranks_close */
 void layouts_activate(struct wf_ranks *ranks, bool active);
@@ -106,7 +106,7 @@ wf_status records_pass(struct wf_ranks *ranks);
 
 /* --- gather.c: from owners to all ranks ----------------------------------------------------------------------------- */
 
-wf_status gather_partial(void *layout, wf_grads *grads, wf_error *error); /* wf_slice.share */
+wf_status gather_partial(void *layout, wf_grads *grads, wf_error *error); /* wf_shard.share */
 wf_status gather_values(struct wf_ranks *ranks);                          /* begins; an op waits for the values that it reads */
 void gather_moments(struct wf_ranks *ranks, const struct ranks_layout *l);
 void gather_free(struct wf_ranks *ranks);

@@ -93,7 +93,7 @@ static void cut(struct wf_ranks *ranks)
             *p = (struct bucket){.k = k, .bound = x->bound + (size_t)n * ((size_t)ranks->size + 1)};
             for (int r = 0; r <= ranks->size; r++) {
                 const int64_t bound = layout_bound(l, number, r);
-                while (block < grads->blocks && wf_slice_block(&l->slice, grads->block[block].parameter, grads->block[block].at) < bound)
+                while (block < grads->blocks && wf_shard_block(&l->shard, grads->block[block].parameter, grads->block[block].at) < bound)
                     block++;
                 p->bound[r] = block;
             }
@@ -288,7 +288,7 @@ static void on_ready(void *ctx, int parameter)
     int n = 0;
     while (x->bucket[n].k < to->k)
         n++;
-    for (int64_t b = l->slice.first[parameter]; b < l->slice.first[parameter + 1] && grads->place[parameter].count > 0; b++) {
+    for (int64_t b = l->shard.first[parameter]; b < l->shard.first[parameter + 1] && grads->place[parameter].count > 0; b++) {
         const int64_t bucket = layout_bucket(l, b);
         if (bucket != last)
             x->bucket[n + bucket].waits--;

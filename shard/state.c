@@ -41,7 +41,7 @@ static wf_status read_moment(void *ctx, const void *key, int64_t at, int64_t cou
     struct wf_ranks *ranks = ctx;
     const struct wf_optimizer_place *place = key;
     const struct ranks_layout *l = layout_with(ranks, place->opt->part[place->part].registry);
-    const int64_t first = l->slice.first[place->parameter];
+    const int64_t first = l->shard.first[place->parameter];
     wf_real *to = out;
     wf_status status = WF_OK;
     int optimizer = 0;

@@ -118,7 +118,7 @@ static wf_status explain(struct fit *f, int phase, const char *what, bool backwa
                             f->step + 1, what, name, advice);
     gradient = gradient ? gradient : first_bad(f, true, gradient_name, sizeof gradient_name);
     wf_tape_check_finite(f->tape, true);
-    for (int64_t i = 0; i < f->o.accumulate && !f->error->code; i++) {
+    for (int64_t i = 0; i < f->o.accumulate; i++) {
         double value = 0;
         struct wf_micro_batch b;
         wf_tensor *loss = fit_forward(f, &b, phase, i);

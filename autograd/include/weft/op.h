@@ -167,7 +167,7 @@ struct wf_grads {
     double *partial;  /* [blocks] */
     uint64_t updates; /* of a registry's own gradients: the number of changes of its values. Code that changes values increments it, so that
                          a backward which would read the new ones is refused */
-    const struct wf_slice *slice; /* the shard that this process holds, if several train together; NULL: all */
+    const struct wf_shard *shard; /* the shard that this process holds, if several train together; NULL: all */
 };
 struct wf_parameter_info {
     const char *name;          /* outlives the parameter */

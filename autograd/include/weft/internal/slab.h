@@ -19,7 +19,7 @@ static inline wf_real *wf_grads_block_data(const wf_grads *grads, const struct w
 
 /* The shard of a registry that one of several processes holds. Only this process has the sums of these gradients, holds moments for them
  * and updates them. Shards are cut by the blocks of all parameters, so that freezing moves nothing from process to process. */
-struct wf_slice {
+struct wf_shard {
     int parameters;
     int64_t *first;  /* [parameters + 1]: number of a parameter's first block */
     int64_t *before; /* [blocks + 1]: blocks of this process before a block */
@@ -28,25 +28,25 @@ struct wf_slice {
     wf_status (*share)(void *ctx, wf_grads *grads, wf_error *error);
     void *ctx;
 };
-static inline int64_t wf_slice_block(const struct wf_slice *slice, int parameter, int64_t at)
+static inline int64_t wf_shard_block(const struct wf_shard *shard, int parameter, int64_t at)
 {
-    return slice->first[parameter] + at / WF_GRADS_BLOCK;
+    return shard->first[parameter] + at / WF_GRADS_BLOCK;
 }
-/* Without a slice a process has all. */
-static inline bool wf_slice_owns(const struct wf_slice *slice, int parameter, int64_t at)
+/* Without a shard a process has all. */
+static inline bool wf_shard_owns(const struct wf_shard *shard, int parameter, int64_t at)
 {
-    const int64_t block = slice ? wf_slice_block(slice, parameter, at) : 0;
-    return !slice || slice->before[block + 1] > slice->before[block];
+    const int64_t block = shard ? wf_shard_block(shard, parameter, at) : 0;
+    return !shard || shard->before[block + 1] > shard->before[block];
 }
-/* The number of the parameter's elements in the slice before element `at`, which begins a block or is `count`, the number of all. */
-static inline int64_t wf_slice_elements(const struct wf_slice *slice, int parameter, int64_t count, int64_t at)
+/* The number of the parameter's elements in the shard before element `at`, which begins a block or is `count`, the number of all. */
+static inline int64_t wf_shard_elements(const struct wf_shard *shard, int parameter, int64_t count, int64_t at)
 {
-    if (!slice || at == 0)
+    if (!shard || at == 0)
         return at;
-    const int64_t first = slice->first[parameter], end = slice->first[parameter + 1];
+    const int64_t first = shard->first[parameter], end = shard->first[parameter + 1];
     const int64_t block = at < count ? first + at / WF_GRADS_BLOCK : end;
-    const int64_t whole = (slice->before[block] - slice->before[first]) * WF_GRADS_BLOCK;
-    const bool last = block == end && slice->before[end] > slice->before[end - 1]; /* the parameter's last block, which may be short */
+    const int64_t whole = (shard->before[block] - shard->before[first]) * WF_GRADS_BLOCK;
+    const bool last = block == end && shard->before[end] > shard->before[end - 1]; /* the parameter's last block, which may be short */
     return last ? whole - ((end - first) * WF_GRADS_BLOCK - count) : whole;
 }
 

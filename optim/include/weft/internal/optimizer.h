@@ -9,11 +9,11 @@
 
 WF_BEGIN_DECLS
 
-/* Lays out the moments of a registry's parameters for a slice (NULL: for all of them), before the caller sets wf_grads.slice to it. Moments
+/* Lays out the moments of a registry's parameters for a shard (NULL: for all of them), before the caller sets wf_grads.shard to it. Moments
  * that this process has in both are kept, those that are new to it are 0. Nothing where the optimiser does not have the registry.
  * WF_ERR_MEMORY: nothing has changed; but with NULL the moments are gone, and the next update makes new ones.
- * WF_ERR_ARGUMENT: the rule updates whole parameters, and there is a slice. */
-wf_status wf_optimizer_slice(struct wf_optimizer *opt, const wf_registry *registry, const struct wf_slice *slice, wf_error *error);
+ * WF_ERR_ARGUMENT: the rule updates whole parameters, and there is a shard. */
+wf_status wf_optimizer_shard(struct wf_optimizer *opt, const wf_registry *registry, const struct wf_shard *shard, wf_error *error);
 
 /* One moment of a parameter. */
 struct wf_optimizer_place {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Several processes each hold a slice of an optimiser's state and compute the same as one process with all of it. They are simulated one
+/* Several processes each hold a shard of an optimiser's state and compute the same as one process with all of it. They are simulated one
  * after the other, with the same gradients. */
 #include <math.h>
 
@@ -15,7 +15,7 @@ static const wf_shape shapes[PARAMETERS] = {{1, {20000}}, {1, {3}}, {2, {4, 8192
 struct one {
     wf_registry *registry;
     struct wf_optimizer opt;
-    struct wf_slice slice;
+    struct wf_shard shard;
     double *partial; /* of all, as one process has them */
 };
 
@@ -25,7 +25,7 @@ static wf_status share(void *ctx, wf_grads *grads, wf_error *why)
     const struct one *s = ctx;
     (void)why;
     for (int64_t i = 0; i < grads->blocks; i++) {
-        if (wf_slice_owns(&s->slice, grads->block[i].parameter, grads->block[i].at))
+        if (wf_shard_owns(&s->shard, grads->block[i].parameter, grads->block[i].at))
             ck_assert(grads->partial[i] == s->partial[i]);
         grads->partial[i] = s->partial[i];
     }
@@ -33,7 +33,7 @@ static wf_status share(void *ctx, wf_grads *grads, wf_error *why)
 }
 
 /* Every block of another process than the one before. */
-static void slice_make(struct wf_slice *s, int rank, void *ctx)
+static void shard_make(struct wf_shard *s, int rank, void *ctx)
 {
     int64_t blocks = 0;
     s->parameters = PARAMETERS;
@@ -70,8 +70,8 @@ static void close_one(struct one *s)
 {
     wf_optimizer_free(&s->opt);
     wf_registry_free(s->registry);
-    free(s->slice.first);
-    free(s->slice.before);
+    free(s->shard.first);
+    free(s->shard.before);
 }
 
 /* A clipped step with gradients that depend on the step alone. */
@@ -83,7 +83,7 @@ static void step(struct one *s, int t, double norm[STEPS])
         grads->valid[i] = i != 1 || t > 0;
     }
     ck_ok(wf_clip_norm(grads, 0.7, &norm[t], error));
-    if (!grads->slice)
+    if (!grads->shard)
         memcpy(s->partial + t * grads->blocks, grads->partial, (size_t)grads->blocks * sizeof *s->partial);
     ck_ok(wf_optimizer_step(&s->opt, error));
 }
@@ -96,7 +96,7 @@ static void compare(const struct one *all, const struct one *part, bool whole)
             const size_t bytes = (size_t)(count - at < WF_GRADS_BLOCK ? count - at : WF_GRADS_BLOCK) * sizeof(wf_real);
             const wf_real *want = wf_parameter_info(wf_registry_at(all->registry, i))->value.data;
             const wf_real *has = wf_parameter_info(wf_registry_at(part->registry, i))->value.data;
-            const bool owns = wf_slice_owns(&part->slice, i, at);
+            const bool owns = wf_shard_owns(&part->shard, i, at);
             ck_assert_msg((memcmp(want + at, has + at, bytes) == 0) == owns, "parameter %d at %lld", i, (long long)at);
             for (int k = 0; k < WF_RULE_SLABS && all->opt.part[0].moment[k]; k++) {
                 const wf_real *m = wf_optimizer_moment(&(struct wf_optimizer_place){&all->opt, 0, i, k}, at);
@@ -109,7 +109,7 @@ static void compare(const struct one *all, const struct one *part, bool whole)
         }
 }
 
-static void slices_do_what_the_whole_does(int which)
+static void shards_do_what_the_whole_does(int which)
 {
     static double partial[STEPS * 16], norm[STEPS], own[STEPS];
     struct one all = {.partial = partial};
@@ -120,12 +120,12 @@ static void slices_do_what_the_whole_does(int which)
     for (int r = 0; r < PROCESSES; r++) {
         struct one s = {.partial = partial};
         open_one(&s, which);
-        slice_make(&s.slice, r, &s);
+        shard_make(&s.shard, r, &s);
         /* From the beginning, or from some updates on: what a program has done before. */
         for (int t = 0; t < STEPS; t++) {
             if (t == r % 2) {
-                ck_ok(wf_optimizer_slice(&s.opt, s.registry, &s.slice, error));
-                wf_registry_grads(s.registry)->slice = &s.slice;
+                ck_ok(wf_optimizer_shard(&s.opt, s.registry, &s.shard, error));
+                wf_registry_grads(s.registry)->shard = &s.shard;
             }
             s.partial = partial + t * wf_registry_grads(s.registry)->blocks;
             if (t < r % 2) { /* as one process does it */
@@ -137,10 +137,10 @@ static void slices_do_what_the_whole_does(int which)
         }
         compare(&all, &s, false);
         for (int i = 0; i < PARAMETERS; i++)
-            elements += wf_slice_elements(&s.slice, i, wf_shape_count(&shapes[i]), wf_shape_count(&shapes[i]));
+            elements += wf_shard_elements(&s.shard, i, wf_shape_count(&shapes[i]), wf_shape_count(&shapes[i]));
         /* Its own again: what others hold is 0 here. */
-        ck_ok(wf_optimizer_slice(&s.opt, s.registry, NULL, error));
-        wf_registry_grads(s.registry)->slice = NULL;
+        ck_ok(wf_optimizer_shard(&s.opt, s.registry, NULL, error));
+        wf_registry_grads(s.registry)->shard = NULL;
         compare(&all, &s, true);
         close_one(&s);
     }
@@ -150,23 +150,23 @@ static void slices_do_what_the_whole_does(int which)
 
 START_TEST(of_adam)
 {
-    slices_do_what_the_whole_does(ADAM);
+    shards_do_what_the_whole_does(ADAM);
 }
 END_TEST
 
 START_TEST(of_sgd)
 {
-    slices_do_what_the_whole_does(SGD);
+    shards_do_what_the_whole_does(SGD);
 }
 END_TEST
 
 START_TEST(of_a_rule)
 {
-    slices_do_what_the_whole_does(RULE);
+    shards_do_what_the_whole_does(RULE);
 }
 END_TEST
 
-/* A rule that updates whole parameters is refused with slices, in either order: processes have only blocks. */
+/* A rule that updates whole parameters is refused with shards, in either order: processes have only blocks. */
 START_TEST(whole_parameters_are_refused)
 {
     static const char message[] =
@@ -174,10 +174,10 @@ START_TEST(whole_parameters_are_refused)
     struct one s = {0};
     struct wf_optimizer opt, late;
     open_one(&s, SGD);
-    slice_make(&s.slice, 0, &s);
+    shard_make(&s.shard, 0, &s);
     ck_ok(wf_optimizer_init(&opt, s.registry, &unit, NULL, error));
-    ck_fails(wf_optimizer_slice(&opt, s.registry, &s.slice, error), WF_ERR_ARGUMENT, message);
-    wf_registry_grads(s.registry)->slice = &s.slice;
+    ck_fails(wf_optimizer_shard(&opt, s.registry, &s.shard, error), WF_ERR_ARGUMENT, message);
+    wf_registry_grads(s.registry)->shard = &s.shard;
     ck_fails(wf_optimizer_init(&late, s.registry, &unit, NULL, error), WF_ERR_ARGUMENT, message);
     wf_optimizer_free(&late);
     wf_optimizer_free(&opt);
@@ -185,4 +185,4 @@ START_TEST(whole_parameters_are_refused)
 }
 END_TEST
 
-WF_TEST_MAIN("optim/slices", of_adam, of_sgd, of_a_rule, whole_parameters_are_refused)
+WF_TEST_MAIN("optim/shards", of_adam, of_sgd, of_a_rule, whole_parameters_are_refused)
