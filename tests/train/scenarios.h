@@ -259,14 +259,14 @@ static inline void out_of_patience(const struct trainee *t)
  * its bytes are those of a run that had all memory. */
 static inline void short_of_memory(const struct trainee *t)
 {
-    struct wf_fit_options want = {.out = run_of(t, "straight"), .steps = 3, .save_every = 2, .accumulate = 2};
+    struct wf_fit_options want = {.out = run_of(t, "straight"), .steps = 2, .save_every = 1, .accumulate = 2};
     completes(t, &want);
     remove_tree(in_folder(want.out));
     completes(t, &want);
     const int64_t total = allocations, live = wf_alloc_live();
     want.out = run_of(t, "short");
     want.resume = true;
-    for (int64_t n = 0; n < total; n += 1 + total / (sanitized() ? 50 : 150)) {
+    for (int64_t n = 0; n < total; n += 1 + total / (sanitized() ? 50 : 100)) {
         struct seen seen = {0};
         wf_error problem = {0};
         fail_after = n;

@@ -149,12 +149,12 @@ START_TEST(encoder_attention)
 END_TEST
 START_TEST(pairs)
 {
-    steady("multi30k", "encoder_layers=2 decoder_layers=2 d_model=64 batch_tokens=800 batch_window=100 tokenizer=word", 2, 40);
+    steady("multi30k", "encoder_layers=2 decoder_layers=2 d_model=64 batch_tokens=800 batch_window=100 tokenizer=word", 2, 60);
 }
 END_TEST
 START_TEST(pairs_in_parts_one_thread)
 {
-    steady("multi30k", "encoder_layers=2 decoder_layers=2 d_model=64 batch_tokens=800 batch_window=100 tokenizer=word accumulate=3", 1, 40);
+    steady("multi30k", "encoder_layers=2 decoder_layers=2 d_model=64 batch_tokens=800 batch_window=100 tokenizer=word accumulate=3", 1, 60);
 }
 END_TEST
 
