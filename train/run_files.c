@@ -32,9 +32,10 @@ static wf_status save_pooling(struct trainer *t)
     static const char *const names[] = {"modules.json", "sentence_bert_config.json"};
     struct wf_embedder_options there;
     const struct wf_embedder_options *o = &t->from.embed;
+    wf_error unreadable = {0}; /* is replaced */
     if (o->max_length == 0)
         return WF_OK;
-    if (wf_run_has(t->options->out, "modules.json") && hf_embed_options(t->options->out, &t->config, &there, NULL) == WF_OK &&
+    if (wf_run_has(t->options->out, "modules.json") && hf_embed_options(t->options->out, &t->config, &there, &unreadable) == WF_OK &&
         there.pooling == o->pooling && there.normalize == o->normalize && there.max_length == o->max_length)
         return WF_OK;
     for (int i = 0; i < 2; i++)

@@ -197,8 +197,6 @@ END_TEST
 static struct wf_train_options from_bert(const char *out, struct seen *unused)
 {
     (void)unused;
-    if (wf_folder_exists(in_folder(out))) /* each training is a new one */
-        remove_tree(in_folder(out));
     return few(out, others("bert"), NULL);
 }
 
