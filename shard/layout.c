@@ -133,13 +133,13 @@ void layouts_activate(struct wf_ranks *ranks, bool active)
 static bool all_are_well(struct wf_ranks *ranks, const wf_error *why)
 {
     const wf_error was = *ranks->error;
-    const bool told = ranks->told;
+    const bool agreed = ranks->agreed;
     *ranks->error = *why;
-    ranks->told = false;
+    ranks->agreed = false;
     const bool well = wf_ranks_agree(ranks) == WF_OK;
     if (was.code != WF_OK) { /* the earlier error says more */
         *ranks->error = was;
-        ranks->told = told;
+        ranks->agreed = agreed;
     }
     return well;
 }

@@ -81,12 +81,12 @@ struct ranks_reduction {
             struct wf_ranks *ranks;
             int k;
         } listener;
-    } heard[WF_RANKS_REGISTRIES];
+    } former[WF_RANKS_REGISTRIES];
     int next; /* bucket to send; below 0: all are sent */
     struct under_way slot[WINDOW];
-    int first, going; /* the ring of used slots */
-    char *record;     /* of all ranks, one after the other */
-    size_t record_room;
+    int first, in_flight; /* the ring of used slots */
+    char *outcome;        /* of all ranks, one after the other */
+    size_t outcome_room;
     int64_t *at; /* [size + 1]: where each begins */
 };
 wf_status reduction_begin(struct wf_ranks *ranks);
@@ -99,10 +99,10 @@ void reduction_free(struct wf_ranks *ranks); /* it is made again by the next pha
 bool reduction_has(const struct wf_ranks *ranks, int i, int k, int parameter);
 struct wf_range own_leaves(const struct wf_ranks *ranks, int rank);
 
-/* --- records.c: the message of each rank at the end of a phase, apart from gradients -------------------------------- */
+/* --- outcomes.c: the message of each rank at the end of a phase, apart from gradients -------------------------------- */
 
 /* Scalars of all leaves, and which gradients exist; or a failure on all. */
-wf_status records_pass(struct wf_ranks *ranks);
+wf_status outcomes_gather(struct wf_ranks *ranks);
 
 /* --- gather.c: from owners to all ranks ----------------------------------------------------------------------------- */
 

@@ -62,27 +62,27 @@ void wf_ranks_close(struct wf_ranks *ranks, bool whole)
 
 wf_status wf_ranks_agree(struct wf_ranks *ranks)
 {
-    if (!ranks->open || ranks->lost || (ranks->told && ranks->error->code))
+    if (!ranks->open || ranks->lost || (ranks->agreed && ranks->error->code))
         return ranks->error->code;
     wf_error why = *ranks->error;
-    const int weight = ranks->echo ? 1 : why.code == WF_ERR_CANCELLED ? 2 : why.code == WF_ERR_TIME ? 3 : 4;
+    const int weight = ranks->follows ? 1 : why.code == WF_ERR_CANCELLED ? 2 : why.code == WF_ERR_TIME ? 3 : 4;
     bool sent;
     const wf_status status = wf_dist_agree_as(ranks->dist, why.code, weight, &sent, &why);
     *ranks->error = why;
     ranks->lost |= !sent;
-    ranks->told = status != WF_OK;
+    ranks->agreed = status != WF_OK;
     return status;
 }
 
 void wf_ranks_clear_error(struct wf_ranks *ranks)
 {
     wf_error_clear(ranks->error);
-    ranks->told = false;
+    ranks->agreed = false;
 }
 
 wf_status wf_ranks_compare(struct wf_ranks *ranks, struct wf_string *words)
 {
-    ranks->told = wf_dist_compare(ranks->dist, words, ranks->error) != WF_OK;
+    ranks->agreed = wf_dist_compare(ranks->dist, words, ranks->error) != WF_OK;
     return ranks->error->code;
 }
 

@@ -23,7 +23,7 @@ void reduction_free(struct wf_ranks *ranks)
     wf_free(x->span);
     wf_free(x->bucket);
     wf_free(x->bound);
-    wf_free(x->record);
+    wf_free(x->outcome);
     wf_free(x->at);
     wf_free(x);
     ranks->reduction = NULL;
@@ -122,7 +122,7 @@ wf_status reduction_begin(struct wf_ranks *ranks)
     }
     cut(ranks);
     x->next = x->buckets - 1;
-    x->first = x->going = 0;
+    x->first = x->in_flight = 0;
     return ranks->error->code;
 }
 
@@ -153,12 +153,12 @@ static struct range range_of(const wf_grads *grads, int64_t begin, int64_t end)
 }
 
 /* Adds this rank's gradients of the bucket, and starts its messages. */
-static wf_status go(struct wf_ranks *ranks, int number)
+static wf_status send_bucket(struct wf_ranks *ranks, int number)
 {
     struct ranks_reduction *x = ranks->reduction;
     const struct bucket *p = &x->bucket[number];
     wf_grads *grads = ranks->grads[p->k];
-    struct under_way *u = &x->slot[(x->first + x->going) % WINDOW];
+    struct under_way *u = &x->slot[(x->first + x->in_flight) % WINDOW];
     const int64_t *bound = p->bound, begin = bound[0], all = bound[ranks->size] - begin, mine = bound[ranks->rank + 1] - bound[ranks->rank];
     const struct range share = range_of(grads, bound[ranks->rank], bound[ranks->rank + 1]);
     int outs = 0, ins = 0, other = 0;
@@ -183,7 +183,7 @@ static wf_status go(struct wf_ranks *ranks, int number)
             u->in[ins++] = (struct wf_message){x->span[i].rank, u->data + other * share.count, share.count * (int64_t)sizeof(wf_real)};
             other++;
         }
-    x->going++;
+    x->in_flight++;
     wf_error why = {0};
     if (wf_dist_begin(ranks->dist, 1 + number, u->out, outs, u->in, ins, &u->transfer, &why) == WF_OK)
         return WF_OK;
@@ -261,18 +261,18 @@ static wf_status arrive(struct wf_ranks *ranks, bool wait, bool *done)
                        .k = p->k};
     wf_parallel(mine, 0.2 * (double)a.share.count * (double)(x->spans - 1), add_block, &a);
     x->first = (x->first + 1) % WINDOW;
-    x->going--;
+    x->in_flight--;
     return WF_OK;
 }
 
 /* Progress without waiting: adds buckets that have arrived, sends buckets that are finished. */
-static void go_on(struct wf_ranks *ranks)
+static void advance(struct wf_ranks *ranks)
 {
     struct ranks_reduction *x = ranks->reduction;
-    for (bool done = true; done && x->going > 0 && !ranks->lost;)
+    for (bool done = true; done && x->in_flight > 0 && !ranks->lost;)
         arrive(ranks, false, &done);
-    while (x->next >= 0 && x->bucket[x->next].waits == 0 && x->going < WINDOW && !ranks->lost)
-        go(ranks, x->next--);
+    while (x->next >= 0 && x->bucket[x->next].waits == 0 && x->in_flight < WINDOW && !ranks->lost)
+        send_bucket(ranks, x->next--);
 }
 
 static void on_ready(void *ctx, int parameter)
@@ -282,8 +282,8 @@ static void on_ready(void *ctx, int parameter)
     struct ranks_reduction *x = ranks->reduction;
     const wf_grads *grads = ranks->grads[to->k];
     const struct ranks_layout *l = layout_of(grads);
-    if (x->heard[to->k].ready)
-        x->heard[to->k].ready(x->heard[to->k].ctx, parameter);
+    if (x->former[to->k].ready)
+        x->former[to->k].ready(x->former[to->k].ctx, parameter);
     int64_t last = -1;
     int n = 0;
     while (x->bucket[n].k < to->k)
@@ -294,7 +294,7 @@ static void on_ready(void *ctx, int parameter)
             x->bucket[n + bucket].waits--;
         last = bucket;
     }
-    go_on(ranks);
+    advance(ranks);
 }
 
 void reduction_listen(struct wf_ranks *ranks, bool on)
@@ -303,12 +303,12 @@ void reduction_listen(struct wf_ranks *ranks, bool on)
     for (int k = 0; x && k < ranks->count && !ranks->no_overlap; k++) {
         wf_grads *grads = ranks->grads[k];
         if (on) {
-            x->heard[k].ready = grads->ready;
-            x->heard[k].ctx = grads->ready_ctx;
-            x->heard[k].listener = (struct listener){ranks, k};
+            x->former[k].ready = grads->ready;
+            x->former[k].ctx = grads->ready_ctx;
+            x->former[k].listener = (struct listener){ranks, k};
         }
-        grads->ready = on ? on_ready : x->heard[k].ready;
-        grads->ready_ctx = on ? &x->heard[k].listener : x->heard[k].ctx;
+        grads->ready = on ? on_ready : x->former[k].ready;
+        grads->ready_ctx = on ? &x->former[k].listener : x->former[k].ctx;
     }
 }
 
@@ -321,11 +321,11 @@ wf_status reduction_end(struct wf_ranks *ranks)
         return ranks->error->code;
     for (int i = 0; i < x->buckets; i++)
         x->bucket[i].waits = 0;
-    go_on(ranks);
-    for (bool done; x->going > 0 && !ranks->lost; go_on(ranks))
+    advance(ranks);
+    for (bool done; x->in_flight > 0 && !ranks->lost; advance(ranks))
         arrive(ranks, true, &done);
     if (ranks->lost)
         return ranks->error->code;
     tree_joined(ranks->tree, ranks->grads, ranks->error->code ? 0 : ranks->count);
-    return records_pass(ranks);
+    return outcomes_gather(ranks);
 }

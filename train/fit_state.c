@@ -68,7 +68,7 @@ static void put_numbers(const struct fit *f, wf_safetensors_writer *w)
         state_put_number(w, "accumulate", f->o.accumulate);
         state_put_number(w, "accumulate_asked", f->given);
     }
-    state_put_number(w, "stale", f->stale);
+    state_put_number(w, "stale", f->since_best);
     if (f->validation_due)
         state_put_number(w, "owes_validation", 1);
     if (strcmp(decides(f), "loss") != 0)
@@ -319,7 +319,7 @@ static wf_status load(struct fit *f, const struct state *s)
 {
     if (same_task(f, s) || same_place(f, s) || f->owner->get(f, s->file, s->path) ||
         state_get_number(s->file, s->path, "step", &f->step, f->error) ||
-        state_get_number(s->file, s->path, "stale", &f->stale, f->error) || get_losses(f, s) || get_leaves(f, s))
+        state_get_number(s->file, s->path, "stale", &f->since_best, f->error) || get_losses(f, s) || get_leaves(f, s))
         return f->error->code;
     const char *by = wf_safetensors_metadata(s->file, "best_by");
     if (f->task.validate && strcmp(by ? by : "loss", decides(f)) != 0) {
@@ -330,15 +330,15 @@ static wf_status load(struct fit *f, const struct state *s)
     }
     if (f->new_validation) { /* the best value is of another part of the text, or of another metric */
         f->best = NAN;
-        f->stale = 0;
+        f->since_best = 0;
     }
     if (f->step > f->o.steps)
         return wf_error_set(f->error, WF_ERR_ARGUMENT,
                             "%s has trained %" PRId64 " step%s already, more than steps = %" PRId64 ": give a higher number", f->o.out,
                             f->step, f->step == 1 ? "" : "s", f->o.steps);
-    if (f->step < 0 || f->stale < 0)
+    if (f->step < 0 || f->since_best < 0)
         return wf_error_set(f->error, WF_ERR_FORMAT, "%s: step %" PRId64 " and stale %" PRId64 " are out of range", s->path, f->step,
-                            f->stale);
+                            f->since_best);
     if (get_tensors(f, s))
         return f->error->code;
     f->validation_due = f->task.validate && wf_safetensors_metadata(s->file, "owes_validation");
@@ -351,7 +351,7 @@ wf_status state_load(struct fit *f)
 {
     struct state s;
     if (state_open(&s, f->o.out, f->error) == WF_OK && load(f, &s) != WF_OK) { /* the state was not loaded */
-        f->step = f->stale = 0;
+        f->step = f->since_best = 0;
         f->best = NAN;
         for (int i = 0; i < f->phases; i++)
             f->loss[i] = NAN;

@@ -40,7 +40,7 @@ void limit_measure(double *longest, const struct timespec *begin)
 wf_status limit_measure_save(struct fit *f, const struct timespec *begin)
 {
     limit_measure(&f->limit.save, begin);
-    f->limit.saved = true;
+    f->limit.save_measured = true;
     if (limited(f))
         wf_ranks_broadcast(&f->ranks, &f->limit.save, sizeof f->limit.save);
     return f->error->code;
@@ -48,7 +48,7 @@ wf_status limit_measure_save(struct fit *f, const struct timespec *begin)
 
 bool limit_wants_save(const struct fit *f)
 {
-    return limited(f) && !f->limit.saved;
+    return limited(f) && !f->limit.save_measured;
 }
 
 static bool done_nothing(const struct fit *f)
@@ -73,14 +73,14 @@ bool limit_cuts(struct fit *f)
     return true;
 }
 
-wf_status limit_name(struct fit *f)
+wf_status limit_rename(struct fit *f)
 {
     if (f->limit.cut && f->error->code == WF_ERR_CANCELLED)
         f->error->code = WF_ERR_TIME;
     return f->error->code;
 }
 
-const char *limit_near(const struct fit *f, char text[160])
+const char *limit_text(const struct fit *f, char text[160])
 {
     char limit[WF_NUMBER_SIZE];
     snprintf(text, 160, "the time limit of %s is near%s%s%s", wf_text_seconds(f->o.max_time, limit), f->o.out ? "; " : "",
@@ -88,7 +88,7 @@ const char *limit_near(const struct fit *f, char text[160])
     return text;
 }
 
-wf_status limit_ended(struct fit *f)
+wf_status limit_error(struct fit *f)
 {
     char limit[WF_NUMBER_SIZE];
     return wf_error_set(f->error, WF_ERR_TIME, "ended after step %" PRId64 " of %" PRId64 ", before the time limit of %s%s%s%s", f->step,

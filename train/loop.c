@@ -64,7 +64,7 @@ static wf_status save(struct fit *f)
         state_write(f, save_files); /* an error of rank 0 reaches the others in the next agreement */
     else
         refuse_bad_weights(f);
-    f->pace.saving = f->pace.save_due = false;
+    f->pace.saving = f->pace.save_left = false;
     return limit_measure_save(f, &begin);
 }
 
@@ -80,8 +80,8 @@ static wf_status step(struct fit *f)
     const double seconds = seconds_since(&begin);
     f->per_second = f->weight / seconds;
     pace_update(f, seconds);
-    f->pace.validation_due = validates_at(f, f->step);
-    f->pace.save_due = due(f->o.save_every, f->step);
+    f->pace.validation_left = validates_at(f, f->step);
+    f->pace.save_left = due(f->o.save_every, f->step);
     if (report(f, WF_EVENT_STEP, NULL))
         return f->error->code;
     limit_measure(&f->limit.update, &begin);
@@ -97,7 +97,7 @@ static void check_end(struct fit *f, int64_t done)
     if (f->o.cancelled && f->o.cancelled(f->o.ctx))
         wf_error_set(f->error, WF_ERR_CANCELLED, "cancelled");
     limit_check(f, validates_at(f, done + 1), due(f->o.save_every, done + 1));
-    limit_name(f);
+    limit_rename(f);
 }
 
 void fit_agree_ahead(struct fit *f)
@@ -107,7 +107,7 @@ void fit_agree_ahead(struct fit *f)
         return;
     if (!f->error->code)
         check_end(f, done);
-    f->ahead = wf_ranks_agree(&f->ranks) == WF_OK;
+    f->agreed_next = wf_ranks_agree(&f->ranks) == WF_OK;
     if (f->error->code == WF_ERR_CANCELLED || f->error->code == WF_ERR_TIME) { /* after this update */
         f->end = f->error->code;
         wf_ranks_clear_error(&f->ranks);
@@ -117,8 +117,8 @@ void fit_agree_ahead(struct fit *f)
 /* Whether all ranks begin another update. */
 static bool goes_on(struct fit *f)
 {
-    if (f->ahead) { /* an error of this rank reaches the others in its phases */
-        f->ahead = false;
+    if (f->agreed_next) { /* an error of this rank reaches the others in its phases */
+        f->agreed_next = false;
         return true;
     }
     const bool more = f->step < f->o.steps && !f->early;
@@ -126,7 +126,7 @@ static bool goes_on(struct fit *f)
         wf_error_set(f->error, f->end, "asked to stop");
     else if (more && !f->error->code)
         check_end(f, f->step);
-    limit_name(f);
+    limit_rename(f);
     return wf_ranks_agree(&f->ranks) == WF_OK && more;
 }
 
@@ -136,7 +136,7 @@ static const char *why_it_ends(const struct fit *f, wf_status status, char text[
 {
     const struct wf_metric *by = &f->task.metric[f->task.best];
     if (status == WF_ERR_TIME)
-        return limit_near(f, text);
+        return limit_text(f, text);
     if (status == WF_ERR_CANCELLED && f->o.out)
         snprintf(text, 160, "interrupted; %s continues from here", fit_resume_name(f));
     else if (status == WF_ERR_CANCELLED)
@@ -158,7 +158,7 @@ static wf_status end(struct fit *f, wf_status status)
     if (wf_ranks_agree(&f->ranks) || report(f, WF_EVENT_END, why_it_ends(f, status, text)))
         return f->error->code;
     if (status == WF_ERR_TIME)
-        return limit_ended(f);
+        return limit_error(f);
     if (status == WF_ERR_CANCELLED)
         wf_error_set(f->error, status, "interrupted after step %" PRId64 " of %" PRId64 "%s%s%s", f->step, f->o.steps, f->o.out ? "; " : "",
                      f->o.out ? fit_resume_name(f) : "", f->o.out ? " continues from there" : "");

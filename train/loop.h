@@ -46,7 +46,7 @@ struct scalars {
 /* Seconds, for a limit of time: the longest of each in this process, 0: none yet. */
 struct limit {
     double update, validation, save; /* save: that of rank 0 */
-    bool saved, cut;                 /* cut: the limit ended an update or a validation, which was dropped */
+    bool save_measured, cut;         /* cut: the limit ended an update or a validation, which was dropped */
 };
 
 /* Times of an update, a validation and a save, to predict the time left. */
@@ -56,7 +56,7 @@ struct pace {
     double validation;       /* of the last one; 0: none yet */
     double validation_share; /* its rows, as a fraction of those of an update; 0: not known */
     bool validating, saving;
-    bool validation_due, save_due; /* at the present step, and not done yet */
+    bool validation_left, save_left; /* at the present step, and not done yet */
     int64_t done, total;
     double share; /* done, of the present validation or save */
 };
@@ -100,9 +100,9 @@ struct fit {
 
     /* the ranks that train together */
     struct wf_ranks ranks;
-    bool ahead;    /* all ranks have agreed to the next update */
-    wf_status end; /* why all ranks end before the next update; WF_OK: they do not */
-    bool resumes;  /* the folder holds a state, as rank 0 has seen it */
+    bool agreed_next; /* all ranks have agreed to the next update */
+    wf_status end;    /* why all ranks end before the next update; WF_OK: they do not */
+    bool resumes;     /* the folder holds a state, as rank 0 has seen it */
 
     struct limit limit;
     struct pace pace;
@@ -112,7 +112,7 @@ struct fit {
     double total;            /* sum of the weights of their batches; NaN: the state is older than this number */
     int64_t given;           /* .accumulate of a program, before several ranks raised it */
     double best;             /* NaN: no validation yet */
-    int64_t stale;           /* validations since the best */
+    int64_t since_best;      /* validations */
     bool validation_due;     /* at this step, and not done */
     struct wf_string change; /* what the resume changes, for people; empty: nothing */
     bool new_validation;     /* the state's best value is not comparable with new ones */
@@ -161,12 +161,12 @@ wf_status limit_measure_save(struct fit *f, const struct timespec *begin);
 bool limit_wants_save(const struct fit *f);
 /* Before an update: WF_ERR_TIME on rank 0 if time is too short for it and for the validation or save that is due after it. */
 wf_status limit_check(struct fit *f, bool validates, bool saves);
-/* Whether the present computation must be dropped, because there is time only for a save. It ends with WF_ERR_CANCELLED, and limit_name
+/* Whether the present computation must be dropped, because there is time only for a save. It ends with WF_ERR_CANCELLED, and limit_rename
  * phases that into WF_ERR_TIME. */
 bool limit_cuts(struct fit *f);
-wf_status limit_name(struct fit *f);
-const char *limit_near(const struct fit *f, char text[160]); /* a message for the end of a training */
-wf_status limit_ended(struct fit *f);                        /* the error of such an end */
+wf_status limit_rename(struct fit *f);
+const char *limit_text(const struct fit *f, char text[160]); /* a message for the end of a training */
+wf_status limit_error(struct fit *f);                        /* the error of such an end */
 /* An error if the limit allowed no update at all. */
 wf_status limit_too_short(struct fit *f);
 

@@ -45,9 +45,9 @@ double pace_left(const struct fit *f)
         left += (double)(between(f->o.valid_every, f->step, last) + 1) * validation(f);
     if (f->pace.validating)
         left += validation(f) * (1 - f->pace.share);
-    else if (f->pace.validation_due)
+    else if (f->pace.validation_left)
         left += validation(f);
-    if (f->pace.save_due && !ended)
+    if (f->pace.save_left && !ended)
         left += save(f);
     return left;
 }

@@ -13,7 +13,7 @@ wf_status ranks_share(struct fit *f)
 {
     struct wf_string text = {0};
     int64_t least = 1, was = f->o.accumulate;
-    const bool chosen = f->o.leaves == 0;
+    const bool automatic = f->o.leaves == 0;
     while (least < f->ranks.size)
         least *= 2;
     if (f->owner->any && f->ranks.size > 1 && was < 2) /* its loss may ignore micro-batches, and use the whole batch for each */
@@ -29,7 +29,7 @@ wf_status ranks_share(struct fit *f)
     f->o.accumulate = (was + least - 1) / least * least;
     if (f->o.leaves == 0)
         f->o.leaves = WF_MAX(wf_leaves(f->o.accumulate), least);
-    const bool usual = !chosen || f->o.leaves == wf_leaves(f->o.accumulate);
+    const bool usual = !automatic || f->o.leaves == wf_leaves(f->o.accumulate);
     if (f->o.accumulate == was && usual)
         return WF_OK;
     wf_string_format(&text, "%d processes share a batch", f->ranks.size);

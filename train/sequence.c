@@ -22,7 +22,7 @@ struct sequence {
     /* Of a micro-batch, [batch / accumulate, rounded up, context] each. Encoders have a target for each place, language models for each id.
      */
     int32_t *ids, *targets, *places;
-    int64_t *chosen; /* [ranks]: tokens that are hidden in the micro-batches of each; encoders */
+    int64_t *masked; /* [ranks]: tokens that are hidden in the micro-batches of each; encoders */
 };
 
 static bool encode_progress(void *ctx, int64_t done, int64_t total)
@@ -92,7 +92,7 @@ static void end(struct trainer *t)
     wf_corpus_close(&s->corpus);
     wf_masking_free(&s->masking);
     wf_free(s->ids);
-    wf_free(s->chosen);
+    wf_free(s->masked);
 }
 
 /* --- language models ----------------------------------------------------------------------------------------------- */
@@ -177,9 +177,9 @@ const struct task language_task = {
 /* The masked tokens of the validation. If the default number of tokens has none that is masked, more tokens are taken. */
 static wf_status count_masked(struct trainer *t, struct wf_id_view valid)
 {
-    const bool chosen = t->config.training.valid_tokens < 0 && t->kept_limit < 0;
+    const bool automatic = t->config.training.valid_tokens < 0 && t->kept_limit < 0;
     wf_status status = wf_masked_count(&t->config, t->tokenizer, valid, t->valid_limit, &t->valid_tokens, t->error);
-    while (status == WF_OK && t->valid_tokens == 0 && chosen && t->valid_limit < valid.count) {
+    while (status == WF_OK && t->valid_tokens == 0 && automatic && t->valid_limit < valid.count) {
         t->valid_limit *= 2;
         status = wf_masked_count(&t->config, t->tokenizer, valid, t->valid_limit, &t->valid_tokens, t->error);
     }
@@ -198,7 +198,7 @@ static wf_status open_masked(struct trainer *t, bool resuming)
         wf_error_prefix(t->error, "%s", o->tokenizer ? o->tokenizer : t->from.folder ? t->from.folder : o->out);
     if (t->error->code || open_texts(t))
         return t->error->code;
-    if (!(s->chosen = wf_alloc_zero((size_t)t->fit.ranks.size, sizeof *s->chosen)))
+    if (!(s->masked = wf_alloc_zero((size_t)t->fit.ranks.size, sizeof *s->masked)))
         return wf_error_set(t->error, WF_ERR_MEMORY, "no memory for a batch");
     struct wf_id_view train = s->corpus.train.ids, valid = s->corpus.valid.ids;
     t->train_tokens = wf_masking_ordinary(&s->masking, train);
@@ -234,13 +234,13 @@ static wf_status next_masked(void *trainer, int64_t step, double *weight, wf_err
 {
     const struct trainer *t = trainer;
     const struct wf_range own = own_micro_batches(t);
-    int64_t mine = 0, *chosen = ((struct sequence *)t->data)->chosen, all = 0;
+    int64_t mine = 0, *masked = ((struct sequence *)t->data)->masked, all = 0;
     for (int64_t i = own.begin, first, rows; i < own.end; i++)
         mine += hide(t, step, i, &first, &rows);
-    if (wf_dist_all_gather(t->fit.ranks.dist, &mine, sizeof mine, chosen, error))
+    if (wf_dist_all_gather(t->fit.ranks.dist, &mine, sizeof mine, masked, error))
         return WF_ERR_STATE;
     for (int r = 0; r < t->fit.ranks.size; r++)
-        all += chosen[r];
+        all += masked[r];
     *weight = (double)all;
     return WF_OK;
 }

@@ -222,7 +222,7 @@ static wf_status run(struct trainer *t)
         return t->error->code;
     const bool resuming = f->resumes;
     read_all(t, resuming);
-    if (f->ranks.told || wf_ranks_agree(&f->ranks) || ranks_compare(f))
+    if (f->ranks.agreed || wf_ranks_agree(&f->ranks) || ranks_compare(f))
         return t->error->code;
     write_all(t, resuming);
     return wf_ranks_agree(&f->ranks) ? t->error->code : fit_run(f);

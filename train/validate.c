@@ -32,7 +32,7 @@ static void compare(struct fit *f)
     const bool higher = f->task.metric[f->task.best].higher;
     const double value = f->value[f->task.best];
     f->improved = higher ? !(value <= f->best) : !(value >= f->best); /* true for the first: best is NaN before it */
-    f->stale = f->improved ? 0 : f->stale + 1;
+    f->since_best = f->improved ? 0 : f->since_best + 1;
     if (f->improved)
         f->best = value;
     f->early = patience_is_out(f);
@@ -50,7 +50,7 @@ static wf_status save_best(struct fit *f)
 
 bool patience_is_out(const struct fit *f)
 {
-    return f->o.patience > 0 && f->stale >= f->o.patience;
+    return f->o.patience > 0 && f->since_best >= f->o.patience;
 }
 
 wf_status fit_validate(struct fit *f)
@@ -66,8 +66,8 @@ wf_status fit_validate(struct fit *f)
     if (wf_ranks_agree(&f->ranks)) /* all ranks measure a task of the zoo together */
         return f->error->code;
     measure(f);
-    f->pace.validating = f->pace.validation_due = false;
-    limit_name(f);
+    f->pace.validating = f->pace.validation_left = false;
+    limit_rename(f);
     /* The values of rank 0 decide on all ranks; a program's validate may give others elsewhere. */
     if (wf_ranks_agree(&f->ranks) || wf_ranks_broadcast(&f->ranks, f->value, sizeof f->value))
         return f->error->code;

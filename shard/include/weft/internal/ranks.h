@@ -59,11 +59,11 @@ struct wf_ranks {
     wf_dist *dist;
     int rank, size;             /* size: 1 before wf_ranks_open */
     int64_t accumulate, leaves; /* of wf_ranks_cut */
-    bool told;                  /* all ranks have this error */
+    bool agreed;                /* all ranks have this error */
 
     /* Private: */
     bool open;                            /* other ranks take part */
-    bool echo;                            /* another rank has the error that ends this one */
+    bool follows;                         /* the error follows from that of another rank */
     bool lost;                            /* messages fail: the others cannot learn of the error */
     struct wf_dist_watch watch;           /* the program's */
     wf_grads *grads[WF_RANKS_REGISTRIES]; /* of the phase */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Records: the message of each rank at the end of a phase, apart from gradients. */
+/* Outcomes: the message of each rank at the end of a phase, apart from gradients. */
 #include <string.h>
 
 #include <weft/memory.h>
@@ -22,8 +22,8 @@ static char *leaves_of(const struct wf_ranks *ranks, int rank, size_t *bytes)
     return ranks->leaf + (size_t)l.begin * ranks->leaf_bytes;
 }
 
-/* A record: status, scalars of the leaves, and which gradients this rank has. */
-static size_t place_records(struct wf_ranks *ranks)
+/* An outcome: status, scalars of the leaves, and which gradients this rank has. */
+static size_t place_outcomes(struct wf_ranks *ranks)
 {
     struct ranks_reduction *x = ranks->reduction;
     for (int r = 0; r < ranks->size; r++) {
@@ -33,10 +33,10 @@ static size_t place_records(struct wf_ranks *ranks)
     return (size_t)x->at[ranks->size];
 }
 
-static void write_record(struct wf_ranks *ranks)
+static void write_outcome(struct wf_ranks *ranks)
 {
     const struct ranks_reduction *x = ranks->reduction;
-    char *to = x->record + x->at[ranks->rank];
+    char *to = x->outcome + x->at[ranks->rank];
     size_t bytes;
     const void *leaves = leaves_of(ranks, ranks->rank, &bytes);
     const int64_t code = ranks->error->code;
@@ -53,12 +53,12 @@ static void write_record(struct wf_ranks *ranks)
 }
 
 /* The scalars of all leaves, and which gradients there are; whether a rank has failed. */
-static wf_status read_records(struct wf_ranks *ranks)
+static wf_status read_outcomes(struct wf_ranks *ranks)
 {
     const struct ranks_reduction *x = ranks->reduction;
     bool failed = false;
     for (int r = 0; r < ranks->size; r++) {
-        const char *at = x->record + x->at[r];
+        const char *at = x->outcome + x->at[r];
         size_t bytes;
         char *leaves = leaves_of(ranks, r, &bytes);
         int64_t code;
@@ -74,22 +74,22 @@ static wf_status read_records(struct wf_ranks *ranks)
         ranks->grads[k]->finite = false;
     if (!failed || ranks->error->code)
         return ranks->error->code;
-    ranks->echo = true; /* the rank that failed reports why */
+    ranks->follows = true; /* the rank that failed reports why */
     return wf_error_set(ranks->error, WF_ERR_STATE, "another process has failed");
 }
 
-wf_status records_pass(struct wf_ranks *ranks)
+wf_status outcomes_gather(struct wf_ranks *ranks)
 {
     struct ranks_reduction *x = ranks->reduction;
-    const size_t bytes = place_records(ranks);
-    if (bytes > x->record_room) {
-        wf_free(x->record);
-        x->record = wf_alloc_zero(bytes, 1);
-        x->record_room = x->record ? bytes : 0;
-        if (!x->record)
+    const size_t bytes = place_outcomes(ranks);
+    if (bytes > x->outcome_room) {
+        wf_free(x->outcome);
+        x->outcome = wf_alloc_zero(bytes, 1);
+        x->outcome_room = x->outcome ? bytes : 0;
+        if (!x->outcome)
             return ranks_no_memory(ranks);
     }
-    write_record(ranks);
+    write_outcome(ranks);
     wf_error why = {0};
-    return wf_dist_gather_parts(ranks->dist, x->record, x->at, &why) == WF_OK ? read_records(ranks) : ranks_failed(ranks, &why);
+    return wf_dist_gather_parts(ranks->dist, x->outcome, x->at, &why) == WF_OK ? read_outcomes(ranks) : ranks_failed(ranks, &why);
 }
