@@ -110,7 +110,7 @@ struct node {
     wf_tensor **in, **out;
     struct saved *saved;
     int inputs, outputs, saves;
-    unsigned need; /* bit i: input i needs a gradient; of more than WF_MAX_INPUTS: not 0 if any does. See node_needs */
+    unsigned need; /* bit i: input i needs a gradient; of an op with more than WF_MAX_INPUTS: not 0 if any does. See node_needs */
     uint32_t dropout_call;
     uint64_t first_row; /* that of the forward */
     uint64_t event;     /* the tape's number of events in the forward */

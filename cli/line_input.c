@@ -45,7 +45,7 @@ wf_status line_input_wait(struct wf_lines *in, int64_t most, int64_t bytes, int6
         }
         if (*count == most || in->ended || (*count > 0 && held >= bytes))
             return WF_OK;
-        if (*count == 0 && held > MOST_LINE) /* says so */
+        if (*count == 0 && held > MOST_LINE) /* reports a line that is too long */
             return wf_lines_next(in, error);
         int ready = poll(&(struct pollfd){.fd = in->fd, .events = POLLIN}, 1, *count > 0 ? PAUSE : GLANCE);
         if (interrupted(NULL))

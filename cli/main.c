@@ -113,7 +113,7 @@ static int check_launcher(int argc, char **argv)
     wf_error_set(&usage, WF_ERR_ARGUMENT,
                  "%s %s runs as one process, and mpirun started %d: leave mpirun out; %s train, evaluate and translate run on several",
                  program(), argv[1], launcher.size, program());
-    wf_dist *dist = open_world(argv[1], &error); /* others may run another command, and would wait */
+    wf_dist *dist = open_world(argv[1], &error); /* other ranks may run another command, and would wait for this one */
     if (dist && error.code == WF_OK) {
         error = usage;
         (void)!wf_dist_agree(dist, error.code, &error);

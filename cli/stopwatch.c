@@ -194,7 +194,7 @@ static double operations(const struct bench *b)
     double d = (double)c.width, layers = (double)c.layers;
     double matrices = layers * (2 * d * d + 2 * d * (double)c.kv_width + (double)c.ffn_weights) + d * (double)c.vocab_size;
     double rows = (double)b->c.batch, T = (double)b->c.length;
-    if (b->c.of_preset) /* of any family, whose matrices are not known here */
+    if (b->c.of_preset) /* its family may be any, and its matrices are not known here: all parameters count */
         matrices = (double)wf_registry_parameters(wf_model_registry(b->model));
     if (b->c.pairs)
         return b->c.of_preset ? 1e-9 * 6 * matrices * (double)tokens(b) / 2 : pair_operations(b);

@@ -29,7 +29,7 @@ static bool take_language(const char *option, const char *value, void *to)
     return true;
 }
 
-enum { WINDOW_LINES = 2048 /* of a process are sorted by length together */, WINDOW_BYTES = 1 << 22 };
+enum { WINDOW_LINES = 2048 /* for each process: lines that are sorted by length together */, WINDOW_BYTES = 1 << 22 };
 
 /* --- what is printed ----------------------------------------------------------------------------------------------- */
 

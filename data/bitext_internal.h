@@ -28,8 +28,8 @@ struct wf_bitext {
     struct bitext_side side[2];
     struct wf_bitext_survey survey;
     bool deduplicate;
-    void *memory;      /* that holds `pair`, */
-    struct wf_map map; /* or the file in the cache that does */
+    void *memory;      /* holds `pair`, if it was computed; */
+    struct wf_map map; /* otherwise the file in the cache that holds it */
     struct pair *pair; /* read only, once surveyed */
 };
 

@@ -97,7 +97,7 @@ static bool take(struct wf_bitext *bitext, struct wf_map *map, const struct key 
         return false;
     struct head head;
     memcpy(&head, in_file, sizeof head);
-    head.survey.cached = true; /* before it is read: no other byte is a bool */
+    head.survey.cached = true; /* before it is read: a damaged byte may be no bool */
     if (head.survey.used != count || head.survey.max_length != key->max_length || head.survey.max_ratio != key->max_ratio ||
         head.survey.hash != bitext->survey.hash || !sound(bitext, &head, pair, lines))
         return false;

@@ -12,7 +12,7 @@
 /* A file of ids: the ids, padded to 8 bytes, then this. */
 struct ids_foot {
     char magic[8];             /* "weftids" and the version of this format */
-    uint64_t key, hash, check; /* what the ids depend on; of the ids; of the chunks of the file */
+    uint64_t key, hash, check; /* hashes: of what the ids depend on; of the ids; of the chunks of the file */
     int64_t count, width, characters, unknown;
     uint64_t own; /* a hash of the fields before it */
 };

@@ -151,7 +151,7 @@ json_t *wf_json_decode(const char *text, int64_t bytes, int depth, json_error_t 
         place_of(text, deep, failure);
         snprintf(failure->text, sizeof failure->text, "nested more than %d deep", depth);
     } else if (!value) {
-        /* jansson names the last character that it took: column 0 before the first. */
+        /* jansson gives the place of the last character that it took, and column 0 if there is none: at least the first place is named. */
         failure->position = WF_MAX(failure->position, 0);
         failure->line = failure->line > 0 ? failure->line : 1;
         failure->column = failure->column > 0 ? failure->column : 1;

@@ -14,7 +14,7 @@
 #define ABOVE .above = true
 #define BELOW .below = true
 
-/* Enums of rooms that models do not include, wf_schedule_kind and wf_tokenizer_kind: tests compare them. */
+/* In the order of the enums wf_schedule_kind and wf_tokenizer_kind, whose headers models/ does not include; tests compare them. */
 static const char *const schedules[] = {"constant", "cosine", "inverse_sqrt", NULL};
 static const char *const tokenizers[] = {"char", "word", "bpe", "byte-bpe", "wordpiece", NULL};
 static const char *const costs[] = {"both", "side", NULL};

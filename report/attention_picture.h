@@ -9,7 +9,7 @@ enum {
     MARGIN = 16,     /* around the picture */
     HEADING = 15,    /* size of the title's letters; the other sizes follow it */
     CAPTION = 12,    /* of the axes' names and the panels' titles */
-    TITLE_BAND = 34, /* what a line of that kind takes */
+    TITLE_BAND = 34, /* height of a title with its space; of a caption */
     CAPTION_BAND = 22,
     TICK = 10,      /* between a label and the map */
     GAP = 8,        /* between the panels of a grid */

@@ -70,7 +70,7 @@ struct under_way {
 };
 struct ranks_reduction {
     struct rank_span *span; /* the subtrees of all ranks, in the order of the leaves */
-    int spans, own;         /* own: of this rank */
+    int spans, own;         /* numbers of subtrees: of all ranks; of this rank */
     struct bucket *bucket;
     int64_t *bound;
     int buckets, bucket_room;

@@ -294,7 +294,7 @@ static wf_status get_tensors(struct fit *f, const struct state *s)
     return WF_OK;
 }
 
-/* Leaves. A model of the zoo also has them as a setting, which was compared. */
+/* Reads the number of leaves. A model of the zoo also has it as a setting, which was compared. */
 static wf_status get_leaves(struct fit *f, const struct state *s)
 {
     int64_t was = 1; /* of states that do not say it */

@@ -151,7 +151,8 @@ static wf_status compare_config(struct trainer *t, const struct state *s)
         if (!wf_config_get(&was, name, before, sizeof before) || !wf_config_get(&t->config, name, now, sizeof now) ||
             strcmp(before, now) == 0)
             continue;
-        if (t->options->tokenizer && strcmp(setting.section, "tokenizer") == 0) /* none is made: the files are compared instead */
+        if (t->options->tokenizer &&
+            strcmp(setting.section, "tokenizer") == 0) /* these keys make no tokenizer then: the files are compared instead */
             continue;
         if (!setting.resumable)
             return wf_error_set(t->error, WF_ERR_ARGUMENT,

@@ -40,7 +40,7 @@ struct trainer {
     struct wf_string sample;
     wf_error *error; /* the loop's */
 
-    /* the task, and what it fills */
+    /* the task, and the members that it fills */
     const struct task *task;
     void *data;                                 /* its own */
     wf_scans *scans;                            /* of the texts, which tokenizers are trained on and then encode; may be NULL */

@@ -43,7 +43,7 @@ static void whole_block(void *ctx, int64_t block)
 enum {
     BLOCKS = 4,        /* wanted for each thread */
     KEY_ROWS = 128,    /* rows in a block of additions */
-    ELEMENTS = 1 << 24 /* most elements of pieces' gradients that wait to be added */
+    ELEMENTS = 1 << 24 /* limit: elements of gradients of pieces that wait to be added */
 };
 
 struct pieces {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Dropout alone, with ReLU before it, and with the sum of a residual after it. A call of each draws the same numbers. */
+/* Dropout: alone, after ReLU, or before the sum with a residual. For the same seed, step, call and rows all three draw the same numbers. */
 #include "common.h"
 
 struct dropout_attr {

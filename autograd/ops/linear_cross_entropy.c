@@ -20,8 +20,8 @@ static int64_t chunk_rows(int64_t rows, int64_t v, int64_t d)
     return chunks > 1 ? (rows + chunks - 1) / chunks : most;
 }
 
-/* Whether the gradient of all logits is kept: if it is no larger than a chunk and the weight's gradient, or, of a frozen weight, than the
- * gradient of x. */
+/* Whether the gradient of all logits is kept: if it is no larger than a chunk and the gradient of the weight together. If the weight is
+ * frozen: if it is no larger than the gradient of x. */
 static bool keeps_all(const wf_call *c, int64_t rows)
 {
     const int64_t v = c->in[1].dim[0], d = c->in[1].dim[1];

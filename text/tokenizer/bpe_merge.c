@@ -147,7 +147,7 @@ static bool find_reach(const struct model *m, struct reach *r)
     return r->model == m;
 }
 
-/* The last piece of a window whose word goes on. */
+/* The last piece of a window that ends inside a word. */
 struct tail {
     const struct reach *reach; /* NULL: the word ends there */
     int32_t place;             /* -1: no piece is settled */

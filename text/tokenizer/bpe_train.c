@@ -18,7 +18,7 @@
 #include <weft/internal/utf8.h>
 #include <weft/memory.h>
 
-enum { STEP = 16, ASK = 1 << 20 }; /* symbols that are looked at together, and after which the caller is asked whether to go on */
+enum { STEP = 16, ASK = 1 << 20 }; /* in symbols. STEP: looked at together; ASK: until `progress` is called */
 
 /* The distinct words as pieces of the vocabulary; words of one character are left out. */
 struct words {

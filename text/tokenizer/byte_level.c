@@ -52,7 +52,7 @@ static int64_t gpt2_match(const struct scratch *s, const char *data, int64_t at,
             if (scratch_cancelled_at(s, next, &asked))
                 return -1;
         }
-        /* Before a word the last space stays for it, unless it is the only one. */
+        /* The last of several spaces before a word goes with the word. */
         return next < end && last > at ? last : next;
     }
     while (next < end && (unicode_class(wf_utf8_at(data, next, &size)) & KINDS) == kind) {

@@ -130,7 +130,7 @@ static wf_status encode_around(const struct encoding *e, const struct prefixes *
     return status == WF_OK ? between(e, text, at, text->length) : status;
 }
 
-/* A stretch of the caller's text between added tokens of the first kind. */
+/* A stretch of the caller's text between added tokens that are found before the normalizer. */
 static wf_status encode_stretch(const struct encoding *e, const struct view *whole, int64_t begin, int64_t end)
 {
     struct view text = {.data = whole->data + begin, .length = end - begin, .base = begin};

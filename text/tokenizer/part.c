@@ -93,7 +93,8 @@ static const char *const stages[] = {[PART_NORMALIZER] = "normalizer",
                                      [PART_POST_PROCESSOR] = "post_processor",
                                      [PART_DECODER] = "decoder"};
 
-/* Each step goes over the whole text, and over each added token when the file is read. Real files have less than ten. */
+/* Steps of one part, at most. Each costs a pass over the whole text, and over each added token when the file is read. Real files have
+ * fewer than ten. */
 enum { MOST_PARTS = 256 };
 
 const struct part_type *part_type_of(struct reader *r, enum part_stage stage, json_t *value, const char *otherwise)

@@ -137,7 +137,7 @@ json_t *part_write(const struct part *part);
 uint64_t part_hash(const struct part *part, uint64_t hash);
 /* Whether it is of this type, or a step of it is. */
 bool part_has(const struct part *part, const struct part_type *type);
-/* Call the type's function of a part, which may be NULL. */
+/* These call the function of the part's type, if it has one. part may be NULL. */
 wf_status part_normalize(const struct part *part, struct scratch *s, struct view *text);
 wf_status part_split(const struct part *part, struct scratch *s);
 bool part_finish(const struct part *part, struct wf_tokens *out, int64_t begin);

@@ -16,7 +16,7 @@ struct splitter {
     int behavior;
     bool invert;         /* matches are what stands between the matches */
     int64_t first;       /* of the word's spans */
-    int64_t at;          /* what lies before it was put or left out; the rest follows after cut() */
+    int64_t at;          /* text before this is in `out` or was dropped; the rest follows after cut() */
     struct span waiting; /* a match for the stretch after it */
     bool waits, was_match, failed;
 };

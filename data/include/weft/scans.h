@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Walks over texts, handed on from call to call. A call that looks a result up in a cache, or encodes a text, first walks over all bytes of
- * its files, for a hash of the content, characters and lines; 500 MB take about 0.15 s. Calls that are given the same wf_scans walk over a
+ * its files, to hash them and to count characters and lines; 500 MB take about 0.15 s. Calls that are given the same wf_scans walk over a
  * file once, as long as it stays the same: its inode, size and times of change. A pipe is never the same.
  *
  *   wf_scans *scans = wf_scans_new();
@@ -17,7 +17,7 @@
 WF_BEGIN_DECLS
 
 typedef struct wf_scans wf_scans;           /* takes 16 bytes for each 256 KiB of text */
-WF_API wf_scans *wf_scans_new(void);        /* NULL without memory; where scans are an argument, NULL is none */
+WF_API wf_scans *wf_scans_new(void);        /* NULL without memory; functions that take scans accept NULL */
 WF_API void wf_scans_free(wf_scans *scans); /* NULL is allowed; what was opened with them stays as it is */
 
 WF_END_DECLS

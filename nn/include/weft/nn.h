@@ -166,14 +166,14 @@ struct wf_mha_call {
     const int32_t *key_lengths;        /* [B] */
     wf_tensor *mask;                   /* bool; true = may attend */
     struct wf_packed packed, k_packed; /* of x, and of the memory, as in wf_attention_options */
-    struct wf_kv *cache;               /* WF_INFER only: new keys and values are appended, and queries attend to all of their row. S is then
-                                          the length of the longest row */
-    wf_tensor **weights;               /* receives the attention weights [B,H,T,S] */
-    wf_tensor *memory_kv;              /* result of wf_mha_memory, to use one memory in many calls */
-    wf_tensor *residual;               /* added to the result, as by wf_add(residual, result); NULL: none */
-    wf_tensor *positions;              /* with .rope: WF_I32 [B,T] or [T], packed [N]; NULL: row t is at position t of its sequence, with a
-                                          cache behind the tokens that its row holds */
-    wf_tensor *bias;                   /* added to the scores, as in wf_attention_options; S is that of a mask */
+    struct wf_kv *cache;  /* WF_INFER only: new keys and values are appended, and queries attend to all keys of their row. S is then
+                             the length of the longest row */
+    wf_tensor **weights;  /* receives the attention weights [B,H,T,S] */
+    wf_tensor *memory_kv; /* result of wf_mha_memory, to use one memory in many calls */
+    wf_tensor *residual;  /* added to the result, as by wf_add(residual, result); NULL: none */
+    wf_tensor *positions; /* with .rope: WF_I32 [B,T] or [T], packed [N]; NULL: row t is at position t of its sequence, with a
+                             cache behind the tokens that its row holds */
+    wf_tensor *bias;      /* added to the scores, as in wf_attention_options; S is that of a mask */
 
     wf_tensor *value; /* rare: with .apart and .memory, the input of the values, with the rows of the memory */
 };

@@ -107,7 +107,7 @@ WF_API wf_status wf_adam_init_with(struct wf_optimizer *opt, wf_registry *regist
 WF_API wf_status wf_sgd_init_with(struct wf_optimizer *opt, wf_registry *registry, const struct wf_sgd_options *options,
                                   wf_error *error) WF_CHECKED;
 #ifndef __cplusplus
-/* Options that are given take the place of the defaults before them: an option of 0 is 0. */
+/* Options that are given replace the defaults, also by 0, which does not stand for the default. */
 #define wf_adam_init(opt, registry, error, ...)                                                                                            \
     wf_adam_init_with(opt, registry, WF_GIVEN(struct wf_adam_options, .decoupled = false, WF_ADAM_DEFAULTS, __VA_ARGS__), error)
 #define wf_adamw_init(opt, registry, error, ...)                                                                                           \

@@ -24,8 +24,8 @@ struct wf_plot_options {
     int columns, rows;         /* of the drawing in characters; 0: 80 x 24 */
     enum wf_plot_x x;          /* the horizontal axis */
     double from, to;           /* the part of it that is drawn, in its unit; to 0: to the end */
-    int64_t smooth;            /* window of the running mean in logged values; 0: a thirtieth of those that are drawn, and none below 40
-                                  values; 1 or less than 0: none. Validations and learning rates are not smoothed */
+    int64_t smooth;            /* window of the running mean in logged values; 1 or negative: no mean; 0: a thirtieth of the values
+                                  that are drawn, but no mean for fewer than 40. Validations and learning rates are not smoothed */
     const char *const *metric; /* [metrics]: names in metrics.jsonl, such as "grad_norm". Each has its panel; NAME/train and NAME/valid
                                   share one */
     int64_t metrics;           /* 0: "loss/train", "loss/valid" and "lr", as far as the runs have them */

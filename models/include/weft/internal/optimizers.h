@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The optimiser of a configuration, for what trains. */
+/* Makes the optimiser that a configuration names; for code that trains. */
 #ifndef WEFT_INTERNAL_OPTIMIZERS_H
 #define WEFT_INTERNAL_OPTIMIZERS_H
 
