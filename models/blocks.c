@@ -3,11 +3,10 @@
 #include <string.h>
 
 #include <weft/blocks.h>
+#include <weft/internal/family.h>
 #include <weft/internal/sublayers.h>
 #include <weft/internal/tape_needs.h>
 #include <weft/op.h>
-
-#include <weft/internal/family.h>
 
 static _Thread_local struct wf_blocks_pass *current;
 

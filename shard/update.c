@@ -42,18 +42,18 @@ struct wf_range own_leaves(const struct wf_ranks *ranks, int rank)
     return (struct wf_range){ranks->leaves * rank / ranks->size, ranks->leaves * (rank + 1) / ranks->size};
 }
 
-struct wf_range wf_ranks_mine(const struct wf_ranks *ranks, int64_t accumulate, int64_t leaves)
-{
-    return (struct wf_range){leaves * ranks->rank / ranks->size * (accumulate / leaves),
-                             leaves * (ranks->rank + 1) / ranks->size * (accumulate / leaves)};
-}
-
-/* --- a phase -------------------------------------------------------------------------------------------------------- */
-
 static int64_t per_leaf(const struct wf_ranks *ranks)
 {
     return ranks->accumulate / ranks->leaves;
 }
+
+struct wf_range wf_ranks_mine(const struct wf_ranks *ranks)
+{
+    const struct wf_range leaves = own_leaves(ranks, ranks->rank);
+    return (struct wf_range){leaves.begin * per_leaf(ranks), leaves.end * per_leaf(ranks)};
+}
+
+/* --- a phase -------------------------------------------------------------------------------------------------------- */
 
 wf_status wf_ranks_begin(struct wf_ranks *ranks, wf_grads *const *grads, int count)
 {
@@ -81,7 +81,7 @@ const void *wf_ranks_leaf_at(const struct wf_ranks *ranks, int64_t leaf)
 
 wf_status wf_ranks_backward(struct wf_ranks *ranks, int64_t i, wf_tensor *loss)
 {
-    const bool last = i == own_leaves(ranks, ranks->rank).end * per_leaf(ranks) - 1; /* nothing is added to the gradients after it */
+    const bool last = i == wf_ranks_mine(ranks).end - 1; /* nothing is added to the gradients after it */
     if (last)
         reduction_listen(ranks, true);
     const wf_status status = wf_backward(loss);

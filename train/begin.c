@@ -101,9 +101,7 @@ wf_status fit_enter(struct fit *f)
 wf_status fit_prepare(struct fit *f)
 {
     struct wf_ranks *ranks = &f->ranks;
-    for (f->phases = 0; f->task.phases && f->task.phases[f->phases];)
-        f->phases++;
-    f->phases = WF_MAX(f->phases, 1);
+    f->phases = phases_of(&f->task);
     for (f->reports = 0; f->task.reports && f->task.reports[f->reports];)
         f->reports++;
     f->o.accumulate = WF_MAX(f->o.accumulate, 1);

@@ -218,12 +218,17 @@ static wf_status check_optimizer(const struct wf_fit_options *o, int i, int phas
     return WF_OK;
 }
 
-static wf_status check_optimizers(const struct wf_task *t, const struct wf_fit_options *o, wf_error *error)
+int phases_of(const struct wf_task *t)
 {
     int phases = 0;
     while (t->phases && t->phases[phases])
         phases++;
-    phases = phases > 0 ? phases : 1;
+    return WF_MAX(phases, 1);
+}
+
+static wf_status check_optimizers(const struct wf_task *t, const struct wf_fit_options *o, wf_error *error)
+{
+    const int phases = phases_of(t);
     if (o->optimizers < 1 || !o->optimizer)
         return bad(error, "there is no optimiser: give .optimizer and .optimizers");
     if (o->optimizers > WF_FIT_OPTIMIZERS)

@@ -178,6 +178,7 @@ double pace_expected(const struct fit *f); /* seconds of the present validation 
 wf_status pace_report(struct fit *f, const char *text, int64_t done, int64_t total);
 
 /* check.c */
+int phases_of(const struct wf_task *task); /* 1 if it names none */
 wf_status fit_check(const struct wf_task *task, const struct wf_fit_options *o, wf_error *error);
 
 /* update.c */

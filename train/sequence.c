@@ -233,7 +233,7 @@ static int64_t hide(const struct trainer *t, int64_t step, int64_t i, int64_t *f
 static wf_status next_masked(void *trainer, int64_t step, double *weight, wf_error *error)
 {
     const struct trainer *t = trainer;
-    const struct wf_range own = own_micro_batches(t);
+    const struct wf_range own = wf_ranks_mine(&t->fit.ranks);
     int64_t mine = 0, *masked = ((struct sequence *)t->data)->masked, all = 0;
     for (int64_t i = own.begin, first, rows; i < own.end; i++)
         mine += hide(t, step, i, &first, &rows);

@@ -124,11 +124,6 @@ static wf_status prepare(struct trainer *t)
     return fit_prepare(f);
 }
 
-struct wf_range own_micro_batches(const struct trainer *t)
-{
-    return wf_ranks_mine(&t->fit.ranks, t->fit.o.accumulate, t->fit.o.leaves);
-}
-
 wf_tensor *with_terms(struct wf_loss_terms *terms, struct wf_micro_batch *p, wf_tensor *loss)
 {
     wf_tensor *all = wf_loss_terms_end(terms, loss, &p->report[0]);
@@ -222,7 +217,7 @@ static wf_status run(struct trainer *t)
         return t->error->code;
     const bool resuming = f->resumes;
     read_all(t, resuming);
-    if (f->ranks.agreed || wf_ranks_agree(&f->ranks) || ranks_compare(f))
+    if (wf_ranks_agree(&f->ranks) || ranks_compare(f))
         return t->error->code;
     write_all(t, resuming);
     return wf_ranks_agree(&f->ranks) ? t->error->code : fit_run(f);

@@ -114,7 +114,6 @@ void validation_tell(void *trainer, int64_t done, int64_t total);
 /* train.c */
 /* The loss of a micro-batch with the terms of the family, which it reports. */
 wf_tensor *with_terms(struct wf_loss_terms *terms, struct wf_micro_batch *p, wf_tensor *loss);
-struct wf_range own_micro_batches(const struct trainer *t);
 /* Sets the number of updates, if the configuration counts epochs; `updates`: of an epoch. */
 wf_status choose_steps(struct trainer *t, double updates);
 /* Sets valid_limit, and valid_tokens to no more; `tokens`: of an update. */

@@ -134,7 +134,7 @@ static wf_status next(void *trainer, int64_t step, double *weight, wf_error *err
 {
     const struct trainer *t = trainer;
     struct translation *d = t->data;
-    const struct wf_range own = own_micro_batches(t);
+    const struct wf_range own = wf_ranks_mine(&t->fit.ranks);
     wf_pair_batches_place(d->batches, &d->epoch, &d->index);
     d->step = step;
     wf_status status = wf_pair_batches_next_parts(d->batches, own.begin, own.end, t->fit.o.accumulate, &d->pairs, error);
@@ -149,7 +149,7 @@ static wf_tensor *loss(void *trainer, struct wf_micro_batch *p)
     struct trainer *t = trainer;
     struct translation *d = t->data;
     struct wf_pairs part = d->pairs;
-    const struct wf_range own = own_micro_batches(t);
+    const struct wf_range own = wf_ranks_mine(&t->fit.ranks);
     wf_error why = {0};
     /* The search for a bad number looks at every micro-batch. */
     if ((p->index < own.begin || p->index >= own.end) && wf_pair_batches_encode_parts(d->batches, p->index, p->index + 1, p->count, &why))

@@ -108,7 +108,7 @@ static wf_status gradients(struct fit *f, int phase)
 {
     wf_grads *grads[WF_FIT_REGISTRIES];
     const int count = grads_of(f, phase, grads);
-    const struct wf_range mine = wf_ranks_mine(&f->ranks, f->o.accumulate, f->o.leaves);
+    const struct wf_range mine = wf_ranks_mine(&f->ranks);
     fit_zero_gradients(f); /* of parameters that another phase trains, too */
     wf_ranks_begin(&f->ranks, grads, count);
     for (int64_t i = mine.begin; i < mine.end && !f->error->code; i++)

@@ -70,7 +70,7 @@ static inline void assert_same_runs(const char *a, const char *b)
     ck_assert_msg(system(command) == 0, "%s and %s differ", a, b);
 }
 
-/* What a training reported, and when it ends early. */
+/* The numbers and texts that a training reported, and the places at which it ends early. */
 struct seen {
     int64_t cancel_after; /* this update; 0: never */
     int64_t cancel_at;    /* this call of `cancel`, which comes before each op */

@@ -239,7 +239,7 @@ WF_API wf_status wf_fit(const struct wf_task *task, const struct wf_fit_options 
 /* --- the place in the data ------------------------------------------------------------------------------------------ */
 
 /* For put and get. Names are the task's own. An array is read when the state is written, shortly after put; get copies `count` elements as
- * wf_safetensors_read does. What is missing is WF_ERR_FORMAT. */
+ * wf_safetensors_read does. A missing name is WF_ERR_FORMAT. */
 WF_API void wf_fit_put_int(wf_fit_state *state, const char *name, int64_t value);
 WF_API void wf_fit_put_array(wf_fit_state *state, const char *name, const wf_array *array);
 WF_API wf_status wf_fit_get_int(const wf_fit_state *state, const char *name, int64_t *value, wf_error *error) WF_CHECKED;

@@ -7,7 +7,7 @@
  *   ... ranks.registry, ranks.optimizer ...
  *   wf_ranks_shard(&ranks);
  *   wf_ranks_cut(&ranks, accumulate, leaves);
- *   const struct wf_range mine = wf_ranks_mine(&ranks, accumulate, leaves);
+ *   const struct wf_range mine = wf_ranks_mine(&ranks);
  *   while (wf_ranks_agree(&ranks) == WF_OK) {
  *       wf_ranks_begin(&ranks, grads, count);
  *       for (int64_t i = mine.begin; i < mine.end && !error.code; i++) {
@@ -59,11 +59,11 @@ struct wf_ranks {
     wf_dist *dist;
     int rank, size;             /* size: 1 before wf_ranks_open */
     int64_t accumulate, leaves; /* of wf_ranks_cut */
-    bool agreed;                /* all ranks have this error */
 
     /* Private: */
     bool open;                            /* other ranks take part */
     bool follows;                         /* the error follows from that of another rank */
+    bool agreed;                          /* all ranks have this error */
     bool lost;                            /* messages fail: the others cannot learn of the error */
     struct wf_dist_watch watch;           /* the program's */
     wf_grads *grads[WF_RANKS_REGISTRIES]; /* of the phase */
@@ -105,8 +105,8 @@ int64_t wf_leaves_again(int64_t asked, int64_t was, int64_t accumulate);
 bool wf_leaves_fit(int64_t leaves, int64_t accumulate);
 /* Sets the number of micro-batches and leaves of a batch: leaves divide accumulate, and are at least as many as ranks. Once. */
 wf_status wf_ranks_cut(struct wf_ranks *ranks, int64_t accumulate, int64_t leaves);
-/* The micro-batches of this rank: contiguous, and about evenly divided. May be called before wf_ranks_cut. */
-struct wf_range wf_ranks_mine(const struct wf_ranks *ranks, int64_t accumulate, int64_t leaves);
+/* The micro-batches of this rank: contiguous, and about evenly divided. After wf_ranks_cut. */
+struct wf_range wf_ranks_mine(const struct wf_ranks *ranks);
 
 /* Cuts the listed registries that have gradients into shards, with the moments of the listed optimisers; does nothing on one process, or
  * for a registry that was cut before. Optimisers that are made later have moments for the shard only. */
