@@ -117,7 +117,6 @@ START_TEST(a_folder_is_a_run)
     /* Weights by name, as of any run. */
     ck_ok(wf_run_open(&run, test_folder, at("model.safetensors"), error));
     wf_run_close(&run);
-    remove_test_files();
 }
 END_TEST
 
@@ -155,7 +154,6 @@ START_TEST(how_vectors_are_made)
     unlink(at("tokenizer_config.json"));
     o = options_of_folder();
     ck_assert(o.pooling == WF_POOL_MEAN && !o.normalize && o.max_length == 0);
-    remove_test_files();
 }
 END_TEST
 
@@ -245,7 +243,6 @@ START_TEST(unsupported_settings_are_refused)
     copy_folder();
     put_text("config_sentence_transformers.json", "{\"prompts\": {\"query\": \"q: \"}, \"default_prompt_name\": \"query\"}");
     ck_refused_folder(WF_ERR_FORMAT, "key \"default_prompt_name\"");
-    remove_test_files();
 }
 END_TEST
 
@@ -262,7 +259,6 @@ START_TEST(files_that_are_missing)
     ck_refused_folder(WF_ERR_IO, "has no tokenizer: tokenizer.json and vocab.txt are both missing");
     unlink(at("config.json"));
     ck_refused_folder(WF_ERR_IO, "config.json");
-    remove_test_files();
 }
 END_TEST
 
@@ -292,7 +288,6 @@ START_TEST(a_padded_vocabulary)
     ck_ok(wf_run_open(&run, test_folder, NULL, error));
     ck_assert_int_eq(wf_tokenizer_vocab_size(run.tokenizer), 42);
     wf_run_close(&run);
-    remove_test_files();
 }
 END_TEST
 
@@ -328,7 +323,6 @@ START_TEST(damage)
     }
     ck_assert_msg(good > 20 && refused > 60, "%d good, %d refused", good, refused);
     ck_assert_int_eq(wf_alloc_live(), live);
-    remove_test_files();
 }
 END_TEST
 

@@ -208,7 +208,6 @@ START_TEST(weights_of_any_age_and_with_any_head)
         wf_model_free(m);
     }
     wf_model_free(first);
-    remove_test_files();
 }
 END_TEST
 
@@ -237,7 +236,6 @@ START_TEST(wrong_weights_are_named)
         ck_assert_ptr_null(wf_registry_values(wf_model_registry(m))); /* nothing was allocated for it */
         wf_model_free(m);
     }
-    remove_test_files();
 }
 END_TEST
 
@@ -329,7 +327,6 @@ START_TEST(the_head_of_any_age)
     ck_assert_int_eq(memcmp(own->data, embed->data, (size_t)wf_array_count(own) * sizeof(wf_real)), 0);
     wf_model_free(m);
     wf_model_free(first);
-    remove_test_files();
 }
 END_TEST
 
@@ -356,7 +353,6 @@ START_TEST(a_file_without_the_head)
     ck_fails(wf_model_load_with(m, file, &prefix, error), WF_ERR_ARGUMENT, "names in files are mapped by the family");
     wf_safetensors_close(file);
     wf_model_free(m);
-    remove_test_files();
 }
 END_TEST
 

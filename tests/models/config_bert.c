@@ -47,7 +47,6 @@ START_TEST(values_and_defaults)
     write_config("\"tie_word_embeddings\": false, \"max_position_embeddings\": 24");
     ck_ok(wf_config_load(&c, path, error));
     ck_assert(!key_of(&c, "tied") && c.training.crop == 24);
-    remove_test_files();
 }
 END_TEST
 
@@ -66,7 +65,6 @@ START_TEST(activations)
         ck_ok(wf_config_load(&c, path, error));
         ck_assert_int_eq(key_of(&c, "activation"), names[i].activation);
     }
-    remove_test_files();
 }
 END_TEST
 
@@ -98,7 +96,6 @@ START_TEST(unsupported_settings_are_refused)
         ck_fails(wf_config_load(&c, path, error), WF_ERR_FORMAT, bad[i].message);
     }
     ck_assert_str_eq(c.model, "kept");
-    remove_test_files();
 }
 END_TEST
 
@@ -128,7 +125,6 @@ START_TEST(sizes_must_be_there_and_fit)
         write_text(bad[i][0]);
         ck_fails(wf_config_load(&c, path, error), WF_ERR_FORMAT, bad[i][1]);
     }
-    remove_test_files();
 }
 END_TEST
 

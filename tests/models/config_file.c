@@ -49,7 +49,6 @@ START_TEST(round_trip)
     ck_assert_ptr_nonnull(strstr(text, "\"model_type\": \"weft-gpt\""));
     ck_assert_ptr_nonnull(strstr(text, "\"schedule\": \"cosine\""));
     wf_free(text);
-    remove_test_files();
 }
 END_TEST
 
@@ -146,7 +145,6 @@ START_TEST(changed_files_are_refused)
         wf_free(changed);
     }
     wf_free(text);
-    remove_test_files();
 }
 END_TEST
 
@@ -185,7 +183,6 @@ START_TEST(missing_and_repeated_keys)
     ck_assert_int_ge(lines, 30);
     ck_assert_int_ge(different, 8);
     wf_free(text);
-    remove_test_files();
 }
 END_TEST
 
@@ -237,7 +234,6 @@ START_TEST(files_of_users)
     ck_assert_str_eq(c.model, "char-rms");
     write_text("{\"family\": \"gpt\"}");
     ck_fails(wf_config_load_over(&c, path, error), WF_ERR_FORMAT, "char-rms is of the family rms, not gpt");
-    remove_test_files();
 }
 END_TEST
 
@@ -262,7 +258,6 @@ START_TEST(a_byte_order_mark)
     snprintf(text, sizeof text, "\xef\xbb\xbf\xef\xbb\xbf%s", plain);
     write_text(text);
     ck_fails(wf_config_load(&c, path, error), WF_ERR_FORMAT, "config.json:1:1: ");
-    remove_test_files();
 }
 END_TEST
 
@@ -293,7 +288,6 @@ START_TEST(truncated_and_foreign_files)
     ck_fails(wf_config_load(&c, test_folder, error), WF_ERR_IO, test_folder);
     c = preset("char-rms");
     ck_fails(wf_config_save(&c, "/nonexistent/folder/config.json", error), WF_ERR_IO, "/nonexistent/folder");
-    remove_test_files();
 }
 END_TEST
 
@@ -315,7 +309,6 @@ START_TEST(out_of_memory)
     struct wf_config c = preset("char-rms");
     ck_assert_int_gt(sweep_memory(load, (char *)path), 10);
     ck_assert_int_gt(sweep_memory(save, &c), 10);
-    remove_test_files();
 }
 END_TEST
 

@@ -309,7 +309,6 @@ START_TEST(families_that_are_only_read)
     ck_fails(wf_config_preset(&c, "reader", error), WF_ERR_ARGUMENT, "reader is read from a Hugging Face folder, not trained");
     test_file("config.json", own, strlen(own));
     ck_fails(wf_config_load(&c, path, error), WF_ERR_FORMAT, "with \"model_type\": \"other-reader\"");
-    remove_test_files();
 }
 END_TEST
 

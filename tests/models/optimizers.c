@@ -129,7 +129,6 @@ START_TEST(files_hold_the_optimizer)
         if (i < 2)
             ck_assert(read.optimizer.kind == (i == 0 ? 2 : WF_OPTIMIZER_ADAMW) && read.optimizer.values[0] == (i == 0 ? 9 : 0));
     }
-    remove_test_files();
 }
 END_TEST
 
@@ -160,7 +159,6 @@ START_TEST(runs_of_other_programs)
     /* Keys of no optimiser are errors still. */
     test_file("config.json", wrong, strlen(wrong));
     ck_fails(wf_config_load(&read, path, error), WF_ERR_FORMAT, "unknown key \"lion.beta1\"");
-    remove_test_files();
 }
 END_TEST
 

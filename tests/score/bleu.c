@@ -224,7 +224,6 @@ START_TEST(files)
     ck_fails(wf_score_files("/no/hyp.txt", missing, 1, NULL, NULL, error), WF_ERR_IO, "/no/such.txt: cannot be opened: No such file");
     ck_fails(wf_score_files("/dev/null", folder, 1, NULL, NULL, error), WF_ERR_IO, "/: is a folder");
     ck_fails(wf_score_files("/dev/null", NULL, 0, NULL, NULL, error), WF_ERR_ARGUMENT, "no file of references");
-    remove_test_files();
 }
 END_TEST
 
@@ -243,7 +242,6 @@ START_TEST(long_lines)
     memset(text, 'x', (size_t)bytes);
     ck_ok(score_file(text, text, &s, error));
     ck_assert_int_eq(s.totals[0], 1);
-    remove_test_files();
     wf_free(text);
 }
 END_TEST
@@ -256,7 +254,6 @@ static wf_status files_body(void *ctx, wf_error *error)
 START_TEST(memory_runs_out_on_files)
 {
     ck_assert_int_gt(sweep_memory(files_body, "a b c d e\nf g h\n"), 5);
-    remove_test_files();
 }
 END_TEST
 
