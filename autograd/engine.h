@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Structs and functions shared by the files of the engine; nothing outside autograd/ includes it.
+/* Structs and functions that the files of autograd/ share. No file outside autograd/ includes this header.
  *
- * A tensor is a value (strided array) and its place in the record. Ops make root tensors: contiguous, one buffer each. A view
- * points into its base's buffer and has no record. Gradients belong to roots: the gradient of a view is written into the same
- * place of its root's gradient, which has the layout of the root's value. So slices of one parent need no assembling, and a
- * view needs no backward. The exception is a view that shows elements more than once (wf_expand), because their gradients must
- * be added up: an op with .view records it, and it holds its own gradient. */
+ * A tensor consists of a value (a strided array) and links to the records on the tape. Most ops make root tensors: a root is contiguous and
+ * has its own buffer. A view points into the buffer of its base, and usually no record makes it.
+ *
+ * Gradients belong to roots. A root's gradient has the layout of its value, and the gradient of a view is written into the matching
+ * elements of its root's gradient. So the gradients of slices need not be joined, and a view needs no backward.
+ *
+ * Views that show an element several times (wf_expand) are an exception, because the gradients of the repeated elements must be added up.
+ * Such a view is made by an op with .view, has a record, and holds its own gradient. */
 #ifndef WEFT_AUTOGRAD_ENGINE_H
 #define WEFT_AUTOGRAD_ENGINE_H
 
@@ -19,107 +22,124 @@
 #include <weft/op.h>
 #include <weft/tape.h>
 
-/* Memory of a tape, counted by its users; it returns to the pool after the last of them. */
+/* A block of a tape's memory with a reference count. The block returns to the pool when `refs` becomes 0. */
 struct buffer {
     void *data;
     size_t bytes;
     int refs;
     int class;
-    struct buffer *next; /* in the pool's list of free buffers of this class, or in a call's list of temporaries */
+    struct buffer *next; /* the next buffer in the pool's list of free buffers, or in a call's list of temporaries */
 };
 
 enum { POOL_CLASSES = 64 * 8 };
 struct pool {
     struct buffer *free[POOL_CLASSES];
-    uint64_t filled[POOL_CLASSES / 64]; /* bit: the list may hold something */
+    uint64_t filled[POOL_CLASSES / 64]; /* bit c of this array is set if free[c] may hold a buffer */
 };
 
-/* The state of a value decides who may still use it.
+/* The state of a value says who may still read the value, and who releases its memory.
  *
- *                        memory   ops read it   backwards read it   released by
- *   VALUE_LIVE           yes      yes           yes                 the engine, after its last reader in a backward; the user
- *   VALUE_KEPT           yes      yes           yes                 the end of the pass only (wf_keep)
- *   VALUE_FOR_BACKWARD   yes      no            yes                 the engine, after its last reader in a backward
- *   VALUE_USER_RELEASED  no       no            no
- *   VALUE_RELEASED       no       no            no
+ *                        has memory   ops may read it   backwards may read it   released by
+ *   VALUE_LIVE           yes          yes               yes                     the user, or a backward after the last record that reads it
+ *   VALUE_KEPT           yes          yes               yes                     the end of the pass (wf_keep)
+ *   VALUE_FOR_BACKWARD   yes          no                yes                     a backward after the last record that reads it
+ *   VALUE_USER_RELEASED  no           no                no
+ *   VALUE_RELEASED       no           no                no
  *
- * wf_release of a view only bars the view: its value stays VALUE_FOR_BACKWARD, and its root is as it was. */
+ * wf_release of a view forbids later use of that view only. The view then stays in VALUE_FOR_BACKWARD, and its root keeps its state. */
 enum value_state { VALUE_LIVE, VALUE_KEPT, VALUE_FOR_BACKWARD, VALUE_USER_RELEASED, VALUE_RELEASED };
 
-/* The call that released a value or used up the record that made it. */
-enum used_by { BY_BACKWARD, BY_GRADIENTS, BY_CHECKPOINT /* at its end: the tensor was made in it and is not its result */ };
-
-/* The place of a view's gradient. A view in any other place than IN_BASE has a record, whose backward adds to the base's gradient. */
-enum gradient_place {
-    IN_BASE,
-    OWN_FOR_CALL, /* during a wf_gradients, in the layout of the root */
-    OWN,          /* wf_retain_grad, in the layout of the root */
-    APART         /* a view recorded by an op: contiguous, so that there can be no views of it */
+/* The call that released a value, or that used up the record which made the tensor. */
+enum used_by {
+    BY_BACKWARD,
+    BY_GRADIENTS,
+    BY_CHECKPOINT /* the end of a wf_checkpoint: its function made the tensor and did not return it */
 };
 
-enum tensor_kind { TENSOR_INNER, TENSOR_INPUT, TENSOR_LEAF /* of a parameter */, TENSOR_PARAMETER, TENSOR_POISON };
+/* Where the gradient of a view is stored. Unless the place is IN_BASE, the view has a record, whose backward adds the view's gradient to
+ * that of its base. */
+enum gradient_place {
+    IN_BASE,      /* in the gradient of the base; roots have this value too */
+    OWN_FOR_CALL, /* in a separate buffer while one wf_gradients runs, in the layout of the root */
+    OWN,          /* in a separate buffer until the reset (wf_retain_grad), in the layout of the root */
+    APART         /* in a separate contiguous buffer, because an op with .view made the view; views of this view are refused */
+};
+
+enum tensor_kind {
+    TENSOR_INNER,     /* the result of an op, or a view */
+    TENSOR_INPUT,     /* a tensor that the user made from data */
+    TENSOR_LEAF,      /* stands for a parameter on one tape, in one pass */
+    TENSOR_PARAMETER, /* belongs to a registry and to no tape */
+    TENSOR_POISON
+};
 
 struct wf_tensor {
     wf_array a;
-    wf_tape *tape;       /* NULL: a parameter */
-    uint64_t generation; /* the tape's reset number when it was made; 0: of no pass */
+    wf_tape *tape;       /* NULL for a parameter */
+    uint64_t generation; /* the tape's number of resets when the tensor was made; 0 after a rewind dropped the tensor */
     uint8_t kind;
-    uint8_t value; /* enum value_state */
-    uint8_t by;    /* enum used_by */
-    uint8_t place; /* enum gradient_place; of roots IN_BASE */
-    /* Independent of each other and of the states above: a record sets needs_grad, the user asks for each kind of result. */
+    uint8_t value; /* an enum value_state */
+    uint8_t by;    /* an enum used_by */
+    uint8_t place; /* an enum gradient_place */
+    /* These four flags are independent. Making a record sets needs_grad and `recorded`; a call of the user sets `retain` or `wanted`. */
     bool needs_grad;
-    bool retain;                    /* its gradient stays after a wf_backward: wf_retain_grad */
-    bool wanted;                    /* its gradient stays after the wf_gradients that is running */
-    bool recorded;                  /* a record or a view has it as an operand */
-    const char *name;               /* given by the user or the parameter; may be NULL */
-    const char *made_by;            /* op */
-    wf_tensor *base;                /* a view's parent */
-    wf_tensor *detached_at;         /* NULL, or the operand with a used-up record, at which no gradient flows on */
-    struct buffer *buffer;          /* of a root made by an op */
-    int readers;                    /* records whose backward will read the value (roots) */
-    int uses;                       /* records that will add to the gradient */
-    uint32_t path;                  /* equal to the tape's: a wanted tensor's gradient depends on this one */
-    uint32_t number;                /* in the order in which tensors were made in the pass; not of leaves */
-    struct wf_parameter_info *info; /* of parameters and leaves */
-    struct buffer *grad_buffer;     /* NULL: it has no gradient */
-    void *grad;                     /* the gradient, whose shape is that of the value, in any strides */
+    bool retain;         /* wf_retain_grad was called: the gradient is kept after wf_backward */
+    bool wanted;         /* the running wf_gradients returns the gradient of this tensor */
+    bool recorded;       /* an op with a record, or a view, has this tensor as its operand */
+    const char *name;    /* set by wf_name, or the parameter's name; may be NULL */
+    const char *made_by; /* the name of the op or function that made the tensor, for messages */
+    wf_tensor *base;     /* the tensor that this view shows; NULL for a root */
+    /* If not NULL: a tensor that this one depends on, or this one itself, whose record is used up; a backward from here is refused. */
+    wf_tensor *detached_at;
+    struct buffer *buffer; /* holds the value of a root that an op made */
+    int readers;           /* for a root: the number of records whose backward will read the value */
+    int uses;              /* the number of records whose backward will add to the gradient */
+    /* Equal to the path of the tape if this tensor depends on a tensor that the running wf_gradients wants. */
+    uint32_t path;
+    uint32_t number;                /* index of the tensor in the tape's set for this pass; unused for leaves */
+    struct wf_parameter_info *info; /* set for parameters and leaves */
+    struct buffer *grad_buffer;     /* NULL if the tensor has no gradient */
+    void *grad;                     /* the gradient, in the shape of the value and with the strides grad_stride */
     int64_t grad_stride[WF_MAX_DIMS];
 };
 
-/* A parameter; or its leaf on a tape, where info is a copy in which grads is the slab of this pass, NULL without a gradient. */
+/* A parameter, or the leaf that stands for a parameter on a tape. In a leaf, `info` is a copy whose member `grads` is the slab of this
+ * pass; `grads` is NULL if the parameter needs no gradient. */
 struct parameter {
     wf_tensor x;
     struct wf_parameter_info info;
-    const wf_grads *own;  /* of a leaf: the registry's gradients, which count the updates of its values; or NULL */
-    uint64_t updates;     /* the number of updates when the leaf was last used */
-    char former_name[64]; /* of a parameter whose registry was freed */
-    uint64_t changed_at;  /* the tape's number of events when the last update was noticed: records up to it are older */
+    const wf_grads *own;  /* in a leaf: the gradients of the registry itself, which count the updates of the values; may be NULL */
+    uint64_t updates;     /* in a leaf: the number of updates of the values when the leaf was last used */
+    char former_name[64]; /* in a parameter whose registry was freed: the name, for messages */
+    /* In a leaf: the tape's number of events when the last update was noticed; records with `event` up to this one read older values. */
+    uint64_t changed_at;
 };
 
 /* An array that an op saved for its backward. */
 struct saved {
-    wf_array array; /* ndim -1: not used */
+    wf_array array; /* ndim is -1 if this entry is unused */
     struct buffer *buffer;
 };
 
-/* One application of an op. Its arrays and attributes lie behind it. */
+/* The record of one call of an op. The arrays that the members point to, and the attributes, follow the struct in the same block. */
 struct node {
     const wf_op *op;
     const void *attr;
     wf_tensor **in, **out;
     struct saved *saved;
     int inputs, outputs, saves;
-    unsigned need; /* bit i: input i needs a gradient; of an op with more than WF_MAX_INPUTS: not 0 if any does. See node_needs */
+    /* Bit i is set if input i needs a gradient; with more than WF_MAX_INPUTS inputs, 1 if any input needs one (node_needs). */
+    unsigned need;
     uint32_t dropout_call;
-    uint64_t first_row; /* that of the forward */
-    uint64_t event;     /* the tape's number of events in the forward */
+    uint64_t first_row; /* the first_row of the tape when the op ran */
+    uint64_t event;     /* the number of this record among the tape's events */
     struct node *previous;
 };
 
-/* Structs of tensors lie apart from other memory, in sets that take turns. So a stale tensor is still a tensor when a caller uses it, and
- * the mistake can be reported: up to 15 resets later, and until rewinds have dropped DROPPED other structs. 16 sets of some 300 bytes a
- * tensor cost memory, but no time that could be measured; leaving 768 structs alone made generation 3 % slower, 128 did not. */
+/* Tensor structs lie apart from the tape's other memory, in TENSOR_SETS sets; successive passes use the sets in turn. So the struct of a
+ * stale tensor stays intact for 15 resets, or until rewinds have dropped DROPPED other structs. If a caller uses the stale tensor within
+ * that time, the op can report it. The 16 sets (about 300 bytes a tensor) cost memory but no measurable time. Keeping 768 dropped structs
+ * made generation 3 % slower, keeping 128 did not. */
 #ifdef NDEBUG
 enum { TENSOR_SETS = 16, DROPPED = 128, TENSORS_PER_CHUNK = 256 };
 #else
@@ -128,7 +148,7 @@ enum { TENSOR_SETS = 16, DROPPED = 768, TENSORS_PER_CHUNK = 1024 };
 struct tensor_set {
     char **chunk;
     int64_t chunks, capacity, used;
-    int64_t live; /* structs from here on were dropped by rewinds */
+    int64_t live; /* a rewind dropped the structs from index `live` up to `used` */
 };
 
 struct leaf_slot {
@@ -138,44 +158,49 @@ struct leaf_slot {
 };
 
 struct wf_tape {
-    uint64_t serial;       /* no other tape of the process has it */
-    wf_tape *next;         /* in the list of all */
-    _Atomic uint64_t user; /* number of the thread that used the tape last; 0: none, or the thread has ended */
+    uint64_t serial;       /* no other tape of the process has this number */
+    wf_tape *next;         /* next in the list of all tapes (threads.c) */
+    _Atomic uint64_t user; /* number of the thread that used the tape last; 0 if no thread has used it, or if that thread has ended */
     wf_arena *arena;
     struct pool pool;
-    struct tensor_set set[TENSOR_SETS], leaves; /* leaves survive a rewind */
-    uint64_t generation;                        /* number of resets */
+    struct tensor_set set[TENSOR_SETS];
+    struct tensor_set leaves; /* separate, because leaves survive a rewind */
+    uint64_t generation;      /* the number of resets */
     wf_mode mode;
-    struct wf_tape_options options;   /* of this pass; the seed is that of seed_of_pass */
-    uint64_t trained_step, trainings; /* resets in WF_TRAIN since the step became this one */
+    struct wf_tape_options options; /* the options of this pass, but `seed` is the result of seed_of_pass */
+    uint64_t trained_step;          /* the step of the last reset in WF_TRAIN */
+    uint64_t trainings;             /* the number of resets in WF_TRAIN with that step, one after the other */
     wf_error error;
     wf_tensor poison;
-    const char *doing; /* the op whose forward or backward runs; may be NULL */
-    struct node *last;
+    const char *doing; /* the name of the op whose forward or backward runs; may be NULL */
+    struct node *last; /* the newest record */
     int64_t nodes;
-    uint64_t events; /* number of records and backwards in this pass: if it is that of a mark, nothing needs what was made since */
-    bool no_grad;    /* ops are not recorded */
+    /* The number of records and backwards in this pass. If a mark has the same number, no record needs the tensors made since the mark. */
+    uint64_t events;
+    bool no_grad; /* set by wf_tape_no_grad: ops make no records */
     uint32_t dropout_calls;
     bool check_finite;
-    bool bad_input;      /* the value that it found is in an input */
-    bool differentiated; /* wf_backward ran in this pass */
-    bool walking;        /* wf_backward is running */
-    bool changed;        /* an update changed a parameter that the backward of a record will read */
-    bool in_gradients;   /* wf_gradients is running: gradients of wanted tensors only, and never into a slab */
-    uint32_t path;       /* number of the last wf_gradients */
-    int checkpoints;     /* nested wf_checkpoint whose function is running */
-    int recomputing;     /* those of them that run again in a backward */
-    bool erase; /* for gradient checks: values of any size are released; the pool fills memory with NaN as it gives it out and takes it
-                   back, and gives none out twice in a pass */
+    bool bad_input;      /* the error of check_finite is about a value in an input */
+    bool differentiated; /* wf_backward or wf_gradients ran in this pass */
+    bool walking;        /* wf_backward or wf_gradients is running */
+    bool changed;        /* an update changed a parameter whose former values some backward would have to read */
+    bool in_gradients;   /* wf_gradients is running: it computes the gradients of wanted tensors only, and writes none into a slab */
+    uint32_t path;       /* the number of calls of wf_gradients */
+    int checkpoints;     /* the nesting depth of wf_checkpoint calls whose function is running */
+    int recomputing;     /* how many of these calls run for a backward */
+    /* For gradient checks: a backward releases values of any size; the pool fills a buffer with NaN when it gives it out and when it takes
+     * it back, and never gives it out again in the pass. */
+    bool erase;
     bool (*cancelled)(void *ctx);
     void *cancel_ctx;
-    struct wf_values_use **reading; /* registries whose parameters this pass has read */
+    struct wf_values_use **reading; /* the registries whose parameters this pass has read */
     int64_t readings, reading_capacity;
-    struct leaf_slot *slots; /* open addressing; a power of two, at most half of them used */
+    struct leaf_slot *slots; /* a hash table with open addressing; slot_count is a power of two, and at most half of the slots are used */
     int slot_count;
 };
 
-/* A record of wf_checkpoint: its attributes. Instead of operands it has those of all records that its function made. */
+/* The attributes of a wf_checkpoint's record. The record has no operands itself: `operand` lists the tensors from outside that the records
+ * made by the function use. */
 struct outside {
     wf_tensor *x;
     bool need;
@@ -184,14 +209,16 @@ struct checkpoint {
     wf_tensor *(*function)(void *ctx, wf_tensor *x);
     void *ctx;
     wf_tensor *x;
-    uint64_t first_row, trace;
+    uint64_t first_row;
+    uint64_t trace; /* a hash of the function's records, for a comparison with the second call */
     uint32_t dropout_calls;
-    int64_t records, operands;
+    int64_t records;  /* number of the function's records */
+    int64_t operands; /* number of elements of `operand` */
     struct outside *operand;
 };
 extern const wf_op op_checkpoint;
 
-/* State of one call of forward or backward. */
+/* The state of one call of an op's forward or backward. */
 struct call_state {
     struct node *node;
     struct buffer *temps;
@@ -223,13 +250,13 @@ static inline wf_array gradient_of(const wf_tensor *x)
     return g;
 }
 
-/* The mask of values that the op's backward reads; 0 stands for all. */
+/* The values that the op's backward reads, as a mask. A descriptor with `reads` 0 declares that backward reads all values. */
 static inline unsigned values_read(const wf_op *op)
 {
     return op->reads ? op->reads : ~WF_READS_NOTHING;
 }
 
-/* For messages. */
+/* The op's name in messages. */
 static inline const char *op_name(const wf_op *op, const void *attr)
 {
     return op->name_of && attr ? op->name_of(attr) : op->name;
@@ -237,7 +264,7 @@ static inline const char *op_name(const wf_op *op, const void *attr)
 
 static inline bool reads_input(const wf_op *op, int i)
 {
-    return i < WF_MAX_INPUTS && values_read(op) & WF_READS_INPUT(i); /* with .many none is read */
+    return i < WF_MAX_INPUTS && values_read(op) & WF_READS_INPUT(i); /* a backward with .many reads no operand */
 }
 
 static inline bool node_needs(const struct node *n, int i)
@@ -250,7 +277,7 @@ static inline struct tensor_set *tensors_of_pass(const wf_tape *tape)
     return (struct tensor_set *)&tape->set[tape->generation % TENSOR_SETS];
 }
 
-/* Whether ops whose operands need gradients are recorded now. */
+/* Whether a call of an op makes a record now if an operand needs a gradient. */
 static inline bool tape_records(const wf_tape *tape)
 {
     return tape->mode != WF_INFER && !tape->no_grad;
@@ -259,107 +286,118 @@ static inline bool tape_records(const wf_tape *tape)
 /* threads.c */
 void threads_add_tape(wf_tape *tape);
 void threads_remove_tape(wf_tape *tape);
-wf_tape *tape_latest(void);       /* the tape that this thread used last; NULL: none, it was freed, or another thread uses it now */
-extern wf_tensor tapeless_poison; /* of ops on parameters alone where the thread has no tape */
+/* The tape that this thread used last; NULL if there is no such tape, if it was freed, or if another thread used it since. */
+wf_tape *tape_latest(void);
+extern wf_tensor tapeless_poison; /* the result of a failed call in a thread that has no tape */
 
-/* A tape's pass begins to read a registry's values, unless they are being replaced; tape->reading has it once. */
+/* Notes in tape->reading, once, that the tape's pass reads a registry's values. READING_REFUSED: the values are being replaced now. */
 enum reading { READING, READING_REFUSED, READING_NO_MEMORY };
 enum reading threads_begin_reading(wf_tape *tape, struct wf_values_use *use);
-void tape_reads_no_more(wf_tape *tape); /* at the end of the pass */
-/* Begins to replace a registry's values, unless a pass of another living thread's tape reads them. */
+void tape_reads_no_more(wf_tape *tape); /* called at the end of the pass: clears tape->reading */
+/* Begins to replace a registry's values. REPLACING_READ: a pass on a tape of another living thread has read them. REPLACING_BUSY: another
+ * call is replacing them already. */
 enum replacing { REPLACING, REPLACING_BUSY, REPLACING_READ };
 enum replacing threads_begin_replacing(struct wf_values_use *use);
 void threads_end_replacing(struct wf_values_use *use);
-/* Of `call` on x, without a tape: gives tapeless_poison; wf_tape_error(NULL) has the message. */
+/* Reports that `call` on x found no tape. Returns tapeless_poison, and wf_tape_error(NULL) then has the message. */
 wf_tensor *fail_without_tape(wf_status code, const char *call, const wf_tensor *x);
 
 /* parameters.c */
-bool parameter_has_value(wf_tape *tape, const char *call, const wf_tensor *x); /* else the tape has the error */
-/* To be called before a parameter's value is read in a pass: notes the registry, so that no other thread replaces its values. False: the
- * tape has the error. */
+bool parameter_has_value(wf_tape *tape, const char *call, const wf_tensor *x); /* if false, the tape has the error */
+/* Must be called before a pass reads a parameter's value: notes the registry, so that no other thread replaces its values meanwhile.
+ * Returns false, with the error on the tape, if that fails. */
 bool tape_reads(wf_tape *tape, const char *call, const wf_tensor *parameter);
-bool tape_registry_freed(const wf_tape *tape); /* one whose parameters this pass has read */
+bool tape_registry_freed(const wf_tape *tape); /* whether a registry was freed whose parameters this pass has read */
 
 /* tape.c */
-wf_tensor *tape_out_of_memory(wf_tape *tape, size_t bytes); /* that were asked for */
-bool tape_goes_on(wf_tape *tape);                           /* false: an error is on it, or it was cancelled just now */
+wf_tensor *tape_out_of_memory(wf_tape *tape, size_t bytes); /* reports that `bytes` bytes could not be allocated */
+/* Asks the user's `cancelled` function; false if the tape has an error, or if it was cancelled now. */
+bool tape_goes_on(wf_tape *tape);
 
 /* pool.c */
-struct buffer *pool_take(wf_tape *tape, size_t bytes); /* refs 1; NULL: the tape has the error */
+struct buffer *pool_take(wf_tape *tape, size_t bytes); /* a buffer with refs 1, or NULL with the error on the tape */
 void pool_release(wf_tape *tape, struct buffer *b);
-void pool_rewind(wf_tape *tape, wf_arena_mark mark); /* before the arena: forgets free buffers from behind the mark */
+/* Forgets the free buffers that lie after the mark; must run before the arena is rewound. */
+void pool_rewind(wf_tape *tape, wf_arena_mark mark);
 
 /* operands.c */
-wf_tensor *tape_new_tensor(wf_tape *tape);                   /* without a value yet; NULL: the tape has the error */
-wf_tensor *tape_tensor(const wf_tape *tape, int64_t number); /* of this pass */
-void tape_drop_tensors(wf_tape *tape, int64_t live);         /* all of the pass but the first */
+wf_tensor *tape_new_tensor(wf_tape *tape);                   /* a tensor without a value; NULL with the error on the tape */
+wf_tensor *tape_tensor(const wf_tape *tape, int64_t number); /* the tensor of this pass with that number */
+/* Keeps the first `live` tensors of the pass and marks the later ones as dropped. */
+void tape_drop_tensors(wf_tape *tape, int64_t live);
 wf_tensor *tape_leaf(wf_tape *tape, wf_tensor *parameter);
-bool tape_parameters_changed(const wf_tape *tape);                          /* changed by an update after ops whose backward will read it */
-wf_tensor *tape_find_leaf(const wf_tape *tape, const wf_tensor *parameter); /* NULL: not used in this pass */
-/* True when x may be used on tape now; else records the error. */
+/* Whether an update changed a parameter after an op whose backward will read its value. */
+bool tape_parameters_changed(const wf_tape *tape);
+wf_tensor *tape_find_leaf(const wf_tape *tape, const wf_tensor *parameter); /* NULL if the pass has not used the parameter */
+/* Whether an op may use x on this tape now. If not, the tape has the error. */
 bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x);
 
 /* gradients.c */
-wf_tensor *gradient_root(wf_tensor *x);
-wf_tensor *uses_root(wf_tensor *x); /* the same, but independent of a running wf_gradients: for counting uses */
+wf_tensor *gradient_root(wf_tensor *x); /* the tensor that holds the gradient of x */
+wf_tensor *uses_root(wf_tensor *x);     /* the tensor that counts the uses of x: gradient_root(x) when no wf_gradients runs */
 void gradient_release(wf_tape *tape, wf_tensor *x);
 void gradient_add(wf_call *c, wf_tensor *x, const wf_array *g);
-/* The gradient of an earlier backward, which must not flow again in this one. */
+/* The gradient that an earlier backward left in a tensor. It is set aside during the next backward, which must not propagate it again. */
 struct earlier {
-    wf_tensor *of;
+    wf_tensor *of; /* the tensor whose gradient it is */
     struct buffer *buffer;
     wf_array grad;
     struct earlier *next;
 };
-void gradient_set_aside(wf_tape *tape, wf_tensor *x, struct earlier **list); /* nothing where x has none */
+void gradient_set_aside(wf_tape *tape, wf_tensor *x, struct earlier **list); /* does nothing if x has no gradient */
 void gradients_add_earlier(wf_call *c, struct earlier *list);
-extern const wf_op op_retained_view; /* whether it is the record of a view whose gradient is held apart */
+extern const wf_op op_retained_view; /* the op of the record that adds the gradient of a view with its own buffer to the base */
 
 /* slab.c */
-/* The slab for the parameter's gradient in this pass, or NULL if it has none. False: it does not fit; the tape has the error. */
+/* Sets *grads to the slab for the parameter's gradient in this pass, or to NULL if the parameter needs none. Returns false, with the error
+ * on the tape, if the slab has no room for this parameter. */
 bool slab_of(wf_tape *tape, const struct wf_parameter_info *info, wf_grads **grads);
-/* To be called before a leaf's gradient is written: its place in the slab, and whether to add to it. NULL: the tape has the error. */
+/* Must be called before a leaf's gradient is written. Returns the address of the gradient in the slab, or NULL with the error on the tape.
+ * Sets *valid to the address of the flag which says that the slab already holds a gradient of this parameter, to which the caller adds. */
 wf_real *slab_target(wf_tape *tape, const struct wf_parameter_info *info, bool **valid);
-wf_real *slab_gradient(const struct wf_parameter_info *info); /* contiguous; NULL where the slab holds none */
+/* The gradient, contiguous; NULL if the slab holds no gradient of this parameter. */
+wf_real *slab_gradient(const struct wf_parameter_info *info);
 
-/* walk.c: over records, newest first. */
-void records_release_values(wf_tape *tape, struct node *last); /* the values of results that no backward reads */
-/* Runs the backwards of records; without retain they are used up. Ends at the first error, which the tape has. */
+/* walk.c: functions that visit the records, the newest first. */
+void records_release_values(wf_tape *tape, struct node *last); /* releases those results that no backward will read */
+/* Runs the backward of each record. Unless `retain`, the records are used up. Stops at the first error, which is then on the tape. */
 void records_walk(wf_tape *tape, struct node *last, bool retain);
-bool node_needs_now(const wf_tape *tape, wf_tensor *operand); /* in wf_gradients: the operand depends on a wanted tensor */
-void records_mark_path(wf_tape *tape, struct node *last);     /* sets `path` of what depends on a tensor that has it */
+/* Whether the running call needs the gradient of this operand; wf_gradients needs it only if the operand depends on a wanted tensor. */
+bool node_needs_now(const wf_tape *tape, wf_tensor *operand);
+void records_mark_path(wf_tape *tape, struct node *last); /* sets `path` of each result that depends on a tensor whose `path` is set */
 
 /* backward.c */
 static inline const char *used_up_by(const wf_tensor *x)
 {
     return x->by == BY_GRADIENTS ? "wf_gradients" : "wf_backward";
 }
-/* Whether a backward from x is allowed now; the tape has the error otherwise, with the name of the call. */
+/* Whether a backward from x is allowed now. If not, the tape has an error that names `call`. */
 bool backward_valid(wf_tape *tape, const char *call, wf_tensor *x, const struct wf_backward_options *o);
-void backward_run(wf_call *c, wf_tensor *x, const struct wf_backward_options *o); /* the tape may have an error afterwards */
-wf_tensor *backward_operand(wf_tape *tape, const char *call, wf_tensor *x);       /* x, or its leaf */
-struct earlier *gradients_set_aside(wf_tape *tape);                               /* of all results that are recorded */
+void backward_run(wf_call *c, wf_tensor *x, const struct wf_backward_options *o); /* the caller must look at the tape's error afterwards */
+wf_tensor *backward_operand(wf_tape *tape, const char *call, wf_tensor *x);       /* the leaf if x is a parameter, else x */
+struct earlier *gradients_set_aside(wf_tape *tape);                               /* the gradients of all results that are still recorded */
 
 /* with_respect_to.c */
-extern const char made_by_gradients[]; /* wf_tensor.made_by of the results of wf_gradients */
+extern const char made_by_gradients[]; /* `made_by` of the results of wf_gradients */
 
 /* call.c */
 void call_begin(wf_call *c, wf_tape *tape, struct node *node, struct call_state *state);
 void call_finish(wf_call *c);
-void call_describe(const wf_call *c, char *text, size_t size); /* "matmul(linear [2,3], wte.weight [65,128])" */
+void call_describe(const wf_call *c, char *text, size_t size); /* writes for example "matmul(linear [2,3], wte.weight [65,128])" */
 
 /* apply.c */
-bool node_record(wf_tape *tape, const struct node *node); /* a copy of it; false: the tape has the error */
+bool node_record(wf_tape *tape, const struct node *node); /* adds a copy of `node` to the tape; false with the error on the tape */
 
 /* apply_view.c */
-bool view_inside(wf_tensor *x, const wf_array *view); /* all its elements lie in the storage of x */
+bool view_inside(wf_tensor *x, const wf_array *view); /* whether all elements of the view lie in the storage of x */
 
-/* finite.c: the tape has the error. */
-wf_status call_check_finite(wf_call *c);                     /* after a forward */
-wf_status call_check_gradients(wf_call *c, bool before);     /* before a backward, and after it: of the operands */
-void gradient_check_given(wf_tape *tape, const wf_array *g); /* .gradient */
+/* finite.c: if a check fails, the tape has the error. */
+wf_status call_check_finite(wf_call *c); /* checks the results after a forward */
+/* Checks the gradients of the operands before a backward (`before`), or after it. */
+wf_status call_check_gradients(wf_call *c, bool before);
+void gradient_check_given(wf_tape *tape, const wf_array *g); /* checks the .gradient that the user gave to a backward */
 
-/* strided.c: dst += src for the same shape */
+/* strided.c: dst += src, for arrays of the same shape. */
 void strided_add(const wf_array *dst, const wf_array *src);
 
 #endif
