@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Applying an op. */
+/* wf_apply: runs an op's shape function and forward on its operands, and adds a record to the tape. */
 #include <string.h>
 
 #include <weft/internal/kernels.h>
@@ -9,7 +9,7 @@
 
 bool node_record(wf_tape *tape, const struct node *n)
 {
-    /* One block: the node, what it saved, its operands and results, the attributes. */
+    /* The record is one block: struct node, saved arrays, operands, results, attributes. */
     const size_t saved = sizeof *n, in = saved + (size_t)n->saves * sizeof *n->saved, out = in + (size_t)n->inputs * sizeof *n->in,
                  attr = (out + (size_t)n->outputs * sizeof *n->out + 15) / 16 * 16;
     char *block = wf_tape_memory(tape, attr + (n->attr ? n->op->attr_size : 0));
@@ -41,7 +41,7 @@ bool node_record(wf_tape *tape, const struct node *n)
         }
     }
     for (int j = 0; j < n->outputs; j++) {
-        /* Output 0 carries the gradient; the others do where they are reals of an op with several. */
+        /* If the descriptor declares several outputs, each real output has a gradient; otherwise only output 0 has one. */
         n->out[j]->needs_grad = n->need && n->out[j]->a.dtype == WF_REAL && (j == 0 || n->op->outputs > 1);
         if (reads & WF_READS_OUTPUT(j))
             n->out[j]->readers++;
@@ -50,7 +50,7 @@ bool node_record(wf_tape *tape, const struct node *n)
     return true;
 }
 
-/* A buffer for what the op's shape function described; false: the tape has the error. */
+/* Allocates a buffer for an array that the shape function described. Returns false with the error on the tape. */
 static bool allocate(wf_call *c, wf_array *a, struct buffer **buffer)
 {
     wf_shape shape = array_shape(a);
@@ -68,13 +68,13 @@ static bool allocate(wf_call *c, wf_array *a, struct buffer **buffer)
     *buffer = pool_take(c->tape, bytes);
     if (!*buffer)
         return false;
-    if (!array_is_contiguous(a)) /* the shape function set dims, but no strides */
+    if (!array_is_contiguous(a)) /* the shape function set dimensions but no strides */
         *a = array_contiguous(NULL, a->dtype, &shape);
     a->data = (*buffer)->data;
     return true;
 }
 
-/* Checks the descriptor and the arguments; false: the tape has the error. */
+/* Checks the descriptor and the arguments. Returns false with the error on the tape. */
 static bool call_valid(wf_tape *tape, const wf_op *op, const void *attr, int inputs, wf_tensor *const given[], int outputs)
 {
     if (op->many && inputs < 0)
@@ -94,7 +94,7 @@ static bool call_valid(wf_tape *tape, const wf_op *op, const void *attr, int inp
     return tape->error.code == WF_OK;
 }
 
-/* Marks arrays as absent, without writing all of them. */
+/* Marks the arrays as absent. Writing these two members is cheaper than clearing the structs. */
 static void clear(wf_array *a, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -103,9 +103,9 @@ static void clear(wf_array *a, int count)
     }
 }
 
-/* --- the steps of a call: where one returns false, the tape has the error ----------------------------------------------- */
+/* --- the steps of a call: if a step returns false, the tape has the error ---------------------------------------------- */
 
-/* The operands as the record has them: leaves in place of parameters. */
+/* Fills in the operands of the record: a parameter is replaced by its leaf. */
 static bool resolve(wf_tape *tape, struct node *node, wf_tensor *const given[])
 {
     if (node->inputs > WF_MAX_INPUTS && !(node->in = wf_tape_memory(tape, (size_t)node->inputs * sizeof *node->in)))
@@ -116,7 +116,7 @@ static bool resolve(wf_tape *tape, struct node *node, wf_tensor *const given[])
             continue;
         if (!tape_accepts(tape, op_name(node->op, node->attr), x) || x->kind == TENSOR_POISON)
             return false;
-        /* In a checkpoint also what needs no gradient is recorded. */
+        /* Inside a checkpoint every call gets a record, so every parameter needs a leaf there. */
         if (x->kind == TENSOR_PARAMETER && (tape_records(tape) || tape->checkpoints > 0) && !(x = node->in[i] = tape_leaf(tape, x)))
             return false;
         if (tape_records(tape) && node->op->backward && x->needs_grad)
@@ -125,8 +125,8 @@ static bool resolve(wf_tape *tape, struct node *node, wf_tensor *const given[])
     return true;
 }
 
-/* If all results are empty, forward is skipped: for [2^40, 0] it would loop over 2^40 empty rows. Ops with ids still run, because forward
- * checks the ids. */
+/* Whether forward may be skipped: all results are empty, and no operand holds ids or bools. Without the skip, forward would loop over 2^40
+ * empty rows for the shape [2^40, 0]. With ids it must run, because it checks their range. */
 static bool computes_nothing(const wf_call *c)
 {
     bool nothing = true;
@@ -139,7 +139,7 @@ static bool computes_nothing(const wf_call *c)
     return nothing;
 }
 
-/* The error of a failed call whose op gave no message. */
+/* Fails the call with `message` unless the op has set an error itself. */
 static bool fail(wf_call *c, wf_status status, const char *message)
 {
     if (c->tape->error.code == WF_OK)
@@ -175,7 +175,7 @@ static bool make_saved(wf_call *c, struct node *node)
     return true;
 }
 
-/* Calls the op's shape function, and makes the results and the saved arrays that it describes. */
+/* Calls the op's shape function, and makes the results and the saved arrays that the function describes. */
 static bool shape(wf_call *c, wf_tape *tape, struct node *node, struct call_state *state)
 {
     if (node->op->random)
@@ -206,20 +206,21 @@ static bool run(wf_call *c)
     return (status == WF_OK && tape->error.code == WF_OK) || fail(c, status, "the op failed");
 }
 
-/* In a checkpoint a call that needs no gradient is recorded too, because backward computes it again. */
+/* Inside a checkpoint a call is recorded even if it needs no gradient, because the backward of the checkpoint repeats it and needs its
+ * operands. */
 static bool record(wf_tape *tape, const struct node *node)
 {
     return (node->need == 0 && tape->checkpoints == 0) || node_record(tape, node);
 }
 
-/* NULL: there is none, and wf_tape_error(NULL) says so. */
+/* The tape on which the op runs. NULL if there is none; then wf_tape_error(NULL) has the message. */
 static wf_tape *tape_of_call(const wf_op *op, const void *attr, int inputs, wf_tensor *const given[])
 {
     wf_tape *tape = wf_tape_of_operands(inputs, given);
     const wf_tensor *named = NULL;
     for (int i = 0; !tape && given && i < inputs && !named; i++)
         named = given[i];
-    if (!tape && (!named || named->kind != TENSOR_POISON)) /* that has its message */
+    if (!tape && (!named || named->kind != TENSOR_POISON)) /* a poison operand has an error message already */
         fail_without_tape(WF_ERR_STATE, op_name(op, attr), named);
     return tape;
 }

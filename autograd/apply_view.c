@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Views that share the memory and the gradient of their base, so that no record is needed. */
+/* wf_apply_view: makes views that share the memory and the gradient of their base. Such a view needs no record. */
 #include <weft/internal/kernels.h>
 #include <weft/internal/shape.h>
 
@@ -17,7 +17,8 @@ bool view_inside(wf_tensor *x, const wf_array *view)
                           view_first >= first && view_end <= end);
 }
 
-/* Whether two indices of a may lead to the same element. They cannot if each stride is longer than all smaller ones reach. */
+/* Whether two different indices of `a` may lead to the same element. They cannot if each stride is greater than the largest offset that all
+ * dimensions with smaller strides reach together. */
 static bool may_repeat(const wf_array *a)
 {
     int64_t dim[WF_MAX_DIMS], stride[WF_MAX_DIMS], reach = 0;
@@ -73,7 +74,7 @@ wf_tensor *wf_apply_view(const char *name, wf_tensor *x, const wf_array *view)
     wf_tensor *y = tape_new_tensor(tape);
     if (!y)
         return &tape->poison;
-    x->recorded = true; /* of what is seen through y */
+    x->recorded = true; /* ops on y also use x, so wf_retain_grad(x) would now be too late */
     y->kind = TENSOR_INNER;
     y->a = *view;
     y->made_by = name;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wf_backward, and functions that wf_gradients needs too. */
+/* wf_backward, and the functions that it shares with wf_gradients. */
 #include <weft/internal/shape.h>
 #include <weft/runtime.h>
 
@@ -19,7 +19,7 @@ static bool gradient_fits(wf_tape *tape, const char *call, const wf_tensor *x, c
     return false;
 }
 
-/* Says why no gradient flows through x. */
+/* Sets the error that says why no gradient can flow through x. */
 static void fail_detached(wf_tape *tape, const char *call, const wf_tensor *x, const wf_tensor *detached_at)
 {
     const char *name = wf_name_of(detached_at);
@@ -90,7 +90,7 @@ void backward_run(wf_call *c, wf_tensor *x, const struct wf_backward_options *o)
     tape->events++;
     if (!o->retain) {
         records_release_values(tape, last);
-        tape->last = NULL; /* a ready function may record ops: a new list */
+        tape->last = NULL; /* a ready function may record ops: its records start a new list */
     }
     if (o->gradient && tape->check_finite)
         gradient_check_given(tape, &o->gradient->a);
@@ -109,7 +109,7 @@ struct earlier *gradients_set_aside(wf_tape *tape)
     return list;
 }
 
-/* The slabs that the leaves of this pass write to are unusable after a failure in the middle. */
+/* After a failed backward: marks as invalid the slabs that the leaves of this pass write to. */
 static void mark_broken(wf_tape *tape)
 {
     for (int i = 0; i < tape->slot_count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A call of an op's forward or backward: its arguments, and the functions that it may use. */
+/* The arguments of an op's shape, forward and backward, and the functions that these may call. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -86,7 +86,7 @@ wf_array wf_call_contiguous(wf_call *c, const wf_array *a)
     return contiguous;
 }
 
-/* Sets the arguments of the op's functions, except results and saved arrays. */
+/* Sets the members of c that the op's functions read, except for results and saved arrays. */
 void call_begin(wf_call *c, wf_tape *tape, struct node *node, struct call_state *state)
 {
     tape->doing = op_name(node->op, node->attr);

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* wf_checkpoint: a part of a pass whose inner values are computed a second time in backward.
+/* wf_checkpoint: a function whose inner values are not kept, but computed a second time in the backward.
  *
- * In the forward the function's records are made as ever, so that its results have the bits that they always have, and are dropped when
- * it returns; one record stands for them. Its backward calls the function again and walks over the new records at once. They are where
- * the old ones were in the order of all, and add to the gradients of the same tensors: so no gradient knows the difference.
+ * The forward calls the function, which makes its records as it would without a checkpoint, so the results have the same bits. When the
+ * function returns, its records are dropped, and a single record replaces them.
  *
- * The operands of that record are all tensors that the function uses and did not make: its operand, parameters, captured tensors. They
- * all count as read by its backward, which needs their values to call the function again. */
+ * The backward of that record calls the function again and then runs the backward of the new records. The new records are processed at the
+ * point in the order where the dropped ones would have been, and they add to the gradients of the same tensors. So each gradient is the sum
+ * of the same terms in the same order as without a checkpoint.
+ *
+ * The operands of the single record are all tensors from outside, that is, tensors that the function uses but did not make: x, parameters,
+ * and tensors that it reaches through ctx. Each of them counts as read by the backward, which needs its value for the second call. In this
+ * file `first` is the number of the first tensor that the function made. */
 #include <string.h>
 
 #include "engine.h"
@@ -16,9 +20,9 @@ static bool is_outside(const wf_tensor *x, int64_t first)
     return x->kind == TENSOR_LEAF || x->kind == TENSOR_PARAMETER || (int64_t)x->number < first;
 }
 
-/* --- what a function recorded ----------------------------------------------------------------------------------------- */
+/* --- the records that a function made ---------------------------------------------------------------------------------- */
 
-/* One that a record made: from outside, as seen there; NULL if all of it was made inside. */
+/* The tensor from outside that is x, or that x is a view of. NULL if the function made the memory that x shows. */
 static wf_tensor *from_outside(wf_tensor *x, int64_t first)
 {
     while (!is_outside(x, first) && x->base)
@@ -26,8 +30,8 @@ static wf_tensor *from_outside(wf_tensor *x, int64_t first)
     return is_outside(x, first) ? x : NULL;
 }
 
-/* Goes over the operands of records that come from outside, once for each use: to count them, to list them, or to take back what
- * node_record counted (`undo`). */
+/* Visits, in all records, the operands that come from outside, once for each use. The visit counts them, and fills `list` unless that is
+ * NULL. With `undo` it also takes back the counts of readers and uses that node_record added. */
 struct gathering {
     wf_tape *tape;
     int64_t first, count;
@@ -45,7 +49,8 @@ static void gather(struct gathering *g, wf_tensor *operand, bool read, bool need
         value_root(x)->readers -= read;
         uses_root(x)->uses -= need;
     } else if (g->list) {
-        value_root(x)->readers += !read; /* all of them count, now as operands of the checkpoint */
+        /* The checkpoint's record reads all its operands, also those that no backward of the function reads. */
+        value_root(x)->readers += !read;
         g->list[g->count] = (struct outside){x, need};
     }
     g->count++;
@@ -68,7 +73,8 @@ static void mix(uint64_t *hash, uint64_t word)
     *hash ^= *hash >> 29;
 }
 
-/* A hash of the records: their ops, shapes and operands from outside. Sets *records to their number. */
+/* A hash of all records: their ops, the shapes of their results, and their operands from outside. Sets *records to the number of records.
+ */
 static uint64_t trace_of(const struct node *last, int64_t first, int64_t *records)
 {
     uint64_t hash = 1;
@@ -85,8 +91,8 @@ static uint64_t trace_of(const struct node *last, int64_t first, int64_t *record
     return hash;
 }
 
-/* Releases the values that were made inside (tensors from number `first` on), except the result and those that wf_keep was called on.
- * result: the tensor that holds the gradient of the function's result. */
+/* Releases the saved arrays, and the values of the tensors from number `first` on. It spares the function's result and tensors that were
+ * given to wf_keep. `result` is the tensor that holds the gradient of the function's result. */
 static void drop(wf_tape *tape, int64_t first, const struct node *last, wf_tensor *result)
 {
     const wf_tensor *memory = value_root(result);
@@ -108,7 +114,7 @@ static void drop(wf_tape *tape, int64_t first, const struct node *last, wf_tenso
 
 /* --- forward ----------------------------------------------------------------------------------------------------------- */
 
-/* One record in place of those that begin with `made`. */
+/* Replaces the records in the list `made` by a single one, whose attributes are k. */
 static bool replace(struct gathering *g, const struct node *made, struct checkpoint *k, wf_tensor *result)
 {
     wf_tape *tape = g->tape;
@@ -128,7 +134,7 @@ static bool replace(struct gathering *g, const struct node *made, struct checkpo
         }
     }
     if (!is_outside(value_root(result), g->first))
-        value_root(result)->readers = 0; /* its readers are the records that are dropped */
+        value_root(result)->readers = 0; /* the records that counted as its readers are dropped */
     wf_tensor *detached_at = result->detached_at;
     const struct node node = {.op = &op_checkpoint, .attr = k, .out = &result, .outputs = 1, .need = 1, .first_row = k->first_row};
     if (!node_record(tape, &node))
@@ -137,7 +143,7 @@ static bool replace(struct gathering *g, const struct node *made, struct checkpo
     return true;
 }
 
-/* The function's result, and its records in *made. NULL: the tape has the error. */
+/* Calls the function. Returns its result, or NULL with the error on the tape, and sets *made to the list of its records. */
 static wf_tensor *call(wf_tape *tape, const struct checkpoint *k, struct node **made)
 {
     struct node *last = tape->last;
@@ -177,7 +183,7 @@ wf_tensor *wf_checkpoint(wf_tensor *(*function)(void *ctx, wf_tensor *x), void *
     if (result->kind == TENSOR_INNER && result->needs_grad && !is_outside(result, g.first)) {
         if (!replace(&g, made, &k, result))
             return &tape->poison;
-    } else { /* no gradient flows through the function: it is called once */
+    } else { /* no gradient flows through the function, so no backward will call it again */
         g.undo = true;
         gather_all(&g, made);
     }
@@ -195,7 +201,7 @@ static wf_status changed(wf_tape *tape, const char *what)
     return WF_ERR_STATE;
 }
 
-/* The gradient of the first call's result is that of the second call's. */
+/* The result of the second call takes over the gradient of the first call's result, in the same buffer. */
 static void pass_on(wf_tensor *from, wf_tensor *to)
 {
     from->grad_buffer->refs++;
@@ -233,7 +239,7 @@ static wf_status checkpoint_backward(wf_call *c)
     const uint64_t first_row = tape->options.first_row;
     const uint32_t dropout_calls = tape->dropout_calls;
     const bool no_grad = tape->no_grad;
-    tape->no_grad = false; /* as it was in the forward */
+    tape->no_grad = false; /* the forward ran with no_grad false */
     tape->options.first_row = k->first_row;
     tape->dropout_calls = k->dropout_calls;
     tape->recomputing++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wf_tape_check_finite: results and gradients that are not finite, and the operand that was not before. */
+/* wf_tape_check_finite: finds results and gradients that are not finite, and names the input or parameter that caused them. */
 #include <math.h>
 #include <stdio.h>
 
@@ -14,7 +14,7 @@ static const char *text_of(double value)
     return isnan(value) ? "nan" : value < 0 ? "-inf" : "inf";
 }
 
-/* Element number i, row-major, and its index. */
+/* Element number i of the array in row-major order. Sets *index to its index in each dimension. */
 static const wf_real *element(const wf_array *a, int64_t i, wf_shape *index)
 {
     int64_t at = 0;
@@ -26,7 +26,7 @@ static const wf_real *element(const wf_array *a, int64_t i, wf_shape *index)
     return (const wf_real *)a->data + at;
 }
 
-/* The first NaN or +inf; with `minus` the first -inf. NULL: none. */
+/* The first NaN or +inf in the array, or with `minus` the first -inf; *index is set to its index. NULL if there is none. */
 static const wf_real *find(const wf_array *a, bool minus, wf_shape *index)
 {
     const int64_t count = a->dtype == WF_REAL && a->data ? wf_array_count(a) : 0;
@@ -38,7 +38,7 @@ static const wf_real *find(const wf_array *a, bool minus, wf_shape *index)
     return NULL;
 }
 
-/* -inf of a mask is meant: of an operand that is added, or filled in where one of bools says so. */
+/* Whether a -inf in a result may come from a mask: an operand holds -inf (it may be added to scores), or holds bools (wf_masked_fill). */
 static bool is_masked(const wf_call *c)
 {
     wf_shape index;
@@ -50,7 +50,7 @@ static bool is_masked(const wf_call *c)
     return false;
 }
 
-/* The first bad element of a result; -1: none. */
+/* The number of the first NaN or infinity in a result, or -1 if there is none. A -inf that may come from a mask is skipped. */
 static int64_t first_bad(const wf_call *c, const wf_array *out)
 {
     const wf_real *y = out->data;
@@ -63,7 +63,8 @@ static int64_t first_bad(const wf_call *c, const wf_array *out)
     return at < count ? at : -1;
 }
 
-/* "the input x [2,3]", with the index of one of its elements. Operands may be views: the element is named as that of the tensor behind. */
+/* Writes for example "the input x [2,3]" to `text`, and the index of the element `bad` to *index. If x is a view, the names and the index
+ * are those of its root. */
 static void name_input(const wf_tensor *x, const wf_real *bad, wf_shape *index, char *text, size_t size)
 {
     const wf_tensor *root = value_root((wf_tensor *)x);
@@ -85,7 +86,8 @@ static bool is_leaf(const wf_tensor *x)
     return root && (root->kind == TENSOR_INPUT || root->kind == TENSOR_LEAF || root->kind == TENSOR_PARAMETER);
 }
 
-/* An operand that no op made, with a NaN or an infinity, is the cause. -inf may be a mask's: it is only mentioned. */
+/* Sets the error for element number `at` of the result `out`. If an operand that no op made holds NaN or +inf, the error names this operand
+ * as the cause. If such an operand holds -inf, the error only mentions it, because a mask may need it. */
 static wf_status blame(wf_call *c, const wf_array *out, int64_t at)
 {
     const struct call_state *state = c->internal;
@@ -127,7 +129,7 @@ wf_status call_check_finite(wf_call *c)
 
 /* --- gradients ----------------------------------------------------------------------------------------------------- */
 
-/* The first bad element of the gradient that x has so far, which is a gradient_root, and its index. NULL: none. */
+/* The first NaN or infinity in the gradient that x has so far, and its index. x must be a gradient root. NULL if there is none. */
 static const wf_real *find_bad_gradient(const wf_tape *tape, const wf_tensor *x, wf_shape *index)
 {
     wf_array g = x->a;

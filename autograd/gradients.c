@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The places of gradients, and how they are added up.
+/* Where gradients are stored, and how the contributions to a gradient are added up.
  *
- * Only roots, views recorded by an op, and views whose gradient is retained hold one. A gradient may be shared: the backward of add hands
- * the gradient of its result to both operands without a copy. So it is written in place by its sole owner only. */
+ * A gradient is held by a root, by a view that an op recorded, or by a view whose gradient is retained. Several tensors may share one
+ * buffer: the backward of add gives the gradient of its result to both operands without a copy. So a gradient is changed in place only if
+ * its tensor is the sole owner of the buffer. */
 #include <string.h>
 
 #include <weft/compute.h>
@@ -38,7 +39,8 @@ void gradient_release(wf_tape *tape, wf_tensor *x)
     x->grad_buffer = NULL;
 }
 
-/* The strides of x's gradient when it is added to in place: those of the value, where views of x have their places. */
+/* The layout that x's gradient must have before something is added to it in place. It is the layout of the value, so that each view of x
+ * finds its elements. */
 static wf_array gradient_layout(const wf_tensor *x)
 {
     if (x->place != APART)
@@ -53,7 +55,7 @@ static void set_gradient(wf_tensor *x, wf_array layout, void *data)
     memcpy(x->grad_stride, layout.stride, sizeof x->grad_stride);
 }
 
-/* Gives x a buffer for its gradient. A retained view gets one with the layout of its root, so that views of it work. */
+/* Gives x a buffer for its gradient. The buffer of a view has the layout of the root, so that views of the view find their elements. */
 static bool allocate(wf_call *c, wf_tensor *x, bool zero)
 {
     wf_tensor *root = x->place == APART ? x : value_root(x);
@@ -68,7 +70,7 @@ static bool allocate(wf_call *c, wf_tensor *x, bool zero)
     return true;
 }
 
-/* True when x's gradient may be added to in place: one owner, and the right strides. */
+/* Whether x's gradient may be changed in place: x is the sole owner of the buffer, and the strides are those of gradient_layout. */
 static bool is_own(const wf_tensor *x)
 {
     if (x->grad_buffer->refs != 1)
@@ -94,25 +96,25 @@ static bool make_own(wf_call *c, wf_tensor *x)
     return true;
 }
 
-/* The gradient of x is that of a parameter and goes to its slab. */
+/* Whether the gradient of x goes into a slab: x is the leaf of a parameter, and no wf_gradients runs. */
 static bool is_in_slab(const wf_call *c, const wf_tensor *x)
 {
     return x->kind == TENSOR_LEAF && !c->tape->in_gradients;
 }
 
-/* Whether x shows each element of its owner once: a transpose, a permutation, another shape. A view that shows elements more than once
- * holds its gradient apart, so the number of elements tells. */
+/* Whether x shows each element of `owner`: it is for example a transpose or a reshape. Comparing the numbers of elements is enough, because
+ * a view that shows an element twice holds its own gradient, so that it is its own owner. */
 static bool shows_all(const wf_tensor *x, const wf_tensor *owner)
 {
     return wf_array_count(&x->a) == wf_array_count(&owner->a);
 }
 
-/* The place for x's gradient: see wf_grad_into. */
+/* The array to which a contribution to x's gradient is written. If *accumulate is set to true, the caller adds to it (wf_grad_into). */
 static wf_array gradient_target(wf_call *c, wf_tensor *x, bool *accumulate)
 {
     wf_tensor *owner = gradient_root(x);
     wf_array target = x->a;
-    char *base; /* of the owner's gradient */
+    char *base; /* address of the owner's gradient */
     target.data = NULL;
     if (is_in_slab(c, owner)) {
         bool *valid;
@@ -137,7 +139,7 @@ static wf_array gradient_target(wf_call *c, wf_tensor *x, bool *accumulate)
     return target;
 }
 
-/* Whether a backward may give a gradient to this operand; the tape has the error otherwise. */
+/* Whether the backward may give a gradient to this operand. If not, the tape has the error. */
 static bool is_needed(wf_call *c, int input)
 {
     if (wf_call_needs(c, input))
@@ -170,7 +172,8 @@ bool wf_grad_fills(wf_call *c, int count)
                 return false;
         elements += wf_array_count(&c->in[i]);
     }
-    /* A view that shows elements more than once holds its gradient apart, so these show `elements` different ones. */
+    /* The operands do not overlap, and each shows an element only once (otherwise it would be its own owner). So together they show
+     * `elements` different elements of the owner. */
     return elements == wf_array_count(&owner->a) && !owner->grad_buffer && !owner->base && !is_in_slab(c, owner) &&
            allocate(c, owner, false);
 }
@@ -178,7 +181,7 @@ bool wf_grad_fills(wf_call *c, int count)
 wf_array wf_grad_new(wf_call *c, int input)
 {
     const wf_array *x = wf_call_in(c, input);
-    if (!x && !is_needed(c, input)) /* of an operand that needs none: its shape serves for others */
+    if (!x && !is_needed(c, input)) /* x may need no gradient: a backward may fill an array of x's shape for other operands */
         return (wf_array){.data = NULL};
     wf_shape shape = array_shape(x);
     return wf_call_temp(c, WF_REAL, &shape);
@@ -189,7 +192,7 @@ static bool holds(const struct buffer *b, const wf_array *g)
     return b && (char *)g->data >= (char *)b->data && (char *)g->data < (char *)b->data + b->bytes;
 }
 
-/* The buffer of this call that g points into: a gradient of an output, a saved array, or a temporary. */
+/* The buffer of this call that g points into: the gradient of an output, a saved array, or a temporary. NULL if there is none. */
 static struct buffer *owner_of(const struct call_state *state, const wf_array *g)
 {
     for (int j = 0; j < state->node->outputs; j++)
@@ -281,7 +284,7 @@ void gradients_add_earlier(wf_call *c, struct earlier *list)
 
 /* --- retained views ------------------------------------------------------------------------------------------------ */
 
-/* Adds a view's own gradient to that of its base. */
+/* Adds the gradient that the view itself holds to the gradient of its base. */
 static wf_status retained_backward(wf_call *c)
 {
     struct call_state *state = c->internal;
@@ -310,7 +313,7 @@ wf_tensor *wf_retain_grad(wf_tensor *x)
                             "wf_retain_grad: no gradient will reach '%s', whose record an earlier %s used up: call "
                             "wf_retain_grad before that, or give it .retain = true",
                             wf_name_of(x), used_up_by(detached_at));
-    const bool shared = x->base && x->place != APART; /* with its root */
+    const bool shared = x->base && x->place != APART; /* the gradient of the view is stored in that of its root */
     if (shared && x->recorded)
         return wf_tape_fail(tape, WF_ERR_STATE,
                             "wf_retain_grad: the view '%s' was already used by an op: call it directly after creating the view",

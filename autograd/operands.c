@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Structs of tensors, the leaves of parameters in a pass, and the check of operands. */
+/* Allocates the structs of tensors, makes the leaves of parameters, and checks whether an op may use an operand. */
 #include <stddef.h>
 #include <string.h>
 
@@ -22,12 +22,13 @@ static bool add_chunk(struct tensor_set *set, size_t size)
     return chunk != NULL;
 }
 
-/* The next struct of `set`, of `size` bytes, which begins with a tensor. NULL: the tape has the error. */
+/* The next unused struct of `set`, or NULL with the error on the tape. Each struct has `size` bytes and begins with a wf_tensor. `all`
+ * points to the `sets` sets that passes use in turn, of which `set` is one. */
 static void *next_struct(wf_tape *tape, struct tensor_set *set, int sets, struct tensor_set *all, size_t size)
 {
     wf_tape_use(tape);
     if (set->used == set->chunks * TENSORS_PER_CHUNK) {
-        /* All sets that take turns at once, so that further passes allocate nothing. */
+        /* All sets get a chunk at once, so that later passes need no allocation. */
         const int64_t chunks = set->chunks + 1;
         for (int i = 0; i < sets; i++)
             if (all[i].chunks < chunks && !add_chunk(&all[i], size)) {
@@ -37,7 +38,7 @@ static void *next_struct(wf_tape *tape, struct tensor_set *set, int sets, struct
     }
     wf_tensor *x = struct_at(set, set->used, size);
     set->live = ++set->used;
-    /* All members but those that the maker sets, or that are read only with a grad_buffer. */
+    /* Clears all members except those that the caller sets, and those that are read only if grad_buffer is set. */
     memset((char *)x + offsetof(wf_tensor, tape), 0, offsetof(wf_tensor, grad) - offsetof(wf_tensor, tape));
     x->tape = tape;
     x->generation = tape->generation;
@@ -73,13 +74,13 @@ void tape_drop_tensors(wf_tape *tape, int64_t live)
 {
     struct tensor_set *set = tensors_of_pass(tape);
     for (int64_t i = live; i < set->used; i++)
-        struct_at(set, i, sizeof(wf_tensor))->generation = 0; /* of no pass */
+        struct_at(set, i, sizeof(wf_tensor))->generation = 0; /* the tensor now belongs to no pass */
     if (set->used - live > DROPPED)
         set->used = live;
     set->live = live;
 }
 
-/* The slot of a parameter in this pass, or the free one where it belongs. */
+/* The hash slot of a parameter in this pass, or the free slot where it would be inserted. */
 static struct leaf_slot *find_slot(const wf_tape *tape, struct leaf_slot *slots, int count, const wf_tensor *parameter)
 {
     size_t h = ((uintptr_t)parameter >> 4) * 0x9E3779B97F4A7C15u >> 32;
@@ -110,7 +111,8 @@ wf_tensor *tape_find_leaf(const wf_tape *tape, const wf_tensor *parameter)
     return used ? slot->leaf : NULL;
 }
 
-/* A registry was freed in this pass, and another one has its memory: the gradients of the first must not be touched any more. */
+/* Called when a registry was freed during this pass and a new registry got the same memory. The gradients of the freed registry must not be
+ * written any more. */
 static void forget_registry(wf_tape *tape, uint64_t registry)
 {
     for (int i = 0; i < tape->slot_count; i++)
@@ -125,7 +127,8 @@ static uint64_t updates_of(const struct parameter *p)
     return (p->own ? p->own->updates : 0) + (p->info.use ? p->info.use->updates : 0);
 }
 
-/* Records made so far have read other values of the leaf than the ones it has now, if there was an update. */
+/* Notes whether the parameter of the leaf was updated since its last use. If so, the records made so far have read older values than the
+ * leaf has now. */
 static void note_update(const wf_tape *tape, wf_tensor *leaf)
 {
     struct parameter *p = (struct parameter *)leaf;
@@ -149,7 +152,7 @@ bool tape_parameters_changed(const wf_tape *tape)
     return any;
 }
 
-/* The leaf of a parameter on this tape, made at its first use in a pass. */
+/* The leaf of a parameter on this tape. It is made when a pass first uses the parameter. */
 wf_tensor *tape_leaf(wf_tape *tape, wf_tensor *parameter)
 {
     if (2 * tape->leaves.used >= tape->slot_count && !slots_grow(tape)) {
@@ -212,7 +215,7 @@ bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x)
         return false;
     }
     if (x->generation != tape->generation) {
-        /* A name that it had is gone with the pass that gave it. */
+        /* The message does not use x->name, because its memory was freed with the pass in which the name was given. */
         wf_tape_fail(tape, WF_ERR_STATE, "%s: an operand made by '%s' is older than the last wf_tape_reset: create it again in each pass",
                      op, x->made_by ? x->made_by : "nothing");
         return false;
@@ -238,7 +241,8 @@ bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x)
                      op, wf_name_of(x));
         return false;
     }
-    if (by_user && tape->recomputing == 0) { /* tensors released after wf_checkpoint are read again in its second call */
+    /* While a checkpoint's function runs again, it may read tensors that the user released after its first call. */
+    if (by_user && tape->recomputing == 0) {
         wf_tape_fail(tape, WF_ERR_STATE,
                      "%s: '%s' was released with wf_release%s: release a tensor after its last use, and that of its views", op,
                      wf_name_of(x), by_user == x ? "" : ", as the tensor that it is a view of");

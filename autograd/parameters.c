@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Parameters: tensors without a tape, and the readers of a registry's values. */
+/* Creates and frees parameters, which belong to no tape, and notes which passes read a registry's values. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ const struct wf_parameter_info *wf_parameter_info(const wf_tensor *parameter)
     return parameter && parameter->kind == TENSOR_PARAMETER ? parameter->info : NULL;
 }
 
-/* Other threads may look at the rest of it. */
+/* Writes only members that may change, because other threads may be reading the other members. */
 void wf_parameter_update(wf_tensor *x, const struct wf_parameter_info *info)
 {
     if (x->a.data != info->value.data)
@@ -46,14 +46,14 @@ void wf_parameter_update(wf_tensor *x, const struct wf_parameter_info *info)
     x->info->grads = info->grads;
 }
 
-/* --- structs that outlive their registry ----------------------------------------------------------------------------- */
+/* --- structs that stay valid after their registry is freed ------------------------------------------------------------- */
 
-/* A caller may still have the pointer, and gets a message: structs of freed parameters are used again only after this many others were
- * freed. */
+/* A caller may still have a pointer to a freed parameter, and an op then reports the mistake. For this the struct of a freed parameter is
+ * used again only after KEPT other parameters were freed. */
 enum { KEPT = 4096, STRUCTS_PER_CHUNK = 64 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 WF_FREE_AFTER_FORK(lock)
-static struct parameter *oldest, *newest; /* linked by x.base */
+static struct parameter *oldest, *newest; /* the ends of the queue of freed structs, linked by x.base */
 static int64_t waiting, fresh_left;
 static struct parameter *fresh;
 
@@ -66,7 +66,7 @@ static struct parameter *take(void)
         return p;
     }
     if (fresh_left == 0) {
-        /* Not from wf_alloc, whose blocks are all freed: these stay until the process ends. */
+        /* These chunks stay until the process ends, so they do not come from wf_alloc, all of whose blocks must be freed. */
         fresh = calloc(STRUCTS_PER_CHUNK, sizeof *fresh);
         fresh_left = fresh ? STRUCTS_PER_CHUNK : 0;
     }
@@ -90,7 +90,7 @@ void wf_parameter_free(wf_tensor *x)
     x->base = NULL;
     p->info.grads = NULL;
     p->info.use = NULL;
-    p->info.registry = 0; /* of none */
+    p->info.registry = 0; /* no registry has this number */
     pthread_mutex_lock(&lock);
     if (waiting++ > 0)
         newest->x.base = x;
@@ -126,7 +126,7 @@ bool parameter_has_value(wf_tape *tape, const char *call, const wf_tensor *x)
     return false;
 }
 
-/* --- who reads values ------------------------------------------------------------------------------------------------ */
+/* --- the passes that read a registry's values --------------------------------------------------------------------------- */
 
 struct wf_values_use *wf_values_use_new(void)
 {

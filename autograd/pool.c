@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Buffers of a tape: taken from the arena, returned to lists by size and taken again. Sizes are rounded up to an eighth of a power of
- * two, so that activations and gradients of about the same size find each other. */
+/* The pool of a tape's buffers. New buffers come from the arena. A released buffer goes to a list for its size, from which pool_take takes
+ * it again. Sizes between two powers of two are rounded up to one of eight classes, so that arrays of similar size use the same buffers. */
 #include <string.h>
 
 #include <weft/internal/asan.h>
@@ -19,7 +19,7 @@ static int class_of(size_t bytes, size_t *rounded)
     return e * 8 + (int)((up - ((size_t)1 << e)) >> (e - 3));
 }
 
-enum { NAN_BYTE = 0xFF }; /* reals of these bytes are NaN, floats and doubles */
+enum { NAN_BYTE = 0xFF }; /* a float or double in which all bytes have this value is NaN */
 
 struct buffer *pool_take(wf_tape *tape, size_t bytes)
 {
@@ -36,7 +36,7 @@ struct buffer *pool_take(wf_tape *tape, size_t bytes)
         *b = (struct buffer){.data = data, .bytes = rounded, .class = class};
         WF_POISON(data, rounded);
     }
-    WF_UNPOISON(b->data, bytes); /* the bytes added by rounding stay poisoned */
+    WF_UNPOISON(b->data, bytes); /* AddressSanitizer goes on to report access to the bytes that rounding added */
     if (tape->erase)
         memset(b->data, NAN_BYTE, bytes);
     b->refs = 1;
@@ -62,7 +62,7 @@ void pool_release(wf_tape *tape, struct buffer *b)
 
 void pool_rewind(wf_tape *tape, wf_arena_mark mark)
 {
-    /* Skips empty lists, which most are: generation rewinds at each sublayer of each token. */
+    /* Generation rewinds at each sublayer of each token, so the many empty lists must cost no time here. */
     for (int word = 0; word < POOL_CLASSES / 64; word++)
         for (uint64_t *filled = &tape->pool.filled[word], left = *filled; left; left &= left - 1) {
             const int class = 64 * word + __builtin_ctzll(left);

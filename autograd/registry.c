@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The list of built-in ops. */
+/* Weft's own ops, by number. */
 #include <weft/internal/ops_all.h>
 
 static const wf_op *const ops[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Values that the user releases before the pass ends. */
+/* wf_release: the user releases a value before the pass ends. */
 #include "engine.h"
 
 void wf_release(wf_tensor *x)
@@ -14,7 +14,7 @@ void wf_release(wf_tensor *x)
         return;
     x->value = VALUE_FOR_BACKWARD;
     if (!x->buffer || x->readers > 0)
-        return; /* a view, or a value that a backward will read and release */
+        return; /* x is a view, or a backward will read the value and release it then */
     x->value = VALUE_USER_RELEASED;
     pool_release(tape, x->buffer);
 }

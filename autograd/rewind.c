@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Marks, and the way back to them. */
+/* wf_tape_rewind: drops all tensors made since a mark, and reuses their memory. */
 #include "engine.h"
 
 wf_tape_mark wf_tape_here(const wf_tape *tape)
@@ -13,7 +13,7 @@ wf_tape_mark wf_tape_here(const wf_tape *tape)
                            (uint64_t)(uintptr_t)tape}};
 }
 
-/* Tensors that no rewind drops. */
+/* Whether x survives every rewind. */
 static bool is_lasting(const wf_tensor *x)
 {
     return x->kind == TENSOR_PARAMETER || x->kind == TENSOR_LEAF;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Slabs of gradients: the place of a parameter's gradient in a pass, and reads of it afterwards. */
+/* Gradient slabs: where a pass writes the gradients of parameters, and how a caller reads them afterwards. */
 #include <string.h>
 
 #include <weft/compute.h>
@@ -34,7 +34,7 @@ void wf_grads_settle(wf_grads *grads)
     grads->finite = false;
 }
 
-/* The slab has room for the gradient of the parameter. */
+/* Whether the slab has room for the gradient of the parameter. */
 static bool has_room(const wf_grads *grads, const struct wf_parameter_info *info)
 {
     return info->index < grads->parameters && grads->place[info->index].count == wf_array_count(&info->value);
@@ -45,7 +45,7 @@ bool slab_of(wf_tape *tape, const struct wf_parameter_info *info, wf_grads **gra
     *grads = tape->mode == WF_INFER || info->frozen ? NULL : tape->options.grads ? tape->options.grads : info->grads;
     if (!*grads)
         return true;
-    /* Indices mean something in slabs of the same registry only. */
+    /* The index of a parameter is valid only in the slabs of its own registry. */
     if ((*grads)->registry != info->registry)
         wf_tape_fail(tape, WF_ERR_STATE,
                      "the parameter '%s' and the gradients in .grads belong to different registries: freeze the parameter with "
@@ -95,6 +95,6 @@ wf_real *wf_grads_at(wf_grads *grads, const wf_tensor *parameter)
     struct wf_parameter_info here = *info;
     here.grads = grads;
     wf_real *gradient = slab_gradient(&here);
-    grads->finite = false; /* the caller may write there */
+    grads->finite = false; /* the caller may write through the pointer */
     return gradient;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sums over strided arrays, for adding gradients up. Blocks are cut by shape, and each element of the result is added up
- * in one order, so the bits do not depend on threads. */
+/* Adds one strided array to another, for sums of gradients. The work is divided by shapes alone, and each element of the result is added up
+ * in a fixed order, so the bits do not depend on the number of threads. */
 #include <weft/compute.h>
 #include <weft/internal/kernels.h>
 #include <weft/internal/scratch.h>
@@ -20,7 +20,7 @@ static void add_flat(void *ctx, int64_t begin, int64_t end)
     wf_kernel->axpy(end - begin, 1, f->src + begin, f->dst + begin);
 }
 
-/* dst += src along the last dimension, for one choice of the others. */
+/* dst += src for `n` elements of one row. */
 static void add_row(wf_real *dst, int64_t dst_step, const wf_real *src, int64_t src_step, int64_t n)
 {
     if (dst_step == 1 && src_step == 1) {
@@ -36,7 +36,7 @@ struct rows {
     int64_t n;
 };
 
-/* Element offsets of row r (the index over all dims but the last) in both arrays. */
+/* The offsets of row r in both arrays, in elements. Rows are numbered over all dimensions but the last. */
 static void row_offsets(const struct rows *w, int64_t r, int64_t *dst, int64_t *src)
 {
     *dst = *src = 0;
@@ -59,16 +59,17 @@ static void add_rows(void *ctx, int64_t begin, int64_t end)
     }
 }
 
-/* ---- other orders in memory: src is copied in squares into the order of dst, and added there ----------------------------- */
+/* --- arrays that are contiguous along different dimensions: tiles of src are transposed into a copy, then added ---------------- */
 
 enum { TILE_ROWS = 32, TILE_COLUMNS = 512 };
 
-/* Dimensions in the order of dst's strides, the last one contiguous in dst; row: the dimension in which src is contiguous, or the last but
- * one if there is none. */
+/* Both arrays with dimensions swapped so that dst is contiguous along the last one. `row` is the dimension along which src is contiguous;
+ * if there is none, it is the last but one. */
 struct tiles {
     wf_array dst, src;
     int row;
-    int64_t rows, columns; /* tiles along `row` and along the last dimension */
+    int64_t rows;    /* the number of tiles along dimension `row` */
+    int64_t columns; /* the number of tiles along the last dimension */
 };
 
 static void swap_dims(struct tiles *t, int a, int b)
@@ -77,7 +78,8 @@ static void swap_dims(struct tiles *t, int a, int b)
     t->src = wf_array_transpose(t->src, a, b);
 }
 
-/* False: dst has no contiguous dimension, or src is contiguous there too. */
+/* Sets all members but dst and src, and swaps dimensions. Returns false if tiles do not help: dst is contiguous along no dimension, or src
+ * is contiguous along the same one. */
 static bool arrange(struct tiles *t)
 {
     const int last = t->dst.ndim - 1;
@@ -102,7 +104,7 @@ static int64_t rest_of(int64_t all, int64_t tile, int64_t size)
     return WF_MIN(all - tile * size, size);
 }
 
-/* The rectangle of rows and columns of an array that tile i is. */
+/* Tile number i of the array, as a matrix. */
 static wf_array tile_of(const struct tiles *t, wf_array a, int64_t i)
 {
     const int last = a.ndim - 1;

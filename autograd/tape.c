@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The life of a tape: passes, errors, statistics. */
+/* Creates, resets and frees tapes, and keeps a tape's error, settings and statistics. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -59,7 +59,7 @@ void wf_tape_free(wf_tape *tape)
     wf_free(tape);
 }
 
-/* Of calls on a tape: what wf_tape_error(NULL) says then. */
+/* Whether the tape is NULL. If it is, wf_tape_error(NULL) has an error that names `call`. */
 static bool without(const wf_tape *tape, const char *call)
 {
     if (!tape)
@@ -67,7 +67,7 @@ static bool without(const wf_tape *tape, const char *call)
     return !tape;
 }
 
-/* The first pass of a step has the seed itself; further passes have seeds drawn from it. */
+/* The seed of this pass. The first pass of a step takes the user's seed, and each later pass of that step takes a seed drawn from it. */
 static uint64_t seed_of_pass(wf_tape *tape, const struct wf_tape_options *o)
 {
     if (o->step != tape->trained_step)
@@ -136,7 +136,7 @@ wf_mode wf_tape_mode(const wf_tape *tape)
     return without(tape, "wf_tape_mode") ? WF_INFER : tape->mode;
 }
 
-/* The last error of a call of this thread that had no tape. */
+/* The last error of this thread that could not be stored on a tape. */
 static _Thread_local wf_error tapeless_error;
 
 wf_tensor *fail_without_tape(wf_status code, const char *call, const wf_tensor *x)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Making tensors from the caller's data, and looking at them. */
+/* Makes tensors from the caller's data, and lets the caller read values, names, shapes and gradients. */
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 #include "engine.h"
 
-/* A contiguous tensor with memory of its own and no record. */
+/* A contiguous tensor with its own memory and without a record. */
 static wf_tensor *make(wf_tape *tape, wf_dtype dtype, const wf_shape *shape, const char *made_by)
 {
     if (!tape)
@@ -25,7 +25,7 @@ static wf_tensor *make(wf_tape *tape, wf_dtype dtype, const wf_shape *shape, con
         return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the shape %s is invalid: a size is negative, or there are too many elements", made_by,
                             wf_shape_text(shape, text, sizeof text));
     }
-    /* In a checkpoint a buffer, which is given back at its end. */
+    /* Inside a checkpoint the data lie in a buffer, which returns to the pool at the checkpoint's end. */
     struct buffer *buffer = tape->checkpoints > 0 ? pool_take(tape, bytes) : NULL;
     void *data = buffer ? buffer->data : tape->checkpoints > 0 ? NULL : wf_tape_memory(tape, bytes);
     wf_tensor *x = data ? tape_new_tensor(tape) : NULL;
@@ -115,8 +115,8 @@ wf_tensor *wf_detach(wf_tensor *x)
     if (!tape_accepts(tape, "wf_detach", x))
         return &tape->poison;
     if (x->kind == TENSOR_PARAMETER)
-        return wf_borrow(tape, &x->a); /* no pass gives up its value */
-    /* A copy: the value of x itself may be given up in backward while this one is still looked at. */
+        return wf_borrow(tape, &x->a); /* no copy, because no pass releases the value of a parameter */
+    /* A copy, because a backward may release the value of x while the caller still uses the result. */
     wf_shape shape = wf_array_shape(&x->a);
     wf_tensor *y = make(tape, x->a.dtype, &shape, "detach");
     if (y->kind != TENSOR_POISON)
@@ -173,11 +173,12 @@ const char *wf_name_of(const wf_tensor *x)
 {
     if (!x)
         return "NULL";
-    const bool stale = x->tape && x->generation != x->tape->generation; /* the name is gone with the pass that gave it */
+    /* The memory of the name was freed with the pass in which the name was given. */
+    const bool stale = x->tape && x->generation != x->tape->generation;
     return x->name && !stale ? x->name : x->made_by ? x->made_by : "tensor";
 }
 
-/* WF_OK if x's value may be read now. */
+/* WF_OK if the value of x may be read now. Otherwise the tape has the error. */
 static wf_status readable(const wf_tensor *x, const char *call)
 {
     if (!x) {
@@ -186,7 +187,7 @@ static wf_status readable(const wf_tensor *x, const char *call)
     }
     if (x == &tapeless_poison)
         return WF_ERR_STATE;
-    if (!x->tape) { /* a parameter: the tape that the thread used last has the message */
+    if (!x->tape) { /* x is a parameter, so an error goes to the tape that this thread used last */
         return parameter_has_value(wf_tape_of(x), call, x) ? WF_OK : WF_ERR_STATE;
     }
     if (x->tape->error.code != WF_OK)
@@ -243,7 +244,7 @@ wf_status wf_item(const wf_tensor *x, double *value)
     return WF_OK;
 }
 
-/* WF_OK if `count` elements of x, of a dtype that the call reads, can be copied to `out`. */
+/* WF_OK if `count` elements of x can be copied to `out`. `right_dtype` says whether the call can read the dtype of x. */
 static wf_status copyable(const wf_tensor *x, const char *call, bool right_dtype, const char *wanted, const void *out, int64_t count)
 {
     wf_status status = readable(x, call);
@@ -286,7 +287,8 @@ wf_status wf_read_ids(const wf_tensor *x, int32_t *out, int64_t count)
         copy_out(x, out);
         return WF_OK;
     }
-    /* In the last quarter of *out first: each number is written over bools that were read. */
+    /* The bools are first copied to the last quarter of `out`. The loop then writes each number only over bools that it has read
+     * already. */
     unsigned char *bools = (unsigned char *)out + 3 * count;
     copy_out(x, bools);
     for (int64_t i = 0; i < count; i++) {
@@ -307,7 +309,7 @@ wf_tensor *wf_keep(wf_tensor *x)
     return x ? x : wf_tape_fail(wf_tape_of(x), WF_ERR_ARGUMENT, "wf_keep: the tensor is NULL");
 }
 
-/* The gradient of a parameter or leaf as a view of its slab; false when the slab holds none. */
+/* Sets *view to the gradient of a parameter or leaf in its slab. False if the slab holds no gradient. */
 static bool slab_view(const wf_tensor *x, wf_array *view)
 {
     wf_shape shape = wf_array_shape(&x->a);
@@ -318,7 +320,8 @@ static bool slab_view(const wf_tensor *x, wf_array *view)
     return true;
 }
 
-/* The message of a question that fails no pass: wf_tape_status gives it, the code of the tape's error stays WF_OK. */
+/* Reports that x has no gradient without failing the pass: the message is stored for wf_tape_status, but the tape's error code stays
+ * WF_OK. */
 static wf_status no_gradient(wf_tape *tape, const wf_tensor *x, const char *why)
 {
     if (!tape)
@@ -344,7 +347,7 @@ static wf_status grad_of_parameter(const wf_tensor *x, wf_array *view)
                : no_gradient(mine, x, "has no gradient: no wf_backward since wf_grads_zero was called on what depends on it");
 }
 
-/* The reason why a tensor of the pass has none. */
+/* The reason why x, a tensor of a pass, has no gradient. */
 static const char *reason(const wf_tensor *x)
 {
     const wf_tape *tape = x->tape;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tapes and threads: the tape that a thread used last, and the passes that read a registry's values while others want to replace them. */
+/* Notes which tape each thread used last, and prevents a thread from replacing a registry's values while passes of other threads read
+ * them. */
 #include <pthread.h>
 
 #include <weft/internal/fork.h>
@@ -10,8 +11,8 @@
 
 wf_tensor tapeless_poison = {.kind = TENSOR_POISON, .a = {.dtype = WF_REAL, .ndim = 0}, .made_by = "poison"};
 
-/* Parameters carry no tape. Ops on parameters alone run on the tape that their thread used last, so that they read like all others. Another
- * thread may have freed that tape, and a new one may lie in its place: hence the list and the serial numbers. */
+/* A parameter belongs to no tape, so an op on parameters alone runs on the tape that its thread used last. Another thread may have freed
+ * that tape, and a new tape may have got the same address. The list `all` and the serial numbers tell the two tapes apart. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 WF_FREE_AFTER_FORK(lock)
 static wf_tape *all;
@@ -19,7 +20,7 @@ static uint64_t serials;
 static _Thread_local struct {
     const wf_tape *tape;
     uint64_t serial;
-    uint64_t thread; /* number of this thread, which no other thread of the process ever has; 0: none yet */
+    uint64_t thread; /* number of this thread, which no other thread of the process ever gets; 0 until it is needed */
 } latest;
 static pthread_key_t ending;
 static pthread_once_t ending_once = PTHREAD_ONCE_INIT;
@@ -40,7 +41,7 @@ static void make_key(void)
     has_ending_key = pthread_key_create(&ending, thread_ended) == 0;
 }
 
-/* Threads that end after dlclose must not call thread_ended. */
+/* Threads that end after dlclose must not call thread_ended, whose code is unloaded. */
 __attribute__((destructor)) static void at_unload(void)
 {
     if (has_ending_key)
@@ -55,7 +56,8 @@ static uint64_t this_thread(void)
         latest.thread = ++threads;
         pthread_once(&ending_once, make_key);
         if (has_ending_key)
-            (void)pthread_setspecific(ending, (void *)(uintptr_t)latest.thread); /* without memory the tape stays the thread's */
+            /* If this fails, the tapes of the thread keep it as their user after its end. */
+            (void)pthread_setspecific(ending, (void *)(uintptr_t)latest.thread);
     }
     return latest.thread;
 }

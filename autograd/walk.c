@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The walk back over the records. */
+/* Runs the backward of each record, the newest record first, and releases values and gradients that are no longer needed. */
 #include <string.h>
 
 #include "engine.h"
 
-/* Smaller values keep their memory, which is not worth releasing. Reading them is refused all the same, because the rule should not
- * depend on sizes. */
+/* Values of at most SMALL bytes keep their memory, because releasing it is not worth the time. An op still may not read such a value after
+ * its release, so that the rule does not depend on sizes. */
 enum { SMALL = 4096 };
 
 static void set_used_by(const wf_tape *tape, wf_tensor *x)
@@ -24,7 +24,7 @@ static void release_value(wf_tape *tape, wf_tensor *x)
         pool_release(tape, x->buffer);
 }
 
-/* One reader less of the value, and one user less of the gradient. */
+/* Called when a record needs its operand x no more. `read`: the record was a reader of the value. `need`: it was to add to the gradient. */
 static void operand_done(wf_tape *tape, wf_tensor *x, bool read, bool need)
 {
     if (read) {
@@ -40,8 +40,8 @@ static void operand_done(wf_tape *tape, wf_tensor *x, bool read, bool need)
     }
 }
 
-/* After a node's last backward: releases the arrays that it saved and the values that it was the last to read. Calls the ready function
- * of a parameter whose gradient is now complete (an all-reduce waits for it). */
+/* Called after the last backward of a record: releases the arrays that it saved, and those values that no other record will read. If a
+ * parameter's gradient is now complete, calls the ready function of its slab, which may start an all-reduce. */
 static void node_done(wf_tape *tape, const struct node *node)
 {
     unsigned reads = values_read(node->op);
@@ -74,7 +74,8 @@ bool node_needs_now(const wf_tape *tape, wf_tensor *operand)
     return !tape->in_gradients || is_on_path(tape, operand);
 }
 
-/* The operands whose gradients are computed now; in wf_gradients those that depend on a wanted tensor. A mask as in node.need. */
+/* The operands whose gradients the running call computes, as a mask like node.need. In wf_gradients these are only operands that depend on
+ * a wanted tensor. */
 static unsigned needed_now(const wf_tape *tape, const struct node *node)
 {
     if (!tape->in_gradients)
@@ -89,7 +90,7 @@ static unsigned needed_now(const wf_tape *tape, const struct node *node)
     return need;
 }
 
-/* Whether x is a parameter that the record read with other values. */
+/* Whether x shows a parameter that was updated after the record read it. */
 static bool has_changed(const struct node *node, wf_tensor *x)
 {
     const wf_tensor *root = value_root(x);
@@ -114,7 +115,7 @@ static wf_status fail_changed(wf_call *c, const struct node *node)
                         wf_name_of(changed));
 }
 
-/* Whether the gradients of the results, and all that are needed, have no elements. */
+/* Whether the backward has nothing to do: all gradients of the results and all gradients that it must give are empty. */
 static bool computes_nothing(const wf_call *c)
 {
     bool nothing = true;
@@ -213,7 +214,7 @@ static struct node *reversed(struct node *node)
 
 void records_mark_path(wf_tape *tape, struct node *last)
 {
-    struct node *first = reversed(last); /* operands come before results */
+    struct node *first = reversed(last); /* the oldest record comes first, so that operands are visited before results */
     for (struct node *node = first; node; node = node->previous)
         for (int j = 0; j < node->outputs && needed_now(tape, node); j++)
             node->out[j]->path = tape->path;

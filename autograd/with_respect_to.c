@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wf_gradients: gradients with respect to some tensors (wrt), as tensors of the tape. */
+/* wf_gradients: computes the gradients with respect to chosen tensors (wrt), and returns them as tensors of the tape. */
 #include "engine.h"
 
 const char made_by_gradients[] = "gradient";
@@ -8,7 +8,7 @@ static const char name_of_call[] = "wf_gradients";
 
 struct wrt {
     wf_tensor *x;
-    bool own; /* a view with a gradient that is OWN_FOR_CALL */
+    bool own; /* x is a view that holds its own gradient during the call (OWN_FOR_CALL) */
 };
 
 static bool is_without(wf_tape *tape, const wf_tensor *y, const wf_tensor *x)
@@ -38,8 +38,9 @@ static bool resolve(wf_tape *tape, const wf_tensor *y, wf_tensor *x, struct wrt 
 
 /* --- views ------------------------------------------------------------------------------------------------------------- */
 
-/* A view shares the gradient of its root, to which other views add too. For the call the view gets its own gradient, by a record such as
- * wf_retain_grad makes, whose place is after that of the root and before those that use the view. */
+/* A view shares the gradient of its root, to which other views add too. To separate them, the view gets its own gradient during the call,
+ * through a record like that of wf_retain_grad. This record is inserted after the one that made the root, before those that use the
+ * view. */
 static bool hold_own(wf_tape *tape, wf_tensor *view)
 {
     const wf_tensor *of = gradient_root(view->base);
@@ -65,7 +66,8 @@ static int views_between(const wf_tensor *x)
     return n;
 }
 
-/* Bases first: the gradient of a view goes to its base, which may have its own too. */
+/* Bases come before their views, because a view's gradient is added to the gradient of its base, and the base may also be one of the
+ * wrt. */
 static bool hold_own_of_views(wf_tape *tape, int count, struct wrt *wrt)
 {
     int deepest = 0;
@@ -90,15 +92,15 @@ static void share_again(wf_tape *tape, wf_tensor *view)
     while (*link && ((*link)->op != &op_retained_view || (*link)->out[0] != view))
         link = &(*link)->previous;
     if (!*link)
-        return; /* it is used up */
+        return; /* the backward has used up the record */
     *link = (*link)->previous;
     uses_root(view)->uses--;
 }
 
 /* --- results ----------------------------------------------------------------------------------------------------------- */
 
-/* The gradient of x as a tensor, in the same buffer unless that is shared. It counts as a result whose record is used up, so that a
- * backward through it is refused. */
+/* Makes a tensor of the gradient of x. It takes over the buffer of the gradient, unless the buffer is shared. The tensor looks like a
+ * result whose record is used up, so that a backward through it is refused. */
 static wf_tensor *take(wf_tape *tape, wf_tensor *x)
 {
     wf_array from = gradient_of(x);
@@ -128,7 +130,7 @@ static wf_tensor *take(wf_tape *tape, wf_tensor *x)
 static void take_all(wf_tape *tape, const wf_tensor *y, int count, const struct wrt *wrt, wf_tensor *gradient[])
 {
     for (int i = 0; i < count; i++) {
-        int first = 0; /* the same tensor may be asked for twice */
+        int first = 0; /* a caller may ask for the same tensor twice */
         while (wrt[first].x != wrt[i].x)
             first++;
         if (first == i && !wrt[i].x->grad_buffer && !is_without(tape, y, wrt[i].x))
@@ -143,7 +145,7 @@ static void run(wf_call *c, wf_tensor *y, int count, struct wrt *wrt, wf_tensor 
     if (!hold_own_of_views(tape, count, wrt))
         return;
     struct earlier *earlier = gradients_set_aside(tape);
-    for (int i = 0; i < count; i++) /* inputs */
+    for (int i = 0; i < count; i++) /* inputs are no results of records, so gradients_set_aside does not visit them */
         gradient_set_aside(tape, wrt[i].x, &earlier);
     tape->in_gradients = true;
     records_mark_path(tape, tape->last);

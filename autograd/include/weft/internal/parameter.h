@@ -1,36 +1,37 @@
 /* SPDX-License-Identifier: MIT */
-/* Making parameters, for the room nn. */
+/* How nn/ creates parameters and changes their values. */
 #ifndef WEFT_INTERNAL_PARAMETER_H
 #define WEFT_INTERNAL_PARAMETER_H
 
 #include <weft/op.h>
 
-/* State of a registry's values, shared by all its parameters. */
+/* The use of a registry's values, shared by all its parameters. */
 struct wf_values_use {
-    _Atomic uint64_t
-        updates;          /* how often values were replaced, by a load or wf_parameter_set: as wf_grads.updates, which optimisers count */
-    _Atomic int64_t refs; /* the registry, and tapes in a pass that read them */
+    /* How often a load or wf_parameter_set replaced values. (wf_grads.updates counts the updates of optimisers.) */
+    _Atomic uint64_t updates;
+    _Atomic int64_t refs; /* one for the registry, and one for each tape whose pass reads the values */
     _Atomic bool freed;   /* the registry was freed */
-    bool replaced;        /* they are being replaced; under the lock of threads.c */
-    /* Waits until the value of this parameter, or of all (below 0), has come from another process; NULL: all are here. Called before an op
-     * reads the value, and before values are replaced. */
+    bool replaced;        /* the values are being replaced; guarded by the lock in threads.c */
+    /* Waits until the value of this parameter has arrived from another process; with a negative number, until all values have. Called
+     * before an op reads a value and before values are replaced. NULL if all values are present. */
     void (*arrives)(void *ctx, int parameter);
     void *arrives_ctx;
 };
-struct wf_values_use *wf_values_use_new(void); /* NULL: no memory */
+struct wf_values_use *wf_values_use_new(void); /* NULL without memory */
 void wf_values_use_release(struct wf_values_use *use);
-/* To be called around code that replaces values. WF_ERR_BUSY, with the name of the call: a pass of another thread's tape has read them, or
- * another thread replaces them now. Passes of this thread go on. */
+/* Must be called before code replaces values, and wf_values_write_end after it. WF_ERR_BUSY, with the name of the call, if a pass on
+ * another thread's tape has read the values, or if another call is replacing them. Passes of this thread are allowed to go on. */
 wf_status wf_values_write_begin(struct wf_values_use *use, const char *call, wf_error *error) WF_CHECKED;
 void wf_values_write_end(struct wf_values_use *use);
 
-size_t wf_parameter_size(void); /* bytes of a parameter's tensor */
+size_t wf_parameter_size(void); /* the size of a parameter's struct in bytes */
 wf_tensor *wf_parameter_init(void *memory, const struct wf_parameter_info *info);
-/* A parameter that ops refuse by name after wf_parameter_free, until thousands of others were freed; NULL: no memory. */
+/* A new parameter, or NULL without memory. After wf_parameter_free, ops refuse the parameter by name until thousands of others were
+ * freed. */
 wf_tensor *wf_parameter_new(const struct wf_parameter_info *info);
 void wf_parameter_free(wf_tensor *parameter);
-/* Replaces its value, grads and frozen by those of info. */
+/* Replaces the value, `grads` and `frozen` of the parameter by those of info. */
 void wf_parameter_update(wf_tensor *parameter, const struct wf_parameter_info *info);
-wf_tensor *wf_parameter_of_none(void); /* the parameter that a NULL registry declares: without a value */
+wf_tensor *wf_parameter_of_none(void); /* the parameter that a NULL registry declares; it has no value */
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Arguments that must not be NULL, of functions that return a tensor. */
+/* wf_tape_needs: refuses NULL arguments of functions that return a tensor. */
 #ifndef WEFT_INTERNAL_TAPE_NEEDS_H
 #define WEFT_INTERNAL_TAPE_NEEDS_H
 
 #include <weft/internal/needs.h>
 #include <weft/tape.h>
 
-/* As wf_needs: poison, with the tape's error; NULL where all are given. */
+/* Like wf_needs. If an argument is NULL, the result is poison, with the error on the tape; otherwise the result is NULL. */
 #define wf_tape_needs(tape, names, ...)                                                                                                    \
     __extension__({                                                                                                                        \
         wf_error why = {0};                                                                                                                \
