@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The gradient check's tools: operands in any layout, and the comparison with central differences. */
+/* Tools of the gradient check: they make operands in several layouts and compare gradients with central differences. */
 #include "gradcheck.h"
 #include "engine.h"
 
@@ -40,7 +40,7 @@ static void fill_input(struct check_input *in, uint64_t seed, int index)
         case WF_FILL_UNIT:
             in->value[i] = (float)(0.1 + 0.8 * wf_rng_uniform(&rng));
             break;
-        case WF_FILL_APART: /* a shuffled grid without 0: neighbours are 0.1 apart */
+        case WF_FILL_APART: /* multiples of 0.1 without 0, shuffled below: values are at least 0.1 apart */
             in->value[i] = (float)((i % 2 ? -0.1 : 0.1) * (1 + i / 2));
             break;
         case WF_FILL_IDS:
@@ -109,7 +109,7 @@ void check_end(struct check *k)
     wf_tape_free(k->tape);
 }
 
-/* The leaf's shape and the view of it that is the operand. `leaf` is an array with the leaf's shape; NULL data is fine. */
+/* The view of `leaf` that is the operand. `leaf` is an array of the shape leaf_shape; its data may be NULL. */
 static wf_array operand_view(const struct check_input *in, enum layout layout, wf_array leaf)
 {
     int n = in->shape.ndim;
@@ -153,7 +153,7 @@ wf_status check_operands(struct check *k, wf_mode mode, unsigned need, enum layo
         if (!data)
             return wf_tape_status(k->tape, k->error);
         for (int64_t j = 0; j < count; j++)
-            data[j] = NAN; /* elements around a slice must never be read */
+            data[j] = NAN; /* an op that reads elements outside the slice gets NaN */
         wf_array view = operand_view(in, layout, wf_array_contiguous(data, WF_REAL, &shape)),
                  value = wf_array_contiguous(in->value, WF_REAL, &in->shape);
         wf_array_copy(&view, &value);
@@ -177,7 +177,7 @@ wf_status check_leaf_grad(struct check *k, int input, enum layout layout, wf_ten
     return WF_OK;
 }
 
-/* sum(y * R); R is made at the first call. */
+/* The sum of the elements of y * R. The first call draws R. */
 wf_tensor *check_weighted_sum(struct check *k, wf_tensor *y)
 {
     if (wf_is_poison(y))
@@ -208,7 +208,7 @@ wf_status check_plain_run(struct check *k)
     wf_status status = check_operands(k, k->mode, ~0u, LAYOUT_CONTIGUOUS, leaf, operand);
     if (status != WF_OK)
         return status;
-    /* The other runs are compared with this one, where all values that the op may read are in place. */
+    /* The other runs are compared with this one. wf_keep holds y's value for the backward, even if .reads wrongly leaves it out. */
     wf_tensor *y = wf_keep(k->fn(k->ctx, k->tape, operand)), *loss = check_weighted_sum(k, y);
     if (wf_read(y, k->result, k->results) != WF_OK || (!k->constant && wf_backward(loss) != WF_OK))
         return check_status(k, "plain run");
@@ -225,7 +225,7 @@ wf_status check_plain_run(struct check *k)
     return status;
 }
 
-/* f of the inputs as they are now, added up in double from the values themselves. */
+/* Computes f, the sum of result * R for the present values of the inputs, in double. */
 static wf_status evaluate(struct check *k, double *f)
 {
     wf_tensor *leaf[WF_MAX_INPUTS], *operand[WF_MAX_INPUTS];
@@ -238,7 +238,7 @@ static wf_status evaluate(struct check *k, double *f)
     return status;
 }
 
-/* Compares along one direction u of one input: <grad, u> against (f(x + hu) - f(x - hu)) / 2h. */
+/* Compares derivatives along the direction u of one input: <grad, u> with (f(x + h u) - f(x - h u)) / 2h, where h is k->step. */
 static wf_status compare(struct check *k, int input, const double *u, const wf_real *origin, double scale, const char *kind, int64_t at)
 {
     struct check_input *in = &k->in[input];
@@ -265,7 +265,7 @@ static wf_status compare(struct check *k, int input, const double *u, const wf_r
 
 enum { DIRECTIONS = 5, COORDINATES = 48 };
 
-/* Along some directions and coordinates of input i, whose values lie at `origin`. */
+/* Compares derivatives along several random directions and along coordinates of input i. `origin` has the input's values. */
 static wf_status compare_input(struct check *k, int i, const wf_real *origin)
 {
     struct check_input *in = &k->in[i];
@@ -280,7 +280,7 @@ static wf_status compare_input(struct check *k, int i, const wf_real *origin)
         for (int64_t j = 0; j < in->count; j++)
             u[j] = wf_rng_normal(&rng), length += u[j] * u[j];
         for (int64_t j = 0; j < in->count; j++)
-            u[j] /= sqrt(length); /* a unit vector: steps stay away from kinks */
+            u[j] /= sqrt(length); /* a unit vector makes small steps, which rarely cross a kink */
         status = compare(k, i, u, origin, scale, "direction", d);
     }
     int64_t stride = in->count <= COORDINATES ? 1 : in->count / COORDINATES;

@@ -5,10 +5,10 @@
 
 #include <weft/gradcheck.h>
 
-/* How an operand lies in memory. */
+/* The layout of an operand in memory. */
 enum layout { LAYOUT_CONTIGUOUS, LAYOUT_TRANSPOSED, LAYOUT_SLICED, LAYOUT_BROADCAST, LAYOUTS };
 
-/* The context of a check of an op. */
+/* The `ctx` of apply_op, the function that checks of an op call. */
 struct applied {
     const wf_op *op;
     const void *attr;
@@ -24,8 +24,8 @@ struct check_input {
         int32_t *ids;
         bool *bools;
     };
-    wf_real *grad; /* analytic, contiguous */
-    bool constant; /* real, without a gradient */
+    wf_real *grad; /* the gradient from backward, contiguous */
+    bool constant; /* the case says that this real input has no gradient */
     int64_t count;
 };
 
@@ -36,39 +36,41 @@ struct check {
     int inputs;
     struct check_input in[WF_MAX_INPUTS];
     wf_mode mode;
-    bool constant; /* the op is .constant: values only */
-    bool routed;   /* operands are results of an op, not leaves: the engine releases their values in backward */
+    bool constant; /* the op is .constant, so only values are checked */
+    bool routed;   /* the operands are results of wf_scale instead of leaves, so that a backward releases their values */
     double tolerance, step;
     uint64_t seed;
     wf_tape *tape;
-    struct wf_arena *arena; /* of everything below and of the inputs */
-    wf_real *weight;        /* R, one for each element of the result */
-    wf_real *result;        /* of the plain run */
-    wf_real *moved;         /* the result at other inputs */
+    struct wf_arena *arena; /* holds the arrays of the inputs and those below */
+    wf_real *weight;        /* R: a random factor for each element of the result */
+    wf_real *result;        /* the result of the plain run */
+    wf_real *moved;         /* the result for changed inputs */
     int64_t results;
     wf_error *error;
 };
 
 bool check_is_real(const struct check_input *in);
 bool check_has_gradient(const struct check_input *in);
-/* The inputs stand in k; check_end follows in any case. */
+/* The caller sets fn, `inputs` and the shapes and fills in k before this call, and calls check_end after it, also after an error. */
 wf_status check_begin(struct check *k, const struct wf_gradcheck_options *options);
 void check_end(struct check *k);
-/* Reals that live until check_end; NULL, with the error set, without memory. */
+/* An array of `count` reals that lives until check_end. NULL without memory, with the error in k->error. */
 wf_real *check_memory(struct check *k, int64_t count);
-/* The tape's error, with the situation before it. */
+/* Copies the tape's error to k->error, with the name of the situation before it. Returns the code of the error. */
 wf_status check_status(struct check *k, const char *situation);
-/* Makes the operands on the tape: leaf[i] are the contiguous tensors behind them. */
+/* Makes the operands on the tape. leaf[i] is the contiguous tensor of input i, and operand[i] shows it in the layout. Bit i of `need` says
+ * that leaf[i] needs a gradient. */
 wf_status check_operands(struct check *k, wf_mode mode, unsigned need, enum layout layout, wf_tensor *leaf[], wf_tensor *operand[]);
-/* The gradient of leaf, seen in the operand's shape. */
+/* Sets *out to the gradient of `leaf`, as a view in the shape of the operand. */
 wf_status check_leaf_grad(struct check *k, int input, enum layout layout, wf_tensor *leaf, wf_array *out);
 wf_tensor *check_weighted_sum(struct check *k, wf_tensor *y);
-/* The backward of the weighted sum of the function's result. */
+/* Runs the function, and wf_backward from the weighted sum of its result. */
 wf_status check_backward(struct check *k, const char *situation, wf_tensor *const operand[]);
-/* Result and gradients of all inputs as they are. */
+/* Stores the result, and the gradients of all inputs, for contiguous operands. All other runs are compared with these. */
 wf_status check_plain_run(struct check *k);
 wf_status check_numeric(struct check *k);
-/* After the plain run, which all others have to equal; of an op (struct applied). */
+/* Checks an op (k->ctx is a struct applied) in all situations. The plain run must have been made, and each situation must give the same
+ * values. */
 wf_status check_all_situations(struct check *k);
 
 #endif

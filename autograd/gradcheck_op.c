@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The gradient check of an op: every case of its descriptor. */
+/* The gradient check of an op: checks every case of the op's descriptor. */
 #include <stdio.h>
 
 #include <weft/internal/ops_all.h>
@@ -16,7 +16,8 @@ static wf_tensor *apply_op(void *ctx, wf_tape *tape, wf_tensor *const in[])
     return wf_dtype_of(y) == WF_REAL ? y : wf_to_real(y);
 }
 
-/* Dims of a case's input: up to the first 0; -1 is a size of 0; -2 first is a scalar. False when there are none. */
+/* The shape of an input of a case. The dims end at the first 0; -1 stands for a size of 0, and -2 at the start for a scalar. False if there
+ * are no dims. */
 static bool case_shape(const int64_t *dims, wf_shape *shape)
 {
     *shape = (wf_shape){0};
@@ -50,7 +51,7 @@ struct case_check {
     char what[160];
 };
 
-/* The plain run of a case. check_end follows in any case. */
+/* Makes the plain run of a case. The caller must call check_end, also after an error. */
 static wf_status begin_case(struct case_check *s, const wf_op *op, const struct wf_case *c, const struct wf_gradcheck_options *options,
                             wf_error *error)
 {
@@ -70,7 +71,7 @@ static wf_status begin_case(struct case_check *s, const wf_op *op, const struct 
     return status == WF_OK ? check_plain_run(&s->k) : status;
 }
 
-/* An op without backward may have forgotten it: only .constant says that it has no gradient. */
+/* Refuses an op without a backward unless it is .constant, because its author may have forgotten the backward. */
 static wf_status check_descriptor(const wf_op *op, wf_error *error)
 {
     if (!op->backward && !op->constant)

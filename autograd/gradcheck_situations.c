@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The gradient check of an op in every situation that the engine can put it in, against the plain run of the case. */
+/* Runs an op in every situation in which the engine can call it, and compares each run with the plain run of the case. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,8 +21,9 @@ static double at(const wf_array *a, int64_t index)
     return ((const wf_real *)a->data)[offset];
 }
 
-/* Largest difference relative to the norm of the expected values. If these are sums of larger terms, it is relative to the terms, because
- * terms that cancel leave their rounding errors. */
+/* Compares values with expected ones. The error is the largest difference relative to the root mean square of the expected values. If these
+ * are sums of terms that may cancel, `terms` is the size of a sum of their absolute values, to which the rounding errors are
+ * proportional. */
 static wf_status same_sum(struct check *k, const char *situation, const char *what, int input, const wf_array *got, const wf_real *expected,
                           double terms)
 {
@@ -50,7 +51,7 @@ static wf_status same(struct check *k, const char *situation, const char *what, 
     return same_sum(k, situation, what, input, got, expected, 0);
 }
 
-/* The gradients of the inputs that need one, against the plain run's. */
+/* Compares the gradients of the inputs that `need` names with those of the plain run. */
 static wf_status compare_gradients(struct check *k, const char *situation, unsigned need, enum layout layout, wf_tensor *const leaf[])
 {
     wf_status status = WF_OK;
@@ -65,7 +66,7 @@ static wf_status compare_gradients(struct check *k, const char *situation, unsig
     return status;
 }
 
-/* Runs with some operands in a layout and a choice of inputs that need gradients; compares with the plain run. */
+/* Runs the op with its operands in a layout, where bit i of `need` says that input i needs a gradient. Compares with the plain run. */
 static wf_status compare_run(struct check *k, const char *situation, unsigned need, enum layout layout)
 {
     wf_tensor *leaf[WF_MAX_INPUTS], *operand[WF_MAX_INPUTS];
@@ -89,9 +90,9 @@ static wf_status compare_run(struct check *k, const char *situation, unsigned ne
 
 /* --- what backward reads ------------------------------------------------------------------------------------------- */
 
-enum { OUTPUT = -1 }; /* instead of an input's number */
+enum { OUTPUT = -1 }; /* stands for the result in place of an input's number */
 
-/* Replaces values that backward must not read: by NaN, other valid ids, other bools. */
+/* Replaces values that backward must not read: reals by NaN, ids by other valid ids, bools by their opposites. */
 static void replace_values(const wf_array *a, int32_t limit)
 {
     int64_t count = wf_array_count(a);
@@ -105,7 +106,8 @@ static void replace_values(const wf_array *a, int32_t limit)
     }
 }
 
-/* Replaces the value of one input or of the result, which backward does not read by the descriptor, between forward and backward. */
+/* Replaces the value of one input, or of the result, between forward and backward. The descriptor says that backward does not read this
+ * value, so the gradients must not change. */
 static wf_status without_value(struct check *k, int input, unsigned need, enum layout layout)
 {
     char situation[200];
@@ -119,7 +121,7 @@ static wf_status without_value(struct check *k, int input, unsigned need, enum l
     if (status != WF_OK)
         return status;
     wf_tensor *y = wf_keep(k->fn(k->ctx, k->tape, operand));
-    wf_tensor *loss = check_weighted_sum(k, wf_scale(y, 1)); /* whose backward does not read y */
+    wf_tensor *loss = check_weighted_sum(k, wf_scale(y, 1)); /* the backward of wf_scale does not read y */
     if (wf_view(input == OUTPUT ? y : leaf[input], &value) != WF_OK)
         return check_status(k, situation);
     replace_values(&value, input == OUTPUT ? 0 : k->in[input].limit);
@@ -134,7 +136,7 @@ static wf_status only_declared_values(struct check *k, unsigned real)
     for (unsigned need = real; need; need = (need - 1) & real)
         for (int layout = LAYOUT_CONTIGUOUS; layout <= (need == real ? LAYOUT_SLICED : LAYOUT_CONTIGUOUS); layout++)
             for (int i = OUTPUT; i < k->inputs && status == WF_OK; i++)
-                if (i == OUTPUT ? !(reads & WF_READS_OUTPUT(0)) && !op->view /* input 0's value */
+                if (i == OUTPUT ? !(reads & WF_READS_OUTPUT(0)) && !op->view /* the result of a view shares its memory with input 0 */
                                 : !(reads & WF_READS_INPUT(i)) && k->in[i].count > 0)
                     status = without_value(k, i, need, (enum layout)layout);
     return status;
@@ -142,7 +144,8 @@ static wf_status only_declared_values(struct check *k, unsigned real)
 
 /* --- situations ---------------------------------------------------------------------------------------------------- */
 
-/* Each input also feeds another consumer, before or after the op, and a neighbour shares the gradient of the result. */
+/* Each input is also an operand of another op, which runs before or after the checked op, and another tensor shares the gradient of the
+ * result. */
 static wf_status with_neighbours(struct check *k, bool before)
 {
     const char *situation = before ? "inputs used before as well, gradient of the result shared" : "inputs used after as well";
@@ -165,7 +168,8 @@ static wf_status with_neighbours(struct check *k, bool before)
         if (wf_is_poison(y))
             return check_status(k, situation);
         neighbour = wf_input(k->tape, k->weight, &shape, true);
-        /* add hands its gradient to both; scale keeps the leaf, whose gradient is compared, out of the sharing */
+        /* wf_add gives both operands the same gradient buffer. Because of wf_scale, `neighbour`, whose gradient is compared, does not share
+         * it. */
         wf_tensor *twin = wf_scale(neighbour, 1);
         wf_tensor *sum = before ? wf_add(twin, y) : wf_add(y, twin);
         wf_tensor *part = check_weighted_sum(k, sum);
@@ -192,7 +196,7 @@ static wf_status with_neighbours(struct check *k, bool before)
     return status;
 }
 
-/* op(x, x) must have the sum of the gradients of op(a, b) at a = b = x. */
+/* op(x, x) must give x the sum of the gradients that op(a, b) gives to a and b for a = b = x. */
 static wf_status same_operand_twice(struct check *k, int i, int j)
 {
     const char *situation = "one tensor as two operands";
@@ -218,7 +222,8 @@ static wf_status same_operand_twice(struct check *k, int i, int j)
     return same(k, situation, "gradient of input", i, &a, sum);
 }
 
-/* Input i, whose rows are all the same, repeated by a stride of 0. It needs no gradient. */
+/* The rows of input i are all the same. An operand that repeats one row by a stride of 0 must give the same result. No input needs a
+ * gradient. */
 static wf_status broadcast_operand(struct check *k, int i)
 {
     wf_tensor *leaf[WF_MAX_INPUTS], *operand[WF_MAX_INPUTS];
@@ -238,8 +243,8 @@ static wf_status broadcast_operand(struct check *k, int i)
     return same(k, "operand with a stride of 0", "result", 0, &view, result);
 }
 
-/* Input i, whose rows are all the same, as one row that wf_expand repeats: results and gradients are those of the contiguous input, the
- * row's gradient the sum of its rows'. */
+/* The rows of input i are all the same. If wf_expand makes the operand from one row, the gradients must be the same, and the row's gradient
+ * must be the sum of the gradients of all rows. */
 static wf_status expanded_operand(struct check *k, int i)
 {
     const char *situation = "operand from wf_expand";
@@ -281,7 +286,7 @@ static wf_status expanded_operand(struct check *k, int i)
     return status;
 }
 
-/* Checks at other values, of an input alone and with another one of its shape. */
+/* Checks that need other values: input i with equal rows, and input i with the same values as another input of its shape. */
 static wf_status with_other_values(struct check *k, int i)
 {
     struct check_input *in = &k->in[i];
@@ -309,7 +314,7 @@ static wf_status with_other_values(struct check *k, int i)
     return status;
 }
 
-/* Input i, which the case names as constant, asks for a gradient: the op refuses it, or gives one. */
+/* The case says that input i has no gradient (.constant). If input i needs one nevertheless, the op must fail, or give a gradient. */
 static wf_status refused_or_given(struct check *k, int i)
 {
     wf_tensor *leaf[WF_MAX_INPUTS], *operand[WF_MAX_INPUTS];
@@ -352,7 +357,7 @@ wf_status check_all_situations(struct check *k)
     k->routed = false;
     for (unsigned need = real; need && status == WF_OK; need = (need - 1) & real)
         status = compare_run(k, "a subset of inputs with gradients", need, LAYOUT_CONTIGUOUS);
-    if (status == WF_OK && k->mode != WF_TRAIN) {
+    if (status == WF_OK && k->mode != WF_TRAIN) { /* WF_INFER has no dropout, so its results differ from those in WF_TRAIN */
         wf_mode mode = k->mode;
         k->mode = WF_INFER;
         status = compare_run(k, "without recording", 0, LAYOUT_CONTIGUOUS);
@@ -360,7 +365,6 @@ wf_status check_all_situations(struct check *k)
             status = compare_run(k, "without recording, transposed operands", 0, LAYOUT_TRANSPOSED);
         k->mode = mode;
     }
-    /* The rest changes what an op's attributes may describe (lengths by row), so not for dropout's masks. */
     if (status == WF_OK && real)
         status = with_neighbours(k, true);
     if (status == WF_OK && real)

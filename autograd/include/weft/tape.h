@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* Tensors, and the tape that records the ops on them.
  *
- * An op runs when it is called and records itself on the tape of its operands; wf_backward traverses the record in reverse.
- * Everything of a step (values, records, gradients of inner tensors) lives in the tape's memory until wf_tape_reset:
- * tensors need not be freed, nested expressions cannot leak, and nothing is allocated from the second step on. wf_release
- * gives a value's memory back earlier.
+ * An op runs when it is called, and a record of the call goes onto the tape of its operands. wf_backward visits the records in reverse
+ * order. All values, records and gradients of inner tensors of a pass live in the tape's memory until wf_tape_reset. So tensors need not be
+ * freed, nested expressions cannot leak, and nothing is allocated from the second pass on. wf_release gives the memory of a value back
+ * earlier.
  *
- * Errors: the tape keeps the first failure with the op, its operands' names and shapes; the op returns the tape's poison
- * tensor (never NULL; every dimension reads 1), and ops on poison return poison. A model's code need not check: wf_backward
- * and every read by the host return a status, and wf_tape_error has the message. A NULL tensor is an error of
- * the tape that the thread used last. A NULL tape, and an op on parameters in a thread that has no tape, give poison too, and
- * wf_tape_error(NULL) has the message.
+ * Errors: the tape keeps the first error, which names the op, its operands and their shapes. The op that fails returns the tape's poison
+ * tensor, and so does each op on poison. Poison is never NULL, and each of its dimensions reads 1. So the code of a model need not check
+ * for errors: wf_backward and every read by the host return a status, and wf_tape_error has the message.
  *
- * A tape is used by one thread at a time. Several threads, each with its tape, may share parameters: see registry.h. */
+ * If a tensor is NULL, the error goes to the tape that the thread used last. If a tape is NULL, or if an op has only parameters as operands
+ * and the thread has no tape, the result is poison and wf_tape_error(NULL) has the message.
+ *
+ * One thread at a time may use a tape. Several threads, each with its own tape, may share parameters: see registry.h. */
 #ifndef WEFT_TAPE_H
 #define WEFT_TAPE_H
 
@@ -26,58 +27,65 @@ typedef struct wf_tensor wf_tensor;
 typedef struct wf_grads wf_grads;
 
 typedef enum wf_mode {
-    WF_INFER,    /* no gradients, no dropout; the bits of a row never depend on the other rows of the batch */
+    WF_INFER,    /* no gradients and no dropout; the bits of a row never depend on the other rows of the batch */
     WF_TRAIN,    /* gradients and dropout */
-    WF_GRADIENTS /* gradients, no dropout */
+    WF_GRADIENTS /* gradients, but no dropout */
 } wf_mode;
 
 /* --- lifetime of a tape ------------------------------------------------------------------------------------------------ */
 
-/* A new tape, or NULL with *error (wrong ABI word, no memory). Freed with wf_tape_free. */
+/* A new tape, which the caller frees with wf_tape_free. NULL with *error if the program was compiled for another version or precision of
+ * Weft, or without memory. */
 WF_API wf_tape *wf_tape_new_abi(uint32_t abi, wf_error *error);
 #define wf_tape_new(error) wf_tape_new_abi(WF_ABI, error)
 WF_API void wf_tape_free(wf_tape *tape);
 
 struct wf_tape_options {
-    uint64_t seed;      /* of dropout; the same for the whole training */
-    uint64_t step;      /* dropout differs from step to step */
-    uint64_t first_row; /* index of this batch's first row in the global batch (accumulation, several processes) */
-    wf_grads *grads;    /* receives the gradients of parameters, all of its registry: others have to be frozen. NULL: each
-                           registry's slab, for any number of registries */
-    bool exact;         /* dropout masks depend on the three numbers only, not on the passes before */
+    uint64_t seed; /* the seed of dropout; give the same seed for the whole training */
+    uint64_t step; /* the number of the training step; dropout masks differ from step to step */
+    /* Index of this batch's first row in the global batch, if the global batch is divided (accumulation, several processes). */
+    uint64_t first_row;
+    /* The gradients of parameters are added up here; all parameters that need one must belong to the same registry as `grads`. NULL: each
+     * registry's own gradients, for any number of registries. */
+    wf_grads *grads;
+    bool exact; /* dropout masks depend only on seed, step and the rows' indices, not on earlier passes */
 };
-/* Dropout masks are a function of seed, step, the rows' indices and the number of the pass: the resets of this tape in WF_TRAIN since
- * `step` last changed. So they differ in each pass of a loop that gives no step, and in each part of a batch. With `exact` that number is
- * 0, as it is in the first pass of a step: for a pass that is to be repeated (gradient checks, a resumed training) or a batch whose masks
- * shall not depend on how it is cut; then step, and first_row of the parts, must be given. */
-/* Clears the record and the error, and starts a pass; wf_scratch of this thread holds nothing then. All tensors of the tape become stale:
- * an op, a read or a backward refuses them by name. That holds for
- * 15 resets; then another tensor may have the struct. */
+/* A dropout mask is a function of the seed, the step, the rows' indices, and the number of the pass: how often this tape was reset in
+ * WF_TRAIN since `step` last changed. So the masks differ in each pass of a loop that sets no step, and in each part of a batch that is
+ * divided.
+ *
+ * With `exact` the number of the pass counts as 0, as it does in the first pass of a step. Set `exact` if a pass must be repeatable
+ * (gradient checks, a resumed training), or if the masks must not depend on how a batch is divided. In these cases also set `step`, and set
+ * `first_row` for each part of the batch. */
+/* Clears the records and the error, and starts a pass. All tensors of the tape become stale: an op, a read or a backward that gets one
+ * fails with an error that names it. A stale tensor is recognised for 15 resets; after that another tensor may have the same struct. The
+ * contents of this thread's wf_scratch memory are lost. */
 WF_API void wf_tape_reset_with(wf_tape *tape, wf_mode mode, const struct wf_tape_options *options);
 #ifndef __cplusplus
 #define wf_tape_reset(tape, mode, ...) wf_tape_reset_with(tape, mode, &(struct wf_tape_options){__VA_ARGS__})
 #endif
-/* Changes first_row for the following ops of this pass: for rows of several kinds (source and target tokens) with different indices in
- * the global batch. */
+/* Changes first_row for the ops that follow in this pass. This is for passes with rows of several kinds (source and target tokens), which
+ * have different indices in the global batch. */
 WF_API void wf_tape_first_row(wf_tape *tape, uint64_t row);
 WF_API wf_mode wf_tape_mode(const wf_tape *tape);
-/* Asked before each op and, in wf_backward, before each gradient: true fails the tape with WF_ERR_CANCELLED, so that a pass which takes
- * minutes can be stopped. Called by the tape's thread. Stays over resets; NULL: never. */
+/* Sets a function that can stop a pass which takes minutes. The tape's thread calls it before each op and, during wf_backward, before each
+ * record. If it returns true, the tape fails with WF_ERR_CANCELLED. The function stays set over resets; NULL removes it. */
 WF_API void wf_tape_cancel(wf_tape *tape, bool (*cancelled)(void *ctx), void *ctx);
 
-/* The first error since the reset, or code WF_OK. Never NULL. Of a NULL tape: this thread's last failure that no tape could note. */
+/* The first error since the reset, with code WF_OK if there is none; never NULL. With a NULL tape: the last error of this thread that no
+ * tape could take. */
 WF_API const wf_error *wf_tape_error(const wf_tape *tape);
-/* After a read or a backward that failed: copies the tape's error into *error and returns its code, never WF_OK. */
+/* For use after a read or a backward has failed: copies the tape's error into *error and returns its code, which is never WF_OK. */
 WF_API wf_status wf_tape_status(const wf_tape *tape, wf_error *error);
-/* Records an error outside an op (an invalid option of a module) and returns the poison tensor. */
+/* Puts an error that is not an op's (such as an invalid option of a module) on the tape, and returns the poison tensor. */
 WF_API wf_tensor *wf_tape_fail(wf_tape *tape, wf_status code, const char *format, ...) WF_PRINTF(3, 4);
 
-/* Promises that the value of x is read no more, neither by the host nor by a later op; its gradient is not touched. The memory goes back
- * to the tape as soon as no recorded backward reads it: at once in WF_INFER and where no op needs it, else in wf_backward. A later use of
- * x or of a view of it is an error on the tape. Releasing a view ends the view alone; the memory stays with the tensor that it shows.
- * wf_keep wins; NULL, poison, parameters, inputs, and what was released before are left alone.
+/* Promises that neither the host nor a later op will read the value of x. The gradient of x is not affected. The memory returns to the tape
+ * when no recorded backward will read the value any more: at once in WF_INFER or if no backward needs it, otherwise during wf_backward. A
+ * later use of x, or of a view of x, is an error on the tape. If x is a view, only the view ends; the memory stays with the tensor that x
+ * shows. Nothing happens if x is NULL, poison, a parameter or an input, or if it was given to wf_keep or released before.
  *
- * A module releases the tensors that it made and does not return, each after its last use, and never an operand of its caller:
+ * A module releases the tensors that it makes and does not return, each after its last use. It never releases an operand of its caller:
  *
  *   wf_tensor *h = wf_linear_forward(&m->up, x), *a = wf_relu(h);
  *   wf_release(h);
@@ -85,169 +93,189 @@ WF_API wf_tensor *wf_tape_fail(wf_tape *tape, wf_status code, const char *format
  *   wf_release(a);
  *   return y;
  *
- * An op may return its operand itself (wf_dropout in WF_INFER, wf_contiguous) or a view of it (wf_reshape): release h after the last use of
- * both. */
+ * Some ops return their operand h itself (wf_dropout in WF_INFER, wf_contiguous) or a view of h (wf_reshape). Then release h only after the
+ * last use of both h and the result. */
 WF_API void wf_release(wf_tensor *x);
 
-/* For loops without gradients (generation): drops everything made since the mark. A tensor in `keep` survives, as a constant: its value is
- * moved to the mark and the new tensor is returned, otherwise NULL; it has to be contiguous. Tensors that were dropped, with wf_keep too,
- * are refused by name, while rewinds have dropped at most 128 tensors (768 without NDEBUG) since structs were used again. Where ops were
- * recorded since the mark, for a backward, it is an error on the tape, and poison is returned: it serves in WF_INFER and under
+/* For loops without gradients, such as generation. wf_tape_here marks the present state of the tape, and wf_tape_rewind drops all tensors
+ * that were made since then. `keep` may be NULL or a contiguous tensor. Its value survives: wf_tape_rewind moves it to the mark and returns
+ * it in a new tensor, which is a constant. With NULL it returns NULL.
+ *
+ * An op that gets a dropped tensor, even one that was given to wf_keep, refuses it by name. This is reliable until rewinds have dropped
+ * more than 128 tensors (768 without NDEBUG), whose structs are then used again.
+ *
+ * If an op was recorded since the mark, the call is an error on the tape and returns poison. So use it in WF_INFER, or under
  * wf_tape_no_grad. */
 typedef struct wf_tape_mark {
     uint64_t word[8];
 } wf_tape_mark;
 WF_API wf_tape_mark wf_tape_here(const wf_tape *tape);
 WF_API wf_tensor *wf_tape_rewind(wf_tape *tape, wf_tape_mark mark, wf_tensor *keep);
-/* For models that run in all modes: of what was made since the mark only x is used later. Where no op was recorded since, it is
- * wf_tape_rewind(tape, mark, x); otherwise x itself, for a backward needs the rest. A model that ends each sublayer with it, all with one
- * mark, needs the memory of a sublayer in WF_INFER, not that of all blocks. A zeroed mark drops nothing, for a pass that gives inner
- * tensors to its caller. */
+/* For models that run in all modes: says that only x is used later of all tensors made since the mark. If no op was recorded since the
+ * mark, this is wf_tape_rewind(tape, mark, x). Otherwise a backward needs the other tensors, and the function only returns x.
+ *
+ * If a model calls it after each sublayer, with the mark from before the first one, a pass in WF_INFER needs the memory of one sublayer
+ * instead of all blocks. With a zeroed mark nothing is dropped, for a pass that gives inner tensors to its caller. */
 WF_API wf_tensor *wf_tape_compact(wf_tape_mark mark, wf_tensor *x);
 
 struct wf_tape_stats {
-    size_t used, peak, reserved; /* bytes of the tape's memory */
-    int64_t nodes;               /* ops recorded since the reset */
+    size_t used;     /* bytes of the tape's memory that are in use now */
+    size_t peak;     /* the most bytes that were in use so far */
+    size_t reserved; /* bytes that the tape has allocated */
+    int64_t nodes;   /* number of ops recorded since the reset */
 };
 WF_API struct wf_tape_stats wf_tape_stats(const wf_tape *tape);
 
 /* --- creating tensors ------------------------------------------------------------------------------------------------ */
 
-/* The data are copied. Ids [rows, columns]; the op that uses them reports ids out of range. */
+/* The functions of this section copy the data. Ids have the shape [rows, columns], or `shape`. The op that uses them checks their range. */
 WF_API wf_tensor *wf_ids(wf_tape *tape, const int32_t *ids, int64_t rows, int64_t columns);
 WF_API wf_tensor *wf_ids_of(wf_tape *tape, const int32_t *ids, const wf_shape *shape);
-/* A real tensor; with `needs_grad` it receives a gradient (wf_grad after wf_backward). */
+/* A real tensor. With `needs_grad` it receives a gradient in wf_backward, which wf_grad reads. */
 WF_API wf_tensor *wf_input(wf_tape *tape, const wf_real *data, const wf_shape *shape, bool needs_grad);
-/* WF_BOOL, for masks: true = may attend. */
+/* A WF_BOOL tensor, for example a mask, in which true means "may attend". */
 WF_API wf_tensor *wf_bools(wf_tape *tape, const bool *data, const wf_shape *shape);
 /* A real tensor of zeros, without a gradient. */
 WF_API wf_tensor *wf_zeros(wf_tape *tape, const wf_shape *shape);
-WF_API wf_tensor *wf_full(wf_tape *tape, const wf_shape *shape, double value); /* the same of one value; &(wf_shape){0}: a scalar [] */
-/* A tensor over the caller's memory, any dtype and strides, without a copy and without a gradient, for tables and caches. The memory must
- * stay valid and unchanged until the next reset. */
+/* All elements are `value`; a scalar [] if shape is &(wf_shape){0}. */
+WF_API wf_tensor *wf_full(wf_tape *tape, const wf_shape *shape, double value);
+/* A tensor that shows the caller's memory without a copy, with any dtype and strides, for tables and caches. It has no gradient. The memory
+ * must stay valid and unchanged until the next reset. */
 WF_API wf_tensor *wf_borrow(wf_tape *tape, const wf_array *array);
-/* Parameters are operands like all tensors. An op runs on the tape of its first operand that is no parameter; an op on parameters alone,
- * wf_mul(a, b), on the tape that this thread used last: the last one that it reset, created a tensor on, or gave to wf_tape_use. With two
- * tapes in turn wf_tape_use says which; operands of two tapes are an error. Where the thread has no tape, poison comes back, and
- * wf_tape_error(wf_tape_of(x)) says so. */
+/* Makes `tape` the one that this thread used last, on which ops on parameters alone run.
+ *
+ * Parameters are operands like all other tensors, but belong to no tape. An op runs on the tape of its first operand that is no parameter.
+ * If all operands are parameters, as in wf_mul(a, b), it runs on the tape that the thread last reset, made a tensor on, or gave to
+ * wf_tape_use. So a thread that works on two tapes in turn calls wf_tape_use first. Operands from two tapes are an error. If the thread has
+ * no tape, the op returns poison, and wf_tape_error(wf_tape_of(x)) has the message. */
 WF_API void wf_tape_use(wf_tape *tape);
 
 /* --- inspecting tensors -------------------------------------------------------------------------------------------- */
 
 WF_API int wf_ndim(const wf_tensor *x);
-/* Size of a dimension; negative dims count from the end. 1 for poison and for a dim out of range. */
+/* The size of a dimension; a negative dim counts from the end. 1 if x is poison or dim is out of range. */
 WF_API int64_t wf_dim(const wf_tensor *x, int dim);
 WF_API wf_shape wf_shape_of(const wf_tensor *x);
 WF_API wf_dtype wf_dtype_of(const wf_tensor *x);
-WF_API wf_tape *wf_tape_of(const wf_tensor *x); /* of a parameter: the tape that this thread used last, or NULL */
+WF_API wf_tape *wf_tape_of(const wf_tensor *x); /* if x is a parameter: the tape that this thread used last, or NULL */
 WF_API bool wf_is_poison(const wf_tensor *x);
-/* A name for messages; copied. Returns x. */
+/* Gives x a name for messages, which is copied. Returns x. */
 WF_API wf_tensor *wf_name(wf_tensor *x, const char *name);
-WF_API const char *wf_name_of(const wf_tensor *x); /* the given name, or that of the op that made it */
+WF_API const char *wf_name_of(const wf_tensor *x); /* the name from wf_name, or else the name of the op that made x */
 
-/* Reads by the host. They return the tape's status; on an error *value is NaN and out[] is unchanged. wf_read copies all elements,
- * row-major. */
-WF_API wf_status wf_item(const wf_tensor *x, double *value) WF_CHECKED;               /* a tensor of one element */
-WF_API wf_status wf_read(const wf_tensor *x, wf_real *out, int64_t count) WF_CHECKED; /* count must be its size */
-/* The same for WF_I32, and for WF_BOOL as 0 and 1. */
+/* The host reads values with these functions. They return the tape's status. On an error *value is NaN and out[] is unchanged. wf_read
+ * copies all elements in row-major order. */
+WF_API wf_status wf_item(const wf_tensor *x, double *value) WF_CHECKED;               /* x must have one element */
+WF_API wf_status wf_read(const wf_tensor *x, wf_real *out, int64_t count) WF_CHECKED; /* count must be the number of elements of x */
+/* Like wf_read, but x holds ids (WF_I32), or bools (WF_BOOL), which are copied as 0 and 1. */
 WF_API wf_status wf_read_ids(const wf_tensor *x, int32_t *out, int64_t count) WF_CHECKED;
-/* The value for people, as wf_array_print (weft/array.h) does, with x's name: wf_print(stderr, h). Of what cannot be read wf_print writes a
- * line with the reason, and the status is the tape's. */
+/* Prints the name and the value of x for people, for example wf_print(stderr, h). wf_array_print (weft/array.h) describes the format. If x
+ * cannot be read, wf_print writes a line with the reason, and the result is the tape's status. wf_print_text writes to a string. */
 WF_API wf_status wf_print(FILE *to, const wf_tensor *x);
 WF_API wf_status wf_print_text(struct wf_string *text, const wf_tensor *x);
-/* A strided view of the value, valid until the next reset, rewind or backward, or until x is released. */
+/* Sets *view to a strided view of the value. It is valid until the next reset, rewind or backward, or until x is released. */
 WF_API wf_status wf_view(const wf_tensor *x, wf_array *view) WF_CHECKED;
 
 /* --- backward ------------------------------------------------------------------------------------------------------ */
 
 struct wf_backward_options {
-    wf_tensor *gradient; /* of a loss with respect to x, in x's shape; NULL: ones, for the gradients of the sum of x's elements */
-    bool retain;         /* another backward over what is recorded now will follow */
+    /* The gradient of some loss with respect to x, in x's shape; NULL: ones, so that the sum of x's elements is differentiated. */
+    wf_tensor *gradient;
+    bool retain; /* keeps records and values, because another backward over them will follow */
 };
-/* Gradients with respect to all inputs and parameters that x depends on: wf_backward(loss), wf_backward(y, .gradient = dy).
+/* Computes the gradients with respect to all inputs and parameters on which x depends: wf_backward(loss), or wf_backward(y, .gradient =
+ * dy).
  *
- * They are added up over all calls of a pass, in parameters' wf_grads since wf_grads_zero. Inner gradients are released after their last
- * use. A backward uses up all that was recorded before it, and memory of values that are no longer needed is reused: afterwards only
- * parameters, inputs, x, .gradient, constants, and tensors given to wf_keep or wf_retain_grad can be read. Other results of recorded ops,
- * small ones too, are refused by name.
+ * The gradients of all calls in a pass are added up; a parameter's wf_grads add up all passes since wf_grads_zero. The gradients of inner
+ * tensors are released after their last use. A backward uses up all records that were made before it, and reuses the memory of values. To
+ * read the result of an op afterwards, give it to wf_keep before; without wf_keep an op or a read refuses it by name, even if it is small.
+ * Parameters, tensors that no op made, x and .gradient stay readable.
  *
- * Several losses, one after the other: all calls but the last with .retain, which keeps records and values. Ops may follow a backward, and
- * a backward those: over what was recorded since, or was retained. A backward that leads to a record which is used up is refused, and so is
- * one in WF_INFER, and one that would read parameters which an optimiser changed since they were recorded.
+ * To differentiate several losses one after the other, give all calls but the last .retain, which keeps records and values. Ops may follow
+ * a backward, and another backward may follow those ops; it visits the records that were made since, or retained. A backward is refused if
+ * it leads to a record that is used up, if it would read parameters that an optimiser changed after they were recorded, and in WF_INFER.
  *
- * There are no gradients of gradients, so that a penalty on a gradient has none: see wf_gradients for the way around.
+ * There are no gradients of gradients, so a penalty on a gradient needs another way: see wf_gradients.
  *
- * On an error the gradients are marked invalid and optimisers refuse them. */
+ * On an error the gradients are marked invalid, and optimisers refuse them. */
 WF_API wf_status wf_backward_with(wf_tensor *x, const struct wf_backward_options *options) WF_CHECKED;
 #ifndef __cplusplus
 #define wf_backward(x, ...) wf_backward_with(x, &(struct wf_backward_options){__VA_ARGS__})
 #endif
-/* Gradients with respect to chosen tensors only: gradient[i] is that of x[i], in its shape. x[i] may be an inner tensor or a view, without
- * wf_retain_grad, an input, or a parameter.
+/* Computes the gradients with respect to chosen tensors only: gradient[i] is the gradient of y with respect to x[i], in the shape of x[i].
+ * x[i] may be an input, a parameter, an inner tensor or a view, and needs no wf_retain_grad.
  *
  *   wf_tensor *g[2];
  *   if (wf_gradients(loss, 2, ((wf_tensor *[]){h, m.weight}), g) != WF_OK) ...
  *
- * Only records on a path from x to y are differentiated. Nothing else changes: no wf_grads, and no gradient that wf_grad gives.
+ * Only records on a path from x to y are differentiated. The call changes no wf_grads, and no gradient that wf_grad reads.
  *
- * The results are tensors of the tape and keep their memory until the reset. Ops may read them. A result depends on x, but there are no
- * gradients of gradients: wf_backward refuses a path through it. A penalty on a gradient (WGAN-GP, R1) can be made of differences, which
- * have gradients: the derivative of f along v at x is about (f(x + h v) - f(x - h v)) / 2h, and with v = g / |g|, g the gradient, that is
- * |g|; docs/pytorch.md has the function. Where a result is meant as a constant, such as v, pass it through wf_detach; a loss of wf_detach
- * of a gradient trains nothing.
+ * The results are tensors of the tape, and ops may read them. They keep their memory until the reset. There are no gradients of gradients:
+ * a result depends on x, but wf_backward refuses a path through the result.
  *
- * WF_ERR_STATE if y does not depend on x[i]. Options, and which records are used up: as in wf_backward. On an error every gradient[i] is
- * poison. */
+ * A penalty on a gradient (WGAN-GP, R1) can be computed from differences, which have gradients. The derivative of f along v at x is about
+ * (f(x + h v) - f(x - h v)) / 2h. If g is the gradient of f at x and v = g / |g|, this derivative is |g|. docs/pytorch.md has a function
+ * for it. If a result is meant as a constant, as v is, pass it through wf_detach. A loss of wf_detach(g) itself trains nothing.
+ *
+ * WF_ERR_STATE if y does not depend on x[i]. The options are those of wf_backward, and the same records are used up. On an error every
+ * gradient[i] is poison. */
 WF_API wf_status wf_gradients_with(wf_tensor *y, int count, wf_tensor *const x[], wf_tensor *gradient[],
                                    const struct wf_backward_options *options) WF_CHECKED;
 #ifndef __cplusplus
 #define wf_gradients(y, count, x, gradient, ...) wf_gradients_with(y, count, x, gradient, &(struct wf_backward_options){__VA_ARGS__})
 #endif
-/* Ops that follow are not recorded: their results are constants, no gradient goes through them, and what they would save for a backward
- * takes no memory. Values are those of the mode, dropout included. For a teacher's logits, statistics, targets. Returns the former state,
- * so that regions nest; a reset turns it off.
+/* With `on` true, ops that follow are not recorded, for a teacher's logits, statistics or targets: the results are constants, no gradient
+ * flows through them, and nothing is saved for a backward. Values are computed as the tape's mode says, with dropout in WF_TRAIN. Returns
+ * the former state, so that regions can be nested. A reset switches recording on.
  *
  *   bool before = wf_tape_no_grad(tape, true);
  *   wf_tensor *target = wf_model_logits(teacher, ids, NULL);
  *   wf_tape_no_grad(tape, before); */
 WF_API bool wf_tape_no_grad(wf_tape *tape, bool on);
-/* function(ctx, x), whose inner values are not kept for backward but computed there a second time: a pass holds the values of one such part
- * at a time, and takes about a third longer. Results, gradients and dropout masks have the bits that they have without it (Chen et al.
- * 2016, "Training deep nets with sublinear memory cost").
+/* Calls function(ctx, x) and does not keep its inner values for the backward, which calls the function a second time instead. So a pass
+ * holds the inner values of only one checkpoint at a time, and takes about a third longer. Results, gradients and dropout masks have the
+ * same bits as without the checkpoint (Chen et al. 2016, "Training deep nets with sublinear memory cost").
  *
  *   static wf_tensor *forward(void *ctx, wf_tensor *x) { return block_forward(ctx, x); }
  *   ...
  *   for (int i = 0; i < LAYERS; i++)
  *       x = wf_checkpoint(forward, &m->block[i], x);
  *
- * Besides x the function may use parameters and, through ctx, other tensors of the tape. It is called again in each wf_backward and
- * wf_gradients that reaches it, and must do the same then: ctx, and what it reads there, stay valid and unchanged until the last of them;
- * what it reads on the host needs wf_keep. Other ops, shapes or operands are an error; other attributes (a factor of wf_scale) are not
- * noticed, and give the gradients of the second call. Only its result may be used outside: the other tensors that it makes end with it,
- * unless given to wf_keep, and no gradient flows through them. Checkpoints may be nested; wf_backward, wf_gradients, wf_tape_reset and
- * wf_tape_rewind inside are errors. In WF_INFER and under wf_tape_no_grad it is a call of the function and nothing more. */
+ * Besides x the function may use parameters and, through ctx, other tensors of the tape. Each wf_backward and wf_gradients that reaches the
+ * checkpoint calls the function again, and it must do the same then. So everything that it reads through ctx must stay valid and unchanged
+ * until the last of these calls, and a tensor whose value it reads on the host needs wf_keep. It is an error if the second call has other
+ * ops, shapes or operands. A change of other attributes (such as the factor of wf_scale) is not noticed; the gradients are then those of
+ * the second call.
+ *
+ * Outside, only the function's result may be used. The other tensors that it makes end with the call unless they were given to wf_keep, and
+ * no gradient flows through them. Checkpoints may be nested. Inside the function, wf_backward, wf_gradients, wf_tape_reset and
+ * wf_tape_rewind are errors. In WF_INFER and under wf_tape_no_grad, wf_checkpoint just calls the function. */
 WF_API wf_tensor *wf_checkpoint(wf_tensor *(*function)(void *ctx, wf_tensor *x), void *ctx, wf_tensor *x);
-/* Keeps x's value readable after wf_backward and wf_release. Returns x. */
+/* Keeps the value of x readable after wf_backward and wf_release. Returns x. */
 WF_API wf_tensor *wf_keep(wf_tensor *x);
-/* Keeps the gradient of x; call it before other ops use x. Returns x. */
+/* Keeps the gradient of x, so that wf_grad can read it. Call it before other ops use x. Returns x. */
 WF_API wf_tensor *wf_retain_grad(wf_tensor *x);
-/* The gradient of an input, a retained tensor or a parameter, as a view that is valid until the next backward. A parameter's is that of the
- * wf_grads which the pass on this thread's tape writes to, and the registry's where the pass did not use the parameter. WF_ERR_STATE where
- * there is none (no wf_backward yet, or an inner tensor without wf_retain_grad): wf_tape_status and the message of wf_tape_error then say
- * why and what to do, while the tape goes on, with the code WF_OK. */
+/* Sets *view to the gradient of an input, of a tensor given to wf_retain_grad, or of a parameter. The view is valid until the next
+ * backward. The gradient of a parameter is read from the wf_grads to which the pass on this thread's tape writes, or from the registry's
+ * own if that pass did not use the parameter. WF_ERR_STATE if there is no gradient (no wf_backward yet, or an inner tensor without
+ * wf_retain_grad). Then wf_tape_status, and the message of wf_tape_error, say why and what to do, but the pass goes on: the tape's error
+ * code stays WF_OK. */
 WF_API wf_status wf_grad(const wf_tensor *x, wf_array *view) WF_CHECKED;
 
-/* The same value as a leaf without a gradient: a copy; of a parameter its memory, which an optimiser changes. */
+/* The value of x in a tensor without a gradient: a copy, or for a parameter its own memory, which an optimiser changes. */
 WF_API wf_tensor *wf_detach(wf_tensor *x);
 
 /* --- finding NaNs -------------------------------------------------------------------------------------------------- */
 
-/* Checks the result of each op: the first NaN or infinity is the tape's error (WF_ERR_NUMERIC) with op, operands and index. Where an
- * operand that no op made, an input or a parameter, holds a NaN or +inf already, the error names that: "the input x [8,4] has nan at
- * [3,0], and linear(x [8,4], w [2,4]) reads it". -inf of a mask is no error: in the result of an op that reads -inf, or bools. A NaN that
- * no result shows, such as one that wf_where leaves out, is no error either. Then wf_backward and wf_gradients check each gradient that an
- * op gives: "the backward of sqrt(x [4]) gave a gradient that is not finite for its operand x [4]: inf at [2]". The setting persists over
- * resets. */
+/* Makes the tape check the result of each op. The first NaN or infinity becomes the tape's error (WF_ERR_NUMERIC) with the op, the operands
+ * and the index. If an input or a parameter that the op reads already holds a NaN or +inf, the error names it: "the input x [8,4] has nan
+ * at [3,0], and linear(x [8,4], w [2,4]) reads it".
+ *
+ * Masks contain -inf, so -inf is no error in the result of an op that reads -inf or bools. A NaN that reaches no result, such as one that
+ * wf_where leaves out, is no error either.
+ *
+ * With this setting wf_backward and wf_gradients check each gradient that the backward of an op gives: "the backward of sqrt(x [4]) gave a
+ * gradient that is not finite for its operand x [4]: inf at [2]". The setting stays over resets. */
 WF_API void wf_tape_check_finite(wf_tape *tape, bool on);
 
 WF_END_DECLS

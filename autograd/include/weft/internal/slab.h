@@ -25,7 +25,7 @@ struct wf_shard {
     int parameters;
     int64_t *first;  /* [parameters + 1]: the number of each parameter's first block */
     int64_t *before; /* [blocks + 1]: how many of the blocks before this one the process holds */
-    bool active;     /* this is the update of all processes; otherwise norms are those of the gradients here */
+    bool active;     /* an update of all processes is running; if false, a norm covers only the gradients of this process */
     /* Fills in those elements of grads->partial whose blocks other processes hold. All processes must call it together. */
     wf_status (*share)(void *ctx, wf_grads *grads, wf_error *error);
     void *ctx;
