@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The ops. Each takes tensors of one tape (parameters may stand anywhere) and returns a tensor of that tape.
+/* The ops. An op takes tensors of one tape, and parameters, as operands and returns a tensor of that tape.
  *
- * Shapes broadcast by NumPy's rule where stated. Real operands are of dtype WF_REAL, ids WF_I32. Every failure
- * (shapes, dtypes, ids out of range, two tapes) is the tape's error and gives poison. There are no in-place ops.
+ * Shapes broadcast by NumPy's rule where this is stated. Real operands have the dtype WF_REAL, ids have WF_I32. Every failure (shapes,
+ * dtypes, ids out of range, operands of two tapes) is the tape's error, and the op returns poison. No op works in place.
  *
- * There is no convolution: its windows are views, and its weights those of a linear map. Of x [B,T,C] and a kernel of K steps, weight
- * [out, K C]: wf_linear(wf_concat(parts, K, 2), weight, bias) with parts[i] = wf_slice(x, 1, i, T - K + 1). Patches that do not overlap are
- * a wf_reshape and a wf_permute. Nor are there gradients of gradients: wf_gradients in weft/tape.h has the way around. */
+ * There is no op for convolution, because its windows are views, and its weights are those of a linear map. For x [B,T,C] and a kernel of K
+ * steps with weight [out, K C], the convolution is wf_linear(wf_concat(parts, K, 2), weight, bias), where parts[i] is
+ * wf_slice(x, 1, i, T - K + 1). For patches that do not overlap, wf_reshape and wf_permute are enough.
+ *
+ * There are no gradients of gradients. wf_gradients in weft/tape.h says what to do instead. */
 #ifndef WEFT_OPS_H
 #define WEFT_OPS_H
 
@@ -15,7 +17,7 @@
 
 WF_BEGIN_DECLS
 
-/* --- arithmetic: a, b broadcast ------------------------------------------------------------------------------------ */
+/* --- arithmetic: a and b broadcast ------------------------------------------------------------------------------------ */
 WF_API wf_tensor *wf_add(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_subtract(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_mul(wf_tensor *a, wf_tensor *b);
@@ -23,18 +25,18 @@ WF_API wf_tensor *wf_div(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_affine(wf_tensor *x, double scale, double shift); /* scale x + shift */
 WF_API wf_tensor *wf_scale(wf_tensor *x, double scale);
 WF_API wf_tensor *wf_neg(wf_tensor *x);
-/* The greater, and the smaller, of two elements; NaN if one is NaN. A tie gives half of the gradient to each. */
+/* The greater or the smaller of two elements; NaN if either is NaN. If the two are equal, each gets half of the gradient. */
 WF_API wf_tensor *wf_maximum(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_minimum(wf_tensor *a, wf_tensor *b);
-/* a^b with the special values of C's pow: a^0 = 1, 0^0 too, and a negative base takes whole exponents (else NaN). The gradient of a is
- * b a^(b-1), 0 where b = 0; that of b is a^b ln a: NaN at a negative base, 0 where a = 0 and b >= 0. */
+/* a^b with the special values of C's pow: a^0 = 1, also for a = 0, and a negative a gives NaN unless b is whole. The gradient of a is
+ * b a^(b-1), and 0 where b = 0. The gradient of b is a^b ln a: NaN for a negative a, and 0 where a = 0 and b >= 0. */
 WF_API wf_tensor *wf_pow(wf_tensor *a, wf_tensor *b);
-/* With one number: x + c, c - x, x / c, c / x, x^c; c x is wf_scale, x - c is x + (-c). */
+/* Arithmetic with one number: x + c, c - x, x / c, c / x, x^c. For c x there is wf_scale; for x - c add -c. */
 WF_API wf_tensor *wf_add_constant(wf_tensor *x, double c);
 WF_API wf_tensor *wf_constant_minus(double c, wf_tensor *x);
 WF_API wf_tensor *wf_div_constant(wf_tensor *x, double c);
 WF_API wf_tensor *wf_constant_over(double c, wf_tensor *x);
-WF_API wf_tensor *wf_pow_constant(wf_tensor *x, double c); /* any real c; x^0.5 and x^-0.5 are made of sqrt */
+WF_API wf_tensor *wf_pow_constant(wf_tensor *x, double c); /* c is any real number; x^0.5 and x^-0.5 are computed by sqrt */
 
 /* --- element-wise functions, any shape ---------------------------------------------------------------------------- */
 WF_API wf_tensor *wf_exp(wf_tensor *x);
@@ -46,210 +48,232 @@ WF_API wf_tensor *wf_relu(wf_tensor *x);
 WF_API wf_tensor *wf_gelu(wf_tensor *x);      /* x Phi(x), through erf (Hendrycks and Gimpel 2016) */
 WF_API wf_tensor *wf_gelu_tanh(wf_tensor *x); /* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in GPT-2 */
 WF_API wf_tensor *wf_silu(wf_tensor *x);      /* x sigmoid(x) */
-/* silu(gate) * up, of two tensors of one shape (Shazeer 2020): the bits of the two ops, without the tensor between them. */
+/* silu(gate) * up (Shazeer 2020) for two tensors of one shape. The result has the bits that the two ops give, but silu(gate) takes no
+ * memory. */
 WF_API wf_tensor *wf_swiglu(wf_tensor *gate, wf_tensor *up);
 WF_API wf_tensor *wf_square(wf_tensor *x);
-WF_API wf_tensor *wf_abs(wf_tensor *x); /* gradient at 0: 0 */
-/* min(max(x, low), high); -INFINITY or INFINITY for no bound. A NaN stays. The gradient is 1 from low to high, both included, else 0.
- * WF_ERR_ARGUMENT unless low <= high. */
+WF_API wf_tensor *wf_abs(wf_tensor *x); /* the gradient at 0 is 0 */
+/* min(max(x, low), high). With low = -INFINITY or high = INFINITY there is no bound on that side. A NaN stays NaN. The gradient is 1 where
+ * low <= x <= high, else 0. WF_ERR_ARGUMENT unless low <= high. */
 WF_API wf_tensor *wf_clamp(wf_tensor *x, double low, double high);
-/* ln(1 + e^(beta x)) / beta, without overflow and without a threshold; beta > 0, usually 1. */
+/* ln(1 + e^(beta x)) / beta, without overflow; no threshold replaces it by x for large x; beta > 0, usually 1. */
 WF_API wf_tensor *wf_softplus(wf_tensor *x, double beta);
 WF_API wf_tensor *wf_leaky_relu(wf_tensor *x, double slope); /* x where x > 0, else slope x (Maas et al. 2013) */
 WF_API wf_tensor *wf_elu(wf_tensor *x, double alpha);        /* x where x > 0, else alpha (e^x - 1) (Clevert et al. 2015) */
 
-/* --- comparisons and choices: operands broadcast ------------------------------------------------------------------- */
-/* a == b, a != b, a < b, a <= b, a > b, a >= b as bools, from two tensors of one dtype: reals, ids, and for eq and ne also bools. With a
- * NaN only ne is true. They have no gradient. */
+/* --- comparisons and choices: the operands broadcast ------------------------------------------------------------------- */
+/* a == b, a != b, a < b, a <= b, a > b, a >= b as bools. Both operands have the same dtype: reals, ids, or for eq and ne also bools. If an
+ * element is NaN, ne is true and the others are false. The results have no gradient. */
 WF_API wf_tensor *wf_eq(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_ne(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_lt(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_le(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_gt(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_ge(wf_tensor *a, wf_tensor *b);
-/* The same with one number on the right: wf_ne_constant(ids, padding). Reals are compared with c rounded to wf_real, ids with c itself. */
+/* The same with one number on the right, for example wf_ne_constant(ids, padding). Reals are compared with c rounded to wf_real, ids with c
+ * itself. */
 WF_API wf_tensor *wf_eq_constant(wf_tensor *x, double c);
 WF_API wf_tensor *wf_ne_constant(wf_tensor *x, double c);
 WF_API wf_tensor *wf_lt_constant(wf_tensor *x, double c);
 WF_API wf_tensor *wf_le_constant(wf_tensor *x, double c);
 WF_API wf_tensor *wf_gt_constant(wf_tensor *x, double c);
 WF_API wf_tensor *wf_ge_constant(wf_tensor *x, double c);
-/* Of bools. */
+/* Logical operations on bools. */
 WF_API wf_tensor *wf_and(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_or(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_not(wf_tensor *a);
-/* condition ? a : b element by element; condition: bools; a and b of one dtype. An element's gradient goes to the chosen one; the other
- * gets 0, even if it is NaN or infinite there. */
+/* condition ? a : b element by element. `condition` holds bools; a and b have the same dtype. An element's gradient goes to the operand
+ * that was chosen; the other operand gets 0 there, even if its value is NaN or infinite. */
 WF_API wf_tensor *wf_where(wf_tensor *condition, wf_tensor *a, wf_tensor *b);
-/* x with `value` where mask (bools) is true; the gradient is 0 there. */
+/* x, but `value` where mask (bools) is true. The gradient of x is 0 there. */
 WF_API wf_tensor *wf_masked_fill(wf_tensor *x, wf_tensor *mask, double value);
-/* Bools as 0 and 1, ids as numbers; a real tensor itself. It has no gradient. */
+/* Bools as 0 and 1, or ids as reals; the result has no gradient. A real tensor is returned as it is. */
 WF_API wf_tensor *wf_to_real(wf_tensor *x);
 
-/* --- views: no copy, unless a reshape needs one ----------------------------------------------------------------------
+/* --- views: only a reshape may copy, if it must ------------------------------------------------------------------------
  *
- * Views of one tensor may overlap (windows by wf_slice at 0, 1, 2, ...): each reads the same memory, and an element's gradient is the sum
- * over all views that show it. A single view that shows an element more than once is wf_expand's, or that of an op with .view (weft/op.h);
- * wf_apply_view refuses it by name where a gradient is needed. */
-WF_API wf_tensor *wf_reshape_to(wf_tensor *x, const wf_shape *shape); /* one dim may be -1 */
+ * Views of one tensor may overlap (windows by wf_slice at 0, 1, 2, ...). They read the same memory, and an element's gradient is the sum
+ * over all views that show it. Only wf_expand, or an op with .view (weft/op.h), makes a single view that shows an element several times.
+ * wf_apply_view refuses such a view by name if it needs a gradient. */
+WF_API wf_tensor *wf_reshape_to(wf_tensor *x, const wf_shape *shape); /* one dim may be -1: its size follows from the others */
 #ifndef __cplusplus
 #define WF_SHAPE(...) (&(wf_shape){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
 #define wf_reshape(x, ...) wf_reshape_to(x, WF_SHAPE(__VA_ARGS__)) /* wf_reshape(x, B, T, -1) */
 #endif
-/* x broadcast to a larger shape by NumPy's rule: sizes of 1 and new leading dims are repeated, -1 keeps a size. No copy: their strides
- * are 0. The gradient of x is the sum over them. In a pass with gradients, views of the result copy it. */
+/* x broadcast to a larger shape by NumPy's rule: dimensions of size 1, and new leading dimensions, are repeated; -1 keeps a size. Nothing
+ * is copied, because repeated dimensions have stride 0. The gradient of x is the sum over the repetitions. In a pass with gradients, an op
+ * that takes a view of the result copies it. */
 WF_API wf_tensor *wf_expand_to(wf_tensor *x, const wf_shape *shape);
 #ifndef __cplusplus
 #define wf_expand(x, ...) wf_expand_to(x, WF_SHAPE(__VA_ARGS__)) /* queries [T, D]: wf_expand(queries, B, T, D) */
 #endif
 WF_API wf_tensor *wf_transpose(wf_tensor *x, int dim0, int dim1); /* negative dims count from the end */
-/* The dimensions in another order, each once: y's dimension d is x's order[d]. */
+/* The dimensions of x in another order: dimension d of the result is dimension order[d] of x. Each dimension appears once. */
 WF_API wf_tensor *wf_permute_to(wf_tensor *x, const wf_shape *order);
 #ifndef __cplusplus
 #define wf_permute(x, ...) wf_permute_to(x, WF_SHAPE(__VA_ARGS__)) /* [B, T, H, E] -> [B, H, T, E]: wf_permute(x, 0, 2, 1, 3) */
 #endif
-WF_API wf_tensor *wf_select(wf_tensor *x, int dim, int64_t index); /* one index of dim, which goes; a negative one counts from the end */
-WF_API wf_tensor *wf_unsqueeze(wf_tensor *x, int dim);             /* with a dimension of size 1 at place dim of the result */
-WF_API wf_tensor *wf_squeeze(wf_tensor *x, int dim);               /* without dim, whose size must be 1 */
-WF_API wf_tensor *wf_flatten(wf_tensor *x, int first, int last);   /* dimensions first to last become one */
-WF_API wf_tensor *wf_slice(wf_tensor *x, int dim, int64_t start, int64_t length); /* a negative start counts from the end */
-/* parts[0 .. n-1] of equal length along dim, which n must divide. */
+/* One index of dim, which is removed; a negative index counts from the end. */
+WF_API wf_tensor *wf_select(wf_tensor *x, int dim, int64_t index);
+WF_API wf_tensor *wf_unsqueeze(wf_tensor *x, int dim);           /* adds a dimension of size 1, which is dimension `dim` of the result */
+WF_API wf_tensor *wf_squeeze(wf_tensor *x, int dim);             /* removes dim, whose size must be 1 */
+WF_API wf_tensor *wf_flatten(wf_tensor *x, int first, int last); /* dimensions first to last become one */
+/* `length` indices of dim from `start` on; a negative start counts from the end. */
+WF_API wf_tensor *wf_slice(wf_tensor *x, int dim, int64_t start, int64_t length);
+/* Sets parts[0 .. n-1] to slices of equal length along dim. n must divide the size of dim. */
 WF_API void wf_split(wf_tensor *x, int dim, int n, wf_tensor *parts[]);
-WF_API wf_tensor *wf_contiguous(wf_tensor *x); /* x itself if row-major, else a copy */
-/* Joins n tensors along dim; the other dims must agree. */
+WF_API wf_tensor *wf_contiguous(wf_tensor *x); /* x itself if it is row-major, else a copy */
+/* Joins n tensors along dim. Their other dimensions must agree. */
 WF_API wf_tensor *wf_concat(wf_tensor *const parts[], int n, int dim);
-/* Joins n tensors of one shape along a new dimension, of size n, at place dim of the result. */
+/* Joins n tensors of one shape along a new dimension of size n, which is dimension `dim` of the result. */
 WF_API wf_tensor *wf_stack(wf_tensor *const parts[], int n, int dim);
 
 /* --- sums ---------------------------------------------------------------------------------------------------------- */
-WF_API wf_tensor *wf_sum(wf_tensor *x);  /* over all elements -> [] */
-WF_API wf_tensor *wf_mean(wf_tensor *x); /* of zero elements: 0 */
-/* Over dim, which keeps size 1 if `keep`. */
+WF_API wf_tensor *wf_sum(wf_tensor *x);  /* the sum of all elements -> [] */
+WF_API wf_tensor *wf_mean(wf_tensor *x); /* the mean of all elements -> []; 0 if there are none */
+/* The sum and the mean over dim. With `keep` dim stays, with size 1; otherwise it is removed. */
 WF_API wf_tensor *wf_sum_dim(wf_tensor *x, int dim, bool keep);
 WF_API wf_tensor *wf_mean_dim(wf_tensor *x, int dim, bool keep);
 
 /* --- greatest and smallest ----------------------------------------------------------------------------------------- */
-/* Over dim, which goes or keeps size 1. Of equal elements the first counts, and the first NaN before all numbers. The gradient goes to the
- * element that counts. ids, if not NULL, receives its index in dim (I32, in the shape of the result). WF_ERR_SHAPE if dim has size 0. */
+/* The greatest or the smallest element along dim. With `keep` dim stays, with size 1; otherwise it is removed. Of equal elements the first
+ * counts, and the first NaN counts before all numbers. The gradient goes to the element that counts. If `ids` is not NULL, *ids is set to
+ * the indices of these elements in dim (WF_I32, in the shape of the result). WF_ERR_SHAPE if dim has size 0. */
 WF_API wf_tensor *wf_max_dim(wf_tensor *x, int dim, bool keep, wf_tensor **ids);
 WF_API wf_tensor *wf_min_dim(wf_tensor *x, int dim, bool keep, wf_tensor **ids);
-WF_API wf_tensor *wf_max(wf_tensor *x); /* of all elements -> [] */
+WF_API wf_tensor *wf_max(wf_tensor *x); /* the greatest of all elements -> [] */
 WF_API wf_tensor *wf_min(wf_tensor *x);
-WF_API wf_tensor *wf_argmax(wf_tensor *x, int dim, bool keep); /* those ids alone */
+WF_API wf_tensor *wf_argmax(wf_tensor *x, int dim, bool keep); /* only the ids that wf_max_dim gives */
 WF_API wf_tensor *wf_argmin(wf_tensor *x, int dim, bool keep);
-/* The k greatest along dim, which gets size k: NaN first, then falling, the first of equals first; their gradients go back to them. With k
- * the size of dim it sorts; the k smallest are those of wf_neg(x). 1 <= k <= the size of dim. ids as above. */
+/* The k greatest elements along dim, whose size becomes k, in descending order: NaN comes first, and equal elements stay in order of index.
+ * Gradients go back to these elements. With k = the size of dim it sorts. The k smallest elements of x are those of wf_neg(x). k must be
+ * from 1 to the size of dim. `ids` is as in wf_max_dim. */
 WF_API wf_tensor *wf_top_k(wf_tensor *x, int64_t k, int dim, wf_tensor **ids);
 
 /* --- products ------------------------------------------------------------------------------------------------------ */
-/* a [..., m, k], b [..., k, n] -> [..., m, n]; the leading dims broadcast. Views (transposes) cost no copy. */
+/* a [..., m, k], b [..., k, n] -> [..., m, n]; the leading dimensions broadcast. Views such as transposes are not copied. */
 WF_API wf_tensor *wf_matmul(wf_tensor *a, wf_tensor *b);
-/* x [..., in], weight [out, in], bias [out] or NULL -> [..., out]:  x weight^T + bias */
+/* x weight^T + bias: x [..., in], weight [out, in], bias [out] or NULL -> [..., out]. */
 WF_API wf_tensor *wf_linear(wf_tensor *x, wf_tensor *weight, wf_tensor *bias);
 
 /* --- embedding ----------------------------------------------------------------------------------------------------- */
-/* weight [V, D], ids [...] in 0 .. V-1 -> [..., D] */
+/* Rows of weight: weight [V, D], ids [...] in 0 .. V-1 -> [..., D]. */
 WF_API wf_tensor *wf_embedding(wf_tensor *weight, wf_tensor *ids);
 
-/* --- indexing: ids are int32; one out of range is an error that says which. Sums are in the order of the ids, so that their bits do not
- * depend on the number of threads, with repeated ids too. Negative dims count from the end. ------------------------------------------ */
-/* Slices of dim: ids [n] in 0 .. size of dim - 1; x [A, V, B] -> [A, n, B], y[a][i][b] = x[a][ids[i]][b]. */
+/* --- indexing ----------------------------------------------------------------------------------------------------------
+ *
+ * Ids are int32; the error for an id out of range says which id. Sums are added up in the order of the ids, so their bits do not depend on
+ * the number of threads, even if ids repeat. Negative dims count from the end. */
+/* Slices of x along dim: ids [n] in 0 .. size of dim - 1. For dim = 1: x [A, V, B] -> [A, n, B], y[a][i][b] = x[a][ids[i]][b]. */
 WF_API wf_tensor *wf_index_select(wf_tensor *x, int dim, wf_tensor *ids);
-/* x with slices added: source as x, but n along dim; y[a][ids[i]][b] += source[a][i][b]. */
+/* x with slices of `source` added. `source` has the shape of x, but size n along dim. For dim = 1: y[a][ids[i]][b] += source[a][i][b]. */
 WF_API wf_tensor *wf_index_add(wf_tensor *x, int dim, wf_tensor *ids, wf_tensor *source);
-/* Elements along dim: ids have the rank of x, and at most its sizes in the other dimensions -> the shape of the ids; of dim 1:
- * y[i][j][k] = x[i][ids[i][j][k]][k], as torch.gather. */
+/* Elements of x along dim, as torch.gather. The ids have the rank of x, and in the other dimensions at most its sizes. The result has the
+ * shape of the ids. For dim = 1: y[i][j][k] = x[i][ids[i][j][k]][k]. */
 WF_API wf_tensor *wf_gather(wf_tensor *x, int dim, wf_tensor *ids);
-/* x with elements added: source has the shape of the ids; of dim 1: y[i][ids[i][j][k]][k] += source[i][j][k]. */
+/* x with elements of `source` added, which has the shape of the ids. For dim = 1: y[i][ids[i][j][k]][k] += source[i][j][k]. */
 WF_API wf_tensor *wf_scatter_add(wf_tensor *x, int dim, wf_tensor *ids, wf_tensor *source);
 
 /* --- packed rows (weft/packed.h) ------------------------------------------------------------------------------------ */
-/* Packed rows x [N, ...] -> [n, L, ...], n sequences, L rows of the longest: y[i][t] is row t of sequence i, and `fill` behind its last
- * one. Of reals, ids or bools; the offsets are copied. */
+/* Packed rows x [N, ...] -> [n, L, ...] for n sequences, of which the longest has L rows. y[i][t] is row t of sequence i, or `fill` after
+ * the sequence's last row. x holds reals, ids or bools. The offsets are copied. */
 WF_API wf_tensor *wf_pad_rows(wf_tensor *x, struct wf_packed packed, double fill);
-/* The inverse: x [n, L, ...], with L of at least that -> [N, ...]. Rows of x behind the sequences are ignored. */
+/* The inverse of wf_pad_rows: x [n, L, ...] -> [N, ...]. L is at least the number of rows of the longest sequence. Rows of x after a
+ * sequence's last row are ignored. */
 WF_API wf_tensor *wf_pack_rows(wf_tensor *x, struct wf_packed packed);
-/* The mean of each sequence's rows: x [N, ...] -> [n, ...]. Of an empty one it is 0. */
+/* The mean of each sequence's rows: x [N, ...] -> [n, ...]. It is 0 for an empty sequence. */
 WF_API wf_tensor *wf_mean_packed(wf_tensor *x, struct wf_packed packed);
 
 /* --- over a dimension; negative dims count from the end ------------------------------------------------------------ */
-/* log sum e^x over dim, which keeps size 1 if `keep`. Nothing overflows; where all x are -inf, and of nothing, -inf with zero gradient. */
+/* log sum e^x over dim. With `keep` dim stays, with size 1; otherwise it is removed. Nothing overflows. If all x are -inf, or if dim has
+ * size 0, the result is -inf with zero gradient. */
 WF_API wf_tensor *wf_logsumexp(wf_tensor *x, int dim, bool keep);
-/* x - logsumexp of x over dim, the logarithm of softmax. Where all x are -inf: -inf, with zero gradient. */
+/* x - logsumexp(x) over dim, the logarithm of softmax. If all x are -inf, the result is -inf with zero gradient. */
 WF_API wf_tensor *wf_log_softmax(wf_tensor *x, int dim);
-/* y_t = x_1 + ... + x_t along dim, in this order and added up in double. */
+/* y_t = x_1 + ... + x_t along dim, added up in this order and in double. */
 WF_API wf_tensor *wf_cumsum(wf_tensor *x, int dim);
-/* h_t = a_t h_(t-1) + b_t along dim, element by element: the recurrence of linear attention and state-space models (Martin and Cundy 2018;
- * Gu and Dao 2023). a, b and the result have one shape; the initial state h_0 has it without dim, and is 0 if NULL. Serial over dim, so
- * that the bits depend on no threads; in parallel over the rest, fastest where dim is not the last. */
+/* h_t = a_t h_(t-1) + b_t along dim, element by element: the recurrence of linear attention and of state-space models (Martin and Cundy
+ * 2018; Gu and Dao 2023). a, b and the result have one shape. `initial` is h_0, in that shape without dim; NULL means 0. The steps along
+ * dim are serial, so the bits do not depend on the number of threads. The other dimensions are computed in parallel; this is fastest if dim
+ * is not the last one. */
 WF_API wf_tensor *wf_scan(wf_tensor *a, wf_tensor *b, wf_tensor *initial, int dim);
 
 /* --- over the last dimension --------------------------------------------------------------------------------------- */
-WF_API wf_tensor *wf_softmax(wf_tensor *x); /* a row of -inf gives zeros */
-/* Ba et al. 2016: (x - mean) / sqrt(var + eps) * gain + bias; gain, bias [D], either may be NULL. */
+WF_API wf_tensor *wf_softmax(wf_tensor *x); /* a row in which all elements are -inf gives zeros */
+/* (x - mean) / sqrt(var + eps) * gain + bias (Ba et al. 2016). gain and bias are [D]; either may be NULL. */
 WF_API wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *gain, wf_tensor *bias, double eps);
-/* Zhang and Sennrich 2019: x / sqrt(mean(x^2) + eps) * gain; gain [D] or NULL. */
+/* x / sqrt(mean(x^2) + eps) * gain (Zhang and Sennrich 2019). gain is [D] or NULL. */
 WF_API wf_tensor *wf_rms_norm(wf_tensor *x, wf_tensor *gain, double eps);
-/* Rows of length 1: x / max(|x|, eps), as torch.nn.functional.normalize, whose eps is 1e-12. */
+/* Rows scaled to length 1: x / max(|x|, eps), as torch.nn.functional.normalize, whose eps is 1e-12. */
 WF_API wf_tensor *wf_l2_normalize(wf_tensor *x, double eps);
-/* The cosine of rows, [...]: sum of l2_normalize(a, eps) l2_normalize(b, eps); a, b [..., D] broadcast. All pairs of two batches [N, D]:
- * wf_matmul(wf_l2_normalize(a, eps), wf_transpose(wf_l2_normalize(b, eps), 0, 1)). */
+/* The cosine of the angle between rows: the sum of l2_normalize(a, eps) * l2_normalize(b, eps). a and b [..., D] broadcast, and the result
+ * is [...]. For all pairs of rows in two batches [N, D], use wf_matmul(wf_l2_normalize(a, eps),
+ * wf_transpose(wf_l2_normalize(b, eps), 0, 1)). */
 WF_API wf_tensor *wf_cosine_similarity(wf_tensor *a, wf_tensor *b, double eps);
 
 /* --- dropout ------------------------------------------------------------------------------------------------------- */
-/* In WF_TRAIN each element is 0 with probability p (in steps of 1/65536) and else divided by 1 - p; in other modes x
- * itself. The mask depends on (seed, step and pass: wf_tape_options, number of the call in this pass, global row, offset in the row),
- * where a row is what x's last dimension holds. 0 <= p < 1. */
+/* In WF_TRAIN each element becomes 0 with probability p (rounded to steps of 1/65536), and is otherwise divided by 1 - p. In other modes
+ * the result is x itself. The mask depends on seed, step and pass (struct wf_tape_options), on the number of the call in this pass, on the
+ * row's index in the global batch, and on the element's offset in the row. A row is one index of all dimensions but the last. p must be in
+ * 0 <= p < 1. */
 WF_API wf_tensor *wf_dropout(wf_tensor *x, double p);
-/* residual + dropout(x, p), and dropout(relu(x), p): the bits of the two ops in one pass, and one tensor less. Operands of other
- * shapes broadcast as in wf_add, in two passes. */
+/* residual + dropout(x, p), and dropout(relu(x), p). Each result has the same bits as its two ops, but needs only one pass over memory and
+ * no tensor between the ops. If x and residual have different shapes, they broadcast as in wf_add, and it takes two passes. */
 WF_API wf_tensor *wf_dropout_add(wf_tensor *x, wf_tensor *residual, double p);
 WF_API wf_tensor *wf_relu_dropout(wf_tensor *x, double p);
 
 /* --- noise --------------------------------------------------------------------------------------------------------- */
-/* Random numbers as constants of the tape, in every mode; a VAE's sample: wf_add(mean, wf_mul(deviation, wf_normal(tape, &shape, 0, 1))).
- * They depend on what dropout's masks depend on (above: seed, step and pass, number of the call, global row, place in the row), so not on
- * threads or on how a batch is cut, and a checkpoint draws the same again. Passes in WF_TRAIN draw anew; those in other modes repeat
- * unless .seed or .step differ. Both precisions draw the same numbers, to rounding. */
+/* Random numbers as constants of the tape, in every mode. For example, wf_add(mean, wf_mul(deviation, wf_normal(tape, &shape, 0, 1))) is
+ * the sample of a VAE.
+ *
+ * They depend on the same numbers as dropout masks (seed, step, pass, number of the call, row in the global batch, offset in the row). So
+ * they depend neither on the number of threads nor on how a batch is divided, and a checkpoint draws the same numbers in its second call.
+ * Each pass in WF_TRAIN draws new numbers; passes in other modes repeat them unless .seed or .step differ. Both precisions draw the same
+ * numbers, up to rounding. */
 WF_API wf_tensor *wf_normal(wf_tape *tape, const wf_shape *shape, double mean, double deviation); /* Box and Muller 1958 */
 WF_API wf_tensor *wf_uniform(wf_tape *tape, const wf_shape *shape, double low, double high);      /* [low, high), in 2^24 steps */
 WF_API wf_tensor *wf_bernoulli(wf_tape *tape, const wf_shape *shape, double p);                   /* 1 with probability p, else 0 */
 
 /* --- attention ----------------------------------------------------------------------------------------------------- */
-/* softmax(scale q k^T, masked) v for each head, in tiles: no [T, S] tensor is stored, fully masked tiles are
+/* softmax(scale q k^T, masked) v for each head. The product is computed in tiles: no [T, S] tensor is stored, and fully masked tiles are
  * skipped (Dao et al. 2022).
  *
  *   q [B, T, H*E], k [B, S, G*E], v [B, S, G*F] -> [B, T, H*F]
  *
- * H query heads share G = kv_heads heads of keys and values (grouped-query attention, Ainslie et al. 2023); E and F are the widths of a
- * head's keys and values.
+ * H query heads share G = kv_heads heads of keys and values (grouped-query attention, Ainslie et al. 2023). E is the width of a head's
+ * queries and keys, F the width of its values.
  *
- * A query may attend to a key if all of these allow it: `causal` (key s for query t when s <= t + S - T, so that with a cache
- * the last query sees everything), `key_lengths`, `mask` (true = may attend). A row that may attend to nothing gives
- * zeros and has zero gradient. Masked keys never contribute, even if they are NaN.
- * With `window` = W > 0 a query at position p attends to the keys p-W+1 .. p if causal, else to those with |p - s| < W, where query t is at
- * position t + S - T of the keys, or at t + starts[b]: a sliding window (Beltagy et al. 2020). Time is that of T W scores and memory O(T),
- * in backward too; a window that leaves out nothing changes no bit.
- * Packed rows (weft/packed.h): q [N, H*E] and k, v [M, ...] hold sequences end to end; sequence i of q attends to sequence i of k. */
+ * A query may attend to a key if `causal`, `key_lengths`, `mask` and `window` all allow it. `causal` allows key s for query t if
+ * s <= t + S - T, so the last query sees every key, with a cache too. In `mask` true means "may attend". A row that may attend to no key
+ * gives zeros and has zero gradient. Masked keys never contribute, even if they are NaN.
+ *
+ * `window` = W > 0 is a sliding window (Beltagy et al. 2020). Query t has the position p = t + S - T among the keys, or p = t + starts[b].
+ * It attends to the keys p-W+1 .. p if causal, else to the keys s with |p - s| < W. The time is that of T W scores and the memory is O(T),
+ * in backward too. A window that excludes no key changes no bit of the result.
+ *
+ * Packed rows (weft/packed.h): q [N, H*E] and k, v [M, ...] hold sequences end to end. Sequence i of q attends to sequence i of k. */
 struct wf_attention_options {
-    int heads;    /* H; 0: 1 */
-    int kv_heads; /* G, divides H; 0: H */
-    double scale; /* 0: 1 / sqrt(E) */
+    int heads;    /* H; 0 means 1 */
+    int kv_heads; /* G, which divides H; 0 means H */
+    double scale; /* 0 means 1 / sqrt(E) */
     bool causal;
-    const int32_t *key_lengths; /* [B]: keys s < key_lengths[b] only; copied */
-    const int32_t *starts;      /* [B], 0 .. S: causal is s <= t + starts[b] in row b, for caches of rows of different lengths;
-                                   copied; NULL: S - T in every row; with causal or window, not with packed rows */
-    wf_tensor *mask;            /* bools that broadcast to [B, H, T, S]; of packed rows to [n, H, L, M]: L x M of n sequences, by places of
-                                   queries and keys in their sequences, at least as many as the longest has */
-    struct wf_packed packed;    /* of q, and of k and v too unless k_packed is given; copied */
-    struct wf_packed k_packed;  /* of k and v; the same number of sequences */
-    double dropout;             /* on the weights, in WF_TRAIN */
-    wf_tensor **weights;        /* if not NULL: receives the weights [B, H, T, S] (before dropout), without a gradient;
-                                   not with packed rows */
-    int64_t window;             /* 0: none */
-    double softcap;             /* c: scores become c tanh(score / c), before masks (Gemma 2, 2024); 0: none */
-    wf_tensor *bias;            /* reals that broadcast as a mask does, added to the scores (capped, before masks), with a gradient if it
-                                   needs one; -inf masks */
+    const int32_t *key_lengths; /* [B]: row b has only the keys s < key_lengths[b]; copied */
+    /* [B], 0 .. S, for caches whose rows have different lengths: `causal` allows s <= t + starts[b] in row b. NULL means S - T in every
+     * row. Only with causal or window, and not with packed rows; copied. */
+    const int32_t *starts;
+    /* Bools that broadcast to [B, H, T, S]. For n packed sequences they broadcast to [n, H, L, M], where element [i, h, t, s] is for query
+     * t and key s of sequence i; L and M are at least the numbers of rows of the longest sequences. */
+    wf_tensor *mask;
+    struct wf_packed packed;   /* the sequences of q, and also those of k and v unless k_packed is given; copied */
+    struct wf_packed k_packed; /* the sequences of k and v; their number is that of `packed` */
+    double dropout;            /* the probability of dropout on the weights, in WF_TRAIN */
+    /* If not NULL: is set to the weights [B, H, T, S] before dropout, without a gradient; not with packed rows. */
+    wf_tensor **weights;
+    int64_t window; /* W; 0 means no window */
+    double softcap; /* c > 0: scores become c tanh(score / c) before masks (Gemma 2, 2024); 0 means that scores stay */
+    /* Reals that broadcast as a mask does, added to the scores after softcap and before masks. The bias gets a gradient if it needs one. An
+     * element -inf masks the key. */
+    wf_tensor *bias;
 };
 WF_API wf_tensor *wf_attention_with(wf_tensor *q, wf_tensor *k, wf_tensor *v, const struct wf_attention_options *options);
 #ifndef __cplusplus
@@ -257,41 +281,50 @@ WF_API wf_tensor *wf_attention_with(wf_tensor *q, wf_tensor *k, wf_tensor *v, co
 #endif
 
 /* --- rotary positions ---------------------------------------------------------------------------------------------- */
-/* Su et al. 2021: in each head, pair i of elements (a, b) of a row at position p is turned by the angle p f_i,
+/* In each head, pair i of elements (a, b) of a row at position p is rotated by the angle p f_i (Su et al. 2021):
  *
  *   (a cos - b sin, b cos + a sin),   f_i = base^(-2i / width), i < width / 2
  *
- * so that the product of a query and a key depends on their distance. Angles are in double precision: sines and cosines are right to the
- * last bit or so of wf_real at positions of 100,000 too, and those of a position have the same bits whatever else the call holds. */
+ * So the product of a query and a key depends on the distance of their positions. Angles are computed in double: sines and cosines are
+ * right to about the last bit of wf_real, at positions of 100,000 too. Their bits at a position do not depend on the rest of the call. */
 enum wf_rope_scaling {
     WF_ROPE_UNSCALED,
-    WF_ROPE_LINEAR, /* f_i / factor: positions are interpolated (Chen et al. 2023) */
-    WF_ROPE_NTK,    /* base factor^(width / (width - 2)) instead of base: the lowest frequency is divided by factor, the highest stays */
-    /* As Llama 3.1: with n = original_context f_i / (2 pi) turns in the original context, f_i where n > high_frequency, f_i / factor where
-     * n < low_frequency, and between them s f_i + (1 - s) f_i / factor, s = (n - low_frequency) / (high_frequency - low_frequency). */
+    WF_ROPE_LINEAR, /* f_i / factor, which interpolates positions (Chen et al. 2023) */
+    /* The base becomes base factor^(width / (width - 2)), so that the lowest frequency is divided by factor, and the highest stays. */
+    WF_ROPE_NTK,
+    /* As in Llama 3.1. In the original context pair i makes n = original_context f_i / (2 pi) turns. The frequency stays f_i if n >
+     * high_frequency, and becomes f_i / factor if n < low_frequency. Between these bounds it becomes s f_i + (1 - s) f_i / factor, with
+     * s = (n - low_frequency) / (high_frequency - low_frequency). */
     WF_ROPE_LLAMA3
 };
 struct wf_rotary {
-    int64_t width;    /* elements of a head that are turned, the first ones; even; the others are copied. 0: all of the head */
-    bool interleaved; /* pairs are (2i, 2i + 1), as in GPT-J and the paper; default: (i, i + width / 2), as in Llama and GPT-NeoX */
-    double base;      /* 0: 10000 */
+    int64_t width; /* how many elements of a head are rotated, beginning with the first; even; the others are copied. 0 means all */
+    /* Pairs are (2i, 2i + 1), as in GPT-J and the paper; if false, pairs are (i, i + width / 2), as in Llama and GPT-NeoX. */
+    bool interleaved;
+    double base; /* 0 means 10000 */
     enum wf_rope_scaling scaling;
-    double factor;                                          /* > 0, of the scaling */
-    double low_frequency, high_frequency, original_context; /* of WF_ROPE_LLAMA3 */
-    /* f_i given instead of base and scaling: one of these, [width / 2]. The array must stay valid as long as this struct is used (of ops:
-     * for the call); the tensor, a buffer for instance, needs no gradient: there is none for frequencies. */
+    double factor;           /* the factor of the scaling, > 0 */
+    double low_frequency;    /* for WF_ROPE_LLAMA3 */
+    double high_frequency;   /* for WF_ROPE_LLAMA3 */
+    double original_context; /* for WF_ROPE_LLAMA3 */
+    /* One of these two members may give the frequencies f_i [width / 2] in place of base and scaling. The array must stay valid while this
+     * struct is in use; for an op that is the call. The tensor may be a buffer of a module. It must need no gradient, because rope gives
+     * none to frequencies. */
     const double *frequencies;
     wf_tensor *frequency_tensor;
 };
-/* x [B,T,H*E] -> [B,T,H*E]; or x [N,H*E], one sequence or packed ones. Row t of a sequence is at position start + t,
- * or where one of the following says so. */
+/* x [B,T,H*E] -> [B,T,H*E], or x [N,H*E] for one sequence or for packed ones. Row t of a sequence is at position start + t, unless `starts`
+ * or `positions` say otherwise. */
 struct wf_rope_options {
-    int heads; /* H; 0: 1 */
+    int heads; /* H; 0 means 1 */
     struct wf_rotary rotary;
-    int64_t start;           /* -2^31 .. 2^31 */
-    const int32_t *starts;   /* [B]: row t of sequence b is at starts[b] + t, for caches of rows of different lengths; copied */
-    struct wf_packed packed; /* sequences of [N,H*E]; copied */
-    wf_tensor *positions;    /* WF_I32 [B,T], or [T] for all B; of x [N,H*E]: [N]. Any values; without start, starts and packed */
+    int64_t start; /* the position of a sequence's first row, -2^31 .. 2^31 */
+    /* [B]: row t of sequence b is at position starts[b] + t, for caches whose rows have different lengths; copied. */
+    const int32_t *starts;
+    struct wf_packed packed; /* the sequences of x [N,H*E]; copied */
+    /* WF_I32 [B,T], or [T] for all B, or [N] for x [N,H*E]: the position of each row, any value; not together with start, starts or
+     * packed. */
+    wf_tensor *positions;
 };
 WF_API wf_tensor *wf_rope_with(wf_tensor *x, const struct wf_rope_options *options);
 #ifndef __cplusplus
@@ -299,31 +332,34 @@ WF_API wf_tensor *wf_rope_with(wf_tensor *x, const struct wf_rope_options *optio
 #endif
 
 /* --- losses of elements -------------------------------------------------------------------------------------------- */
-/* How losses of elements (of rows for cross-entropy) are reduced; the result is [] except for WF_REDUCE_NONE. The mean of none is 0. */
+/* How the losses of elements (in cross-entropy: of rows) are reduced. The result is [] except for WF_REDUCE_NONE. The mean of zero losses
+ * is 0. */
 enum wf_reduction {
     WF_REDUCE_MEAN,
     WF_REDUCE_SUM,
-    WF_REDUCE_NONE,      /* each, as a tensor */
-    WF_REDUCE_BATCH_MEAN /* the sum divided by the size of the first dimension; not for cross-entropy */
+    WF_REDUCE_NONE,      /* no reduction: the tensor of all losses */
+    WF_REDUCE_BATCH_MEAN /* the sum, divided by the size of the first dimension; not for cross-entropy */
 };
-/* Operands have one shape (wf_expand repeats a smaller one), and all of them have gradients. (x - target)^2: */
+/* (x - target)^2. In this section both operands of a loss must have the same shape (wf_expand repeats a smaller one), and both get
+ * gradients. */
 WF_API wf_tensor *wf_mse(wf_tensor *x, wf_tensor *target, enum wf_reduction reduction);
-/* Binary cross-entropy of probabilities sigmoid(x) with targets t in 0 .. 1: -w t log sigmoid(x) - (1 - t) log(1 - sigmoid(x)), without
- * overflow and without terms that cancel. A target out of range is an error. A term whose factor t or 1 - t is 0 is 0. */
+/* Binary cross-entropy of the probabilities sigmoid(x) with targets t in 0 .. 1: -w t log sigmoid(x) - (1 - t) log(1 - sigmoid(x)). It is
+ * computed without overflow and without terms that cancel. A term whose factor t or 1 - t is 0 is 0. A target out of range is an error. */
 struct wf_bce_options {
     enum wf_reduction reduction;
-    wf_tensor *positive_weight; /* w, broadcasts to x: how often a positive counts; NULL: 1 */
+    wf_tensor *positive_weight; /* w, which broadcasts to x: how many times a positive target counts; NULL means 1 */
 };
 WF_API wf_tensor *wf_bce_with_logits_with(wf_tensor *logits, wf_tensor *targets, const struct wf_bce_options *options);
-/* Kullback-Leibler divergence KL(p || q) of elements, p (log p - log q), from log q and p; with .log_target from log q and log p. 0 where
- * p = 0. Of distributions take WF_REDUCE_SUM or WF_REDUCE_BATCH_MEAN, for the mean over elements divides by the classes too. */
+/* The Kullback-Leibler divergence KL(p || q) of elements, p (log p - log q), from log q and p, or with .log_target from log q and log p. It
+ * is 0 where p = 0. For distributions take WF_REDUCE_SUM or WF_REDUCE_BATCH_MEAN, because WF_REDUCE_MEAN also divides by the number of
+ * classes. */
 struct wf_kl_options {
     enum wf_reduction reduction;
     bool log_target;
 };
 WF_API wf_tensor *wf_kl_div_with(wf_tensor *log_q, wf_tensor *target, const struct wf_kl_options *options);
-/* KL(N(m, e^s) || N(0, 1)) of elements, (m^2 + e^s - 1 - s) / 2, from means m and logarithms s of variances (Kingma and Welling 2014);
- * WF_REDUCE_BATCH_MEAN sums it over the latent dimensions. */
+/* KL(N(m, e^s) || N(0, 1)) of elements, (m^2 + e^s - 1 - s) / 2, from means m and logarithms s of variances (Kingma and Welling 2014).
+ * WF_REDUCE_BATCH_MEAN adds it up over the latent dimensions. */
 WF_API wf_tensor *wf_kl_normal(wf_tensor *mean, wf_tensor *log_variance, enum wf_reduction reduction);
 #ifndef __cplusplus
 #define wf_bce_with_logits(logits, targets, ...) wf_bce_with_logits_with(logits, targets, &(struct wf_bce_options){__VA_ARGS__})
@@ -331,23 +367,26 @@ WF_API wf_tensor *wf_kl_normal(wf_tensor *mean, wf_tensor *log_variance, enum wf
 #endif
 
 /* --- losses -------------------------------------------------------------------------------------------------------- */
-/* Mean cross-entropy in nats over the targets that are not ignored -> []. With label smoothing e the target is
- * (1 - e) one-hot + e / V. The mean over zero targets is 0, with zero gradients. */
+/* The mean cross-entropy, in nats, over all targets that are not ignored -> []. With label smoothing e the target distribution is
+ * (1 - e) one-hot + e / V. If there are no such targets, the mean is 0 with zero gradients. */
 struct wf_cross_entropy_options {
-    bool has_ignore; /* ignore targets equal to `ignore` */
+    bool has_ignore; /* targets equal to `ignore` are ignored */
     int32_t ignore;
     double label_smoothing;
-    double normalizer;           /* divisor of the sum: with micro-batches the targets of all of them, so that accumulated gradients
-                                    equal those of the large batch. 0: the number of targets here */
-    wf_tensor **plain;           /* if not NULL: receives the loss without smoothing, a constant of the result's shape */
-    enum wf_reduction reduction; /* a sum, or each row's loss in the shape of the targets, 0 of ignored ones: for rows that count
-                                    differently, policy gradients */
-    wf_tensor *class_weights;    /* [V], constants: a target t counts w_t times, and the mean divides by the sum of the w_t; with smoothing
-                                    the part of class j counts w_j times. NULL: 1 */
+    /* The divisor of the sum of losses; 0: the number of targets here. With micro-batches give the number of targets in all of them, so
+     * that the accumulated gradients equal those of the undivided batch. */
+    double normalizer;
+    wf_tensor **plain; /* if not NULL: is set to the loss without smoothing, a constant in the result's shape */
+    /* The mean, a sum, or each row's loss in the shape of the targets. An ignored target's loss is 0. Single losses are for rows that count
+     * differently, as in policy gradients. */
+    enum wf_reduction reduction;
+    /* [V], without a gradient: a target t counts w_t times, and the mean divides by the sum of the w_t. With smoothing, class j's share of
+     * the target counts w_j times. NULL means 1. */
+    wf_tensor *class_weights;
 };
-/* logits [..., V], targets [...] in 0 .. V-1. */
+/* The cross-entropy of logits [..., V] with targets [...] in 0 .. V-1. */
 WF_API wf_tensor *wf_cross_entropy_with(wf_tensor *logits, wf_tensor *targets, const struct wf_cross_entropy_options *options);
-/* The same on logits = x weight^T + bias, x [..., D], weight [V, D], bias [V] or NULL, without storing all logits. */
+/* The same with logits = x weight^T + bias, where x is [..., D], weight [V, D], and bias [V] or NULL. The logits are not all stored. */
 WF_API wf_tensor *wf_linear_cross_entropy_with(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, wf_tensor *targets,
                                                const struct wf_cross_entropy_options *options);
 #ifndef __cplusplus

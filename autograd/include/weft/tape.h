@@ -57,9 +57,9 @@ struct wf_tape_options {
  * With `exact` the number of the pass counts as 0, as it does in the first pass of a step. Set `exact` if a pass must be repeatable
  * (gradient checks, a resumed training), or if the masks must not depend on how a batch is divided. In these cases also set `step`, and set
  * `first_row` for each part of the batch. */
-/* Clears the records and the error, and starts a pass. All tensors of the tape become stale: an op, a read or a backward that gets one
- * fails with an error that names it. A stale tensor is recognised for 15 resets; after that another tensor may have the same struct. The
- * contents of this thread's wf_scratch memory are lost. */
+/* Clears the records and the error, and starts a pass. All tensors of the tape become stale: an op, a read or a backward fails if it gets
+ * one, and the error names the op that made the tensor. A stale tensor is recognised for 15 resets; after that another tensor may have the
+ * same struct. The contents of this thread's wf_scratch memory are lost. */
 WF_API void wf_tape_reset_with(wf_tape *tape, wf_mode mode, const struct wf_tape_options *options);
 #ifndef __cplusplus
 #define wf_tape_reset(tape, mode, ...) wf_tape_reset_with(tape, mode, &(struct wf_tape_options){__VA_ARGS__})
@@ -101,8 +101,8 @@ WF_API void wf_release(wf_tensor *x);
  * that were made since then. `keep` may be NULL or a contiguous tensor. Its value survives: wf_tape_rewind moves it to the mark and returns
  * it in a new tensor, which is a constant. With NULL it returns NULL.
  *
- * An op that gets a dropped tensor, even one that was given to wf_keep, refuses it by name. This is reliable until rewinds have dropped
- * more than 128 tensors (768 without NDEBUG), whose structs are then used again.
+ * If an op gets a dropped tensor, even one that was given to wf_keep, the error names the op that made the tensor. This is reliable until
+ * rewinds have dropped more than 128 tensors (768 without NDEBUG), whose structs are then used again.
  *
  * If an op was recorded since the mark, the call is an error on the tape and returns poison. So use it in WF_INFER, or under
  * wf_tape_no_grad. */
