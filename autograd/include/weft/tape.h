@@ -111,7 +111,7 @@ typedef struct wf_tape_mark {
 } wf_tape_mark;
 WF_API wf_tape_mark wf_tape_here(const wf_tape *tape);
 WF_API wf_tensor *wf_tape_rewind(wf_tape *tape, wf_tape_mark mark, wf_tensor *keep);
-/* For models that run in all modes: says that only x is used later of all tensors made since the mark. If no op was recorded since the
+/* For models that run in all modes: declares that of all tensors made since the mark only x is used later. If no op was recorded since the
  * mark, this is wf_tape_rewind(tape, mark, x). Otherwise a backward needs the other tensors, and the function only returns x.
  *
  * If a model calls it after each sublayer, with the mark from before the first one, a pass in WF_INFER needs the memory of one sublayer
@@ -128,12 +128,12 @@ WF_API struct wf_tape_stats wf_tape_stats(const wf_tape *tape);
 
 /* --- creating tensors ------------------------------------------------------------------------------------------------ */
 
-/* The functions of this section copy the data. Ids have the shape [rows, columns], or `shape`. The op that uses them checks their range. */
+/* A tensor with a copy of the ids, in the shape [rows, columns], or in `shape`. The op that uses the ids checks their range. */
 WF_API wf_tensor *wf_ids(wf_tape *tape, const int32_t *ids, int64_t rows, int64_t columns);
 WF_API wf_tensor *wf_ids_of(wf_tape *tape, const int32_t *ids, const wf_shape *shape);
-/* A real tensor. With `needs_grad` it receives a gradient in wf_backward, which wf_grad reads. */
+/* A real tensor with a copy of the data. With `needs_grad` it receives a gradient in wf_backward, which wf_grad reads. */
 WF_API wf_tensor *wf_input(wf_tape *tape, const wf_real *data, const wf_shape *shape, bool needs_grad);
-/* A WF_BOOL tensor, for example a mask, in which true means "may attend". */
+/* A WF_BOOL tensor with a copy of the data, for example a mask in which true means "may attend". */
 WF_API wf_tensor *wf_bools(wf_tape *tape, const bool *data, const wf_shape *shape);
 /* A real tensor of zeros, without a gradient. */
 WF_API wf_tensor *wf_zeros(wf_tape *tape, const wf_shape *shape);
@@ -193,7 +193,8 @@ struct wf_backward_options {
  *
  * To differentiate several losses one after the other, give all calls but the last .retain, which keeps records and values. Ops may follow
  * a backward, and another backward may follow those ops; it visits the records that were made since, or retained. A backward is refused if
- * it leads to a record that is used up, if it would read parameters that an optimiser changed after they were recorded, and in WF_INFER.
+ * it leads to a record that is used up, if it would read parameters that an optimiser changed since the record was made, or if the tape is
+ * in WF_INFER.
  *
  * There are no gradients of gradients, so a penalty on a gradient needs another way: see wf_gradients.
  *
@@ -247,8 +248,8 @@ WF_API bool wf_tape_no_grad(wf_tape *tape, bool on);
  * ops, shapes or operands. A change of other attributes (such as the factor of wf_scale) is not noticed; the gradients are then those of
  * the second call.
  *
- * Outside, only the function's result may be used. The other tensors that it makes end with the call unless they were given to wf_keep, and
- * no gradient flows through them. Checkpoints may be nested. Inside the function, wf_backward, wf_gradients, wf_tape_reset and
+ * Outside the function only its result may be used. The other tensors that the function makes end with the call unless they were given to
+ * wf_keep, and no gradient flows through them. Checkpoints may be nested. Inside the function, wf_backward, wf_gradients, wf_tape_reset and
  * wf_tape_rewind are errors. In WF_INFER and under wf_tape_no_grad, wf_checkpoint just calls the function. */
 WF_API wf_tensor *wf_checkpoint(wf_tensor *(*function)(void *ctx, wf_tensor *x), void *ctx, wf_tensor *x);
 /* Keeps the value of x readable after wf_backward and wf_release. Returns x. */
