@@ -116,7 +116,7 @@ static bool resolve(wf_tape *tape, struct node *node, wf_tensor *const given[])
             continue;
         if (!tape_accepts(tape, op_name(node->op, node->attr), x) || x->kind == TENSOR_POISON)
             return false;
-        /* Inside a checkpoint every call gets a record, so every parameter needs a leaf there. */
+        /* Records refer to leaves, not to parameters, and inside a checkpoint every call makes a record. */
         if (x->kind == TENSOR_PARAMETER && (tape_records(tape) || tape->checkpoints > 0) && !(x = node->in[i] = tape_leaf(tape, x)))
             return false;
         if (tape_records(tape) && node->op->backward && x->needs_grad)

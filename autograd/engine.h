@@ -169,7 +169,7 @@ struct wf_tape {
     wf_mode mode;
     struct wf_tape_options options; /* the options of this pass, but `seed` is the result of seed_of_pass */
     uint64_t trained_step;          /* the step of the last reset in WF_TRAIN */
-    uint64_t trainings;             /* the number of resets in WF_TRAIN with that step, one after the other */
+    uint64_t trainings;             /* the number of resets in WF_TRAIN since trained_step last changed */
     wf_error error;
     wf_tensor poison;
     const char *doing; /* the name of the op whose forward or backward runs; may be NULL */
@@ -183,7 +183,7 @@ struct wf_tape {
     bool bad_input;      /* the error of check_finite is about a value in an input */
     bool differentiated; /* wf_backward or wf_gradients ran in this pass */
     bool walking;        /* wf_backward or wf_gradients is running */
-    bool changed;        /* an update changed a parameter whose former values some backward would have to read */
+    bool changed;        /* a parameter was updated after an op whose backward will read its value */
     bool in_gradients;   /* wf_gradients is running: it computes the gradients of wanted tensors only, and writes none into a slab */
     uint32_t path;       /* the number of calls of wf_gradients */
     int checkpoints;     /* the nesting depth of wf_checkpoint calls whose function is running */

@@ -95,7 +95,7 @@ struct wf_op {
     bool constant; /* the result has no gradient, as in comparisons and argmax: backward is NULL, and wf_check_op checks only values */
     /* For functions that share a descriptor: the name of the function that was called, a literal; NULL: `name`. */
     const char *(*name_of)(const void *attr);
-    /* The names of the operands, such as "x weight bias", from which Weft's ops name a missing operand; may be NULL. */
+    /* The names of the operands, such as "x weight bias", for the error of Weft's ops about a missing operand; may be NULL. */
     const char *operands;
     bool many; /* the op takes any number of operands (wf_call_in), and backward reads none of their values */
 };
@@ -138,8 +138,8 @@ WF_API wf_array wf_call_contiguous(wf_call *c, const wf_array *a);
 /* --- passing gradients (backward) ----------------------------------------------------------------------------------- */
 /* The array to which backward writes input i's gradient. It has the input's shape, and it is strided if the input is a view. If *accumulate
  * is true, add to the values there; otherwise overwrite all of them. Call this function once for each input that needs a gradient, and if
- * two inputs may be the same tensor, fill the array before the next call. It suits ops that can add to an array at no extra cost, such as
- * products with beta = 1. Without memory its data are NULL. */
+ * two inputs may be the same tensor, fill the array before the next call. wf_grad_into suits ops that can add to an array at no extra cost,
+ * such as products with beta = 1. Without memory its data are NULL. */
 WF_API wf_array wf_grad_into(wf_call *c, int input, bool *accumulate);
 /* For an op whose first `count` operands may be slices of one tensor, as q, k and v are slices of one product. Call it before wf_grad_into.
  * It returns true if the operands need gradients and together show each element of that tensor once, and if the tensor has no gradient yet.

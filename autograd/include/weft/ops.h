@@ -25,7 +25,8 @@ WF_API wf_tensor *wf_div(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_affine(wf_tensor *x, double scale, double shift); /* scale x + shift */
 WF_API wf_tensor *wf_scale(wf_tensor *x, double scale);
 WF_API wf_tensor *wf_neg(wf_tensor *x);
-/* The greater or the smaller of two elements; NaN if either is NaN. If the two are equal, each gets half of the gradient. */
+/* wf_maximum gives the greater of two elements, wf_minimum the smaller; NaN if either is NaN. If the two are equal, each gets half of the
+ * gradient. */
 WF_API wf_tensor *wf_maximum(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_minimum(wf_tensor *a, wf_tensor *b);
 /* a^b with the special values of C's pow: a^0 = 1, also for a = 0, and a negative a gives NaN unless b is whole. The gradient of a is
@@ -56,7 +57,7 @@ WF_API wf_tensor *wf_abs(wf_tensor *x); /* the gradient at 0 is 0 */
 /* min(max(x, low), high). With low = -INFINITY or high = INFINITY there is no bound on that side. A NaN stays NaN. The gradient is 1 where
  * low <= x <= high, else 0. WF_ERR_ARGUMENT unless low <= high. */
 WF_API wf_tensor *wf_clamp(wf_tensor *x, double low, double high);
-/* ln(1 + e^(beta x)) / beta, without overflow; no threshold replaces it by x for large x; beta > 0, usually 1. */
+/* ln(1 + e^(beta x)) / beta, with beta > 0, usually 1. It does not overflow, and it is not replaced by x for large x. */
 WF_API wf_tensor *wf_softplus(wf_tensor *x, double beta);
 WF_API wf_tensor *wf_leaky_relu(wf_tensor *x, double slope); /* x where x > 0, else slope x (Maas et al. 2013) */
 WF_API wf_tensor *wf_elu(wf_tensor *x, double alpha);        /* x where x > 0, else alpha (e^x - 1) (Clevert et al. 2015) */
@@ -90,7 +91,7 @@ WF_API wf_tensor *wf_masked_fill(wf_tensor *x, wf_tensor *mask, double value);
 /* Bools as 0 and 1, or ids as reals; the result has no gradient. A real tensor is returned as it is. */
 WF_API wf_tensor *wf_to_real(wf_tensor *x);
 
-/* --- views: only a reshape may copy, if it must ------------------------------------------------------------------------
+/* --- views: nothing is copied, except where a reshape must copy --------------------------------------------------------
  *
  * Views of one tensor may overlap (windows by wf_slice at 0, 1, 2, ...). They read the same memory, and an element's gradient is the sum
  * over all views that show it. Only wf_expand, or an op with .view (weft/op.h), makes a single view that shows an element several times.
@@ -101,8 +102,8 @@ WF_API wf_tensor *wf_reshape_to(wf_tensor *x, const wf_shape *shape); /* one dim
 #define wf_reshape(x, ...) wf_reshape_to(x, WF_SHAPE(__VA_ARGS__)) /* wf_reshape(x, B, T, -1) */
 #endif
 /* x broadcast to a larger shape by NumPy's rule: dimensions of size 1, and new leading dimensions, are repeated; -1 keeps a size. Nothing
- * is copied, because repeated dimensions have stride 0. The gradient of x is the sum over the repetitions. In a pass with gradients, an op
- * that takes a view of the result copies it. */
+ * is copied, because repeated dimensions have stride 0. The gradient of x is the sum over the repetitions. In a pass with gradients,
+ * wf_slice and the other ops of this section copy the result instead of showing it. */
 WF_API wf_tensor *wf_expand_to(wf_tensor *x, const wf_shape *shape);
 #ifndef __cplusplus
 #define wf_expand(x, ...) wf_expand_to(x, WF_SHAPE(__VA_ARGS__)) /* queries [T, D]: wf_expand(queries, B, T, D) */
@@ -113,7 +114,7 @@ WF_API wf_tensor *wf_permute_to(wf_tensor *x, const wf_shape *order);
 #ifndef __cplusplus
 #define wf_permute(x, ...) wf_permute_to(x, WF_SHAPE(__VA_ARGS__)) /* [B, T, H, E] -> [B, H, T, E]: wf_permute(x, 0, 2, 1, 3) */
 #endif
-/* One index of dim, which is removed; a negative index counts from the end. */
+/* The slice at `index` of dim, without dim. A negative index counts from the end. */
 WF_API wf_tensor *wf_select(wf_tensor *x, int dim, int64_t index);
 WF_API wf_tensor *wf_unsqueeze(wf_tensor *x, int dim);           /* adds a dimension of size 1, which is dimension `dim` of the result */
 WF_API wf_tensor *wf_squeeze(wf_tensor *x, int dim);             /* removes dim, whose size must be 1 */
@@ -136,9 +137,9 @@ WF_API wf_tensor *wf_sum_dim(wf_tensor *x, int dim, bool keep);
 WF_API wf_tensor *wf_mean_dim(wf_tensor *x, int dim, bool keep);
 
 /* --- greatest and smallest ----------------------------------------------------------------------------------------- */
-/* The greatest or the smallest element along dim. With `keep` dim stays, with size 1; otherwise it is removed. Of equal elements the first
- * counts, and the first NaN counts before all numbers. The gradient goes to the element that counts. If `ids` is not NULL, *ids is set to
- * the indices of these elements in dim (WF_I32, in the shape of the result). WF_ERR_SHAPE if dim has size 0. */
+/* The greatest or the smallest element along dim. With `keep` dim stays, with size 1; otherwise it is removed. If elements are equal, the
+ * first of them is taken. If there is a NaN, the first NaN is taken. The gradient goes to the element that was taken. If `ids` is not NULL,
+ * *ids is set to the indices of these elements in dim (WF_I32, in the shape of the result). WF_ERR_SHAPE if dim has size 0. */
 WF_API wf_tensor *wf_max_dim(wf_tensor *x, int dim, bool keep, wf_tensor **ids);
 WF_API wf_tensor *wf_min_dim(wf_tensor *x, int dim, bool keep, wf_tensor **ids);
 WF_API wf_tensor *wf_max(wf_tensor *x); /* the greatest of all elements -> [] */
@@ -157,7 +158,7 @@ WF_API wf_tensor *wf_matmul(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_linear(wf_tensor *x, wf_tensor *weight, wf_tensor *bias);
 
 /* --- embedding ----------------------------------------------------------------------------------------------------- */
-/* Rows of weight: weight [V, D], ids [...] in 0 .. V-1 -> [..., D]. */
+/* The rows of weight that the ids name: weight [V, D], ids [...] in 0 .. V-1 -> [..., D]. */
 WF_API wf_tensor *wf_embedding(wf_tensor *weight, wf_tensor *ids);
 
 /* --- indexing ----------------------------------------------------------------------------------------------------------
@@ -168,10 +169,10 @@ WF_API wf_tensor *wf_embedding(wf_tensor *weight, wf_tensor *ids);
 WF_API wf_tensor *wf_index_select(wf_tensor *x, int dim, wf_tensor *ids);
 /* x with slices of `source` added. `source` has the shape of x, but size n along dim. For dim = 1: y[a][ids[i]][b] += source[a][i][b]. */
 WF_API wf_tensor *wf_index_add(wf_tensor *x, int dim, wf_tensor *ids, wf_tensor *source);
-/* Elements of x along dim, as torch.gather. The ids have the rank of x, and in the other dimensions at most its sizes. The result has the
- * shape of the ids. For dim = 1: y[i][j][k] = x[i][ids[i][j][k]][k]. */
+/* Elements of x along dim, as torch.gather. The ids have the rank of x, and in the other dimensions at most the sizes of x. The result has
+ * the shape of the ids. For dim = 1: y[i][j][k] = x[i][ids[i][j][k]][k]. */
 WF_API wf_tensor *wf_gather(wf_tensor *x, int dim, wf_tensor *ids);
-/* x with elements of `source` added, which has the shape of the ids. For dim = 1: y[i][ids[i][j][k]][k] += source[i][j][k]. */
+/* x with the elements of `source` added; `source` has the shape of the ids. For dim = 1: y[i][ids[i][j][k]][k] += source[i][j][k]. */
 WF_API wf_tensor *wf_scatter_add(wf_tensor *x, int dim, wf_tensor *ids, wf_tensor *source);
 
 /* --- packed rows (weft/packed.h) ------------------------------------------------------------------------------------ */
@@ -214,8 +215,8 @@ WF_API wf_tensor *wf_cosine_similarity(wf_tensor *a, wf_tensor *b, double eps);
 /* --- dropout ------------------------------------------------------------------------------------------------------- */
 /* In WF_TRAIN each element becomes 0 with probability p (rounded to steps of 1/65536), and is otherwise divided by 1 - p. In other modes
  * the result is x itself. The mask depends on seed, step and pass (struct wf_tape_options), on the number of the call in this pass, on the
- * row's index in the global batch, and on the element's offset in the row. A row is one index of all dimensions but the last. p must be in
- * 0 <= p < 1. */
+ * row's index in the global batch, and on the element's offset in the row. A row is one index of all dimensions but the last. p must be at
+ * least 0 and below 1. */
 WF_API wf_tensor *wf_dropout(wf_tensor *x, double p);
 /* residual + dropout(x, p), and dropout(relu(x), p). Each result has the same bits as its two ops, but needs only one pass over memory and
  * no tensor between the ops. If x and residual have different shapes, they broadcast as in wf_add, and it takes two passes. */
@@ -259,15 +260,15 @@ struct wf_attention_options {
     bool causal;
     const int32_t *key_lengths; /* [B]: row b has only the keys s < key_lengths[b]; copied */
     /* [B], 0 .. S, for caches whose rows have different lengths: `causal` allows s <= t + starts[b] in row b. NULL means S - T in every
-     * row. Only with causal or window, and not with packed rows; copied. */
+     * row. Needs `causal` or `window`; not with packed rows. Copied. */
     const int32_t *starts;
     /* Bools that broadcast to [B, H, T, S]. For n packed sequences they broadcast to [n, H, L, M], where element [i, h, t, s] is for query
      * t and key s of sequence i; L and M are at least the numbers of rows of the longest sequences. */
     wf_tensor *mask;
     struct wf_packed packed;   /* the sequences of q, and also those of k and v unless k_packed is given; copied */
-    struct wf_packed k_packed; /* the sequences of k and v; their number is that of `packed` */
+    struct wf_packed k_packed; /* the sequences of k and v, as many as in `packed` */
     double dropout;            /* the probability of dropout on the weights, in WF_TRAIN */
-    /* If not NULL: is set to the weights [B, H, T, S] before dropout, without a gradient; not with packed rows. */
+    /* If not NULL, *weights is set to the weights [B, H, T, S] before dropout, without a gradient. Not with packed rows. */
     wf_tensor **weights;
     int64_t window; /* W; 0 means no window */
     double softcap; /* c > 0: scores become c tanh(score / c) before masks (Gemma 2, 2024); 0 means that scores stay */
@@ -292,9 +293,9 @@ enum wf_rope_scaling {
     WF_ROPE_LINEAR, /* f_i / factor, which interpolates positions (Chen et al. 2023) */
     /* The base becomes base factor^(width / (width - 2)), so that the lowest frequency is divided by factor, and the highest stays. */
     WF_ROPE_NTK,
-    /* As in Llama 3.1. In the original context pair i makes n = original_context f_i / (2 pi) turns. The frequency stays f_i if n >
-     * high_frequency, and becomes f_i / factor if n < low_frequency. Between these bounds it becomes s f_i + (1 - s) f_i / factor, with
-     * s = (n - low_frequency) / (high_frequency - low_frequency). */
+    /* As in Llama 3.1. In the original context pair i makes n = original_context f_i / (2 pi) turns. The frequency stays f_i for n above
+     * high_frequency, and becomes f_i / factor for n below low_frequency. Between these bounds it becomes s f_i + (1 - s) f_i / factor,
+     * with s = (n - low_frequency) / (high_frequency - low_frequency). */
     WF_ROPE_LLAMA3
 };
 struct wf_rotary {
@@ -308,8 +309,8 @@ struct wf_rotary {
     double high_frequency;   /* for WF_ROPE_LLAMA3 */
     double original_context; /* for WF_ROPE_LLAMA3 */
     /* One of these two members may give the frequencies f_i [width / 2] in place of base and scaling. The array must stay valid while this
-     * struct is in use; for an op that is the call. The tensor may be a buffer of a module. It must need no gradient, because rope gives
-     * none to frequencies. */
+     * struct is in use; for an op that is the call. The tensor may be a buffer of a module. It must not need a gradient, because
+     * frequencies get none. */
     const double *frequencies;
     wf_tensor *frequency_tensor;
 };
@@ -376,7 +377,7 @@ struct wf_cross_entropy_options {
     /* The divisor of the sum of losses; 0: the number of targets here. With micro-batches give the number of targets in all of them, so
      * that the accumulated gradients equal those of the undivided batch. */
     double normalizer;
-    wf_tensor **plain; /* if not NULL: is set to the loss without smoothing, a constant in the result's shape */
+    wf_tensor **plain; /* if not NULL, *plain is set to the loss without smoothing, a constant in the result's shape */
     /* The mean, a sum, or each row's loss in the shape of the targets. An ignored target's loss is 0. Single losses are for rows that count
      * differently, as in policy gradients. */
     enum wf_reduction reduction;

@@ -115,7 +115,7 @@ WF_API wf_tensor *wf_tape_rewind(wf_tape *tape, wf_tape_mark mark, wf_tensor *ke
  * mark, this is wf_tape_rewind(tape, mark, x). Otherwise a backward needs the other tensors, and the function only returns x.
  *
  * If a model calls it after each sublayer, with the mark from before the first one, a pass in WF_INFER needs the memory of one sublayer
- * instead of all blocks. With a zeroed mark nothing is dropped, for a pass that gives inner tensors to its caller. */
+ * instead of all blocks. A pass that gives inner tensors to its caller passes a zeroed mark, with which nothing is dropped. */
 WF_API wf_tensor *wf_tape_compact(wf_tape_mark mark, wf_tensor *x);
 
 struct wf_tape_stats {
@@ -183,8 +183,8 @@ struct wf_backward_options {
     wf_tensor *gradient;
     bool retain; /* keeps records and values, because another backward over them will follow */
 };
-/* Computes the gradients with respect to all inputs and parameters on which x depends: wf_backward(loss), or wf_backward(y, .gradient =
- * dy).
+/* Computes the gradients with respect to all inputs and parameters on which x depends. Examples are wf_backward(loss) and
+ * wf_backward(y, .gradient = dy).
  *
  * The gradients of all calls in a pass are added up; a parameter's wf_grads add up all passes since wf_grads_zero. The gradients of inner
  * tensors are released after their last use. A backward uses up all records that were made before it, and reuses the memory of values. To
@@ -225,9 +225,9 @@ WF_API wf_status wf_gradients_with(wf_tensor *y, int count, wf_tensor *const x[]
 #ifndef __cplusplus
 #define wf_gradients(y, count, x, gradient, ...) wf_gradients_with(y, count, x, gradient, &(struct wf_backward_options){__VA_ARGS__})
 #endif
-/* With `on` true, ops that follow are not recorded, for a teacher's logits, statistics or targets: the results are constants, no gradient
- * flows through them, and nothing is saved for a backward. Values are computed as the tape's mode says, with dropout in WF_TRAIN. Returns
- * the former state, so that regions can be nested. A reset switches recording on.
+/* If `on`, the ops that follow are not recorded. This is for a teacher's logits, statistics or targets. The results are constants, no
+ * gradient flows through them, and nothing is saved for a backward. Values are computed as the tape's mode says, with dropout in WF_TRAIN.
+ * Returns the former state, so that regions can be nested. A reset switches recording on.
  *
  *   bool before = wf_tape_no_grad(tape, true);
  *   wf_tensor *target = wf_model_logits(teacher, ids, NULL);

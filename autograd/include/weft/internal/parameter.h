@@ -5,7 +5,7 @@
 
 #include <weft/op.h>
 
-/* The use of a registry's values, shared by all its parameters. */
+/* Says who uses the values of a registry. All parameters of a registry share one of these structs. */
 struct wf_values_use {
     /* How often a load or wf_parameter_set replaced values. (wf_grads.updates counts the updates of optimisers.) */
     _Atomic uint64_t updates;

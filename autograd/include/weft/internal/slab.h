@@ -24,7 +24,7 @@ static inline wf_real *wf_grads_block_data(const wf_grads *grads, const struct w
 struct wf_shard {
     int parameters;
     int64_t *first;  /* [parameters + 1]: the number of each parameter's first block */
-    int64_t *before; /* [blocks + 1]: how many of the blocks before this one the process holds */
+    int64_t *before; /* [blocks + 1]: how many blocks with a smaller number the process holds */
     bool active;     /* an update of all processes is running; if false, a norm covers only the gradients of this process */
     /* Fills in those elements of grads->partial whose blocks other processes hold. All processes must call it together. */
     wf_status (*share)(void *ctx, wf_grads *grads, wf_error *error);
