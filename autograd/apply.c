@@ -220,7 +220,7 @@ static wf_tape *tape_of_call(const wf_op *op, const void *attr, int inputs, wf_t
     const wf_tensor *named = NULL;
     for (int i = 0; !tape && given && i < inputs && !named; i++)
         named = given[i];
-    if (!tape && (!named || named->kind != TENSOR_POISON)) /* a poison operand has an error message already */
+    if (!tape && (!named || named->kind != TENSOR_POISON)) /* if an operand is poison, an earlier error has the message */
         fail_without_tape(WF_ERR_STATE, op_name(op, attr), named);
     return tape;
 }

@@ -132,7 +132,7 @@ struct node {
     unsigned need;
     uint32_t dropout_call;
     uint64_t first_row; /* the first_row of the tape when the op ran */
-    uint64_t event;     /* the number of this record among the tape's events */
+    uint64_t event;     /* the tape's number of events, this record included */
     struct node *previous;
 };
 
@@ -353,7 +353,8 @@ extern const wf_op op_retained_view; /* the op of the record that adds the gradi
  * on the tape, if the slab has no room for this parameter. */
 bool slab_of(wf_tape *tape, const struct wf_parameter_info *info, wf_grads **grads);
 /* Must be called before a leaf's gradient is written. Returns the address of the gradient in the slab, or NULL with the error on the tape.
- * Sets *valid to the address of the flag which says that the slab already holds a gradient of this parameter, to which the caller adds. */
+ * Sets *valid to the address of a flag: if the flag is true, the slab already holds a gradient of this parameter, and the caller must add
+ * to it. */
 wf_real *slab_target(wf_tape *tape, const struct wf_parameter_info *info, bool **valid);
 /* The gradient, contiguous; NULL if the slab holds no gradient of this parameter. */
 wf_real *slab_gradient(const struct wf_parameter_info *info);
@@ -375,7 +376,7 @@ static inline const char *used_up_by(const wf_tensor *x)
 bool backward_valid(wf_tape *tape, const char *call, wf_tensor *x, const struct wf_backward_options *o);
 void backward_run(wf_call *c, wf_tensor *x, const struct wf_backward_options *o); /* the caller must look at the tape's error afterwards */
 wf_tensor *backward_operand(wf_tape *tape, const char *call, wf_tensor *x);       /* the leaf if x is a parameter, else x */
-struct earlier *gradients_set_aside(wf_tape *tape);                               /* the gradients of all results that are still recorded */
+struct earlier *gradients_set_aside(wf_tape *tape); /* sets aside the gradients of all results that have a record */
 
 /* with_respect_to.c */
 extern const char made_by_gradients[]; /* `made_by` of the results of wf_gradients */

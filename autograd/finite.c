@@ -63,7 +63,7 @@ static int64_t first_bad(const wf_call *c, const wf_array *out)
     return at < count ? at : -1;
 }
 
-/* Writes for example "the input x [2,3]" to `text`, and the index of the element `bad` to *index. If x is a view, the names and the index
+/* Writes for example "the input x [2,3]" to `text`, and the index of the element `bad` to *index. If x is a view, the name and the index
  * are those of its root. */
 static void name_input(const wf_tensor *x, const wf_real *bad, wf_shape *index, char *text, size_t size)
 {

@@ -168,8 +168,8 @@ static wf_status with_neighbours(struct check *k, bool before)
         if (wf_is_poison(y))
             return check_status(k, situation);
         neighbour = wf_input(k->tape, k->weight, &shape, true);
-        /* wf_add gives both operands the same gradient buffer. Because of wf_scale, `neighbour`, whose gradient is compared, does not share
-         * it. */
+        /* wf_add gives both operands the same gradient buffer. wf_scale keeps the gradient of `neighbour`, which is compared below, out of
+         * this buffer. */
         wf_tensor *twin = wf_scale(neighbour, 1);
         wf_tensor *sum = before ? wf_add(twin, y) : wf_add(y, twin);
         wf_tensor *part = check_weighted_sum(k, sum);

@@ -27,15 +27,15 @@
 WF_BEGIN_DECLS
 
 struct wf_gradcheck_options {
-    double tolerance; /* the largest relative error; 0: 1e-6 in double, 3e-2 in float */
-    double step;      /* the step of the central differences; 0: 1e-5 in double, 1e-2 in float */
+    double tolerance; /* the largest relative error; 0 means 1e-6 in double, 3e-2 in float */
+    double step;      /* the step of the central differences; 0 means 1e-5 in double, 1e-2 in float */
     uint64_t seed;    /* selects the random values */
 };
 
 /* Checks every case of op; `options` may be NULL. It also fails if op has no cases, has neither backward nor .constant, or has both. The
  * message names the op, the case and the input, and gives the numbers. */
 WF_API wf_status wf_check_op(const wf_op *op, const struct wf_gradcheck_options *options, wf_error *error) WF_CHECKED;
-/* Checks one case, as wf_check_op checks each. */
+/* Checks one case, as wf_check_op does for every case. */
 WF_API wf_status wf_check_case(const wf_op *op, const struct wf_case *c, const struct wf_gradcheck_options *options,
                                wf_error *error) WF_CHECKED;
 

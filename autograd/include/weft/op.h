@@ -37,7 +37,7 @@ typedef struct wf_call {
     uint64_t seed;         /* the tape's seed, made different for each pass of a step (struct wf_tape_options) */
     uint64_t step;         /* the tape's step */
     uint64_t first_row;    /* the tape's first_row */
-    uint32_t dropout_call; /* number of this call among the calls with .random in this pass */
+    uint32_t dropout_call; /* the number of this call, counting the calls of ops with .random in this pass */
     void *internal;        /* used by the engine only */
 } wf_call;
 
@@ -56,9 +56,9 @@ struct wf_case {
     int64_t in[WF_MAX_INPUTS][WF_MAX_DIMS]; /* the dims of each input, ended by 0; -1 stands for a dimension of size 0, {-2} for a scalar */
     enum wf_fill fill[WF_MAX_INPUTS];
     int32_t limit[WF_MAX_INPUTS]; /* for WF_FILL_IDS: every id is below limit */
-    int inputs;                   /* number of inputs; 0: the inputs before the first one without dims */
+    int inputs;                   /* number of inputs; 0 means all inputs before the first one without dims */
     const void *attr;
-    double bound; /* the largest difference between float and double, relative to the norm of the result; 0: 1e-5 */
+    double bound; /* the largest difference between float and double, relative to the norm of the result; 0 means 1e-5 */
     bool train;   /* run in WF_TRAIN, so that dropout is on; each evaluation has the same masks */
     /* Marks a real input that has no gradient, such as frequencies or class weights: the check asks for no gradient. The op must refuse
      * such an input if it needs a gradient (c->need[i] in .shape). */
@@ -80,9 +80,9 @@ struct wf_cases {
 struct wf_op {
     const char *name;
     size_t attr_size;
-    int outputs; /* the largest number of outputs; 0: 1. A call may ask for the first c->outputs of them */
+    int outputs; /* the largest number of outputs; 0 means 1. A call may ask for the first c->outputs of them */
     bool random; /* forward uses dropout_call, which differs from call to call */
-    /* The values that backward reads: WF_READS_INPUT(i) | WF_READS_OUTPUT(j) | ..., or WF_READS_NOTHING; 0: all values. The memory of
+    /* The values that backward reads: WF_READS_INPUT(i) | WF_READS_OUTPUT(j) | ..., or WF_READS_NOTHING. 0 means all values. The memory of
      * values that are left out may be reused before backward runs. */
     unsigned reads;
     /* The outputs are views of in[0]. There is no forward, and `shape` also sets data and strides. A view may repeat elements (stride 0,
@@ -93,7 +93,8 @@ struct wf_op {
     wf_status (*backward)(wf_call *c); /* not called if all gradients are empty. NULL, with .constant, if no output has a gradient */
     struct wf_cases cases;
     bool constant; /* the result has no gradient, as in comparisons and argmax: backward is NULL, and wf_check_op checks only values */
-    /* For functions that share a descriptor: the name of the function that was called, a literal; NULL: `name`. */
+    /* If several functions share a descriptor: returns the name of the function that was called, a literal. NULL means that `name` is the
+     * name. */
     const char *(*name_of)(const void *attr);
     /* The names of the operands, such as "x weight bias", for the error of Weft's ops about a missing operand; may be NULL. */
     const char *operands;
@@ -168,7 +169,7 @@ struct wf_grads {
     struct wf_grads_place *place; /* [parameters] */
     /* [parameters]: a gradient was written since the last wf_grads_zero; if false, the gradient counts as 0. */
     bool *valid;
-    double factor; /* the factor of wf_clip_norm by which the gradients have yet to be multiplied; 0: none */
+    double factor; /* wf_clip_norm left this factor, by which the gradients have yet to be multiplied; 0 means none */
     bool finite;   /* all gradients are known to be finite */
     bool broken;   /* a backward failed, so the gradients are invalid */
     /* Called in a backward without .retain when the parameter's gradient is complete, that is, when no further record adds to it; may be
@@ -179,10 +180,10 @@ struct wf_grads {
     struct wf_grads_block *block;
     int64_t blocks;
     double *partial; /* [blocks]: the sum of the squares of each block, for norms */
-    /* In a registry's own gradients: how often the registry's values were changed. Code that changes values increments it, so that a
-     * backward that would read the new values is refused. */
+    /* Only in a registry's own gradients: how often the registry's values were changed. Code that changes values increments this number, so
+     * that a backward that would read the new values is refused. */
     uint64_t updates;
-    const struct wf_shard *shard; /* the part of the gradients that this process updates, if several processes train together; NULL: all */
+    const struct wf_shard *shard; /* if several processes train together: the shard that this process updates; NULL means all */
 };
 struct wf_parameter_info {
     const char *name;          /* a string that outlives the parameter */
@@ -190,7 +191,7 @@ struct wf_parameter_info {
     int index;                 /* the parameter's number in its registry, an index of wf_grads.place and .valid */
     int64_t offset;            /* where the value begins in wf_registry_values, in elements; a multiple of 16 */
     bool frozen;               /* the parameter needs no gradient */
-    wf_grads *grads;           /* the gradients to which backward writes by default; NULL: none */
+    wf_grads *grads;           /* the gradients to which backward writes by default; NULL if there are none */
     uint64_t registry;         /* number of the registry; no other registry of this process ever has the same number */
     struct wf_values_use *use; /* used by the engine: which passes read the values, and how often these were replaced; may be NULL */
 };

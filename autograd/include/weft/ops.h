@@ -323,8 +323,8 @@ struct wf_rope_options {
     /* [B]: row t of sequence b is at position starts[b] + t, for caches whose rows have different lengths; copied. */
     const int32_t *starts;
     struct wf_packed packed; /* the sequences of x [N,H*E]; copied */
-    /* WF_I32 [B,T], or [T] for all B, or [N] for x [N,H*E]: the position of each row, any value; not together with start, starts or
-     * packed. */
+    /* WF_I32 [B,T], or [T] for all B, or [N] for x [N,H*E]: the position of each row. Every value is allowed. Not together with start,
+     * starts or packed. */
     wf_tensor *positions;
 };
 WF_API wf_tensor *wf_rope_with(wf_tensor *x, const struct wf_rope_options *options);
@@ -360,7 +360,7 @@ struct wf_kl_options {
 };
 WF_API wf_tensor *wf_kl_div_with(wf_tensor *log_q, wf_tensor *target, const struct wf_kl_options *options);
 /* KL(N(m, e^s) || N(0, 1)) of elements, (m^2 + e^s - 1 - s) / 2, from means m and logarithms s of variances (Kingma and Welling 2014).
- * WF_REDUCE_BATCH_MEAN adds it up over the latent dimensions. */
+ * WF_REDUCE_BATCH_MEAN adds the elements up over the latent dimensions. */
 WF_API wf_tensor *wf_kl_normal(wf_tensor *mean, wf_tensor *log_variance, enum wf_reduction reduction);
 #ifndef __cplusplus
 #define wf_bce_with_logits(logits, targets, ...) wf_bce_with_logits_with(logits, targets, &(struct wf_bce_options){__VA_ARGS__})
@@ -374,12 +374,12 @@ struct wf_cross_entropy_options {
     bool has_ignore; /* targets equal to `ignore` are ignored */
     int32_t ignore;
     double label_smoothing;
-    /* The divisor of the sum of losses; 0: the number of targets here. With micro-batches give the number of targets in all of them, so
-     * that the accumulated gradients equal those of the undivided batch. */
+    /* The divisor of the sum of losses; 0 means the number of targets in this call. With micro-batches give the number of targets in all of
+     * them, so that the accumulated gradients equal those of the undivided batch. */
     double normalizer;
     wf_tensor **plain; /* if not NULL, *plain is set to the loss without smoothing, a constant in the result's shape */
-    /* The mean, a sum, or each row's loss in the shape of the targets. An ignored target's loss is 0. Single losses are for rows that count
-     * differently, as in policy gradients. */
+    /* The mean, a sum, or each row's loss in the shape of the targets. An ignored target's loss is 0. With each row's loss the caller can
+     * weight rows, as in policy gradients. */
     enum wf_reduction reduction;
     /* [V], without a gradient: a target t counts w_t times, and the mean divides by the sum of the w_t. With smoothing, class j's share of
      * the target counts w_j times. NULL means 1. */

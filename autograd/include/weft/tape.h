@@ -45,8 +45,8 @@ struct wf_tape_options {
     uint64_t step; /* the number of the training step; dropout masks differ from step to step */
     /* Index of this batch's first row in the global batch, if the global batch is divided (accumulation, several processes). */
     uint64_t first_row;
-    /* The gradients of parameters are added up here; all parameters that need one must belong to the same registry as `grads`. NULL: each
-     * registry's own gradients, for any number of registries. */
+    /* The gradients of parameters are added up here; all parameters that need one must belong to the same registry as `grads`. NULL means
+     * each registry's own gradients, for any number of registries. */
     wf_grads *grads;
     bool exact; /* dropout masks depend only on seed, step and the rows' indices, not on earlier passes */
 };
@@ -72,8 +72,8 @@ WF_API wf_mode wf_tape_mode(const wf_tape *tape);
  * record. If it returns true, the tape fails with WF_ERR_CANCELLED. The function stays set over resets; NULL removes it. */
 WF_API void wf_tape_cancel(wf_tape *tape, bool (*cancelled)(void *ctx), void *ctx);
 
-/* The first error since the reset, with code WF_OK if there is none; never NULL. With a NULL tape: the last error of this thread that no
- * tape could take. */
+/* The first error since the reset, with code WF_OK if there is none; never NULL. With a NULL tape: the last error of this thread that could
+ * not be stored on a tape. */
 WF_API const wf_error *wf_tape_error(const wf_tape *tape);
 /* For use after a read or a backward has failed: copies the tape's error into *error and returns its code, which is never WF_OK. */
 WF_API wf_status wf_tape_status(const wf_tape *tape, wf_error *error);
@@ -179,7 +179,7 @@ WF_API wf_status wf_view(const wf_tensor *x, wf_array *view) WF_CHECKED;
 /* --- backward ------------------------------------------------------------------------------------------------------ */
 
 struct wf_backward_options {
-    /* The gradient of some loss with respect to x, in x's shape; NULL: ones, so that the sum of x's elements is differentiated. */
+    /* The gradient of some loss with respect to x, in x's shape. NULL means ones, so that the sum of x's elements is differentiated. */
     wf_tensor *gradient;
     bool retain; /* keeps records and values, because another backward over them will follow */
 };
