@@ -81,8 +81,8 @@ struct wf_tensor {
     uint8_t value; /* an enum value_state */
     uint8_t by;    /* an enum used_by */
     uint8_t place; /* an enum gradient_place */
-    /* These four flags are independent. Making a record sets needs_grad and `recorded`; a call of the user sets `retain` or `wanted`. */
-    bool needs_grad;
+    /* These four flags are independent of each other and of the states above. */
+    bool needs_grad;     /* a gradient can reach this tensor: an input with needs_grad, a trained parameter, or what depends on these */
     bool retain;         /* wf_retain_grad was called: the gradient is kept after wf_backward */
     bool wanted;         /* the running wf_gradients returns the gradient of this tensor */
     bool recorded;       /* an op with a record, or a view, has this tensor as its operand */

@@ -181,7 +181,8 @@ bool wf_grad_fills(wf_call *c, int count)
 wf_array wf_grad_new(wf_call *c, int input)
 {
     const wf_array *x = wf_call_in(c, input);
-    if (!x && !is_needed(c, input)) /* x may need no gradient: a backward may fill an array of x's shape for other operands */
+    if (!x &&
+        !is_needed(c, input)) /* an x that needs no gradient is allowed: a backward may fill an array of its shape for other operands */
         return (wf_array){.data = NULL};
     wf_shape shape = array_shape(x);
     return wf_call_temp(c, WF_REAL, &shape);

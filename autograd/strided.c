@@ -64,7 +64,7 @@ static void add_rows(void *ctx, int64_t begin, int64_t end)
 enum { TILE_ROWS = 32, TILE_COLUMNS = 512 };
 
 /* Both arrays with dimensions swapped so that dst is contiguous along the last one. `row` is the dimension along which src is contiguous;
- * if there is none, it is the last but one. */
+ * if there is no such dimension, `row` is the last but one. */
 struct tiles {
     wf_array dst, src;
     int row;

@@ -137,7 +137,7 @@ WF_API wf_tensor *wf_input(wf_tape *tape, const wf_real *data, const wf_shape *s
 WF_API wf_tensor *wf_bools(wf_tape *tape, const bool *data, const wf_shape *shape);
 /* A real tensor of zeros, without a gradient. */
 WF_API wf_tensor *wf_zeros(wf_tape *tape, const wf_shape *shape);
-/* All elements are `value`; a scalar [] if shape is &(wf_shape){0}. */
+/* A real tensor whose elements are all `value`. With the shape &(wf_shape){0} it is a scalar []. */
 WF_API wf_tensor *wf_full(wf_tape *tape, const wf_shape *shape, double value);
 /* A tensor that shows the caller's memory without a copy, with any dtype and strides, for tables and caches. It has no gradient. The memory
  * must stay valid and unchanged until the next reset. */
