@@ -94,7 +94,7 @@ struct wf_tensor {
     struct buffer *buffer; /* holds the value of a root that an op made */
     int readers;           /* for a root: the number of records whose backward will read the value */
     int uses;              /* the number of records whose backward will add to the gradient */
-    /* Equal to the path of the tape if this tensor depends on a tensor that the running wf_gradients wants. */
+    /* Equal to tape->path if this tensor depends on a tensor that the running wf_gradients wants. */
     uint32_t path;
     uint32_t number;                /* index of the tensor in the tape's set for this pass; unused for leaves */
     struct wf_parameter_info *info; /* set for parameters and leaves */
@@ -290,12 +290,13 @@ void threads_remove_tape(wf_tape *tape);
 wf_tape *tape_latest(void);
 extern wf_tensor tapeless_poison; /* the result of a failed call in a thread that has no tape */
 
-/* Notes in tape->reading, once, that the tape's pass reads a registry's values. READING_REFUSED: the values are being replaced now. */
+/* Adds a registry to tape->reading, because the tape's pass reads its values. READING_REFUSED means that the values are being replaced
+ * now. */
 enum reading { READING, READING_REFUSED, READING_NO_MEMORY };
 enum reading threads_begin_reading(wf_tape *tape, struct wf_values_use *use);
 void tape_reads_no_more(wf_tape *tape); /* called at the end of the pass: clears tape->reading */
-/* Begins to replace a registry's values. REPLACING_READ: a pass on a tape of another living thread has read them. REPLACING_BUSY: another
- * call is replacing them already. */
+/* Begins to replace a registry's values. REPLACING_READ means that a pass on a tape of another living thread has read them. REPLACING_BUSY
+ * means that another call is replacing them already. */
 enum replacing { REPLACING, REPLACING_BUSY, REPLACING_READ };
 enum replacing threads_begin_replacing(struct wf_values_use *use);
 void threads_end_replacing(struct wf_values_use *use);

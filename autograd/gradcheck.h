@@ -69,8 +69,8 @@ wf_status check_backward(struct check *k, const char *situation, wf_tensor *cons
 /* Stores the result, and the gradients of all inputs, for contiguous operands. All other runs are compared with these. */
 wf_status check_plain_run(struct check *k);
 wf_status check_numeric(struct check *k);
-/* Checks an op (k->ctx is a struct applied) in all situations. The plain run must have been made, and each situation must give the same
- * values. */
+/* Checks an op (k->ctx is a struct applied) in all situations. Must be called after check_plain_run, because each situation must give the
+ * values of the plain run. */
 wf_status check_all_situations(struct check *k);
 
 #endif

@@ -24,7 +24,8 @@ static void release_value(wf_tape *tape, wf_tensor *x)
         pool_release(tape, x->buffer);
 }
 
-/* Called when a record needs its operand x no more. `read`: the record was a reader of the value. `need`: it was to add to the gradient. */
+/* Called when a record needs its operand x no more. `read` says that the record was counted as a reader of the value, `need` that it was
+ * counted as a use of the gradient. */
 static void operand_done(wf_tape *tape, wf_tensor *x, bool read, bool need)
 {
     if (read) {
