@@ -139,8 +139,7 @@ const wf_op wf_op_attention = {
         {"empty", {{-1, 3, 4}, {-1, 3, 4}, {-1, 3, 4}}, A(2, 2)})};
 /* clang-format on */
 
-/* The first `count` elements of `list`, copied to the tape's memory. NULL if there is no list, or no memory (then the tape has the error).
- */
+/* A copy of the first `count` elements of `list` in the tape's memory. NULL if there is no list, or no memory (an error of the tape). */
 static const int32_t *copied(wf_tape *tape, const int32_t *list, int64_t count)
 {
     if (!tape || !list || count < 0)

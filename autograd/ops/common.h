@@ -30,8 +30,7 @@ wf_status wf_want_vector(wf_call *c, int i, const char *what, int64_t d);
 wf_status wf_want_packed(wf_call *c, struct wf_packed packed, const char *what, int64_t rows);
 /* The shape rule of an op with one real operand and a result of the same shape. */
 wf_status wf_same_shape(wf_call *c);
-/* Dimension `dim` of operand i, counted from the front; a negative `dim` counts from the end. -1, with the error set, if it does not exist.
- */
+/* Dimension `dim` of operand i, counted from the front; a negative `dim` counts from the end. -1, with the error set, if there is none. */
 int wf_want_dim(wf_call *c, int i, int dim);
 /* The attributes of an op that works along one dimension. */
 struct along {
@@ -148,8 +147,7 @@ struct wf_packed wf_packed_copy(wf_tape *tape, struct wf_packed packed);
 
 /* `a` with its last two dimensions swapped. */
 wf_array wf_swap_last(const wf_array *a);
-/* out = a b, plus `bias` in each row (may be NULL), plus the old `out` if `add`: wf_array_matmul_with. On failure the tape has the error.
- */
+/* wf_array_matmul_with: out = a b, plus `bias` (may be NULL) in each row, plus the old `out` if `add`. On failure the tape has the error. */
 wf_status wf_product(wf_call *c, const wf_array *a, const wf_array *b, const wf_array *out, bool add, const wf_real *bias,
                      bool rows_alone) WF_CHECKED;
 /* out [p, q] = a^T b, a sum over the rows of a [rows, p] and b [rows, q]; plus the old `out` if `add`. */

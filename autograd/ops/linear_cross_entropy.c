@@ -68,8 +68,7 @@ struct fused {
     const wf_array *gradient; /* where to put the gradients DX, DW and DB; NULL: do not compute them */
 };
 
-/* Z = X W^T + b, and the loss gives dZ. Then dX = dZ W, dW += dZ^T X, and db += the sum of dZ's rows (derivations: losses.c, products.c).
- */
+/* Z = X W^T + b, and the loss gives dZ. Then dX = dZ W, dW += dZ^T X, db += the sum of dZ's rows (derivations: losses.c, products.c). */
 static bool one_chunk(wf_call *c, struct fused *f, int64_t begin, int64_t rows, const struct loss_each *each)
 {
     const int64_t v = f->w.dim[0];
@@ -94,8 +93,7 @@ static bool one_chunk(wf_call *c, struct fused *f, int64_t begin, int64_t rows, 
     return !c->need[2] || wf_sum_into(c, &f->gradient[DB], &z, 1, later) == WF_OK;
 }
 
-/* Sets the operands in *f, and its memory for the logits of one chunk. *most becomes the rows of a chunk: all rows if all logits are kept.
- */
+/* Sets the operands in *f, and the memory for the logits of a chunk. *most becomes the rows of a chunk: all rows if all logits are kept. */
 static wf_status fused_begin(wf_call *c, struct fused *f, int64_t *most)
 {
     f->targets = wf_call_contiguous(c, &c->in[3]);

@@ -1,7 +1,6 @@
+/* SPDX-License-Identifier: MIT */
 /* What the ops cross_entropy and linear_cross_entropy share. Their targets are ids in the shape of the first operand without its last
  * dimension. */
-/* Shared by cross_entropy and linear_cross_entropy. Operands: targets, ids of the shape of the first operand without its last dimension.
- */
 #ifndef WEFT_OPS_LOSSES_H
 #define WEFT_OPS_LOSSES_H
 
@@ -34,8 +33,7 @@ struct loss_each {
 /* In a shape rule: checks the options, and checks the targets (operand `targets`) against the leading dimensions of x; v is the number of
  * classes. Sets the shapes of both outputs. */
 wf_status loss_shape(wf_call *c, const wf_array *x, int targets, int64_t v);
-/* Checks the values of the targets. *scale becomes 1 over the divisor of the summed losses, or 0 if no target counts or the divisor is 0.
- */
+/* Checks the values of the targets. *scale becomes 1 over the divisor of the summed losses; 0 if no target counts or the divisor is 0. */
 wf_status loss_scale(wf_call *c, const wf_array *targets, int64_t v, double *scale);
 /* Computes the losses of contiguous rows of v logits. Adds them to *sums and writes them to the arrays of `each` (`sums` and `each` may be
  * NULL). If dlogits is given (it may equal logits), also computes the gradients of the logits, times `scale` and times each->upstream if

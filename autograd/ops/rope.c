@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Rotary positions. Forward makes a table of cosines and sines in double precision, with a row for each position in the call, and keeps it
- * for backward, which turns by the negative angles. A position is split as p = 64 h + l, because few sines are then enough: with the
- * frequency f, the sum of the angles 64hf and lf is a product of two rotations,
+ * for backward, which turns by the negative angles. A position is split as p = 64 h + l, so that few sines are enough: for a
+ * frequency f the rotation by p f is the product of the rotations by 64hf and by lf,
  *
  *   cos p f = cos 64hf cos lf - sin 64hf sin lf,   sin p f = sin 64hf cos lf + cos 64hf sin lf
  *

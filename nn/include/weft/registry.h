@@ -62,7 +62,7 @@ struct wf_init_rules {
     struct wf_initializer weight;    /* weights of linear maps */
     struct wf_initializer residual;  /* weights of linear maps that end a residual branch; WF_INIT_DEFAULT: as `weight` */
     struct wf_initializer bias;      /* biases of linear maps */
-    struct wf_initializer embedding; /* embeddings and learned positions */
+    struct wf_initializer embedding; /* embeddings, learned positions and relative biases */
 };
 
 /* --- scopes and parameters ----------------------------------------------------------------------------------------- */
