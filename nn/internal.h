@@ -21,8 +21,8 @@ struct parameter_values {
 wf_status parameters_set(const char *call, int count, const struct parameter_values p[], wf_error *error) WF_CHECKED;
 
 /* --- layers.c ------------------------------------------------------------------------------------------------------ */
-/* `first` if it is neither NULL nor WF_INIT_DEFAULT, otherwise `second` under the same condition, otherwise an initialiser of `kind` with
- * the number a. */
+/* `first` if it is given and is not WF_INIT_DEFAULT; else `second` if it is given and is not WF_INIT_DEFAULT; else an initialiser of `kind`
+ * with the number a. */
 struct wf_initializer init_or(const struct wf_initializer *first, const struct wf_initializer *second, enum wf_init_kind kind, double a);
 /* Whether p is a valid probability for dropout, 0 <= p < 1. If not, the scope gets the error. */
 bool dropout_valid(wf_scope scope, double p);

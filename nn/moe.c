@@ -125,7 +125,7 @@ static wf_tensor *run_experts(const struct wf_moe *m, wf_tape *tape, wf_tensor *
         wf_release(own);
     }
     if (parts == 0)
-        return rows; /* x has no rows; or there is no memory, and the tape has the error */
+        return rows; /* x has no rows; or there is no memory for `part`, and the tape has the error */
     wf_release(rows);
     wf_tensor *all = parts == 1 ? part[0] : wf_concat(part, parts, 0);
     for (int i = 0; parts > 1 && i < parts; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Positions as a bias of scores: T5's buckets, and ALiBi. */
+/* Relative positions as a bias that attention adds to its scores: T5's buckets, and ALiBi. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -41,7 +41,7 @@ int wf_relative_bucket(int64_t distance, int buckets, int64_t max_distance, bool
     const int exact = buckets / 2;
     if (far < exact || exact == 0)
         return first + (int)(far < exact ? far : 0);
-    /* In float, because T5's models were trained with these buckets. */
+    /* In float, as in the training of T5's models, because the rounding decides some buckets. */
     const float growth = logf((float)far / (float)exact) / (float)log((double)max_distance / exact) * (float)(buckets - exact);
     return first + (growth < (float)(buckets - 1 - exact) ? exact + (int)growth : buckets - 1);
 }
@@ -132,8 +132,7 @@ static wf_tensor *relative_bias(const struct wf_relative_bias *m, wf_tape *tape,
                             (long long)S);
     for (int64_t b = 0; b < p->rows; b++, row += T * S)
         for (int64_t t = 0; t < T; t++)
-            for (int64_t s = 0; s < S;
-                 s++) /* an element has the distance, so the bucket, of the element one row above and one key earlier */
+            for (int64_t s = 0; s < S; s++) /* the query before has the same distance to the key before, and so the same bucket */
                 row[t * S + s] = t > 0 && s > 0
                                      ? row[(t - 1) * S + s - 1]
                                      : wf_relative_bucket(s - (start_of(p, b) + t), m->buckets, m->max_distance, m->bidirectional);

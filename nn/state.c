@@ -38,7 +38,7 @@ struct sources {
     char name[PARTS][NAME];
 };
 
-/* Rules by the names of their parameters. A table, because a model may have a rule for each of thousands of parameters. */
+/* Finds rules by the names of their parameters. It is a table, because a model may have a rule for each of thousands of parameters. */
 struct rule_table {
     const struct wf_load_rule *rule;
     struct wf_name_table names; /* from a rule's parameter, as the rule writes it, to the first rule of that name */
@@ -55,7 +55,7 @@ static void table_free(struct rule_table *t)
 static wf_status table_make(struct rule_table *t, const struct wf_load_options *o, wf_error *error)
 {
     *t = (struct rule_table){.rule = o->rule, .next = wf_alloc_zero(2 * (size_t)o->rules + 1, sizeof *t->next)};
-    int *last = t->next ? t->next + o->rules : NULL; /* last[i]: the last rule so far that has the name of rule i, the first of its name */
+    int *last = t->next ? t->next + o->rules : NULL; /* last[i], if rule i is the first of its name: the last rule of that name so far */
     bool ready = t->next != NULL;
     for (int i = 0; ready && i < o->rules; i++) {
         const char *name = o->rule[i].parameter;
@@ -112,8 +112,8 @@ struct reading {
     bool *left_out; /* [parameters]: the file has no tensor of the parameter, and .allow_missing permits that */
 };
 
-/* Names the tensors of a parameter by the first rule whose first tensor is in the file; if there is none, by the first rule; without a
- * rule, by the parameter's name. */
+/* Finds the names of the tensors that make up a parameter: by the first rule whose first tensor is in the file, or else by the first rule.
+ * A parameter without a rule has one tensor of its own name. */
 static void find_sources(const struct entry *e, const struct reading *r, struct sources *out)
 {
     const char *number, *name = e->info.name, *prefix = r->options->prefix;

@@ -9,7 +9,7 @@
 
 enum {
     FEW = 8,       /* up to this many queries the kernel attention_rows is faster than attention_forward */
-    BLOCKS = 32,   /* if there are fewer sequences times heads of keys, forward divides the queries of a sequence into chunks */
+    BLOCKS = 32,   /* if sequences times heads of keys is below this, forward divides the queries of a sequence into chunks */
     SHORTEST = 128 /* a chunk has at least about this many queries, or four windows, because each chunk packs its keys anew */
 };
 

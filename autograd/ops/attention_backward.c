@@ -46,7 +46,8 @@ enum {
     ELEMENTS = 1 << 24 /* limit: elements of all partial gradients that are kept at once */
 };
 
-/* A piece is WF_ATTENTION_PIECE queries of one head. Pieces are computed in rounds; a round ends with the addition of its gradients. */
+/* A piece is WF_ATTENTION_PIECE queries of one head; a group is a head of keys with the query heads that share it. Pieces are computed in
+ * rounds. At the end of a round, the gradients of its pieces are added to those of keys and values. */
 struct pieces {
     struct attention_plan *p;
     int64_t of_head;    /* pieces of a head in the longest sequence */
@@ -133,8 +134,8 @@ static void add_rows(const struct target *t, const wf_real *part, int64_t from, 
                                                 t->step, add);
 }
 
-/* Adds this round's pieces of sequence i and group g to rows c0 .. c1 - 1 of the gradient. The order is that of the kernel when one call
- * computes all pieces, so the bits are the same. */
+/* Adds this round's pieces of sequence i and group g to rows c0 .. c1 - 1 of the gradient. Pieces are added in the same order as when one
+ * call of the kernel computes all of them, so the bits are the same. */
 static void add_parts(const struct pieces *w, const struct wf_attention *a, int64_t i, int64_t g, int64_t c0, int64_t c1,
                       const struct target *t)
 {
@@ -285,7 +286,7 @@ wf_status wf_attention_backward(wf_call *c)
             wf_grad_give(c, i, &gradient[i]);
     if (with_bias) {
         wf_shape shape = wf_array_shape(&c->in[BIAS]);
-        if (wf_shape_count(&shape) == wf_array_count(&p.dbias)) /* the shapes differ in leading sizes of 1 at most */
+        if (wf_shape_count(&shape) == wf_array_count(&p.dbias)) /* the shapes are equal, except for leading sizes of 1 */
             p.dbias = wf_array_contiguous(p.dbias.data, WF_REAL, &shape);
         wf_grad_give(c, BIAS, &p.dbias);
     }

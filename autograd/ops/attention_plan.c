@@ -21,7 +21,7 @@ bool wf_attention_operand(wf_call *c, const wf_array *a, struct attention_rows *
     return x.data != NULL;
 }
 
-/* Rows first .. first + count - 1 of packed rows are sequence i. Without packing each sequence is an item of the batch, with all rows. */
+/* The rows of sequence i: rows first .. first + count - 1 if rows are packed, otherwise all rows of item i of the batch. */
 struct part {
     int64_t first, count;
 };
@@ -32,7 +32,7 @@ static struct part part_of(struct wf_packed packed, int64_t i, int64_t all)
 }
 
 /* The members that are the same for all sequences and heads. Dropout numbers the rows of scores in the global batch as (item H + head) T +
- * query, or, packed, as row H + head; row_head and row_query are the steps of this number. */
+ * query, or, packed, as row H + head; row_head and row_query are the steps of this number from head to head and from query to query. */
 static struct wf_attention common_of(const struct attention_plan *p)
 {
     const struct attention_attr *a = p->attr;

@@ -36,7 +36,7 @@ struct attention_plan {
     struct attention_rows din[3]; /* backward: the gradients of q, k and v; data is NULL if a gradient is not needed */
     bool add[3];                  /* backward: add to din[i]; false: overwrite it */
     wf_array mask;                /* [B, H, T, S], or packed [n, H, L, M]; data is NULL without a mask */
-    wf_array bias;                /* the same shape; data is NULL without a bias */
+    wf_array bias;                /* [B, H, T, S], or packed [n, H, L, M]; data is NULL without a bias */
     wf_array dbias; /* the bias' gradient: size 1 where the bias is broadcast over batch, queries or keys; data NULL if not needed */
     bool in_turn;   /* backward: one block computes all sequences in turn, because they add to the same elements of dbias */
     struct wf_attention common; /* the members that are the same for all sequences and heads */
@@ -49,7 +49,7 @@ bool wf_attention_adjoin(const wf_array *a); /* whether the elements of each row
 struct attention_rows wf_attention_rows(const wf_array *a);
 /* Sets *out to the rows of `a`, or to those of a contiguous copy if the elements of a row are not contiguous. False without memory. */
 bool wf_attention_operand(wf_call *c, const wf_array *a, struct attention_rows *out);
-/* Fills *p from the call, without the gradients that backward adds. False without memory. */
+/* Fills *p from the call, except for the gradients, which backward sets. False without memory. */
 bool wf_attention_plan(wf_call *c, struct attention_plan *p);
 /* The arguments of a kernel for sequence i and head g of the keys, with all query heads that share this head. */
 struct wf_attention wf_attention_problem(const struct attention_plan *p, int64_t i, int64_t g);

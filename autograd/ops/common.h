@@ -37,7 +37,7 @@ struct along {
     int dim; /* a negative number counts from the end */
 };
 
-/* The dimension of operand 0 in the attributes, counted from the front; -1, with the error set, if it does not exist. */
+/* The attribute `dim` as a dimension of operand 0, counted from the front; -1, with the error set, if there is none. */
 static inline int wf_along(wf_call *c)
 {
     return wf_want_dim(c, 0, ((const struct along *)c->attr)->dim);
@@ -75,9 +75,9 @@ wf_shape wf_shape_without(const wf_array *a, int dim, bool keep);
 
 /* `a` [..., d] as [rows, d] with any two strides; a contiguous copy if its strides do not allow that. A vector becomes one row. */
 wf_array wf_matrix_of(wf_call *c, const wf_array *a);
-/* The same, but with the elements of each row contiguous. */
+/* Like wf_matrix_of, but the elements of each row are contiguous. */
 wf_array wf_rows_of(wf_call *c, const wf_array *a);
-/* `a` [..., d] as [rows, d] that is contiguous as a whole. */
+/* Like wf_matrix_of, but the result is contiguous as a whole. */
 wf_array wf_contiguous_rows_of(wf_call *c, const wf_array *a);
 /* Sets *v to the contiguous elements of operand i, a vector, or to NULL if the operand is absent. False without memory. */
 bool wf_vector_of(wf_call *c, int i, const wf_real **v);
@@ -118,7 +118,7 @@ struct contiguous_grad {
 };
 /* Fills *g for operand i. False without memory. */
 bool wf_contiguous_grad(wf_call *c, int i, struct contiguous_grad *g);
-/* The same for a backward that always adds: the array is cleared if the operand has no gradient yet. */
+/* Like wf_contiguous_grad, for a backward that always adds: the array is cleared if the operand has no gradient yet. */
 bool wf_contiguous_grad_to_add(wf_call *c, int i, struct contiguous_grad *g);
 void wf_contiguous_grad_done(const struct contiguous_grad *g);
 

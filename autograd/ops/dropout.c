@@ -63,8 +63,8 @@ static wf_real scale_of(const wf_call *c)
     return (wf_real)(65536.0 / (65536.0 - threshold_of(c)));
 }
 
-/* to = dropout(from), with ReLU before it or the residual added after it. The mask depends on a row's index in the global batch. A row is
- * one index of all dimensions but the last, while c->first_row counts items of dimension 0. */
+/* to = dropout(from), with ReLU before it or the residual added after it. The mask depends on a row's index in the global batch. A row
+ * holds the elements along the last dimension, while c->first_row counts items of dimension 0. */
 static wf_status drop(wf_call *c, const wf_array *from, const wf_array *residual, bool relu, const wf_array *to)
 {
     wf_array x = wf_rows_of(c, from), r = residual ? wf_rows_of(c, residual) : (wf_array){0};

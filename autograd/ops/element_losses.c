@@ -5,7 +5,7 @@
 
 struct loss_attr {
     enum wf_reduction reduction;
-    bool log_target; /* kl_div */
+    bool log_target; /* kl_div: the target is a logarithm */
 };
 
 enum { OPERANDS = 3, BLOCK = 8192, PIECE = 1024 };

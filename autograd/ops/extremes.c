@@ -52,7 +52,7 @@ static void set_ids(wf_call *c, const wf_shape *shape)
     *(c->outputs > 1 ? &c->out[1] : &c->saved[0]) = wf_call_shape(WF_I32, shape);
 }
 
-/* dx[id] = dy, and 0 elsewhere. Along the dimension dx has n elements, and dy has k. */
+/* The gradient dx[id] = dy, and 0 elsewhere. Along the dimension dx has n elements, and dy has k. */
 struct spread {
     struct planes p;
     int64_t k;
@@ -114,7 +114,7 @@ static wf_status extreme_shape(wf_call *c)
 
 enum {
     COLUMNS = 512, /* columns in a block of work */
-    SHORT = 64     /* rows shorter than this are searched side by side */
+    SHORT = 64     /* shorter rows are searched several at a time */
 };
 struct search {
     struct planes p;

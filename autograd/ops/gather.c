@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Elements along a dimension by ids, one id for each element: gather takes elements, scatter_add adds to elements. */
+/* gather takes elements along a dimension by ids, one id for each element of the result. scatter_add adds the elements of a source to the
+ * elements that such ids name. */
 #include "common.h"
 
 /* A loop over two arrays at once: a contiguous one of the ids' shape, and x, whose index along `dim` is the id. The dimensions other than
@@ -46,7 +47,7 @@ static void add_line(const struct pass *p, int64_t n, const int32_t *restrict id
     LINE(ADD);
 }
 
-/* Moves to the next outer index, with the offsets *x and *own in both arrays. */
+/* Moves to the next outer index. *x and *own become its offsets in x and in the contiguous array. */
 static void next_index(const struct pass *p, int64_t index[], int64_t *x, int64_t *own)
 {
     for (int d = p->outer - 1; d >= 0; d--) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Cross-entropy fused with the linear layer that computes its logits. The gradient of the logits is proportional to the upstream gradient,
- * so the forward can replace the logits by their gradient. If all logits take no more memory than one chunk and the gradient of the weight,
- * they are kept. Then backward is that of a linear layer, whose products add straight to the gradients. Otherwise the logits of only one
- * chunk of rows exist at a time: the forward computes the gradients of x, weight and bias too, and backward only scales them. */
+ * so the forward can already replace the logits by their gradient for an upstream gradient of 1. If the gradient of all logits takes no
+ * more memory than one chunk and the gradient of the weight, it is kept. Then backward is that of a linear layer, whose products add
+ * straight to the gradients. Otherwise the logits of only one chunk of rows exist at a time: the forward computes the gradients of x,
+ * weight and bias too, and backward only scales them. */
 #include <string.h>
 
 #include "losses.h"
@@ -21,8 +22,8 @@ static int64_t chunk_rows(int64_t rows, int64_t v, int64_t d)
     return chunks > 1 ? (rows + chunks - 1) / chunks : most;
 }
 
-/* Whether to keep the gradient of all logits: if it is no larger than one chunk and the gradient of the weight together. If the weight is
- * frozen: if it is no larger than the gradient of x. */
+/* Whether to keep the gradient of all logits. It is kept if it is no larger than one chunk and the gradient of the weight together. If the
+ * weight is frozen, it is kept if it is no larger than the gradient of x. */
 static bool keeps_all(const wf_call *c, int64_t rows)
 {
     const int64_t v = c->in[1].dim[0], d = c->in[1].dim[1];
@@ -186,7 +187,7 @@ const wf_op wf_op_linear_cross_entropy = {
     .operands = "x weight bias targets",
     .attr_size = sizeof(struct loss_attr),
     .outputs = 2,
-    .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1), /* backward reads them if the gradient of all logits is kept */
+    .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1), /* backward reads x and weight if the gradient of all logits is kept */
     .shape = fused_shape,
     .forward = fused_forward,
     .backward = fused_backward,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the ops cross_entropy and linear_cross_entropy share. Their targets are ids in the shape of the first operand without its last
- * dimension. */
+/* Shared by the ops cross_entropy and linear_cross_entropy. The targets of both ops are ids in the shape of the first operand without its
+ * last dimension. */
 #ifndef WEFT_OPS_LOSSES_H
 #define WEFT_OPS_LOSSES_H
 

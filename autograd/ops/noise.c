@@ -42,7 +42,7 @@ static void draw_body(void *ctx, int64_t begin, int64_t end)
                                    (wf_real *)s->c->out[0].data + row * s->d);
 }
 
-/* As in dropout, a row is one index of all dimensions but the last, while c->first_row counts items of dimension 0. */
+/* As in dropout, a row holds the elements along the last dimension, while c->first_row counts items of dimension 0. */
 static wf_status noise_forward(wf_call *c)
 {
     const struct noise *a = c->attr;

@@ -64,8 +64,9 @@ static wf_status matmul_forward(wf_call *c)
     return wf_product(c, &c->in[0], &c->in[1], &c->out[0], false, NULL, c->rows_alone);
 }
 
-/* Gives operand i the gradient a b, a product over the batch of the result. If the operand has this batch, the product is computed straight
- * in its gradient; otherwise wf_grad_give sums the product over the batch dimensions along which the operand was repeated. */
+/* Gives operand i the gradient a b, a product for each matrix of the result's batch. If the operand has the same batch dimensions, the
+ * product is computed straight in its gradient; otherwise wf_grad_give sums the product over the batch dimensions along which the operand
+ * was repeated. */
 static wf_status matmul_into(wf_call *c, int i, const wf_array *a, const wf_array *b)
 {
     wf_shape own = batch_of(&c->in[i]), full = batch_of(&c->out[0]);

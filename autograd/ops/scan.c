@@ -5,8 +5,8 @@
 
 enum { COLUMNS = 64 };
 
-/* A contiguous array as [planes, n, d]; n is the op's dimension. A block of work is COLUMNS of the d columns, one of `pieces` in a plane;
- * if d is 1, a block is some planes, which are then rows. */
+/* A contiguous array as [planes, n, d]; n is the op's dimension. A block of work is COLUMNS columns of a plane, which has `pieces` blocks.
+ * If d is 1, planes are rows, and a block of work is several rows. */
 struct around {
     int64_t planes, n, d, pieces;
 };

@@ -16,7 +16,7 @@
 WF_BEGIN_DECLS
 
 struct wf_cache;
-/* What the cache holds of one layer. If most_rows is above 1, `keys` and `values` have one more row, which wf_cache_select uses. */
+/* The contents of one layer. If most_rows is above 1, `keys` and `values` have one more row, which wf_cache_select uses. */
 struct wf_kv {
     wf_real *keys;   /* [most_rows, capacity, key_width]; states: [most_rows, key_width] */
     wf_real *values; /* [most_rows, capacity, value_width]; states: unused */
@@ -60,7 +60,7 @@ WF_API void wf_cache_rewind(struct wf_cache *cache, int64_t row, int32_t length)
 WF_API wf_status wf_cache_select(struct wf_cache *cache, const int32_t *from, int64_t rows, wf_error *error) WF_CHECKED;
 
 /* --- for attention other than wf_mha --------------------------------------------------------------------------------- */
-/* What the rows of a layer hold, new tokens included: keys [R,S,key_width] and values [R,S,value_width], on the tape of the new tokens. S
+/* The contents of a layer's rows, new tokens included: keys [R,S,key_width] and values [R,S,value_width], on the tape of the new tokens. S
  * is the length of the longest row. If rows have different lengths, pass `lengths` and `starts` [R] to wf_attention as .key_lengths and
  * .starts; otherwise both are NULL. The tensors show the cache's memory, so use them before the cache changes. */
 struct wf_kv_held {

@@ -77,7 +77,7 @@ struct wf_rms_norm {
 };
 struct wf_norm_options {
     double eps;   /* 0: 1e-5 for LayerNorm; for RMSNorm 1.1920929e-7, float's epsilon, which is PyTorch's default */
-    bool no_bias; /* of LayerNorm; RMSNorm never has a bias */
+    bool no_bias; /* for LayerNorm; RMSNorm never has a bias */
 };
 WF_API void wf_layer_norm_init_with(wf_scope scope, struct wf_layer_norm *m, int64_t d, const struct wf_norm_options *options);
 WF_API wf_tensor *wf_layer_norm_forward(const struct wf_layer_norm *m, wf_tensor *x);
@@ -161,12 +161,13 @@ struct wf_mha_options {
     double residual_dropout; /* dropout of the result, before .residual is added */
     bool rope;               /* rotary positions of queries and keys, as in wf_rope; not with .cross */
     struct wf_rotary rotary; /* settings of .rope; frequencies that it points to must live as long as the module */
-    int64_t window;          /* sliding window, as in wf_attention_options: if causal, the last `window` keys; 0: none; not with .cross */
-    bool qk_norm;            /* RMSNorm of each head of queries and keys, before positions. The heads share the gains q_norm and k_norm
-                                [d_key] (Dehghani et al. 2023; as in Qwen 3) */
-    double qk_norm_eps;      /* eps of these norms; 0: RMSNorm's default */
-    double softcap;          /* bound of the scores, as in wf_attention_options; 0: none */
-    double scale;            /* factor of the scores; 0: 1 / sqrt(d_key); T5 has 1 */
+    int64_t
+        window;   /* sliding window, as in wf_attention_options: if causal, a query sees the last `window` keys; 0: none; not with .cross */
+    bool qk_norm; /* RMSNorm of each head of queries and keys, before positions. The heads share the gains q_norm and k_norm
+                     [d_key] (Dehghani et al. 2023; as in Qwen 3) */
+    double qk_norm_eps; /* eps of these norms; 0: RMSNorm's default */
+    double softcap;     /* soft bound of the scores, as in wf_attention_options; 0: none */
+    double scale;       /* factor of the scores; 0: 1 / sqrt(d_key); T5 has 1 */
 
     /* Rarely needed. .no_output gives a single head as papers write it. .apart is PyTorch's MultiheadAttention(query, key, value) with kdim
      * and vdim: keys come from the memory [B,S,d_memory] through `k` [G E, d_memory], and values from .value of the call [B,S,d_values]

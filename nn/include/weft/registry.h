@@ -13,9 +13,9 @@
  * separate gradients (wf_grads_new). Each thread gets the same bits as if it ran alone. A call that replaces values (build, load,
  * wf_parameter_set) is refused with WF_ERR_BUSY while another running thread is in a pass that has used one of the parameters; a pass ends
  * with wf_tape_reset or wf_tape_free. A pass that begins while values are replaced gets an error on its tape. Freezing is safe while other
- * threads are in passes in WF_INFER. The program itself must see to it that no other thread uses the parameters during wf_registry_free, an
- * optimiser's step, or reads and writes of values through pointers (wf_registry_values, wf_view, wf_read of a parameter), and that no other
- * thread trains during freezing. */
+ * threads are in passes in WF_INFER. The following is not protected, so the program must keep it apart from other threads:
+ * wf_registry_free, an optimiser's step, freezing while another thread trains, and reads and writes of values through pointers
+ * (wf_registry_values, wf_view, wf_read of a parameter). */
 #ifndef WEFT_REGISTRY_H
 #define WEFT_REGISTRY_H
 
@@ -129,7 +129,7 @@ struct wf_load_options {
                                                      declaration; may be NULL */
     void *missing_ctx;
 };
-/* wf_registry_load for such a file. All names that the options do not allow for are errors, as in wf_registry_load. */
+/* wf_registry_load for such a file. Apart from the names that the options allow, it is as strict as wf_registry_load. */
 WF_API wf_status wf_registry_load_with(wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *options,
                                        wf_error *error) WF_CHECKED;
 /* Allocates gradients for the parameters that are not frozen now, and for no others. Call it to train after load, and after
@@ -148,11 +148,11 @@ WF_API int64_t wf_registry_parameters(const wf_registry *registry);       /* ele
 WF_API wf_tensor *wf_registry_at(const wf_registry *registry, int index); /* in the order of declaration; NULL if out of range */
 WF_API wf_tensor *wf_registry_find(const wf_registry *registry, const char *name); /* NULL if no parameter has the name */
 WF_API bool wf_registry_is_buffer(const wf_registry *registry, int index);         /* false if out of range */
-/* Freezes a parameter, or makes it trainable again. A frozen parameter has no gradient; a gradient that it had counts as 0. Allowed before
- * and after build or load. After them, call wf_registry_gradients: it frees the memory for gradients of frozen parameters, and it must be
- * called before training a parameter that was frozen when gradients were allocated, because a pass that uses the parameter is otherwise
- * refused. A pass that has already used the parameter goes on as it began: after that pass, call wf_tape_reset and wf_grads_zero. A
- * parameter of another registry is an error of this registry. */
+/* Freezes a parameter, or makes it trainable again. A frozen parameter has no gradient; a gradient that it had counts as 0. Allowed at any
+ * time. Once gradients are allocated, call wf_registry_gradients afterwards. It frees the memory for the gradients of frozen parameters,
+ * and allocates those of parameters that were frozen before; without it, a pass that uses such a parameter is refused. A pass that has
+ * already used the parameter goes on as it began: after that pass, call wf_tape_reset and wf_grads_zero. A parameter of another registry is
+ * an error of this registry. */
 WF_API void wf_registry_freeze(wf_registry *registry, wf_tensor *parameter, bool frozen);
 /* The same for all parameters whose names match a pattern, in which each '*' stands for any characters. To freeze all but the head of a
  * model:

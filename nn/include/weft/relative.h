@@ -17,7 +17,7 @@ struct wf_relative_bias {
 };
 struct wf_relative_bias_options {
     int buckets;          /* 0: 32; at least 2; if bidirectional, an even number of at least 4 */
-    int64_t max_distance; /* all distances of this and above share one bucket; 0: 128 */
+    int64_t max_distance; /* distances of at least this share the last bucket; 0: 128 */
     bool bidirectional; /* half of the buckets are for keys after the query, as in an encoder; false: keys after the query share the bucket
                            of distance 0 */
     struct wf_initializer init; /* default: the scope's rule for embeddings; without a rule N(0, 0.02^2) */
@@ -37,8 +37,8 @@ struct wf_relative_call {
 };
 WF_API wf_tensor *wf_relative_bias_self_with(const struct wf_relative_bias *m, wf_tensor *x, const struct wf_relative_call *call);
 /* The bucket of a distance. The distance is the key's position minus the query's, so it is positive if the key comes later. As in
- * relative_position_bucket of mesh-tensorflow, half of the buckets hold one distance each, and the number of the other buckets grows with
- * the logarithm of the distance, up to max_distance. If bidirectional, this holds for each direction. */
+ * relative_position_bucket of mesh-tensorflow, half of the buckets hold one distance each, and in the other half the index of the bucket
+ * grows with the logarithm of the distance, up to max_distance. If bidirectional, this holds for each direction. */
 WF_API int wf_relative_bucket(int64_t distance, int buckets, int64_t max_distance, bool bidirectional);
 
 /* ALiBi (Press et al. 2022): the constant bias -slope |distance|, [heads, T, S]. Queries have the positions of wf_relative_bias_forward. */

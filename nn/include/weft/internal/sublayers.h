@@ -6,8 +6,8 @@
 #include <weft/tape.h>
 
 /* A running chain. Attention and feed-forward networks with a residual drop the tensors that were made on `tape` since the mark. In a
- * sublayer x + f(norm(x)) they do so at the end, and keep the sum. In a sublayer norm(x + f(x)) the module does not see the norm, so the
- * next sublayer does so at its beginning, and keeps its operand. */
+ * sublayer x + f(norm(x)) they do so at the end, and keep the sum. In a sublayer norm(x + f(x)) the module does not see the norm; therefore
+ * the next sublayer drops the tensors at its beginning, and keeps its operand. */
 struct wf_sublayers {
     wf_tape *tape;
     wf_tape_mark since;
