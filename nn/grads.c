@@ -77,7 +77,7 @@ static bool fits(const wf_grads *grads, const wf_registry *registry)
     return same;
 }
 
-/* Copies the gradients of *from that have a range in *to, and all settings. */
+/* Copies the gradients of *from that have a range in *to, and the members that do not depend on the slab. */
 static void take_over(wf_grads *to, const wf_grads *from)
 {
     for (int i = 0; i < from->parameters; i++)

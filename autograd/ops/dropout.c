@@ -56,7 +56,7 @@ static uint32_t threshold_of(const wf_call *c)
     return wf_dropout_threshold(((const struct dropout_attr *)c->attr)->p);
 }
 
-/* The factor of the elements that are kept: 1 over the probability, 1 - threshold / 65536, that an element is kept. So the mean stays the
+/* The factor of the elements that are kept: 1 over the probability, 1 - threshold / 65536, that an element is kept. It keeps the mean the
  * same. */
 static wf_real scale_of(const wf_call *c)
 {

@@ -5,7 +5,8 @@
 #include "common.h"
 #include "sort.h"
 
-/* A contiguous array as [outer, n, inner], with the op's dimension in the middle. Elements along that dimension lie `inner` apart. */
+/* A contiguous array as [outer, n, inner], with the op's dimension n in the middle. A plane is [n, inner]; elements along n lie `inner`
+ * apart. */
 struct planes {
     int64_t outer, n, inner;
 };

@@ -15,7 +15,7 @@ struct pass {
     int64_t size[WF_MAX_DIMS];   /* sizes of the outer dimensions */
     int64_t x_step[WF_MAX_DIMS]; /* strides of x in the outer dimensions */
     int64_t step[WF_MAX_DIMS];   /* strides of the contiguous array in the outer dimensions */
-    int64_t steps;               /* size of `dim`; 1 if `dim` is the last dimension */
+    int64_t steps;               /* size of `dim` in the ids; 1 if `dim` is the last dimension */
     int64_t x_along;             /* stride of x along `dim` */
     int64_t along;               /* stride of the contiguous array along `dim`, if that is not the last dimension */
     int64_t columns;             /* size of the last dimension */

@@ -191,19 +191,18 @@ const wf_op wf_op_linear_cross_entropy = {
     .shape = fused_shape,
     .forward = fused_forward,
     .backward = fused_backward,
-    .cases = WF_CASES(
-        {"rows", {{3, 4}, {5, 4}, {5}, {3}}, FUSED_TARGETS(5), LOSS_HOW(0)},
-        {"no bias", {{2, 3, 4}, {5, 4}, {5}, {2, 3}}, NO_BIAS(5), LOSS_HOW(0)},
-        {"smoothed", {{4, 3}, {6, 3}, {6}, {4}}, FUSED_TARGETS(6), LOSS_HOW(.smoothing = 0.1)},
-        {"ignored", {{9, 3}, {4, 3}, {4}, {9}}, FUSED_TARGETS(4), LOSS_HOW(.has_ignore = true, .ignore = 1)},
-        {"normalised", {{3, 4}, {5, 4}, {5}, {3}}, FUSED_TARGETS(5), LOSS_HOW(.smoothing = 0.2, .normalizer = 17)},
-        {"one row", {{4}, {5, 4}, {5}, {-2}}, FUSED_TARGETS(5), LOSS_HOW(0)},
-        {"one class", {{3, 2}, {1, 2}, {1}, {3}}, FUSED_TARGETS(1), LOSS_HOW(0)},
-        {"all ignored", {{3, 2}, {1, 2}, {1}, {3}}, FUSED_TARGETS(1), LOSS_HOW(.has_ignore = true, .ignore = 0)},
-        {"no rows", {{-1, 4}, {5, 4}, {5}, {-1}}, FUSED_TARGETS(5), LOSS_HOW(0)},
-        {"sum", {{3, 4}, {5, 4}, {5}, {3}}, FUSED_TARGETS(5), LOSS_HOW(.reduction = WF_REDUCE_SUM)},
-        {"weighted and smoothed", {{6, 4}, {5, 4}, {5}, {6}}, FUSED_TARGETS(5), LOSS_HOW(.smoothing = 0.2, LOSS_WEIGHTS)},
-        {"odd", {{70, 9}, {17, 9}, {17}, {70}}, FUSED_TARGETS(17), LOSS_HOW(0)})}; /* tests/autograd/losses.c tests several chunks */
+    .cases = WF_CASES({"rows", {{3, 4}, {5, 4}, {5}, {3}}, FUSED_TARGETS(5), LOSS_HOW(0)},
+                      {"no bias", {{2, 3, 4}, {5, 4}, {5}, {2, 3}}, NO_BIAS(5), LOSS_HOW(0)},
+                      {"smoothed", {{4, 3}, {6, 3}, {6}, {4}}, FUSED_TARGETS(6), LOSS_HOW(.smoothing = 0.1)},
+                      {"ignored", {{9, 3}, {4, 3}, {4}, {9}}, FUSED_TARGETS(4), LOSS_HOW(.has_ignore = true, .ignore = 1)},
+                      {"normalised", {{3, 4}, {5, 4}, {5}, {3}}, FUSED_TARGETS(5), LOSS_HOW(.smoothing = 0.2, .normalizer = 17)},
+                      {"one row", {{4}, {5, 4}, {5}, {-2}}, FUSED_TARGETS(5), LOSS_HOW(0)},
+                      {"one class", {{3, 2}, {1, 2}, {1}, {3}}, FUSED_TARGETS(1), LOSS_HOW(0)},
+                      {"all ignored", {{3, 2}, {1, 2}, {1}, {3}}, FUSED_TARGETS(1), LOSS_HOW(.has_ignore = true, .ignore = 0)},
+                      {"no rows", {{-1, 4}, {5, 4}, {5}, {-1}}, FUSED_TARGETS(5), LOSS_HOW(0)},
+                      {"sum", {{3, 4}, {5, 4}, {5}, {3}}, FUSED_TARGETS(5), LOSS_HOW(.reduction = WF_REDUCE_SUM)},
+                      {"weighted and smoothed", {{6, 4}, {5, 4}, {5}, {6}}, FUSED_TARGETS(5), LOSS_HOW(.smoothing = 0.2, LOSS_WEIGHTS)},
+                      {"odd", {{70, 9}, {17, 9}, {17}, {70}}, FUSED_TARGETS(17), LOSS_HOW(0)})}; /* more chunks: tests/autograd/losses.c */
 
 /* Without a reduction each row has its own upstream gradient. Only backward knows it, so backward computes the logits again. */
 

@@ -68,7 +68,8 @@ struct loss {
 
 enum { MOST_ROWS = 64 };
 
-/* A row of weight w_t, the class weight of its target t: l = (1 - e) w_t (lse - z_t) + e / V sum_j w_j (lse - z_j), so
+/* For a row with the target t and the class weights w, with e and lse as in cross_entropy_backward, and g the factor of the gradient:
+ * l = (1 - e) w_t (lse - z_t) + e / V sum_j w_j (lse - z_j), so
  * dz = g (a softmax(z) - (1 - e) w_t onehot(t) - e w / V) with a = (1 - e) w_t + e sum(w) / V. */
 static void weighted_row(const struct loss *s, const wf_real *z, int32_t target, double g, double *plain, double *smoothed, wf_real *dz)
 {
@@ -208,8 +209,7 @@ wf_tensor *loss_apply(const wf_op *op, const wf_op *each, int inputs, wf_tensor 
                              .reduction = o->reduction};
     wf_tape *tape = wf_tape_of_operands(inputs, in);
     if (tape && o->class_weights && wf_tape_error(tape)->code == WF_OK)
-        copy_weights(tape, op->name, o->class_weights,
-                     &attr); /* if the weights are invalid the tape has an error, and the op returns poison */
+        copy_weights(tape, op->name, o->class_weights, &attr); /* on an error the op below returns poison */
     wf_apply_multi(o->reduction == WF_REDUCE_NONE ? each : op, &attr, inputs, in, o->plain ? 2 : 1, out);
     if (o->plain)
         *o->plain = wf_detach(out[1]);
@@ -249,8 +249,9 @@ static wf_status cross_entropy_forward(wf_call *c)
     return WF_OK;
 }
 
-/* A row whose target counts has the loss l = (1 - e) (lse - z_t) + e (lse - mean z) with lse = log sum_j e^z_j. Since dlse/dz = softmax(z),
- * dz = g / N (softmax(z) - (1 - e) onehot(t) - e / V). Without a reduction g is the row's own upstream gradient, and N = 1. */
+/* Let e be the label smoothing, and lse = log sum_j exp(z_j). A row whose target t counts has the loss
+ * l = (1 - e) (lse - z_t) + e (lse - mean z). Since dlse/dz = softmax(z), and with g the gradient of the mean over N,
+ * dz = g / N (softmax(z) - (1 - e) onehot(t) - e / V). Without a reduction g is the gradient of the row's own loss, and N = 1. */
 static wf_status cross_entropy_backward(wf_call *c)
 {
     if (!c->dout[0].data)

@@ -208,8 +208,8 @@ static void fill_frequencies(const wf_call *c, const wf_real *given, int64_t wid
 static bool make_table(wf_call *c, wf_real *value, int64_t rows, int64_t width)
 {
     const struct rope_attr *a = c->attr;
-    const bool shared =
-        rows > LOW; /* compute the sines of low positions once for all rows; they are the numbers that each row would compute */
+    /* In the shared case, the sines of low positions are computed once for all rows. They are the numbers that each row would compute. */
+    const bool shared = rows > LOW;
     struct table t = {.rows = rows, .n = width / 2, .starts = a->starts, .start = a->start, .value = value};
     const wf_real *given;
     wf_array f = wf_call_temp(c, WF_F64, &(wf_shape){1, {t.n}}), low = {0}, ids = {0};

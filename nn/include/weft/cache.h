@@ -50,13 +50,14 @@ WF_API wf_status wf_cache_init(struct wf_cache *cache, int layers, int64_t rows,
 WF_API wf_status wf_cache_init_states(struct wf_cache *cache, int layers, int64_t rows, int64_t width, wf_error *error) WF_CHECKED;
 WF_API void wf_cache_free(struct wf_cache *cache); /* frees the memory and zeroes *cache; a zeroed struct is allowed */
 /* Call it after all layers have processed `tokens` new tokens of each row: it adds them to the lengths. Attention has checked the capacity
- * before. If a row has no room for the tokens, the lengths stay the same, and cache->error is set. */
+ * before. If a row has no room for the tokens, or if `tokens` is negative, the lengths stay the same, and cache->error is set. */
 WF_API void wf_cache_advance(struct wf_cache *cache, int64_t tokens);
 /* Truncates row `row`, 0 .. rows-1, to its first `length` tokens. A row that holds fewer tokens stays as it is. A row with a state can only
  * go back to length 0, where its state is zeros. An invalid call sets cache->error. */
 WF_API void wf_cache_rewind(struct wf_cache *cache, int64_t row, int32_t length);
 /* Row i becomes a copy of the former row from[i], for i = 0 .. rows-1, and all other rows are dropped. `rows` may exceed the present number
- * of rows, up to most_rows. A row with from[i] == i is not copied. Nothing is allocated. */
+ * of rows, up to most_rows. A row with from[i] == i is not copied. Nothing is allocated. WF_ERR_ARGUMENT: a row from[i] does not exist, or
+ * `rows` is out of range. */
 WF_API wf_status wf_cache_select(struct wf_cache *cache, const int32_t *from, int64_t rows, wf_error *error) WF_CHECKED;
 
 /* --- for attention other than wf_mha --------------------------------------------------------------------------------- */

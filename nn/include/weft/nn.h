@@ -161,10 +161,10 @@ struct wf_mha_options {
     double residual_dropout; /* dropout of the result, before .residual is added */
     bool rope;               /* rotary positions of queries and keys, as in wf_rope; not with .cross */
     struct wf_rotary rotary; /* settings of .rope; frequencies that it points to must live as long as the module */
-    int64_t
-        window;   /* sliding window, as in wf_attention_options: if causal, a query sees the last `window` keys; 0: none; not with .cross */
-    bool qk_norm; /* RMSNorm of each head of queries and keys, before positions. The heads share the gains q_norm and k_norm
-                     [d_key] (Dehghani et al. 2023; as in Qwen 3) */
+    int64_t window;     /* sliding window, as in wf_attention_options: if causal, a query sees the last `window` keys; 0: none; not with
+                           .cross */
+    bool qk_norm;       /* RMSNorm of each head of queries and keys, before positions. The heads share the gains q_norm and k_norm
+                           [d_key] (Dehghani et al. 2023; as in Qwen 3) */
     double qk_norm_eps; /* eps of these norms; 0: RMSNorm's default */
     double softcap;     /* soft bound of the scores, as in wf_attention_options; 0: none */
     double scale;       /* factor of the scores; 0: 1 / sqrt(d_key); T5 has 1 */

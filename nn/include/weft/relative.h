@@ -43,9 +43,8 @@ WF_API int wf_relative_bucket(int64_t distance, int buckets, int64_t max_distanc
 
 /* ALiBi (Press et al. 2022): the constant bias -slope |distance|, [heads, T, S]. Queries have the positions of wf_relative_bias_forward. */
 WF_API wf_tensor *wf_alibi(wf_tape *tape, int heads, int64_t queries, int64_t keys);
-WF_API wf_tensor *
-wf_alibi_self_with(int heads, wf_tensor *x,
-                   const struct wf_relative_call *call); /* takes the options, and has the shapes, of wf_relative_bias_self_with */
+/* The same for self-attention: options and shapes are those of wf_relative_bias_self_with. */
+WF_API wf_tensor *wf_alibi_self_with(int heads, wf_tensor *x, const struct wf_relative_call *call);
 /* slopes[i] for i < heads. If heads is a power of 2: 2^(-8 (i + 1) / heads). Otherwise let P be the greatest power of 2 below heads: first
  * come the slopes for P heads, then the first, third, fifth ... slope for 2 P heads. */
 WF_API void wf_alibi_slopes(int heads, double *slopes);
