@@ -86,7 +86,7 @@ static inline int64_t registry_room(int64_t count)
 {
     return (count + 15) / 16 * 16;
 }
-void registry_connect(wf_registry *registry, struct entry *e);       /* gives the tensor the present places of its value and gradients */
+void registry_connect(wf_registry *registry, struct entry *e);       /* tells the tensor where its value and gradients are now */
 wf_status registry_allocate(wf_registry *registry, wf_error *error); /* allocates the values, and fills the buffers */
 
 #endif

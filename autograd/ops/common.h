@@ -147,7 +147,8 @@ struct wf_packed wf_packed_copy(wf_tape *tape, struct wf_packed packed);
 
 /* `a` with its last two dimensions swapped. */
 wf_array wf_swap_last(const wf_array *a);
-/* out = a b, plus `bias` (may be NULL) in each row, plus the old `out` if `add`. On failure the tape has the error. */
+/* out = a b, plus `bias` (may be NULL) in each row, plus the old `out` if `add`. With rows_alone the bits of a row of `out` do not depend
+ * on the other rows. On failure the tape has the error. */
 wf_status wf_product(wf_call *c, const wf_array *a, const wf_array *b, const wf_array *out, bool add, const wf_real *bias,
                      bool rows_alone) WF_CHECKED;
 /* out [p, q] = a^T b, a sum over the rows of a [rows, p] and b [rows, q]; plus the old `out` if `add`. */

@@ -56,8 +56,7 @@ static uint32_t threshold_of(const wf_call *c)
     return wf_dropout_threshold(((const struct dropout_attr *)c->attr)->p);
 }
 
-/* The factor of the elements that are kept: 1 over the probability, 1 - threshold / 65536, that an element is kept. It keeps the mean the
- * same. */
+/* The factor of kept elements, which leaves the mean unchanged: 1 over the probability that an element is kept, 1 - threshold / 65536. */
 static wf_real scale_of(const wf_call *c)
 {
     return (wf_real)(65536.0 / (65536.0 - threshold_of(c)));

@@ -8,7 +8,7 @@
 
 WF_BEGIN_DECLS
 
-/* x [..., d] -> [..., d]. With the probabilities p = softmax(router x), a row goes to the `chosen` experts of the greatest p; ties go to
+/* x [..., d] -> [..., d]. With the probabilities p = softmax(router x), a row goes to the `chosen` experts with the greatest p; ties go to
  * the lower index. y is the sum of weight times expert(x) over these experts, and their weights are p divided by the sum of these p. No row
  * is dropped, even if all rows choose the same expert. Experts are computed one after the other, each on the rows that chose it, so the
  * cost is chosen / experts of the cost of all experts. In WF_INFER the bits of a row do not depend on the other rows. With dropout, the
@@ -23,7 +23,7 @@ struct wf_moe {
 };
 struct wf_moe_options {
     int chosen;       /* number of experts that each row goes to, 1 .. experts; 0: 2, or 1 if there is one expert */
-    bool raw_weights; /* the weights are p, not divided by their sum; with .chosen = 1 this is Switch */
+    bool raw_weights; /* the weights are p, not divided by their sum; with .chosen = 1 this is the Switch Transformer */
     enum wf_activation activation;
     bool no_bias;            /* the experts have no biases */
     double dropout;          /* dropout in the experts, after the activation */

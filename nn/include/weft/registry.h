@@ -43,7 +43,7 @@ enum wf_init_kind {
     WF_INIT_UNIFORM,        /* U(-a, a) */
     WF_INIT_FAN_IN,         /* U(-1/sqrt(fan_in), 1/sqrt(fan_in)): PyTorch's default for Linear */
     WF_INIT_XAVIER_UNIFORM, /* U(-b, b), b = sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010) */
-    WF_INIT_FUNCTION        /* whatever `fill` writes */
+    WF_INIT_FUNCTION        /* the values that `fill` writes */
 };
 struct wf_initializer {
     enum wf_init_kind kind;
