@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Keys and values of earlier tokens, or states of recurrent models. */
+/* Caches: keys and values of earlier tokens, or states of recurrent models. */
 #include <weft/cache.h>
 
 #include <string.h>
@@ -7,13 +7,13 @@
 #include <weft/compute.h>
 #include <weft/memory.h>
 
-/* `capacity` places for each row. */
+/* Makes a cache with room for `capacity` tokens in each row, or with capacity 1 for states. */
 static wf_status make(struct wf_cache *cache, int layers, int64_t rows, int64_t capacity, int64_t key_width, int64_t value_width,
                       wf_error *error)
 {
     *cache = (struct wf_cache){
         .layers = layers, .rows = rows, .capacity = capacity, .key_width = key_width, .value_width = value_width, .most_rows = rows};
-    int64_t tokens, width, each, all, kept = rows > 1 && rows < INT32_MAX ? rows + 1 : rows; /* the spare row; one row alone never moves */
+    int64_t tokens, width, each, all, kept = rows > 1 && rows < INT32_MAX ? rows + 1 : rows; /* a spare row; a single row never moves */
     if (layers < 1 || rows < 1 || rows > INT32_MAX / 16 || capacity < 1 || capacity > INT32_MAX || key_width < 1 || value_width < 0 ||
         __builtin_mul_overflow(kept, capacity, &tokens) || __builtin_add_overflow(key_width, value_width, &width) ||
         __builtin_mul_overflow(tokens, width, &each) || __builtin_mul_overflow(each, (int64_t)layers, &all)) {
@@ -93,8 +93,8 @@ void wf_cache_rewind(struct wf_cache *cache, int64_t row, int32_t length)
     }
 }
 
-/* Moves that put row from[i] into every place i < rows. A slot is overwritten once no pending move reads it. The rest
- * are cycles, each broken by the spare row. Returns their number, at most 3/2 rows; a move is to[k] = row of[k]. */
+/* Plans the moves that put row from[i] into slot i, for all i < rows: move k copies row of[k] to slot to[k]. A slot is overwritten once no
+ * pending move reads it. Then only cycles remain, and each is broken with the spare row. Returns the number of moves, at most 3/2 rows. */
 static int64_t plan(struct wf_cache *cache, const int32_t *from, int64_t rows, int32_t *to, int32_t *of)
 {
     int32_t *readers = cache->scratch, *ready = readers + cache->most_rows + 1, spare = (int32_t)cache->most_rows;
@@ -109,7 +109,7 @@ static int64_t plan(struct wf_cache *cache, const int32_t *from, int64_t rows, i
         int32_t i = ready[--waiting];
         to[moves] = i;
         of[moves++] = from[i];
-        readers[i] = -1; /* done */
+        readers[i] = -1; /* slot i is done */
         if (--readers[from[i]] == 0 && from[i] < rows && from[from[i]] != from[i])
             ready[waiting++] = from[i];
     }
@@ -131,11 +131,13 @@ static int64_t plan(struct wf_cache *cache, const int32_t *from, int64_t rows, i
 
 struct moving {
     const struct wf_cache *cache;
-    const int32_t *to, *of, *length; /* of each move */
+    const int32_t *to;     /* [moves]: the target row */
+    const int32_t *of;     /* [moves]: the source row */
+    const int32_t *length; /* [moves]: the tokens in the row */
     int64_t moves;
 };
 
-/* One side of one layer. */
+/* Does all moves in the keys of layer block / 2, or in its values if `block` is odd. */
 static void move_rows(void *ctx, int64_t block)
 {
     const struct moving *m = ctx;
@@ -163,7 +165,7 @@ wf_status wf_cache_select(struct wf_cache *cache, const int32_t *from, int64_t r
     int32_t *to = cache->scratch + list, *of = to + list, *length = of + list;
     struct moving m = {.cache = cache, .to = to, .of = of, .length = length, .moves = plan(cache, from, rows, to, of)};
     double tokens = 0;
-    for (int64_t k = 0; k < m.moves; k++) { /* lengths move as the rows do */
+    for (int64_t k = 0; k < m.moves; k++) { /* the lengths move with the rows */
         length[k] = cache->length[to[k]] = cache->length[of[k]];
         tokens += cache->states ? 1 : length[k];
     }

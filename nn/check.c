@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Gradients of parameters against central differences. */
+/* wf_check_module: compares the gradients of parameters with central differences. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,10 @@
 
 #include "internal.h"
 
-enum { DIRECTIONS = 3, SMALL = 24 /* elements, each of which is checked alone */ };
+enum {
+    DIRECTIONS = 3, /* random directions for each parameter */
+    SMALL = 24      /* in a parameter of at most this many elements, each element is checked alone, too */
+};
 #define STREAM(name) wf_stream_of("wf_check_module " name)
 
 struct module_check {
@@ -23,9 +26,9 @@ struct module_check {
     wf_tape *tape;
     wf_arena *arena;
     wf_real *input[WF_MAX_INPUTS];
-    wf_real *weight; /* R */
+    wf_real *weight; /* R, the random factors of y */
     int64_t results;
-    double size; /* |sum(y * R)|: it bounds the rounding error of differences */
+    double size; /* |sum(y * R)|, from which the rounding error of differences is bounded */
     wf_error *error;
 };
 
@@ -37,7 +40,7 @@ static void *room(struct module_check *k, int64_t count)
     return memory;
 }
 
-/* y on the tape, which is reset; NULL: the error is set. */
+/* Resets the tape, and computes sum(y * R) on it. NULL with the error set on failure. */
 static wf_tensor *run(struct module_check *k)
 {
     wf_tensor *in[WF_MAX_INPUTS];
@@ -72,7 +75,7 @@ static wf_status value_at(struct module_check *k, wf_tensor *p, const wf_real *m
     return !sum ? k->error->code : wf_item(sum, value) == WF_OK ? WF_OK : wf_tape_status(k->tape, k->error);
 }
 
-/* The slope along `direction` by differences against the gradient's. */
+/* Compares two slopes of sum(y * R) along `direction`: that of central differences, and that of the gradient. */
 static wf_status compare(struct module_check *k, wf_tensor *p, const wf_real *value, const wf_real *gradient, const wf_real *direction,
                          wf_real *moved, int64_t count, const char *along)
 {
@@ -88,7 +91,7 @@ static wf_status compare(struct module_check *k, wf_tensor *p, const wf_real *va
             return k->error->code;
     }
     const double difference = (side[1] - side[0]) / (2 * k->step);
-    const double lost = 8 * (sizeof(wf_real) == 8 ? 2.2e-16 : 1.2e-7) * (1 + k->size) / k->step; /* rounding of the sums */
+    const double lost = 8 * (sizeof(wf_real) == 8 ? 2.2e-16 : 1.2e-7) * (1 + k->size) / k->step; /* bound of the rounding error */
     if (fabs(difference - slope) <= k->tolerance * fmax(sqrt(norm), fabs(difference)) + lost)
         return WF_OK;
     return wf_error_set(k->error, WF_ERR_NUMERIC,
@@ -115,7 +118,7 @@ static wf_status check_parameter(struct module_check *k, wf_tensor *p, const wf_
     return status;
 }
 
-/* All gradients before any difference, which changes values. */
+/* Computes all gradients first, because the differences change values. */
 static wf_status check_parameters(struct module_check *k)
 {
     const int count = wf_registry_count(k->registry);
@@ -139,7 +142,7 @@ static wf_status check_parameters(struct module_check *k)
             return WF_ERR_MEMORY;
         if (g)
             memcpy(gradient[i], g, (size_t)n * sizeof *g);
-        else /* no gradient counts as 0, which the differences check */
+        else /* a missing gradient stands for 0, and the differences check that */
             memset(gradient[i], 0, (size_t)n * sizeof *g);
     }
     wf_status status = WF_OK;

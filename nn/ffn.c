@@ -32,10 +32,10 @@ static wf_tensor *activate(enum wf_activation activation, wf_tensor *x)
     return wf_silu(x);
 }
 
-/* dropout(activation(up)), or with gate, where that is not NULL. up and gate are released. */
+/* dropout(activation(up)), or with a gate dropout(silu(gate) up). Releases up and gate. */
 static wf_tensor *hidden_of(const struct wf_ffn *m, wf_tensor *up, wf_tensor *gate)
 {
-    const bool relu = m->activation == WF_RELU; /* one op with its dropout */
+    const bool relu = m->activation == WF_RELU; /* ReLU and dropout are one op */
     wf_tensor *h = relu ? wf_relu_dropout(up, m->dropout) : gate ? wf_swiglu(gate, up) : activate(m->activation, up);
     wf_release(gate);
     wf_release(up);

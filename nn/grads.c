@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The gradient slab: memory for gradients of trained parameters only. */
+/* Gradient slabs: memory for the gradients of the parameters that are not frozen. */
 #include <string.h>
 
 #include <weft/internal/minmax.h>
@@ -12,7 +12,7 @@ static int64_t blocks_of(int64_t count)
     return (count + WF_GRADS_BLOCK - 1) / WF_GRADS_BLOCK;
 }
 
-/* Gives each trained parameter its place in the slab, in blocks. */
+/* Gives each parameter that is not frozen its range in the slab, and divides the ranges into blocks. */
 static void lay_out(wf_grads *grads, const wf_registry *registry)
 {
     struct wf_grads_block *block = grads->block;
@@ -68,7 +68,7 @@ void wf_grads_free(wf_grads *grads)
     wf_free(grads);
 }
 
-/* Whether the slab has room for exactly the trained parameters. */
+/* Whether the slab has ranges for exactly the parameters that are not frozen now. */
 static bool fits(const wf_grads *grads, const wf_registry *registry)
 {
     bool same = grads->parameters == registry->count;
@@ -77,7 +77,7 @@ static bool fits(const wf_grads *grads, const wf_registry *registry)
     return same;
 }
 
-/* Copies the gradients of *from that have a place in *to. */
+/* Copies the gradients of *from that have a range in *to, and the members that do not depend on the slab. */
 static void take_over(wf_grads *to, const wf_grads *from)
 {
     for (int i = 0; i < from->parameters; i++)
@@ -103,7 +103,7 @@ wf_status wf_registry_gradients(wf_registry *registry, wf_error *error)
     wf_grads *fresh = wf_grads_new(registry, error);
     if (!fresh)
         return WF_ERR_MEMORY;
-    if (registry->grads) { /* tapes and optimisers hold its address */
+    if (registry->grads) { /* tapes and optimisers hold this address, so the content is replaced */
         take_over(fresh, registry->grads);
         wf_grads old = *registry->grads;
         *registry->grads = *fresh;
@@ -129,7 +129,7 @@ void wf_registry_freeze(wf_registry *registry, wf_tensor *parameter, bool frozen
     } else if (!e->buffer) {
         e->info.frozen = frozen;
         registry_connect(registry, e);
-        if (frozen && registry->grads) { /* its old gradient must not reach a norm or an update */
+        if (frozen && registry->grads) { /* its old gradient must not count in a norm or an update */
             registry->grads->valid[e->info.index] = false;
             registry->grads->finite = false;
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The cache in attention: appends new keys and values, and gives all that the rows hold. */
+/* Attention's use of a cache: appends new keys and values, and returns all keys and values that the rows hold. */
 #include "internal.h"
 
 int64_t cache_longest(const struct wf_cache *cache)
@@ -44,7 +44,7 @@ bool cache_fits(wf_tape *tape, const struct wf_kv *kv, const wf_tensor *k, const
     return wf_tape_error(tape)->code == WF_OK;
 }
 
-/* Appends new rows [B,T,width] to a side of the cache, behind each row's length. */
+/* Appends new tokens [B,T,width] to `side`, the keys or the values of a layer, after the tokens that each row holds. */
 static void append(struct wf_kv *kv, wf_real *side, int64_t width, const wf_array *new)
 {
     const struct wf_cache *cache = kv->cache;
@@ -59,7 +59,7 @@ static void append(struct wf_kv *kv, wf_real *side, int64_t width, const wf_arra
     }
 }
 
-/* The first `length` tokens of every row of one side, as a tensor [B,length,width]. */
+/* The first `length` tokens of every row of `side`, as a tensor [B,length,width] that shows the cache's memory. */
 static wf_tensor *cached(wf_tape *tape, const struct wf_cache *cache, wf_real *side, int64_t width, int64_t length)
 {
     wf_array a = {
@@ -67,7 +67,7 @@ static wf_tensor *cached(wf_tape *tape, const struct wf_cache *cache, wf_real *s
     return wf_borrow(tape, &a);
 }
 
-/* Tokens of each row with T more. */
+/* The number of tokens in each row after T more are appended. */
 static int32_t *grown(wf_tape *tape, const struct wf_cache *cache, int64_t T)
 {
     int32_t *lengths = wf_tape_memory(tape, (size_t)cache->rows * sizeof *lengths);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Linear, Embedding, norms, dropout. */
+/* Linear maps, embeddings, norms and dropout; helpers for other modules. */
 #include <math.h>
 
 #include "internal.h"
@@ -59,7 +59,7 @@ wf_tensor *wf_embedding_forward(const struct wf_embedding *m, wf_tensor *ids)
     return y;
 }
 
-/* 0 stands for the default. */
+/* eps, or `otherwise` if eps is 0. */
 static double norm_eps(wf_scope scope, double eps, double otherwise)
 {
     if (!(eps >= 0) || isinf(eps))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Attention with several heads, its projections and its cache. */
+/* Multi-head attention, with its projections, norms, positions and cache. */
 
 #include <math.h>
 
@@ -23,7 +23,7 @@ static int64_t key_width(int64_t d, int heads, const struct wf_mha_options *o)
     return o->d_key > 0 ? o->d_key : d / heads;
 }
 
-/* A row: a condition under which options are refused, and the message. The first row that holds reports. */
+/* Refuses the options with the message if the condition holds. */
 #define REFUSED_IF(condition, ...)                                                                                                         \
     if (condition)                                                                                                                         \
     return wf_scope_fail(scope, WF_ERR_ARGUMENT, __VA_ARGS__), false
@@ -61,7 +61,7 @@ void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, co
     static const struct wf_mha_options none;
     struct wf_mha_options small;
     o = o ? o : &none;
-    if (!options_valid(scope, d, heads, o)) { /* the registry will not be built: the same layers, of any size */
+    if (!options_valid(scope, d, heads, o)) { /* the error prevents a build: declare the same layers, with sizes of 1 */
         small = (struct wf_mha_options){.cross = o->cross, .apart = o->apart && o->cross, .no_output = o->no_output, .qk_norm = o->qk_norm};
         o = &small;
         d = heads = 1;
@@ -89,7 +89,7 @@ void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, co
     const int64_t q = m->heads * d_key, k = m->kv_heads * d_key, v = m->kv_heads * m->d_value, memory = o->d_memory > 0 ? o->d_memory : d;
     if (m->cross)
         wf_linear_init(wf_sub(scope, "q"), &m->q, d, q, .no_bias = o->no_bias);
-    /* .parts: Xavier's bound is that of one matrix of the stack, if all have the same size. */
+    /* If the stacked matrices have the same size, .parts makes Xavier's bound that of one matrix. */
     if (m->apart) {
         wf_linear_init(wf_sub(scope, "k"), &m->k, memory, k, .no_bias = o->no_bias);
         wf_linear_init(wf_sub(scope, "v"), &m->v, o->d_values > 0 ? o->d_values : memory, v, .no_bias = o->no_bias);
@@ -105,12 +105,12 @@ void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, co
 enum { MADE = 6 };
 struct operands {
     struct wf_mha_parts part;
-    const int32_t *key_lengths, *starts;
-    wf_tensor *made[MADE]; /* by this call: q, k and v, or the tensors that they view */
-    int count;
+    const int32_t *key_lengths, *starts; /* for wf_attention */
+    wf_tensor *made[MADE];               /* tensors that this call made: q, k and v, or the tensors of which they are views */
+    int count;                           /* number of tensors in `made` */
 };
 
-/* Appends the new keys and values to the cache and replaces k and v by all that it holds. */
+/* Appends the new keys and values to the cache, and replaces k and v by everything that the cache holds. False: the tape has the error. */
 static bool through_cache(wf_tape *tape, const struct wf_mha_call *call, struct operands *x)
 {
     struct wf_kv_held held = wf_kv_append(call->cache, x->part.k, x->part.v);
@@ -118,7 +118,7 @@ static bool through_cache(wf_tape *tape, const struct wf_mha_call *call, struct 
     x->part.k = held.keys;
     x->part.v = held.values;
     x->starts = held.starts;
-    if (held.lengths && call->key_lengths) { /* a row's keys end where its tokens end */
+    if (held.lengths && call->key_lengths) { /* a row's keys end at its key length or at its last token, whichever comes first */
         int32_t *least = wf_tape_memory(tape, (size_t)rows * sizeof *least);
         for (int64_t b = 0; least && b < rows; b++)
             least[b] = WF_MIN(call->key_lengths[b], held.lengths[b]);
@@ -130,13 +130,13 @@ static bool through_cache(wf_tape *tape, const struct wf_mha_call *call, struct 
     return !wf_is_poison(held.keys);
 }
 
-/* Notes a tensor that this call made, and returns it. */
+/* Adds t to the tensors that this call made, which are released at its end. Returns t. */
 static wf_tensor *made(struct operands *x, wf_tensor *t)
 {
     return x->made[x->count++] = t;
 }
 
-/* Turns queries and keys by their positions; qk: both in one tensor [..., (H + G) E], or NULL. */
+/* Turns queries and keys by their positions. qk is one tensor [..., (H + G) E] that holds both, or NULL. */
 static void turn(const struct wf_mha *m, const struct wf_mha_call *call, wf_tensor *qk, struct operands *x)
 {
     const struct wf_cache *cache = call->cache ? call->cache->cache : NULL;
@@ -162,11 +162,11 @@ static void turn(const struct wf_mha *m, const struct wf_mha_call *call, wf_tens
     x->part.k = made(x, wf_rope_with(x->part.k, &o));
 }
 
-/* The norm of each head of t [..., heads E]. */
+/* Normalises each head of t [..., heads E]. */
 static wf_tensor *norm_heads(const struct wf_rms_norm *norm, int64_t heads, int64_t e, wf_tensor *t, struct operands *x)
 {
     wf_shape shape = wf_shape_of(t), split = shape;
-    if (shape.ndim < 2 || shape.ndim > 3) /* wf_attention refuses it */
+    if (shape.ndim < 2 || shape.ndim > 3) /* wf_attention refuses such a tensor */
         return t;
     split.dim[shape.ndim - 1] = heads;
     split.dim[split.ndim++] = e;
@@ -196,7 +196,7 @@ wf_tensor *wf_mha_memory_apart(const struct wf_mha *m, wf_tensor *memory, wf_ten
 
 static const char cross_has_no_cache[] = "attention: a cache is for self-attention: keep a memory with wf_mha_memory instead";
 
-/* Whether the operands fit the module. False: the tape has the error. */
+/* Whether the call fits the module. If not, the tape has the error. */
 static bool call_valid(const struct wf_mha *m, wf_tape *tape, const struct wf_mha_call *call)
 {
     const bool memory = call->memory, kv = call->memory_kv, value = call->value;
@@ -221,7 +221,7 @@ static bool call_valid(const struct wf_mha *m, wf_tape *tape, const struct wf_mh
     return true;
 }
 
-/* Fills a->part. False: the tape has the error. */
+/* Fills a->part with queries, keys and values. False: the tape has the error. */
 static bool project(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_call *call, struct operands *a)
 {
     wf_tape *tape = wf_tape_of(x);
@@ -262,7 +262,7 @@ static bool project(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_ca
     return true;
 }
 
-/* Releases the tensors in a->made after their last use. */
+/* Attends, and applies output projection, dropout and residual. Releases the tensors in a->made after their last use. */
 static wf_tensor *attend(const struct wf_mha *m, struct operands *a, const struct wf_mha_call *call)
 {
     wf_tape *tape = wf_tape_of_operands(3, (wf_tensor *[]){a->part.q, a->part.k, a->part.v});

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Mixture of experts: routing on the host, experts over gathered rows. */
+/* Mixture of experts. Plain C code chooses the experts, without a gradient; then each expert computes the rows that chose it. */
 #include <string.h>
 
 #include <weft/compute.h>
@@ -33,18 +33,18 @@ void wf_moe_init_with(wf_scope scope, struct wf_moe *m, int64_t d, int64_t d_ff,
 /* --- choosing ------------------------------------------------------------------------------------------------------- */
 
 struct choice {
-    wf_array p; /* [N, experts] */
-    int32_t *chosen;
+    wf_array p;      /* [N, experts] */
+    int32_t *chosen; /* [N, k] */
     int k;
 };
 
-/* NaN is less than every number: a row of NaN has k experts, too. */
+/* Whether a > b, if NaN is less than every number. So a row of NaN also has k greatest elements. */
 static bool greater(wf_real a, wf_real b)
 {
     return a > b || (a == a && b != b);
 }
 
-/* The k greatest of a row; ties in order of index. */
+/* Writes the indices of the k greatest elements of each row; ties in order of index. */
 static void choose_body(void *ctx, int64_t begin, int64_t end)
 {
     const struct choice *c = ctx;
@@ -65,10 +65,11 @@ static void choose_body(void *ctx, int64_t begin, int64_t end)
     }
 }
 
-/* The choices of all rows, sorted by expert: slot s is of row row[s], and the choice choice[s] of chosen. */
+/* The choices of all rows, sorted by expert. A slot is an index in this order. */
 struct order {
-    wf_tensor *row, *choice; /* ids [N k] */
-    int64_t *begin;          /* [experts + 1] */
+    wf_tensor *row;    /* ids [N k]: the row of a slot */
+    wf_tensor *choice; /* ids [N k]: the index of a slot's choice in `chosen` [N, k] */
+    int64_t *begin;    /* [experts + 1]: expert e has the slots begin[e] .. begin[e + 1] - 1 */
 };
 
 static bool sort_by_expert(wf_tape *tape, const int32_t *chosen, int64_t n, int k, int experts, struct order *order)
@@ -95,7 +96,7 @@ static bool sort_by_expert(wf_tape *tape, const int32_t *chosen, int64_t n, int 
     return true;
 }
 
-/* Which experts each row of p [N, experts] goes to, by tape memory; NULL: the tape has an error. */
+/* The experts that each row of p [N, experts] goes to: [N, k], in the tape's memory. NULL: the tape has an error. */
 static int32_t *choose(wf_tape *tape, const wf_tensor *p, int k)
 {
     struct choice c = {.k = k};
@@ -110,7 +111,7 @@ static int32_t *choose(wf_tape *tape, const wf_tensor *p, int k)
 
 /* --- forward -------------------------------------------------------------------------------------------------------- */
 
-/* The experts' results, a row a slot [N k, d]. x [N, d]. */
+/* The results of the experts [N k, d], one row for each slot. x is [N, d]. */
 static wf_tensor *run_experts(const struct wf_moe *m, wf_tape *tape, wf_tensor *x, const struct order *order)
 {
     wf_tensor **part = wf_tape_memory(tape, (size_t)m->experts * sizeof(wf_tensor *)), *rows = wf_index_select(x, 0, order->row);
@@ -124,7 +125,7 @@ static wf_tensor *run_experts(const struct wf_moe *m, wf_tape *tape, wf_tensor *
         wf_release(own);
     }
     if (parts == 0)
-        return rows; /* none */
+        return rows; /* x has no rows; or there is no memory for `part`, and the tape has the error */
     wf_release(rows);
     wf_tensor *all = parts == 1 ? part[0] : wf_concat(part, parts, 0);
     for (int i = 0; parts > 1 && i < parts; i++)
@@ -132,7 +133,7 @@ static wf_tensor *run_experts(const struct wf_moe *m, wf_tape *tape, wf_tensor *
     return all;
 }
 
-/* The weights of the choices, [N k, 1], a row a slot. */
+/* The weights of the choices [N k, 1], one row for each slot. */
 static wf_tensor *weights_of(const struct wf_moe *m, wf_tensor *p, wf_tensor *chosen, const struct order *order)
 {
     wf_tensor *w = wf_gather(p, 1, chosen); /* [N, k] */
@@ -152,10 +153,10 @@ wf_tensor *wf_moe_forward_with(const struct wf_moe *m, wf_tensor *x, const struc
     static const struct wf_moe_call none;
     call = call ? call : &none;
     if (call->routing)
-        *call->routing = (struct wf_moe_routing){x, x}; /* poison where x is */
+        *call->routing = (struct wf_moe_routing){x, x}; /* if x is poison, so is the routing */
     wf_tape *tape = wf_tape_of(x);
     if (!tape || wf_is_poison(x))
-        return wf_neg(x); /* poison, with an error */
+        return wf_neg(x); /* x is invalid: this op returns poison, and the error is set */
     const wf_shape shape = wf_shape_of(x);
     const int64_t d = wf_dim(x, -1), n = d > 0 && shape.ndim > 0 ? wf_shape_count(&shape) / d : 0;
     if (m->experts < 1 || shape.ndim < 1)
@@ -176,7 +177,8 @@ wf_tensor *wf_moe_forward_with(const struct wf_moe *m, wf_tensor *x, const struc
         *call->routing = (struct wf_moe_routing){p, ids};
     else
         wf_release(p);
-    wf_tensor *sum = wf_index_add(wf_zeros(tape, &(wf_shape){2, {n, d}}), 0, order.row, weighted); /* by expert, in each row */
+    /* Each row adds the results of its experts in the order of the experts. */
+    wf_tensor *sum = wf_index_add(wf_zeros(tape, &(wf_shape){2, {n, d}}), 0, order.row, weighted);
     wf_release(weighted);
     return end_branch(wf_reshape_to(sum, &shape), m->residual_dropout, call->residual);
 }

@@ -4,7 +4,7 @@
 
 #include "internal.h"
 
-/* Vaswani et al. 2017, section 3.5: PE(p, 2i) = sin(p / 10000^(2i/d)), PE(p, 2i+1) = cos of the same. */
+/* PE(p, 2i) = sin(p / 10000^(2i/d)) and PE(p, 2i+1) = cos(p / 10000^(2i/d)) (Vaswani et al. 2017, section 3.5). */
 static void sinusoidal(void *ctx, wf_real *value, const wf_shape *shape, uint64_t seed, const char *name)
 {
     (void)ctx, (void)seed, (void)name;
@@ -53,7 +53,7 @@ wf_tensor *wf_positions_forward(const struct wf_positions *m, wf_tensor *x, cons
     if (last + length > m->length)
         return wf_tape_fail(tape, WF_ERR_SHAPE, "positions: %lld positions are needed, the model has %lld: shorten the input",
                             (long long)(last + length), (long long)m->length);
-    wf_tape_use(tape); /* of the slice, which knows the weights alone */
+    wf_tape_use(tape); /* so that the slice of a parameter, which has no tape, is made on this tape */
     if (even)
         return wf_add(x, wf_slice(m->weight, 0, start, length));
     int32_t *place = wf_tape_memory(tape, (size_t)(rows * length) * sizeof *place);

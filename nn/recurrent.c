@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* States of recurrent models in a cache. */
+/* States of recurrent layers in a cache. */
 #include "internal.h"
 
-/* Whether the cache holds states of `rows` rows and this width, for an inference; the tape has the error otherwise. */
+/* Whether the cache holds states of `rows` rows and this width, and the tape is in WF_INFER. If not, the tape has the error. */
 static bool states_fit(wf_tape *tape, const char *what, const struct wf_kv *kv, int64_t rows, int64_t width)
 {
     const struct wf_cache *cache = kv->cache;

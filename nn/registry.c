@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Declaring parameters, allocating and initialising them. */
+/* Declares, allocates and initialises parameters. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -67,7 +67,7 @@ static const char *out_of_memory(wf_registry *registry)
 
 static const char *join(wf_registry *registry, const char *a, const char *b, const char *end)
 {
-    if (!registry) /* wf_parameter says so */
+    if (!registry) /* wf_parameter_with returns a tensor for a NULL registry, and its use reports the error */
         return "";
     if (!b) {
         wf_error_set(&registry->error, WF_ERR_ARGUMENT, "%sNULL%s: a name of a scope or a parameter is NULL", a, end);
@@ -135,7 +135,8 @@ void wf_scope_fail(wf_scope scope, wf_status code, const char *format, ...)
 
 /* --- parameters ---------------------------------------------------------------------------------------------------- */
 
-/* A refused parameter is still a tensor and outlives the registry, like others. The registry's error prevents its build. */
+/* A refused parameter is still a tensor, which modules may use; it is freed with the registry, like the others. The registry's error
+ * prevents a build. */
 static wf_tensor *refused(wf_registry *registry, wf_tensor *tensor)
 {
     if (wf_grow(&registry->refused, &registry->refused_capacity, registry->refusals + 1, sizeof(wf_tensor *)))
@@ -158,7 +159,7 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
     const struct wf_initializer *init = &options->init;
     int64_t count = shape ? wf_shape_count(shape) : -1;
     bool possible = count >= 1 && count <= (int64_t)1 << 40;
-    info.value = wf_array_contiguous(NULL, WF_REAL, possible ? shape : &(wf_shape){0}); /* strides of others may overflow */
+    info.value = wf_array_contiguous(NULL, WF_REAL, possible ? shape : &(wf_shape){0}); /* the strides of an invalid shape may overflow */
     info.frozen = options->frozen || options->buffer;
     wf_tensor *tensor = wf_parameter_new(&info);
     if (!tensor) {
@@ -191,7 +192,7 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
 
 /* --- building ------------------------------------------------------------------------------------------------------ */
 
-/* Fills one parameter's value from its initialiser; depends on (seed, name, index) alone. */
+/* Fills the value of one parameter by its initialiser. Each element depends on (seed, name, index) alone. */
 static void initialise(const struct entry *e, wf_real *value, uint64_t seed)
 {
     const struct wf_initializer *init = &e->init;
@@ -250,7 +251,7 @@ wf_status registry_allocate(wf_registry *registry, wf_error *error)
             return wf_error_set(error, WF_ERR_MEMORY, "no memory for %lld parameters (%.1f MiB): make the model smaller",
                                 (long long)wf_registry_parameters(registry), registry->slab * (double)sizeof(wf_real) / 1048576);
         memset(registry->values, 0, (size_t)registry->slab * sizeof(wf_real));
-        /* Tables depend on their shape only: they are filled here, even if the caller fills the parameters. */
+        /* Buffers do not depend on the seed: they are filled here, even if the caller fills the parameters from a file. */
         for (int i = 0; i < registry->count; i++)
             if (registry->entry[i].buffer)
                 initialise(&registry->entry[i], registry->values + registry->entry[i].info.offset, 0);
@@ -283,7 +284,7 @@ wf_status wf_registry_build(wf_registry *registry, uint64_t seed, wf_error *erro
     return status;
 }
 
-/* --- looking ------------------------------------------------------------------------------------------------------- */
+/* --- inspection ---------------------------------------------------------------------------------------------------- */
 
 const wf_error *wf_registry_error(const wf_registry *registry)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Positions as a bias of scores: T5's buckets, ALiBi. */
+/* Relative positions as a bias that attention adds to its scores: T5's buckets, and ALiBi. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -41,16 +41,17 @@ int wf_relative_bucket(int64_t distance, int buckets, int64_t max_distance, bool
     const int exact = buckets / 2;
     if (far < exact || exact == 0)
         return first + (int)(far < exact ? far : 0);
-    /* In float, as the models were trained. */
+    /* In float, as in the training of T5's models, because the rounding decides some buckets. */
     const float growth = logf((float)far / (float)exact) / (float)log((double)max_distance / exact) * (float)(buckets - exact);
     return first + (growth < (float)(buckets - 1 - exact) ? exact + (int)growth : buckets - 1);
 }
 
-/* Positions of queries among keys: each of `rows` rows has T queries and S keys; query t is at start + t, or at starts[row] + t. */
+/* The positions of queries among keys. Each of `rows` rows has T queries and S keys. */
 struct places {
-    const char *what;
-    int64_t rows, T, S, start;
-    const int32_t *starts; /* NULL: rows is 1, and the result has no dimension for it */
+    const char *what; /* name of the function, for messages */
+    int64_t rows, T, S;
+    int64_t start;         /* query t is at start + t, if starts is NULL */
+    const int32_t *starts; /* [rows]: query t of a row is at starts[row] + t. NULL: rows is 1, and the result has no dimension for rows */
 };
 
 static struct places at_end(const char *what, int64_t queries, int64_t keys)
@@ -63,7 +64,7 @@ static int64_t start_of(const struct places *p, int64_t row)
     return p->starts ? p->starts[row] : p->start;
 }
 
-/* Fails unless T and S are sizes of a bias. */
+/* Fails unless T and S are valid sizes of a bias. */
 static bool sizes_fit(wf_tape *tape, const struct places *p)
 {
     const int64_t most = INT32_MAX;
@@ -74,7 +75,7 @@ static bool sizes_fit(wf_tape *tape, const struct places *p)
     return false;
 }
 
-/* The places of self-attention over x with these options. */
+/* Sets *p for self-attention over x with the options of `call`. */
 static wf_status places_of(wf_tensor *x, const struct wf_relative_call *call, struct places *p, wf_error *error)
 {
     const struct wf_cache *cache = call->cache;
@@ -103,7 +104,7 @@ static wf_status places_of(wf_tensor *x, const struct wf_relative_call *call, st
     return WF_OK;
 }
 
-/* False: the tape has the error. */
+/* The same, but errors go to the tape. False: the tape has the error, or x is poison. */
 static bool find_places(wf_tensor *x, const struct wf_relative_call *call, struct places *p)
 {
     static const struct wf_relative_call whole_rows;
@@ -131,7 +132,7 @@ static wf_tensor *relative_bias(const struct wf_relative_bias *m, wf_tape *tape,
                             (long long)S);
     for (int64_t b = 0; b < p->rows; b++, row += T * S)
         for (int64_t t = 0; t < T; t++)
-            for (int64_t s = 0; s < S; s++) /* only the distance matters: the row above has the same one key earlier */
+            for (int64_t s = 0; s < S; s++) /* the query before has the same distance to the key before, and so the same bucket */
                 row[t * S + s] = t > 0 && s > 0
                                      ? row[(t - 1) * S + s - 1]
                                      : wf_relative_bucket(s - (start_of(p, b) + t), m->buckets, m->max_distance, m->bidirectional);
@@ -139,7 +140,7 @@ static wf_tensor *relative_bias(const struct wf_relative_bias *m, wf_tape *tape,
     wf_tensor *each = wf_embedding(m->weight, places); /* [T,S,H] or [R,T,S,H] */
     wf_free(ids);
     wf_tensor *bias = p->starts ? wf_permute(each, 0, 3, 1, 2) : wf_permute(each, 2, 0, 1);
-    wf_tensor *rows = wf_contiguous(bias); /* [H,T,S] or [R,H,T,S], a head's rows side by side */
+    wf_tensor *rows = wf_contiguous(bias); /* [H,T,S] or [R,H,T,S], contiguous */
     if (rows != bias)
         wf_release(each);
     return rows;

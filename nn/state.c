@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* State dicts: a registry's parameters in safetensors files, ours and others'. */
+/* Loads a registry's parameters from safetensors files, of Weft or of other libraries, and saves them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static const char *full_name(const struct entry *e, const char *prefix, char *te
 
 /* --- which tensors make a parameter -------------------------------------------------------------------------------- */
 
-/* The digits that '*' stands for in a name, which may be none; false when the name is another one. */
+/* Whether the name matches the pattern. Sets *number and *digits to the digits that '*' stands for; without a '*' there are none. */
 static bool matches(const char *pattern, const char *name, const char **number, int *digits)
 {
     size_t before = strcspn(pattern, "*");
@@ -32,17 +32,17 @@ static bool matches(const char *pattern, const char *name, const char **number, 
     return *digits > 0 && strcmp(pattern + before + 1, *number + *digits) == 0;
 }
 
-/* The tensors of one parameter. */
+/* The names of the tensors that make up one parameter. */
 struct sources {
     int count;
     char name[PARTS][NAME];
 };
 
-/* Rules by the names of their parameters: a model may have a rule for each of thousands. */
+/* Finds rules by the names of their parameters. It is a table, because a model may have a rule for each of thousands of parameters. */
 struct rule_table {
     const struct wf_load_rule *rule;
-    struct wf_name_table names; /* of a rule's parameter, as it is written there, to the first rule of that name */
-    int *next;                  /* [rules]: the next rule of the same name; 0: none */
+    struct wf_name_table names; /* from a rule's parameter, as the rule writes it, to the first rule of that name */
+    int *next;                  /* [rules]: the next rule of the same name; 0: there is none */
 };
 
 static void table_free(struct rule_table *t)
@@ -55,7 +55,7 @@ static void table_free(struct rule_table *t)
 static wf_status table_make(struct rule_table *t, const struct wf_load_options *o, wf_error *error)
 {
     *t = (struct rule_table){.rule = o->rule, .next = wf_alloc_zero(2 * (size_t)o->rules + 1, sizeof *t->next)};
-    int *last = t->next ? t->next + o->rules : NULL; /* of the name of a first rule */
+    int *last = t->next ? t->next + o->rules : NULL; /* last[i], if rule i is the first of its name: the last rule of that name so far */
     bool ready = t->next != NULL;
     for (int i = 0; ready && i < o->rules; i++) {
         const char *name = o->rule[i].parameter;
@@ -72,8 +72,8 @@ static wf_status table_make(struct rule_table *t, const struct wf_load_options *
     return wf_error_set(error, WF_ERR_MEMORY, "no memory for %d rules of names", o->rules);
 }
 
-/* The first rule after `after` that is for a parameter of this name; -1: none. A '*' stands for digits, so that the rule's parameter is the
- * name itself, or the name with a '*' in place of digits up to the end of a number. */
+/* The first rule after rule `after` that is for a parameter of this name; -1 if there is none. Since '*' stands for digits, the rule may
+ * write the name itself, or the name with a '*' in place of the last digits of a number: each such spelling is looked up. */
 static int next_rule(const struct rule_table *t, const char *name, int after, const char **number, int *digits)
 {
     char pattern[NAME];
@@ -104,15 +104,16 @@ static void expand(const struct wf_load_rule *rule, const char *prefix, const ch
     }
 }
 
-/* The source of a load. */
+/* One load. */
 struct reading {
     const wf_safetensors *file;
     const struct wf_load_options *options;
     struct rule_table rules;
-    bool *left_out; /* [parameters]: the file has none of its tensors, and need not */
+    bool *left_out; /* [parameters]: the file has no tensor of the parameter, and .allow_missing permits that */
 };
 
-/* By the first rule whose first tensor is there, else by the first rule. */
+/* Finds the names of the tensors that make up a parameter: by the first rule whose first tensor is in the file, or else by the first rule.
+ * A parameter without a rule has one tensor of its own name. */
 static void find_sources(const struct entry *e, const struct reading *r, struct sources *out)
 {
     const char *number, *name = e->info.name, *prefix = r->options->prefix;
@@ -130,7 +131,7 @@ static void find_sources(const struct entry *e, const struct reading *r, struct 
     full_name(e, prefix, out->name[0]);
 }
 
-/* Each of `parts` tensors has an equal share of dim 0; 0 rows if they do not divide it. */
+/* The shape of each of `parts` tensors that are stacked along dim 0. If `parts` does not divide dim 0, it has 0 rows. */
 static wf_shape share_of(const struct entry *e, int parts)
 {
     wf_shape shape = e->shape;
@@ -210,7 +211,7 @@ static wf_status compare(const wf_registry *registry, const struct reading *r, w
                 "%s: the weights lack '%s', which has no value to keep: call wf_registry_build before a load with .allow_missing",
                 wf_safetensors_path(file), registry->entry[i].info.name);
     }
-    if (left_out && !any) /* buffers are in no file */
+    if (left_out && !any) /* buffers do not count, because no file holds them */
         return wf_error_set(error, WF_ERR_FORMAT,
                             "%s: the weights do not match the model: the file has none of its parameters, such as '%s%s'",
                             wf_safetensors_path(file), o->prefix ? o->prefix : "", left_out);
@@ -253,7 +254,7 @@ wf_status wf_registry_load_with(wf_registry *registry, const wf_safetensors *fil
     options = options ? options : &(struct wf_load_options){0};
     if (!registry)
         return wf_error_set(error, WF_ERR_ARGUMENT, "wf_registry_load: the registry is NULL: look at what wf_registry_new returned");
-    /* Check the file before allocating. */
+    /* Check everything before the allocation. */
     if (registry->error.code != WF_OK)
         return wf_error_set(error, registry->error.code, "%s", registry->error.message);
     struct reading r = {.file = file, .options = options};

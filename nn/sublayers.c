@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The chain of sublayers that runs. It is the thread's, since a module's call has no other way to it than its tensors. */
+/* The running chain of sublayers. Each thread has its own, because a module gets only tensors as arguments, and no chain. */
 #include <weft/internal/sublayers.h>
 
 #include "internal.h"
@@ -20,7 +20,8 @@ wf_tensor *wf_sublayers_compact(wf_tensor *x)
     return running->kept = wf_tape_compact(running->since, x);
 }
 
-/* A norm after the sum has made x: its operand ends here, as the norm itself cannot know. */
+/* If *residual is x, the operand of this sublayer is the result of a norm. The operand of that norm can be dropped only here, because the
+ * norm does not know of the chain. */
 wf_tensor *sublayer_begin(wf_tensor *x, wf_tensor **residual)
 {
     if (*residual != x)

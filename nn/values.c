@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Parameters changed by hand. */
+/* Parameters changed by the program: values, freezing, and gradients set to zero. */
 #include <string.h>
 
 #include <weft/internal/pattern.h>

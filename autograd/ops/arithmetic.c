@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Broadcasting arithmetic. The engine sums gradients over the dimensions along which an operand was repeated. */
+/* Arithmetic with broadcasting. A gradient may have the shape of the result: wf_grad_give sums it over the dimensions along which the
+ * operand was repeated. */
 #include "common.h"
 
 static wf_array temp_like_out(wf_call *c)
@@ -18,7 +19,7 @@ static wf_array temp_like_out(wf_call *c)
              {"repeated to nothing", {{-1, 3}, {3}}, {0, right}}, {"odd", {{13, 17}, {13, 17}}, {0, right}},                               \
              {"long", {{3, 701}, {701}}, {0, right}}, {"six dims", {{2, 1, 2, 1, 2, 3}, {1, 2, 1, 2, 2, 1}}, {0, right}})
 
-/* An op by the kernel of its name, and its constructor. `right`: how the cases fill operand 1. */
+/* Defines an op that applies the kernel of its name to two operands, and its constructor. `right`: how the test cases fill operand 1. */
 #define BINARY(kernels, op, constructor, cost, right, ...)                                                                                 \
     static wf_status op##_forward(wf_call *c)                                                                                              \
     {                                                                                                                                      \
@@ -37,7 +38,7 @@ static wf_array temp_like_out(wf_call *c)
         return wf_apply(&wf_op_##op, NULL, 2, (wf_tensor *[]){a, b});                                                                      \
     }
 
-/* add: y = a + b, so dy reaches both as it is (it is shared, not copied). */
+/* add: y = a + b, so da = db = dy. dy is shared, not copied. */
 static wf_status add_backward(wf_call *c)
 {
     for (int i = 0; i < 2; i++)
@@ -74,7 +75,7 @@ static wf_status mul_backward(wf_call *c)
 }
 BINARY(wf_kernel, mul, wf_mul, 0.1, WF_FILL_NORMAL, .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1))
 
-/* div: y = a / b, so da = dy / b and db = -a dy / b^2 = -y da: a need not be kept. */
+/* div: y = a / b, so da = dy / b and db = -a dy / b^2 = -y da. Backward reads y and b, but not a. */
 static void minus_product(int64_t n, const wf_real *x, const wf_real *dy, wf_real *dx)
 {
     wf_kernel->mul(n, x, 1, dy, 1, dx);
@@ -89,7 +90,7 @@ static wf_status div_backward(wf_call *c)
         db = temp_like_out(c);
         wf_map_grad(minus_product, &c->out[0], &da, &db, 0.15);
     }
-    if (c->need[0]) /* only now: once given, da may be added to */
+    if (c->need[0]) /* da is given after db is computed from it, because later contributions may be added to da */
         wf_grad_give(c, 0, &da);
     if (c->need[1])
         wf_grad_give(c, 1, &db);
@@ -98,7 +99,7 @@ static wf_status div_backward(wf_call *c)
 
 BINARY(wf_kernel, div, wf_div, 0.15, WF_FILL_POSITIVE, .reads = WF_READS_INPUT(1) | WF_READS_OUTPUT(0))
 
-/* maximum, minimum: dy goes to the operand that won, half to each at a tie, and to both where one is a NaN. */
+/* maximum, minimum: dy goes to the operand whose value was taken, half to each if they are equal, and all of it to both if one is NaN. */
 static wf_status extreme_backward(wf_call *c, wf_map_kernel *grad)
 {
     wf_status status = WF_OK;
@@ -126,7 +127,7 @@ BINARY(wf_kernel->internal, minimum, wf_minimum, 0.1, WF_FILL_APART, .reads = WF
 /* affine: y = s x + t, so dx = s dy. */
 struct affine {
     double scale, shift;
-    const char *name; /* of the function that was called */
+    const char *name; /* the name of the constructor that was called */
 };
 
 static const char *affine_name(const void *attr)
@@ -197,7 +198,7 @@ wf_tensor *wf_constant_minus(double c, wf_tensor *x)
     return affine(x, -1, c, "constant_minus");
 }
 
-/* div_constant: y = x / c, so dx = dy / c. A product with 1 / c would round twice. */
+/* div_constant: y = x / c, so dx = dy / c. Multiplication by 1 / c would round twice. */
 struct constant {
     double value;
 };

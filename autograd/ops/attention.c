@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Fused attention: its forward, its cases and its constructor; attention_backward.c has the backward. The numeric part is in
- * core/kernels/attention_*.c; what is kept for backward is two numbers for each query and head. */
+/* The op attention, fused: forward, test cases and constructor. Backward is in attention_backward.c, and the kernels are in
+ * core/kernels/attention_*.c. Forward keeps two numbers for each query and head for backward, and no weights. */
 #include <string.h>
 
 #include "attention_plan.h"
@@ -8,9 +8,9 @@
 /* --- forward ------------------------------------------------------------------------------------------------------- */
 
 enum {
-    FEW = 8,       /* queries up to which the other layout is faster */
-    BLOCKS = 32,   /* forward cuts sequences when there are fewer heads than this ... */
-    SHORTEST = 128 /* ... into pieces not shorter than this, or four windows, as each packs its keys anew */
+    FEW = 8,       /* up to this many queries the kernel attention_rows is faster than attention_forward */
+    BLOCKS = 32,   /* if sequences times heads of keys is below this, forward divides the queries of a sequence into chunks */
+    SHORTEST = 128 /* a chunk has at least about this many queries, or four windows, because each chunk packs its keys anew */
 };
 
 static void forward_block(void *ctx, int64_t block)
@@ -36,7 +36,7 @@ static void forward_block(void *ctx, int64_t block)
 static wf_status attention_forward(wf_call *c)
 {
     struct attention_plan p;
-    /* A batch without queries has no elements, whatever its size: nothing may loop over it. */
+    /* A batch without queries has no elements, but its B may be huge: return before any loop over B. */
     if (wf_array_count(&c->out[0]) == 0)
         return WF_OK;
     if (!wf_attention_plan(c, &p))
@@ -57,7 +57,8 @@ static wf_status attention_forward(wf_call *c)
 #define A(...) .attr = &(const struct attention_attr){__VA_ARGS__}
 #define BOOLS(...) .fill = {0, 0, 0, WF_FILL_BOOLS}, .in = {__VA_ARGS__}
 #define BIASED(...) .fill = {0, 0, 0, WF_FILL_ABSENT}, .inputs = 5, .in = {__VA_ARGS__}
-/* A constant added to all scores of a row changes no weight: its gradient is 0 but for rounding, which differences cannot check. */
+/* For biases with one value for all keys of a query. Such a bias changes no weight, so its exact gradient is 0. The computed gradient is
+ * rounding noise, which cannot be compared with differences. */
 #define ONE_FOR_ALL_KEYS .constant = {[BIAS] = true}
 #define I32(...) (const int32_t[]){__VA_ARGS__}
 #define PACKED(n, q, k) .packed = {q, n}, .k_packed = {k, n}
@@ -138,7 +139,7 @@ const wf_op wf_op_attention = {
         {"empty", {{-1, 3, 4}, {-1, 3, 4}, {-1, 3, 4}}, A(2, 2)})};
 /* clang-format on */
 
-/* NULL without memory (the tape has the error) or without a list. */
+/* A copy of the first `count` elements of `list` in the tape's memory. NULL if there is no list, or no memory (an error of the tape). */
 static const int32_t *copied(wf_tape *tape, const int32_t *list, int64_t count)
 {
     if (!tape || !list || count < 0)
@@ -159,7 +160,8 @@ wf_tensor *wf_attention_with(wf_tensor *q, wf_tensor *k, wf_tensor *v, const str
                                .window = o->window,
                                .softcap = o->softcap};
     a.kv_heads = o->kv_heads ? o->kv_heads : a.heads;
-    /* lists of [B] are read only if the operands have one B; otherwise `shape` refuses them before the list is read */
+    /* key_lengths and starts have B elements: they are copied only if q and k agree on B. Otherwise the shape rule refuses the operands
+     * before it reads the lists. */
     const bool batch = !wf_is_packed(o->packed) && wf_ndim(q) == 3 && wf_ndim(k) == 3 && wf_dim(q, 0) == wf_dim(k, 0);
     a.key_lengths = batch ? copied(tape, o->key_lengths, wf_dim(q, 0)) : o->key_lengths;
     a.starts = batch ? copied(tape, o->starts, wf_dim(q, 0)) : o->starts;

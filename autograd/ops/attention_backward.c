@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Gradients of attention: the distribution of work among blocks. */
+/* The backward of attention: divides the work into blocks for threads. The kernels compute the gradients. */
 #include <string.h>
 
 #include <weft/runtime.h>
@@ -15,7 +15,7 @@ static void work_on(struct attention_plan *p, const struct wf_attention *a, cons
         atomic_store(&p->no_memory, true);
 }
 
-/* --- a sequence and a group of heads with one head of keys to a block ------------------------------------------------ */
+/* --- one block for each sequence and head of keys --------------------------------------------------------------------- */
 
 static void whole(struct attention_plan *p, int64_t sequence, int64_t group)
 {
@@ -23,7 +23,7 @@ static void whole(struct attention_plan *p, int64_t sequence, int64_t group)
     work_on(p, &a, &(struct wf_attention_part){.head_end = a.heads, .end = a.queries});
 }
 
-/* One block computes all sequences if they add to one gradient of the bias. */
+/* The number of blocks. One block computes all sequences if they add to the same gradient of the bias. */
 static int64_t blocks_of(const struct attention_plan *p)
 {
     return p->in_turn ? p->groups : p->sequences * p->groups;
@@ -38,24 +38,31 @@ static void whole_block(void *ctx, int64_t block)
         whole(p, i, block);
 }
 
-/* --- fewer of them than threads can use: their pieces, some at a time, whose gradients of keys are added afterwards ----- */
+/* --- if these blocks are fewer than threads can use: pieces of queries, whose gradients of keys are added afterwards ----- */
 
 enum {
-    BLOCKS = 4,        /* wanted for each thread */
-    KEY_ROWS = 128,    /* rows in a block of additions */
-    ELEMENTS = 1 << 24 /* limit: elements of gradients of pieces that wait to be added */
+    BLOCKS = 4,        /* wanted number of blocks for each thread */
+    KEY_ROWS = 128,    /* keys whose gradients one block adds up */
+    ELEMENTS = 1 << 24 /* limit: elements of all partial gradients that are kept at once */
 };
 
+/* A piece is WF_ATTENTION_PIECE queries of one head; a group is a head of keys with the query heads that share it. Pieces are computed in
+ * rounds. At the end of a round, the gradients of its pieces are added to those of keys and values. */
 struct pieces {
     struct attention_plan *p;
-    int64_t of_head, all;     /* pieces of the longest sequence, and of all heads of a group */
-    int64_t from, count;      /* the pieces at hand, of each sequence and group */
-    int64_t rows, key_blocks; /* most keys that a piece has gradients of; blocks of additions of a sequence */
-    wf_array dk, dv;          /* [count, sequences, groups, rows, e or f in whole registers] */
-    int64_t pe, pf;
+    int64_t of_head;    /* pieces of a head in the longest sequence */
+    int64_t all;        /* pieces of all query heads that share a head of keys */
+    int64_t from;       /* the first piece of this round */
+    int64_t count;      /* pieces of this round, in each sequence and group */
+    int64_t rows;       /* the largest number of keys for which a piece has gradients */
+    int64_t key_blocks; /* blocks of KEY_ROWS keys in a sequence */
+    wf_array dk;        /* partial gradients of keys [count, sequences, groups, rows, pe] */
+    wf_array dv;        /* partial gradients of values [count, sequences, groups, rows, pf] */
+    int64_t pe;         /* e, rounded up to whole registers */
+    int64_t pf;         /* f, rounded up to whole registers */
 };
 
-/* Piece n of a head; past the last it has no queries. */
+/* Piece n of a head. It has no queries if the sequence is too short for n + 1 pieces. */
 static struct wf_attention_part piece_of(const struct wf_attention *a, int64_t head, int64_t n)
 {
     const int64_t begin = n * WF_ATTENTION_PIECE, end = begin + WF_ATTENTION_PIECE;
@@ -67,7 +74,8 @@ static struct wf_attention_part part_of(const struct pieces *w, const struct wf_
     return piece_of(a, index / w->of_head, index % w->of_head);
 }
 
-/* The address of the gradients from a piece of sequence i and group g, as if those of key 0 were there too. */
+/* The partial gradients from piece `index` of sequence i and group g. They begin at key `first`, but the result is the address that key 0
+ * would have, so that callers add the key's index. */
 static wf_real *partial(const struct pieces *w, const wf_array *x, int64_t width, int64_t index, int64_t i, int64_t g, int64_t first)
 {
     const int64_t at = (((index - w->from) * w->p->sequences + i) * w->p->groups + g) * w->rows;
@@ -102,14 +110,15 @@ static void piece_block(void *ctx, int64_t block)
     }
 }
 
-/* The gradient of keys or of values, and its parts. */
+/* The gradient of keys or of values, and the partial gradients that are added to it. */
 struct target {
-    wf_real *to;
-    int64_t step, columns;
-    bool add;
-    wf_real scale;
-    const wf_array *parts;
-    int64_t width;
+    wf_real *to;           /* the gradient's first row in this sequence and group; NULL if it is not needed */
+    int64_t step;          /* elements from one row of the gradient to the next */
+    int64_t columns;       /* elements of a row */
+    bool add;              /* add to what the gradient held before this backward; false: overwrite it */
+    wf_real scale;         /* factor of the partial gradients */
+    const wf_array *parts; /* the partial gradients */
+    int64_t width;         /* elements of a row of `parts` */
 };
 
 static void zero_rows(const struct target *t, int64_t from, int64_t to)
@@ -125,11 +134,12 @@ static void add_rows(const struct target *t, const wf_real *part, int64_t from, 
                                                 t->step, add);
 }
 
-/* Adds the pieces of a sequence for rows c0 .. c1 - 1, in the order of the kernel that computes them all. */
+/* Adds this round's pieces of sequence i and group g to rows c0 .. c1 - 1 of the gradient. Pieces are added in the same order as when one
+ * call of the kernel computes all of them, so the bits are the same. */
 static void add_parts(const struct pieces *w, const struct wf_attention *a, int64_t i, int64_t g, int64_t c0, int64_t c1,
                       const struct target *t)
 {
-    int64_t high = c0; /* rows below have a gradient */
+    int64_t high = c0; /* rows c0 .. high - 1 of the gradient are written */
     for (int64_t index = 0; t->to && index < w->from + w->count; index++) {
         const struct wf_attention_part part = part_of(w, a, index);
         if (part.begin >= part.end)
@@ -161,7 +171,7 @@ static void add_block(void *ctx, int64_t block)
     add_parts(w, &a, i, g, c0, c1, &(struct target){a.dv, a.dv_step, a.f, a.dv_add, 1, &w->dv, w->pf});
 }
 
-/* Whether pieces pay: there are several, and no two of them add to one row of the bias' gradient. */
+/* Whether to compute in pieces. There must be several pieces, and no two of them may add to the same row of the bias' gradient. */
 static bool pieces_pay(struct attention_plan *p, struct pieces *w)
 {
     *w = (struct pieces){.p = p};
@@ -208,8 +218,8 @@ static bool in_pieces(wf_call *c, struct pieces *w, double cost)
     return true;
 }
 
-/* Makes the place for the gradient of the bias. Each head has its own, so that every sum has one order; along broadcast dimensions (batch,
- * queries, keys) the place is that of the sum. */
+/* Makes a cleared array for the gradient of the bias. Each head has rows in it that no other head adds to, so that every sum has one order.
+ * Along a dimension in which the bias is broadcast (batch, queries, keys) the array has size 1 and takes the sum. */
 static bool make_dbias(wf_call *c, struct attention_plan *p)
 {
     const wf_array *bias = &c->in[BIAS];
@@ -225,7 +235,8 @@ static bool make_dbias(wf_call *c, struct attention_plan *p)
     return true;
 }
 
-/* Whether backward may write into the gradient of input i itself: rows in order, nothing shared with the other inputs. */
+/* Whether backward may write straight to the gradient of input i: strides are positive, the elements of a row are contiguous, and no
+ * element is shared with the other inputs. */
 static bool direct(const wf_call *c, int i)
 {
     const wf_array *x = &c->in[i];
@@ -240,7 +251,7 @@ static bool direct(const wf_call *c, int i)
     return true;
 }
 
-/* The derivation stands above the kernel, core/kernels/attention_backward.c. */
+/* The derivation is in core/kernels/attention_backward.c. */
 wf_status wf_attention_backward(wf_call *c)
 {
     struct attention_plan p;
@@ -275,7 +286,7 @@ wf_status wf_attention_backward(wf_call *c)
             wf_grad_give(c, i, &gradient[i]);
     if (with_bias) {
         wf_shape shape = wf_array_shape(&c->in[BIAS]);
-        if (wf_shape_count(&shape) == wf_array_count(&p.dbias)) /* the same except for leading sizes of 1 */
+        if (wf_shape_count(&shape) == wf_array_count(&p.dbias)) /* the shapes are equal, except for leading sizes of 1 */
             p.dbias = wf_array_contiguous(p.dbias.data, WF_REAL, &shape);
         wf_grad_give(c, BIAS, &p.dbias);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The operands of a call of attention, and the place of a sequence and a group of heads in each. */
+/* Prepares a call of attention, and finds the elements of a sequence and a head of keys in each operand. */
 #include <math.h>
 
 #include "attention_plan.h"
@@ -21,7 +21,7 @@ bool wf_attention_operand(wf_call *c, const wf_array *a, struct attention_rows *
     return x.data != NULL;
 }
 
-/* The rows of sequence i: of all of them where none are packed. */
+/* The rows of sequence i: rows first .. first + count - 1 if rows are packed, otherwise all rows of item i of the batch. */
 struct part {
     int64_t first, count;
 };
@@ -31,7 +31,8 @@ static struct part part_of(struct wf_packed packed, int64_t i, int64_t all)
     return offsets ? (struct part){offsets[i], offsets[i + 1] - offsets[i]} : (struct part){0, all};
 }
 
-/* Row of the global batch: ((item H + head) T + query) or, packed, (row H + head). */
+/* The members that are the same for all sequences and heads. Dropout numbers the rows of scores in the global batch as (item H + head) T +
+ * query, or, packed, as row H + head; row_head and row_query are the steps of this number from head to head and from query to query. */
 static struct wf_attention common_of(const struct attention_plan *p)
 {
     const struct attention_attr *a = p->attr;
@@ -90,7 +91,8 @@ static wf_real *place(const struct attention_rows *r, int64_t sequence, int64_t 
     return r->data ? r->data + sequence * r->item + row * r->step + column : NULL;
 }
 
-/* The first element of a mask or bias [B, H, T, S] (of packed rows [n, H, L, M]) for a sequence and a head. */
+/* The index of the first element for a sequence and a head in a mask or bias [B, H, T, S], or packed [n, H, L, M]. Sets *step to the
+ * strides. */
 static int64_t begin_of(const wf_array *x, int64_t sequence, int64_t head, struct wf_attention_steps *step)
 {
     *step = (struct wf_attention_steps){x->stride[1], x->stride[2], x->stride[3]};
@@ -124,7 +126,7 @@ struct wf_attention wf_attention_problem(const struct attention_plan *p, int64_t
         x.top = (wf_real *)c->saved[0].data + place;
         x.inverse = (wf_real *)c->saved[1].data + place;
     }
-    /* Query t is at position at + t of the keys. */
+    /* Query t has the position `at` + t among the keys. */
     const int64_t at = a->starts ? a->starts[i] : x.all_keys - x.queries, window = a->window < WF_ATTENTION_ALL / 2 ? a->window : 0;
     x.first_limit = a->causal ? at + 1 : window > 0 ? at + window : WF_ATTENTION_ALL;
     x.first_key = window > 0 ? at - window + 1 : -WF_ATTENTION_ALL;
@@ -133,7 +135,7 @@ struct wf_attention wf_attention_problem(const struct attention_plan *p, int64_t
     if (p->bias.data)
         x.bias = (const wf_real *)p->bias.data + begin_of(&p->bias, i, h, &x.bias_step);
     if (p->dbias.data) {
-        wf_array d = p->dbias; /* sizes of 1 are summed over */
+        wf_array d = p->dbias; /* a dimension of size 1 is summed over, with stride 0 */
         for (int k = 0; k < d.ndim; k++)
             d.stride[k] = d.dim[k] > 1 ? d.stride[k] : 0;
         x.dbias = (wf_real *)d.data + begin_of(&d, i, h, &x.dbias_step);

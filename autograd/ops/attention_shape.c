@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks of the options of attention, and the shapes of its results. */
+/* Checks the options of attention, and sets the shapes of its results. */
 #include <math.h>
 
 #include "attention.h"
@@ -20,7 +20,7 @@ wf_shape wf_attention_scores(const wf_call *c, int i)
     return full;
 }
 
-/* A mask or a bias, if there is one. */
+/* Checks the dtype and the shape of a mask or a bias, if one is given. */
 static wf_status check_over_scores(wf_call *c, int operand, wf_dtype dtype, const char *what)
 {
     if (!wf_has(c, operand))

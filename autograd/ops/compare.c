@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Comparisons, which give bools, and the ops on bools: and, or, not, choices between two tensors, numbers. */
+/* Comparisons, whose results are bools, and ops on bools: and, or, not, where and masked_fill. to_real turns bools and ids into reals. */
 #include <weft/internal/shape.h>
 
 #include "common.h"
@@ -16,7 +16,7 @@ static wf_status broadcast_into(wf_call *c, wf_dtype dtype, const wf_array *cons
     return WF_OK;
 }
 
-/* Two operands of a dtype, or their error. */
+/* Fails unless operands i .. j, at most two, are given and have the same dtype. */
 static wf_status want_same_dtype(wf_call *c, int i, int j)
 {
     for (int k = i; k <= j; k++)
@@ -30,7 +30,7 @@ static wf_status want_same_dtype(wf_call *c, int i, int j)
 
 /* --- comparisons ------------------------------------------------------------------------------------------------------ */
 
-/* The same with one operand, and a number on the right. */
+/* The right side of a comparison with a constant. A comparison of two tensors ignores it. */
 struct number {
     double value;
 };
@@ -46,7 +46,7 @@ static wf_status compare_shape(wf_call *c, bool bools)
     return broadcast_into(c, WF_BOOL, (const wf_array *const[]){&c->in[0], &c->in[c->inputs - 1]}, 2);
 }
 
-/* y = a op b by the kernels of a dtype; ids: two of them, ids_number: one, and a number. */
+/* y = a op b, with the kernel for the dtype of the operands: `reals`, `ids` or `bools`. `ids_number` compares ids with a constant. */
 static wf_status compare(wf_call *c, wf_map_any_kernel *reals, wf_map_any_kernel *ids, wf_map_any_kernel *ids_number,
                          wf_map_any_kernel *bools)
 {
@@ -79,7 +79,7 @@ static wf_status compare(wf_call *c, wf_map_any_kernel *reals, wf_map_any_kernel
         WF_FILL_BOOLS, WF_FILL_BOOLS                                                                                                       \
     }
 #define NUMBER(x) ATTR(struct number, x)
-/* takes_bools: whether they are compared too; ...: one more case. */
+/* takes_bools: whether the comparison accepts bools; ...: one more test case. */
 #define COMPARISON(id, op, takes_bools, ...)                                                                                               \
     static void id##_ids(const void *ctx, int64_t n, const void *const in[], void *y)                                                      \
     {                                                                                                                                      \
@@ -133,7 +133,7 @@ COMPARISON(ge, >=, false, {"ids and a row", {{4, 5}, {5}}, IDS, {3, 3}, NUMBER(0
 
 /* --- and, or, not ----------------------------------------------------------------------------------------------------- */
 
-/* Borrowed memory may hold other bytes than 0 and 1. */
+/* Memory of the caller may hold bools as bytes other than 0 and 1, so these loops compare with 0. */
 static void both(const void *ctx, int64_t n, const void *const in[], void *y)
 {
     (void)ctx;
@@ -240,8 +240,8 @@ static wf_status where_forward(wf_call *c)
     return choose(&c->in[0], &c->in[1], &c->in[2], &c->out[0]);
 }
 
-/* y = a where the condition is true, else b; so da is dy there and 0 elsewhere, db the other way round. The zeros are chosen, not made by
- * a product, in which a NaN would stay. */
+/* y = a where the condition is true, else b. So da is dy where the condition is true and 0 elsewhere, and db is the other way round. The
+ * zeros are selected, because a product with 0 would keep a NaN. */
 static wf_status where_backward(wf_call *c)
 {
     const wf_real zero = 0;
@@ -280,7 +280,7 @@ wf_tensor *wf_where(wf_tensor *condition, wf_tensor *a, wf_tensor *b)
     return wf_apply(&wf_op_where, NULL, 3, (wf_tensor *[]){condition, a, b});
 }
 
-/* The same op under the name that the caller wrote. */
+/* The op `where` under the name that the caller wrote, for messages. */
 static const wf_op masked_fill = {.name = "masked_fill",
                                   .operands = "mask value x",
                                   .reads = WF_READS_INPUT(0),

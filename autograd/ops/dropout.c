@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Dropout: alone, after ReLU, or before the sum with a residual. For the same seed, step, call and rows all three draw the same numbers. */
+/* Dropout alone, after ReLU, or before the sum with a residual. All three draw the same mask for the same seed, step, number of the call
+ * and rows. */
 #include "common.h"
 
 struct dropout_attr {
     double p;
 };
 
-/* A result of x's shape, if p is a probability. */
+/* The shape rule of all three ops: a result of x's shape, unless p is invalid. */
 static wf_status shape_of_x(wf_call *c)
 {
     const struct dropout_attr *a = c->attr;
@@ -21,13 +22,14 @@ static wf_status dropout_shape(wf_call *c)
     return wf_want(c, 0, WF_REAL) == WF_OK ? shape_of_x(c) : WF_ERR_ARGUMENT;
 }
 
-/* A pass over rows, a few of which stay in the first-level cache at a time. */
+/* The work on rows. A row stays in the first-level cache between ReLU, dropout and the sum. */
 struct dropout {
     const wf_call *c;
-    const wf_array *x, *residual; /* [rows, d]; residual: added to what is left, or NULL */
-    bool relu;                    /* of x, before */
+    const wf_array *x;        /* [rows, d] */
+    const wf_array *residual; /* [rows, d]: added after dropout; NULL: nothing is added */
+    bool relu;                /* apply ReLU to x before dropout */
     wf_real *y;
-    uint64_t first; /* row of the global batch that row 0 is */
+    uint64_t first; /* the index of row 0 in the global batch */
     uint32_t threshold;
     wf_real scale;
 };
@@ -54,13 +56,14 @@ static uint32_t threshold_of(const wf_call *c)
     return wf_dropout_threshold(((const struct dropout_attr *)c->attr)->p);
 }
 
-/* Divided by the probability that the threshold stands for, so that the mean is kept exactly. */
+/* The factor of kept elements, which leaves the mean unchanged: 1 over the probability that an element is kept, 1 - threshold / 65536. */
 static wf_real scale_of(const wf_call *c)
 {
     return (wf_real)(65536.0 / (65536.0 - threshold_of(c)));
 }
 
-/* first_row counts items of dimension 0; a row here is what the last dimension holds. */
+/* to = dropout(from), with ReLU before it or the residual added after it. The mask depends on a row's index in the global batch. A row
+ * holds the elements along the last dimension, while c->first_row counts items of dimension 0. */
 static wf_status drop(wf_call *c, const wf_array *from, const wf_array *residual, bool relu, const wf_array *to)
 {
     wf_array x = wf_rows_of(c, from), r = residual ? wf_rows_of(c, residual) : (wf_array){0};
@@ -87,7 +90,7 @@ static wf_status dropout_forward(wf_call *c)
     return drop(c, &c->in[0], NULL, false, &c->out[0]);
 }
 
-/* y = x mask / (1 - p), so dx = dy mask / (1 - p): the same numbers are drawn again. */
+/* y = x mask / (1 - p), so dx = dy mask / (1 - p). Backward draws the same mask again. */
 static wf_status dropout_backward(wf_call *c)
 {
     if (!c->need[0])
@@ -113,7 +116,8 @@ const wf_op wf_op_dropout = {.name = "dropout",
                                                {"vector", {{33}}, P(0.3)}, {"scalar", {{-2}}, P(0.2)}, {"one column", {{9, 1}}, P(0.5)},
                                                {"empty", {{-1, 4}}, P(0.5)}, {"odd", {{7, 131}}, P(0.9)})};
 
-/* Whether the tape on which an op of these operands is recorded drops nothing. */
+/* Whether an op on these operands drops nothing, because p is 0 or the tape is not in WF_TRAIN. False if p or an operand is invalid: then
+ * the op reports the error. */
 static bool keeps_all(int count, wf_tensor *const x[], double p)
 {
     const wf_tape *tape = wf_tape_of_operands(count, x);
@@ -125,7 +129,7 @@ wf_tensor *wf_dropout(wf_tensor *x, double p)
     return keeps_all(1, &x, p) ? x : wf_apply(&wf_op_dropout, &(struct dropout_attr){p}, 1, &x);
 }
 
-/* --- with the sum after it ------------------------------------------------------------------------------------------- */
+/* --- dropout_add: dropout, then the sum with a residual -------------------------------------------------------------- */
 
 static wf_status dropout_add_shape(wf_call *c)
 {
@@ -142,7 +146,7 @@ static wf_status dropout_add_forward(wf_call *c)
     return drop(c, &c->in[0], &c->in[1], false, &c->out[0]);
 }
 
-/* y = r + dropout(x): dr = dy, shared and not copied; dx as dropout's. */
+/* y = residual + dropout(x). The gradient of the residual is dy, shared and not copied; the gradient of x is that of dropout. */
 static wf_status dropout_add_backward(wf_call *c)
 {
     const wf_status status = dropout_backward(c);
@@ -177,7 +181,7 @@ wf_tensor *wf_dropout_add(wf_tensor *x, wf_tensor *residual, double p)
     return sum;
 }
 
-/* --- with ReLU before it --------------------------------------------------------------------------------------------- */
+/* --- relu_dropout: ReLU, then dropout --------------------------------------------------------------------------------- */
 
 static wf_status relu_dropout_forward(wf_call *c)
 {
@@ -190,7 +194,8 @@ static void relu_dropout_slope(const void *scale, int64_t n, const wf_real *cons
     wf_kernel->mul(n, dx, 1, scale, 0, dx);
 }
 
-/* y > 0 where x > 0 and x was kept, and there y = x / (1 - p): nothing is drawn again, and x need not be kept. */
+/* y > 0 exactly where x > 0 and the element was kept, and there y = x / (1 - p). So backward reads y alone: it draws no mask, and x is not
+ * kept for it. */
 static wf_status relu_dropout_backward(wf_call *c)
 {
     const wf_real scale = scale_of(c);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Losses of elements: squared error, binary cross-entropy of logits, Kullback-Leibler divergences. They are computed in pieces, and added
- * up where they are: without a reduction there is no array of losses. */
+/* Losses of elements: squared error, binary cross-entropy of logits, Kullback-Leibler divergences. With a reduction, each block adds up
+ * PIECE losses at a time, so that there is no array of all losses. */
 #include "common.h"
 
 struct loss_attr {
     enum wf_reduction reduction;
-    bool log_target; /* kl_div */
+    bool log_target; /* kl_div: the target is a logarithm */
 };
 
 enum { OPERANDS = 3, BLOCK = 8192, PIECE = 1024 };
 
-/* The loss of an element and its derivatives by each operand. */
+/* The kernels for the loss of an element (`value`) and for its derivative by each operand (`slope`). */
 struct kind {
     wf_map_kernel *value, *slope[OPERANDS];
 };
@@ -36,7 +36,7 @@ static wf_status loss_shape(wf_call *c)
     return WF_OK;
 }
 
-/* The factor of the sum of losses. */
+/* The factor of the sum of losses: 1 for a sum, 1 / n for a mean over n elements or items, 0 for a mean over nothing. */
 static double scale_of(const wf_call *c)
 {
     int64_t n = 1;
@@ -57,9 +57,9 @@ static double scale_of(const wf_call *c)
 struct work {
     wf_map_kernel *f;
     const wf_real *in[OPERANDS];
-    wf_real *out;      /* [n], or NULL */
-    double *sum;       /* of each block, or NULL */
-    const wf_real *dy; /* [n]: out is multiplied by it; NULL: by scale */
+    wf_real *out;      /* [n]: values of f; NULL: only their sums are wanted */
+    double *sum;       /* [blocks]: the sum of each block; NULL: no sums are wanted */
+    const wf_real *dy; /* [n]: factors of `out`; NULL: `scale` is the factor of all elements */
     wf_real scale;
 };
 
@@ -86,7 +86,7 @@ static void work_body(void *ctx, int64_t begin, int64_t end)
         w->sum[begin / BLOCK] = sum;
 }
 
-/* The operands, contiguous and of one shape. */
+/* Sets w->in to the operands, contiguous and repeated to the shape of the first. False without memory. */
 static bool operands_of(wf_call *c, struct work *w)
 {
     wf_shape shape = wf_array_shape(&c->in[0]);
@@ -122,7 +122,8 @@ static wf_status forward(wf_call *c, const struct kind *kind)
     return WF_OK;
 }
 
-/* l = s sum f(x, t, w), so dx = s dl f_x; without a reduction dx = dl f_x of each element. */
+/* l = s sum f(x, t, w), so dx = s dl f_x with the derivative f_x of f by x. Without a reduction dx = dl f_x, and each element has its own
+ * dl. */
 static wf_status backward(wf_call *c, const struct kind *kind)
 {
     struct work w = {.scale = 1};
@@ -162,7 +163,7 @@ static wf_status backward(wf_call *c, const struct kind *kind)
              {"each of nothing", {{-1, 3}, {-1, 3}}, ONE(__VA_ARGS__), HOW(WF_REDUCE_NONE)},                                               \
              {"several pieces", {{2600}, {2600}}, ONE(__VA_ARGS__), HOW(WF_REDUCE_SUM)})
 
-/* An op by its kinds of elements: `of` is a function of the call. */
+/* Defines an op. `of` is a function that returns the kernels for a call. */
 #define ELEMENT_LOSS(op, of, ...)                                                                                                          \
     static wf_status op##_forward(wf_call *c)                                                                                              \
     {                                                                                                                                      \
@@ -181,7 +182,7 @@ static wf_status backward(wf_call *c, const struct kind *kind)
                               .backward = op##_backward,                                                                                   \
                               __VA_ARGS__};
 
-/* --- mse: (x - t)^2, by x 2 (x - t) ----------------------------------------------------------------------------------- */
+/* --- mse: f = (x - t)^2, f_x = 2 (x - t), f_t = -f_x ------------------------------------------------------------------- */
 
 static struct kind squared(const wf_call *c)
 {
@@ -197,8 +198,10 @@ wf_tensor *wf_mse(wf_tensor *x, wf_tensor *target, enum wf_reduction reduction)
     return wf_apply(&wf_op_mse, &(struct loss_attr){.reduction = reduction}, 2, (wf_tensor *[]){x, target});
 }
 
-/* --- bce_with_logits: -w t log s(x) - (1 - t) log(1 - s(x)) with the sigmoid s: in softplus(x) = log(1 + e^x) it is
- * w t softplus(-x) + (1 - t) softplus(x); by x (1 - t) s(x) - w t s(-x), by t w softplus(-x) - softplus(x), by w t softplus(-x) --- */
+/* --- bce_with_logits: f = -w t log s(x) - (1 - t) log(1 - s(x)) with the sigmoid s -------------------------------------- */
+
+/* With softplus(x) = log(1 + e^x) this is f = w t softplus(-x) + (1 - t) softplus(x). The derivatives are f_x = (1 - t) s(x) - w t s(-x),
+ * f_t = w softplus(-x) - softplus(x) and f_w = t softplus(-x). */
 
 static struct kind binary(const wf_call *c)
 {
@@ -207,7 +210,7 @@ static struct kind binary(const wf_call *c)
     return (struct kind){k->bce, {k->bce_slope, k->bce_slope_target, k->bce_slope_weight}};
 }
 
-/* A target outside 0 .. 1 has a loss without a lower bound. */
+/* With a target outside 0 .. 1 the loss has no lower bound. */
 static wf_status check_targets(wf_call *c)
 {
     wf_array t = wf_call_contiguous(c, &c->in[1]);
@@ -233,7 +236,7 @@ static wf_status bce_backward(wf_call *c)
     return backward(c, &k);
 }
 
-/* The check also gives one tensor as two operands, so all of them hold what a target may. */
+/* The gradient check also passes one tensor as two operands, so all operands hold valid targets, 0 .. 1. */
 #define PLAIN(...) .inputs = 3, .fill = {WF_FILL_UNIT, WF_FILL_UNIT, WF_FILL_ABSENT}, HOW(__VA_ARGS__)
 #define WEIGHTED(...) .fill = {WF_FILL_UNIT, WF_FILL_UNIT, WF_FILL_UNIT}, HOW(__VA_ARGS__)
 const wf_op wf_op_bce_with_logits = {
@@ -260,7 +263,10 @@ wf_tensor *wf_bce_with_logits_with(wf_tensor *logits, wf_tensor *targets, const 
                     (wf_tensor *[]){logits, targets, o->positive_weight});
 }
 
-/* --- kl_div: p (log p - x), by x -p, by p log p - x + 1; of t = log p: e^t (t - x), by x -e^t, by t e^t (t - x + 1) -------- */
+/* --- kl_div ----------------------------------------------------------------------------------------------------------- */
+
+/* For a target p: f = p (log p - x), f_x = -p, f_p = log p - x + 1. For a target t = log p: f = e^t (t - x), f_x = -e^t,
+ * f_t = e^t (t - x + 1). */
 
 static struct kind divergence(const wf_call *c)
 {
@@ -287,7 +293,7 @@ wf_tensor *wf_kl_div_with(wf_tensor *log_q, wf_tensor *target, const struct wf_k
     return wf_apply(&wf_op_kl_div, &(struct loss_attr){o->reduction, o->log_target}, 2, (wf_tensor *[]){log_q, target});
 }
 
-/* --- kl_normal: (m^2 + e^s - 1 - s) / 2, by m m, by s (e^s - 1) / 2 ---------------------------------------------------- */
+/* --- kl_normal: f = (m^2 + e^s - 1 - s) / 2, f_m = m, f_s = (e^s - 1) / 2 ---------------------------------------------- */
 
 static struct kind from_standard(const wf_call *c)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions of an element with constants: an op is two kernels and a check of its constants. */
+/* Functions of one element that have constants, such as the bounds of clamp. An op is two kernels, for value and gradient, and a check of
+ * its constants. */
 #include <math.h>
 
 #include "common.h"
@@ -21,7 +22,7 @@ static wf_status run(const wf_call *c, wf_map_kernel *f, int inputs, const wf_ar
         what, {dims}, {how}, ATTR(struct constants, {__VA_ARGS__})                                                                         \
     }
 #define DIMS(...) __VA_ARGS__
-/* ...: the constants of the cases, to which `more` adds one. */
+/* how: how the test cases fill the operand; more: one more test case; ...: the constants in the other test cases. */
 #define ELEMENTWISE(op, how, cost, grad_cost, more, ...)                                                                                   \
     static wf_status op##_forward(wf_call *c)                                                                                              \
     {                                                                                                                                      \
@@ -50,7 +51,7 @@ static wf_status run(const wf_call *c, wf_map_kernel *f, int inputs, const wf_ar
         return wf_apply(&wf_op_##op, &(struct constants){{p0, p1}}, 1, &x);                                                                \
     }
 
-/* A constant that must be a number, and greater than `least`. */
+/* A shape rule that fails unless the first constant, `name` in messages, is greater than `least`. */
 static wf_status want_constant(wf_call *c, const char *name, double least)
 {
     double p = ((const struct constants *)c->attr)->p[0];

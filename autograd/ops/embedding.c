@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* embedding: rows of a weight matrix, taken by ids. */
 #include "common.h"
 
 static wf_status embedding_shape(wf_call *c)

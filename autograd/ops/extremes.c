@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The greatest and smallest along a dimension, with their places; and the k greatest. */
+/* max, min, argmax and argmin along a dimension, and top_k: the k greatest elements and their indices. */
 #include <string.h>
 
 #include "common.h"
 #include "sort.h"
 
-/* [outer, n, inner]: n elements of a dimension, `inner` apart. */
+/* A contiguous array as [outer, n, inner], with the op's dimension n in the middle. A plane is [n, inner]; elements along n lie `inner`
+ * apart. */
 struct planes {
     int64_t outer, n, inner;
 };
@@ -19,7 +20,8 @@ static struct planes planes_of(const wf_array *a, int dim)
     return p;
 }
 
-/* Checks the dimension of an op, and gives the shape of a result that has `size` in its place, 0: no such dimension. */
+/* Checks operand 0 and the dimension, and sets *shape to the operand's shape with `size` in place of this dimension, or without the
+ * dimension if `size` is 0. */
 static wf_status reduced(wf_call *c, int dim, int64_t size, wf_shape *shape)
 {
     if (wf_want(c, 0, WF_REAL) != WF_OK)
@@ -39,7 +41,8 @@ static wf_status reduced(wf_call *c, int dim, int64_t size, wf_shape *shape)
     return WF_OK;
 }
 
-/* The ids: the second result, or kept for a backward; data NULL if neither. */
+/* The array for the ids: the second result if the call has one, otherwise the array that is saved for backward; data is NULL if neither
+ * exists. */
 static wf_array ids_of(const wf_call *c)
 {
     return c->outputs > 1 ? c->out[1] : c->saved[0];
@@ -50,7 +53,7 @@ static void set_ids(wf_call *c, const wf_shape *shape)
     *(c->outputs > 1 ? &c->out[1] : &c->saved[0]) = wf_call_shape(WF_I32, shape);
 }
 
-/* dx[id] = dy, 0 elsewhere; a line of dy has k elements, one of dx has n. */
+/* The gradient dx[id] = dy, and 0 elsewhere. Along the dimension dx has n elements, and dy has k. */
 struct spread {
     struct planes p;
     int64_t k;
@@ -71,7 +74,7 @@ static void spread_body(void *ctx, int64_t begin, int64_t end)
     }
 }
 
-/* y = x[id], each place at most once: its gradient is dy there. */
+/* The backward of these ops. y = x[id], and y takes no element of x twice, so dx[id] = dy. */
 static wf_status spread(wf_call *c, int dim, int64_t k)
 {
     wf_array dx = wf_grad_new(c, 0), dy = wf_call_contiguous(c, &c->dout[0]), ids = ids_of(c);
@@ -110,14 +113,17 @@ static wf_status extreme_shape(wf_call *c)
     return WF_OK;
 }
 
-enum { COLUMNS = 512, SHORT = 64 /* rows are compared side by side */ };
+enum {
+    COLUMNS = 512, /* columns in a block of work */
+    SHORT = 64     /* shorter rows are searched several at a time */
+};
 struct search {
     struct planes p;
     bool least;
     const wf_real *x;
-    wf_real *y;     /* NULL: the ids alone */
-    int32_t *id;    /* NULL: the values alone */
-    int64_t pieces; /* of COLUMNS columns */
+    wf_real *y;     /* NULL: the values are not wanted */
+    int32_t *id;    /* NULL: the ids are not wanted */
+    int64_t pieces; /* blocks of COLUMNS columns in a plane */
 };
 
 static void search_rows(void *ctx, int64_t begin, int64_t end)
@@ -268,7 +274,7 @@ static wf_status top_k_shape(wf_call *c)
     return WF_OK;
 }
 
-/* A heap whose root is the last in order. */
+/* Moves element `at` of a heap down to its place. The root of the heap is the element that comes last in order. */
 static void sift_down(struct item *heap, int64_t n, int64_t at)
 {
     struct item moved = heap[at];
@@ -282,16 +288,20 @@ static void sift_down(struct item *heap, int64_t n, int64_t at)
     heap[at] = moved;
 }
 
-enum { FEW = 16, LONG = 1024, PART = 8 /* length of a row from which on sorting all of it is faster */ };
+enum {
+    FEW = 16,    /* up to this k, a sorted list holds the elements found so far; for a larger k, a heap does */
+    LONG = 1024, /* in rows of at least this length, if k > n / PART, sorting the whole row is faster */
+    PART = 8
+};
 
-/* The first k <= FEW of the elements, kept in order. */
+/* The first k elements in order, k <= FEW. `top` is always sorted. */
 static void few_of_row(int64_t n, const wf_real *x, int64_t k, struct item *top)
 {
     int64_t held = 0;
     for (int64_t i = 0; i < n; i++) {
         if (held == k) {
             if (top[k - 1].value != top[k - 1].value)
-                return; /* NaNs alone, and later ones lose ties */
+                return; /* all of `top` is NaN, and a later NaN does not come before them */
             i += wf_kernel->internal->first_above(n - i, x + i, top[k - 1].value);
             if (i == n)
                 return;
@@ -309,7 +319,7 @@ static bool sorts_all(int64_t n, int64_t k)
     return n >= LONG && k > n / PART;
 }
 
-/* The first k of the elements in heap[0 .. k-1], in order; with sorts_all there is room for 2 n. */
+/* Puts the first k elements in order into heap[0 .. k-1]. If sorts_all(n, k), heap has room for 2 n items. */
 static void top_of_row(int64_t n, const wf_real *x, int64_t k, struct item *heap)
 {
     if (sorts_all(n, k)) {
@@ -324,7 +334,7 @@ static void top_of_row(int64_t n, const wf_real *x, int64_t k, struct item *heap
         heap[i] = (struct item){x[i], (int32_t)i};
     for (int64_t i = k / 2; i-- > 0;)
         sift_down(heap, k, i);
-    for (int64_t i = k; i < n && heap[0].value == heap[0].value; i++) { /* later ones lose ties */
+    for (int64_t i = k; i < n && heap[0].value == heap[0].value; i++) { /* if the root is NaN, no later element comes before it */
         i += wf_kernel->internal->first_above(n - i, x + i, heap[0].value);
         if (i < n) {
             heap[0] = (struct item){x[i], (int32_t)i};
@@ -344,7 +354,7 @@ struct top {
     int64_t k;
     const wf_real *x;
     wf_real *y;
-    int32_t *id; /* may be NULL */
+    int32_t *id; /* NULL: the ids are not wanted */
     bool *no_memory;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Gated activations: one pass, and nothing between the operands and the result is kept. */
+/* Gated activations in one sweep. Backward reads the operands, so no intermediate tensor is kept. */
 #include "common.h"
 
 static wf_status swiglu_shape(wf_call *c)
@@ -18,7 +18,7 @@ static wf_status swiglu_forward(wf_call *c)
     return wf_map(wf_kernel->internal->swiglu, NULL, 2, (const wf_array *const[]){&c->in[0], &c->in[1]}, &c->out[0], 0.3);
 }
 
-/* y = silu(g) u: dg = dy u silu'(g), du = dy silu(g). */
+/* y = silu(g) u, so dg = dy u silu'(g) and du = dy silu(g). */
 static wf_status swiglu_backward(wf_call *c)
 {
     const wf_array *gate = &c->in[0], *up = &c->in[1], *dy = &c->dout[0];

@@ -1,19 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-/* Elements of a dimension by ids of the same rank: gather takes them, scatter_add adds to them. */
+/* gather takes elements along a dimension by ids, one id for each element of the result. scatter_add adds the elements of a source to the
+ * elements that such ids name. */
 #include "common.h"
 
-/* Two arrays passed over together: one of the ids' shape, contiguous, and x, where the place along `dim` comes from the id. The dimensions
- * but `dim` and the last are `outer`. A block of work is an index of these and a piece of the last dimension; only indices along `dim`
- * may meet in one element of x, so a block has all of that dimension, in order, and no two blocks write to the same place. */
+/* A loop over two arrays at once: a contiguous one of the ids' shape, and x, whose index along `dim` is the id. The dimensions other than
+ * `dim` and the last are called outer. A block of work is one index of the outer dimensions and a piece of the last dimension. Two ids can
+ * lead to the same element of x only if they differ along `dim`; a block runs over all of `dim`, in order, so no two blocks write to the
+ * same element. */
 struct pass {
     const int32_t *id;
     const wf_real *from;
     wf_real *to;
-    int outer;
-    int64_t size[WF_MAX_DIMS], x_step[WF_MAX_DIMS], step[WF_MAX_DIMS]; /* of the outer dimensions */
-    int64_t steps, x_along, along;                                     /* of `dim`, where it is not the last */
-    int64_t columns, x_column, piece, pieces;                          /* of the last */
-    bool add;                                                          /* to x; else from x */
+    int outer;                   /* number of outer dimensions */
+    int64_t size[WF_MAX_DIMS];   /* sizes of the outer dimensions */
+    int64_t x_step[WF_MAX_DIMS]; /* strides of x in the outer dimensions */
+    int64_t step[WF_MAX_DIMS];   /* strides of the contiguous array in the outer dimensions */
+    int64_t steps;               /* size of `dim` in the ids; 1 if `dim` is the last dimension */
+    int64_t x_along;             /* stride of x along `dim` */
+    int64_t along;               /* stride of the contiguous array along `dim`, if that is not the last dimension */
+    int64_t columns;             /* size of the last dimension */
+    int64_t x_column;            /* stride of x in the last dimension; 0 if that is `dim` */
+    int64_t piece;               /* columns in a block */
+    int64_t pieces;              /* blocks that share the last dimension */
+    bool add;                    /* add to x; false: take from x */
 };
 
 #define LINE(TO)                                                                                                                           \
@@ -38,7 +47,7 @@ static void add_line(const struct pass *p, int64_t n, const int32_t *restrict id
     LINE(ADD);
 }
 
-/* The outer index after `index`. */
+/* Moves to the next outer index. *x and *own become its offsets in x and in the contiguous array. */
 static void next_index(const struct pass *p, int64_t index[], int64_t *x, int64_t *own)
 {
     for (int d = p->outer - 1; d >= 0; d--) {
@@ -76,12 +85,12 @@ static void pass_body(void *ctx, int64_t begin, int64_t end)
     }
 }
 
-/* Passes over x (of any strides) and an array of the ids' shape. */
+/* Runs the loop over x (any strides) and a contiguous array of the ids' shape, which is `from` or `to`. */
 static void run(const wf_array *x, const wf_array *ids, int dim, bool add, const wf_real *from, wf_real *to)
 {
     enum { PIECE = 256, GRAIN = 8192 };
     int last = ids->ndim - 1;
-    last -= last > 0 && dim == last && ids->dim[last] == 1; /* one id a row: the rows are passed over as columns */
+    last -= last > 0 && dim == last && ids->dim[last] == 1; /* with one id in a row, the loop treats the dimension before as the last */
     struct pass p = {.id = ids->data, .from = from, .to = to, .steps = 1, .pieces = 1, .x_along = x->stride[dim], .add = add};
     int64_t blocks = 1, stride = 1, count = wf_array_count(ids);
     for (int d = ids->ndim - 1; d >= 0; stride *= ids->dim[d--]) {
@@ -144,7 +153,7 @@ static wf_status gather_forward(wf_call *c)
     return WF_OK;
 }
 
-/* y[..i..] = x[..id[..i..]..], so dx is the sum of dy over the ids that lead there. */
+/* y[..i..] = x[..id[..i..]..], so an element of dx is the sum of dy over the ids that name the element. */
 static wf_status gather_backward(wf_call *c)
 {
     int dim = wf_along(c);
@@ -206,7 +215,7 @@ static wf_status scatter_forward(wf_call *c)
     return WF_OK;
 }
 
-/* y = x, and y[..id..] += s: dx = dy and ds = dy[..id..]. */
+/* y = x, then y[..id..] += s. So dx = dy and ds = dy[..id..]. */
 static wf_status scatter_backward(wf_call *c)
 {
     int dim = wf_along(c);

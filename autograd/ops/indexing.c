@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Slices of a dimension by a vector of ids: index_select takes them, index_add adds to them. */
+/* Slices along a dimension by a vector of ids: index_select takes slices, index_add adds to them. */
 #include <string.h>
 
 #include "common.h"
@@ -39,13 +39,16 @@ void wf_take_rows(const wf_array *planes, const int32_t *id, int64_t n, wf_real 
 
 enum { COLUMNS = 256, BUCKETS = 16, NARROW = 16 };
 
-/* Ids go into buckets by their low bits, and a block of work is a plane, a bucket and some columns: no two blocks write to the same
- * place, and a place's additions come in the order of positions whoever does them. Many planes need no buckets. */
+/* Ids go into buckets by their low bits. A block of work is one plane, one bucket and COLUMNS columns, so no two blocks write to the same
+ * element, and the additions to an element come in the order of positions on any number of threads. Many planes give enough blocks
+ * without buckets. */
 struct add {
-    const wf_array *from;         /* [P, n, d], the elements of a row side by side */
-    const int32_t *id, *position; /* position: by bucket, in order; NULL: all, without buckets */
-    int64_t begin[BUCKETS + 1];
-    int64_t limit, pieces; /* pieces: of COLUMNS columns */
+    const wf_array *from; /* [P, n, d], with the elements of a row contiguous */
+    const int32_t *id;
+    const int32_t *position;    /* [n]: positions sorted by bucket, in order within each; NULL: no buckets */
+    int64_t begin[BUCKETS + 1]; /* bucket b is position[begin[b] .. begin[b + 1] - 1] */
+    int64_t limit;              /* rows of a plane of `to` */
+    int64_t pieces;             /* blocks of COLUMNS columns in a row */
     wf_real *to;
 };
 
@@ -108,7 +111,7 @@ bool wf_add_rows(wf_call *c, const wf_array *from, const int32_t *id, int64_t li
 
 /* --- index_select --------------------------------------------------------------------------------------------------- */
 
-/* a as [before dim, dim, behind dim]; a contiguous copy where its strides do not allow that. */
+/* `a` as [before dim, dim, after dim]; a contiguous copy if its strides do not allow that. data is NULL without memory. */
 static wf_array planes_of(wf_call *c, const wf_array *a, int dim)
 {
     wf_shape shape = {3, {1, a->dim[dim], 1}};
@@ -124,7 +127,7 @@ static wf_array planes_of(wf_call *c, const wf_array *a, int dim)
     return wf_array_contiguous(copy.data, WF_REAL, &shape);
 }
 
-/* The ids, operand 1, must be a vector; *dim is the place of the dimension. */
+/* Checks operand 0 and the ids, operand 1, which must be a vector. *dim becomes the op's dimension, counted from the front. */
 static wf_status index_shape(wf_call *c, int *dim)
 {
     if (wf_want(c, 0, WF_REAL) != WF_OK || wf_want(c, 1, WF_I32) != WF_OK)
@@ -225,7 +228,7 @@ static wf_status index_add_forward(wf_call *c)
     return wf_add_rows(c, &source, ids.data, c->in[0].dim[dim], c->out[0].data) ? WF_OK : WF_ERR_MEMORY;
 }
 
-/* y = x, and y[id_i] += s_i: dx = dy and ds_i = dy[id_i]. */
+/* y = x, then y[id_i] += s_i. So dx = dy and ds_i = dy[id_i]. */
 static wf_status index_add_backward(wf_call *c)
 {
     int dim = wf_along(c);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Tensors joined into one: along a dimension (concat), or along a new one (stack). */
+/* Joins tensors along a dimension that they have (concat), or along a new dimension (stack). */
 #include "common.h"
 
-/* y holds the parts one after the other along dim, so each part's gradient is its slice of dy. In a stack each has one index of dim. */
+/* The result holds the parts one after the other along `dim`, so the gradient of a part is its slice of dy. In a stack each part has one
+ * index of `dim`. */
 struct join {
     int dim;
     bool stack;
 };
 
-/* The dimension of the result. */
+/* Sets *dim to the dimension of the result, counted from the front. */
 static wf_status find_dim(wf_call *c, int *dim)
 {
     const struct join *attr = c->attr;
@@ -62,7 +63,7 @@ static wf_status join_shape(wf_call *c)
     return WF_OK;
 }
 
-/* The view of the whole that operand i, which begins at `start` of dim, fills; in the shape of the operand. */
+/* The view of `whole` for operand i, which begins at index `start` of `dim`. The view has the operand's shape. */
 static wf_array place(const wf_call *c, const wf_array *whole, int dim, int i, int64_t start)
 {
     const bool stack = ((const struct join *)c->attr)->stack;
@@ -77,11 +78,11 @@ static int64_t length_of(const wf_call *c, int dim, int i)
     return ((const struct join *)c->attr)->stack ? 1 : wf_call_in(c, i)->dim[dim];
 }
 
-/* Many parts: each is copied by one thread. start[i]: the index along dim at which part i begins. */
+/* Copies of many parts: one thread copies each part. */
 struct copies {
     const wf_call *c;
     int dim;
-    const int64_t *start;
+    const int64_t *start; /* [parts]: the index along `dim` at which a part begins */
 };
 
 static void copy_part(void *ctx, int64_t i)
@@ -94,11 +95,11 @@ static void copy_part(void *ctx, int64_t i)
 
 static wf_status join_forward(wf_call *c)
 {
-    enum { MANY = 16 }; /* fewer are copied one after the other, each by all threads */
+    enum { MANY = 16 }; /* fewer parts are copied one after the other, each by all threads */
     struct copies k = {.c = c};
     if (find_dim(c, &k.dim) != WF_OK)
         return WF_ERR_SHAPE;
-    wf_array starts = wf_call_temp(c, WF_I32, &(wf_shape){1, {2 * (int64_t)c->inputs}}); /* room for one number of 64 bits for each input */
+    wf_array starts = wf_call_temp(c, WF_I32, &(wf_shape){1, {2 * (int64_t)c->inputs}}); /* 2 ids take the memory of one 64-bit start */
     int64_t *start = starts.data;
     if (!start)
         return WF_ERR_MEMORY;

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Cross-entropy fused with the linear layer that makes its logits. The loss is linear in its upstream gradient, so the forward turns the
- * logits into their gradient, in place. If all logits take no more memory than a chunk and a parameter's gradient, they are kept for the
- * backward, which is then that of a linear layer: its products add straight to the gradients. Otherwise logits live for one chunk of rows:
- * the forward computes the other gradients too, and the backward only scales them. */
+/* Cross-entropy fused with the linear layer that computes its logits. The gradient of the logits is proportional to the upstream gradient,
+ * so the forward can already replace the logits by their gradient for an upstream gradient of 1. If the gradient of all logits takes no
+ * more memory than one chunk and the gradient of the weight, it is kept. Then backward is that of a linear layer, whose products add
+ * straight to the gradients. Otherwise the logits of only one chunk of rows exist at a time: the forward computes the gradients of x,
+ * weight and bias too, and backward only scales them. */
 #include <string.h>
 
 #include "losses.h"
 
-enum { DX, DW, DB, DZ };
+enum { DX, DW, DB, DZ }; /* saved gradients: of x, weight, bias and logits */
 
-/* Rows of a chunk; all chunks have about as many. Some MiB of logits stay in the cache. But three passes over the weight for each chunk,
- * which does not stay there, cost as much as products of some 60 rows each, so that chunks should be large. */
+/* Rows of a chunk; all chunks have about the same number. Small chunks are good because a few MiB of logits stay in the cache. Large chunks
+ * are good because each chunk reads or writes the weight and its gradient three times, from memory, which takes as long as the products of
+ * some 60 rows. */
 static int64_t chunk_rows(int64_t rows, int64_t v, int64_t d)
 {
     enum { CACHED = 1 << 21, LARGE_WEIGHT = 1 << 22, LEAST = 128, LEAST_LARGE = 512 };
@@ -20,8 +22,8 @@ static int64_t chunk_rows(int64_t rows, int64_t v, int64_t d)
     return chunks > 1 ? (rows + chunks - 1) / chunks : most;
 }
 
-/* Whether the gradient of all logits is kept: if it is no larger than a chunk and the gradient of the weight together. If the weight is
- * frozen: if it is no larger than the gradient of x. */
+/* Whether to keep the gradient of all logits. It is kept if it is no larger than one chunk and the gradient of the weight together. If the
+ * weight is frozen, it is kept if it is no larger than the gradient of x. */
 static bool keeps_all(const wf_call *c, int64_t rows)
 {
     const int64_t v = c->in[1].dim[0], d = c->in[1].dim[1];
@@ -56,17 +58,18 @@ static wf_status fused_shape(wf_call *c)
 }
 
 struct fused {
-    wf_array x, w; /* [rows, D], [V, D], any strides */
+    wf_array x; /* [rows, D], any strides */
+    wf_array w; /* [V, D], any strides */
     const wf_real *bias;
     wf_real *logits;
     wf_array targets;
     double scale;
     struct loss_sums sums;
-    bool into_gradient;       /* logits become their gradient */
-    const wf_array *gradient; /* of the operands DX, DW, DB, to be computed with it; NULL: none */
+    bool into_gradient;       /* replace logits by their gradient */
+    const wf_array *gradient; /* where to put the gradients DX, DW and DB; NULL: do not compute them */
 };
 
-/* Z = X W^T + b, dZ by the loss; dX = dZ W, dW += dZ^T X, db += sum of dZ's rows (derivations: losses.c, products.c). */
+/* Z = X W^T + b, and the loss gives dZ. Then dX = dZ W, dW += dZ^T X, db += the sum of dZ's rows (derivations: losses.c, products.c). */
 static bool one_chunk(wf_call *c, struct fused *f, int64_t begin, int64_t rows, const struct loss_each *each)
 {
     const int64_t v = f->w.dim[0];
@@ -91,7 +94,7 @@ static bool one_chunk(wf_call *c, struct fused *f, int64_t begin, int64_t rows, 
     return !c->need[2] || wf_sum_into(c, &f->gradient[DB], &z, 1, later) == WF_OK;
 }
 
-/* The operands, and memory for the logits of a chunk, whose rows are *most at most: all, where they are kept. */
+/* Sets the operands in *f, and the memory for the logits of a chunk. *most becomes the rows of a chunk: all rows if all logits are kept. */
 static wf_status fused_begin(wf_call *c, struct fused *f, int64_t *most)
 {
     f->targets = wf_call_contiguous(c, &c->in[3]);
@@ -184,25 +187,24 @@ const wf_op wf_op_linear_cross_entropy = {
     .operands = "x weight bias targets",
     .attr_size = sizeof(struct loss_attr),
     .outputs = 2,
-    .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1), /* where the gradient of all logits is kept */
+    .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1), /* backward reads x and weight if the gradient of all logits is kept */
     .shape = fused_shape,
     .forward = fused_forward,
     .backward = fused_backward,
-    .cases =
-        WF_CASES({"rows", {{3, 4}, {5, 4}, {5}, {3}}, FUSED_TARGETS(5), LOSS_HOW(0)},
-                 {"no bias", {{2, 3, 4}, {5, 4}, {5}, {2, 3}}, NO_BIAS(5), LOSS_HOW(0)},
-                 {"smoothed", {{4, 3}, {6, 3}, {6}, {4}}, FUSED_TARGETS(6), LOSS_HOW(.smoothing = 0.1)},
-                 {"ignored", {{9, 3}, {4, 3}, {4}, {9}}, FUSED_TARGETS(4), LOSS_HOW(.has_ignore = true, .ignore = 1)},
-                 {"normalised", {{3, 4}, {5, 4}, {5}, {3}}, FUSED_TARGETS(5), LOSS_HOW(.smoothing = 0.2, .normalizer = 17)},
-                 {"one row", {{4}, {5, 4}, {5}, {-2}}, FUSED_TARGETS(5), LOSS_HOW(0)},
-                 {"one class", {{3, 2}, {1, 2}, {1}, {3}}, FUSED_TARGETS(1), LOSS_HOW(0)},
-                 {"all ignored", {{3, 2}, {1, 2}, {1}, {3}}, FUSED_TARGETS(1), LOSS_HOW(.has_ignore = true, .ignore = 0)},
-                 {"no rows", {{-1, 4}, {5, 4}, {5}, {-1}}, FUSED_TARGETS(5), LOSS_HOW(0)},
-                 {"sum", {{3, 4}, {5, 4}, {5}, {3}}, FUSED_TARGETS(5), LOSS_HOW(.reduction = WF_REDUCE_SUM)},
-                 {"weighted and smoothed", {{6, 4}, {5, 4}, {5}, {6}}, FUSED_TARGETS(5), LOSS_HOW(.smoothing = 0.2, LOSS_WEIGHTS)},
-                 {"odd", {{70, 9}, {17, 9}, {17}, {70}}, FUSED_TARGETS(17), LOSS_HOW(0)})}; /* several chunks: tests/autograd/losses.c */
+    .cases = WF_CASES({"rows", {{3, 4}, {5, 4}, {5}, {3}}, FUSED_TARGETS(5), LOSS_HOW(0)},
+                      {"no bias", {{2, 3, 4}, {5, 4}, {5}, {2, 3}}, NO_BIAS(5), LOSS_HOW(0)},
+                      {"smoothed", {{4, 3}, {6, 3}, {6}, {4}}, FUSED_TARGETS(6), LOSS_HOW(.smoothing = 0.1)},
+                      {"ignored", {{9, 3}, {4, 3}, {4}, {9}}, FUSED_TARGETS(4), LOSS_HOW(.has_ignore = true, .ignore = 1)},
+                      {"normalised", {{3, 4}, {5, 4}, {5}, {3}}, FUSED_TARGETS(5), LOSS_HOW(.smoothing = 0.2, .normalizer = 17)},
+                      {"one row", {{4}, {5, 4}, {5}, {-2}}, FUSED_TARGETS(5), LOSS_HOW(0)},
+                      {"one class", {{3, 2}, {1, 2}, {1}, {3}}, FUSED_TARGETS(1), LOSS_HOW(0)},
+                      {"all ignored", {{3, 2}, {1, 2}, {1}, {3}}, FUSED_TARGETS(1), LOSS_HOW(.has_ignore = true, .ignore = 0)},
+                      {"no rows", {{-1, 4}, {5, 4}, {5}, {-1}}, FUSED_TARGETS(5), LOSS_HOW(0)},
+                      {"sum", {{3, 4}, {5, 4}, {5}, {3}}, FUSED_TARGETS(5), LOSS_HOW(.reduction = WF_REDUCE_SUM)},
+                      {"weighted and smoothed", {{6, 4}, {5, 4}, {5}, {6}}, FUSED_TARGETS(5), LOSS_HOW(.smoothing = 0.2, LOSS_WEIGHTS)},
+                      {"odd", {{70, 9}, {17, 9}, {17}, {70}}, FUSED_TARGETS(17), LOSS_HOW(0)})}; /* more chunks: tests/autograd/losses.c */
 
-/* Without a reduction each row has an upstream gradient of its own, which only the backward knows: it computes the logits again. */
+/* Without a reduction each row has its own upstream gradient. Only backward knows it, so backward computes the logits again. */
 
 static wf_status fused_rows_forward(wf_call *c)
 {

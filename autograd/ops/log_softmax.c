@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* logsumexp and log_softmax over a dimension: over rows if it is the last, otherwise down columns. The bits of a column must not depend on
- * the columns beside it, so that one column alone goes the same way. */
+/* logsumexp and log_softmax over a dimension: along rows if the dimension is the last, otherwise down columns. In the second case a single
+ * column takes the code for several columns too, because its bits must not depend on the columns beside it. */
 #include "common.h"
 
 struct over {
@@ -11,11 +11,12 @@ struct over {
 enum { COLUMNS = 64 };
 
 struct passes {
-    int64_t planes, n, d, pieces; /* [planes, n, d] */
+    int64_t planes, n, d; /* the operand as [planes, n, d]; n is the op's dimension */
+    int64_t pieces;       /* blocks of COLUMNS columns in a plane */
     const wf_real *x, *y, *dy;
     wf_real *out;
-    bool last; /* rows */
-    bool sum;  /* logsumexp, whose y has a row for each plane */
+    bool last; /* the dimension is the last: work along rows */
+    bool sum;  /* logsumexp, whose y has no dimension n; false: log_softmax */
     double cost;
 };
 
@@ -58,7 +59,7 @@ static void run(struct passes *p)
         wf_parallel(p->planes * p->pieces, cost, column_body, p);
 }
 
-/* The sizes of a call's operand around its dimension. */
+/* The sizes of operand 0 before, at and after the op's dimension. */
 static struct passes sizes_of(wf_call *c, bool sum)
 {
     int dim = wf_want_dim(c, 0, ((const struct over *)c->attr)->dim);
@@ -113,7 +114,7 @@ static wf_status sum_forward(wf_call *c)
     return forward(c, true, 0.2);
 }
 
-/* y = log sum_k e^x_k, so dx_k = e^(x_k - y) dy; 0 where all x_k are -inf. */
+/* y = log sum_k e^x_k, so dx_k = e^(x_k - y) dy, or 0 if all x_k are -inf. */
 static wf_status sum_backward(wf_call *c)
 {
     return backward(c, true);
@@ -152,7 +153,7 @@ static wf_status softmax_forward(wf_call *c)
     return forward(c, false, 0.25);
 }
 
-/* y_j = x_j - log sum_k e^x_k, so dx_j = dy_j - e^y_j sum_k dy_k; 0 where all x_k are -inf. */
+/* y_j = x_j - log sum_k e^x_k, so dx_j = dy_j - e^y_j sum_k dy_k, or 0 if all x_k are -inf. */
 static wf_status softmax_backward(wf_call *c)
 {
     return backward(c, false);

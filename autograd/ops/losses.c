@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Cross-entropy of rows of logits. */
+/* cross_entropy of rows of logits, and the functions that linear_cross_entropy shares. */
 #include "losses.h"
 
 wf_status loss_shape(wf_call *c, const wf_array *x, int targets, int64_t v)
@@ -61,15 +61,16 @@ struct loss {
     wf_real smoothing;
     double scale;
     wf_real *dlogits;
-    struct loss_sums *sums; /* of each block */
+    struct loss_sums *sums; /* [blocks]: the sums of each block; may be NULL */
     struct loss_each each;
     int64_t block_rows;
 };
 
 enum { MOST_ROWS = 64 };
 
-/* A row whose target's class counts w_t times: l = (1 - e) w_t (lse - z_t) + e / V sum_j w_j (lse - z_j), so
- * dz = g (a softmax(z) - (1 - e) w_t onehot(t) - e w / V), a = (1 - e) w_t + e sum(w) / V. */
+/* For a row with the target t and the class weights w, with e and lse as in cross_entropy_backward, and g the factor of the gradient:
+ * l = (1 - e) w_t (lse - z_t) + e / V sum_j w_j (lse - z_j), so
+ * dz = g (a softmax(z) - (1 - e) w_t onehot(t) - e w / V) with a = (1 - e) w_t + e sum(w) / V. */
 static void weighted_row(const struct loss *s, const wf_real *z, int32_t target, double g, double *plain, double *smoothed, wf_real *dz)
 {
     const wf_real *w = s->attr->weight;
@@ -164,7 +165,7 @@ bool loss_is_reduced(const wf_call *c)
     return ((const struct loss_attr *)c->attr)->reduction != WF_REDUCE_NONE;
 }
 
-/* A copy of class weights that lives as long as the tape's records. Otherwise the tape has an error. */
+/* Copies the class weights to the tape's memory, for the attributes. On failure the tape has the error. */
 static void copy_weights(wf_tape *tape, const char *op, const wf_tensor *weight, struct loss_attr *attr)
 {
     wf_array view;
@@ -172,7 +173,7 @@ static void copy_weights(wf_tape *tape, const char *op, const wf_tensor *weight,
         wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: the class weights '%s' are of another tape", op, wf_name_of(weight));
     else if (wf_view(weight, &view) != WF_OK)
         wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: the class weights '%s' cannot be read", op,
-                     wf_name_of(weight)); /* if it has no error yet */
+                     wf_name_of(weight)); /* has no effect if the tape already has an error */
     else if (view.ndim != 1 || view.dtype != WF_REAL)
         wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the class weights '%s' must be a vector of reals, one for each class", op,
                      wf_name_of(weight));
@@ -208,7 +209,7 @@ wf_tensor *loss_apply(const wf_op *op, const wf_op *each, int inputs, wf_tensor 
                              .reduction = o->reduction};
     wf_tape *tape = wf_tape_of_operands(inputs, in);
     if (tape && o->class_weights && wf_tape_error(tape)->code == WF_OK)
-        copy_weights(tape, op->name, o->class_weights, &attr); /* on an error the tape gives poison */
+        copy_weights(tape, op->name, o->class_weights, &attr); /* on an error the op below returns poison */
     wf_apply_multi(o->reduction == WF_REDUCE_NONE ? each : op, &attr, inputs, in, o->plain ? 2 : 1, out);
     if (o->plain)
         *o->plain = wf_detach(out[1]);
@@ -223,7 +224,7 @@ static wf_status cross_entropy_shape(wf_call *c)
         return WF_ERR_ARGUMENT;
     if (c->in[0].ndim < 1)
         return wf_call_fail(c, WF_ERR_SHAPE, "logits must be [...,V], not a scalar");
-    c->saved[0] = wf_call_shape(WF_F64, &(wf_shape){0}); /* the scale */
+    c->saved[0] = wf_call_shape(WF_F64, &(wf_shape){0}); /* the factor of the summed losses */
     return loss_shape(c, &c->in[0], 1, c->in[0].dim[c->in[0].ndim - 1]);
 }
 
@@ -248,8 +249,9 @@ static wf_status cross_entropy_forward(wf_call *c)
     return WF_OK;
 }
 
-/* Of a row that counts: l = (1 - e) (lse - z_t) + e (lse - mean z), lse = log sum_j e^z_j, and dlse/dz = softmax(z), so
- * dz = g / N (softmax(z) - (1 - e) onehot(t) - e / V); without a reduction g is the row's, and N = 1. */
+/* Let e be the label smoothing, and lse = log sum_j exp(z_j). A row whose target t counts has the loss
+ * l = (1 - e) (lse - z_t) + e (lse - mean z). Since dlse/dz = softmax(z), and with g the gradient of the mean over N,
+ * dz = g / N (softmax(z) - (1 - e) onehot(t) - e / V). Without a reduction g is the gradient of the row's own loss, and N = 1. */
 static wf_status cross_entropy_backward(wf_call *c)
 {
     if (!c->dout[0].data)

@@ -1,47 +1,54 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by cross_entropy and linear_cross_entropy. Operands: targets, ids of the shape of the first operand without its last dimension.
- */
+/* Shared by the ops cross_entropy and linear_cross_entropy. The targets of both ops are ids in the shape of the first operand without its
+ * last dimension. */
 #ifndef WEFT_OPS_LOSSES_H
 #define WEFT_OPS_LOSSES_H
 
 #include "common.h"
 
 struct loss_attr {
-    double smoothing, normalizer;
-    bool has_ignore;
+    double smoothing;  /* label smoothing, 0 .. 1 */
+    double normalizer; /* divisor of the mean; 0: the number of targets that count, or the sum of their class weights */
+    bool has_ignore;   /* targets that equal `ignore` do not count */
     int32_t ignore;
     enum wf_reduction reduction;
-    const wf_real *weight; /* of the classes, or NULL */
-    int64_t classes;       /* of these weights */
-    double weights;        /* their sum */
+    const wf_real *weight; /* [classes]: class weights, or NULL */
+    int64_t classes;       /* number of class weights */
+    double weights;        /* sum of the class weights */
 };
 
+/* Sums of the losses of rows. */
 struct loss_sums {
-    double smoothed, plain;
+    double smoothed; /* with label smoothing */
+    double plain;    /* without label smoothing */
 };
 
-/* Rows of losses, smoothed or not, and of their upstream gradients; each may be NULL. */
+/* Arrays with an element for each row. Each may be NULL. */
 struct loss_each {
-    wf_real *smoothed, *plain;
-    const wf_real *upstream;
+    wf_real *smoothed;       /* result: losses with label smoothing */
+    wf_real *plain;          /* result: losses without label smoothing */
+    const wf_real *upstream; /* in a backward: the gradients of the losses */
 };
 
-/* In shape: checks options, and targets (operand i) against the leading dims of x; v classes. Sets both outputs. */
+/* In a shape rule: checks the options, and checks the targets (operand `targets`) against the leading dimensions of x; v is the number of
+ * classes. Sets the shapes of both outputs. */
 wf_status loss_shape(wf_call *c, const wf_array *x, int targets, int64_t v);
-/* Checks the targets' values; *scale is 1 over what the sum is divided by, 0 when no target counts. */
+/* Checks the values of the targets. *scale becomes 1 over the divisor of the summed losses; 0 if no target counts or the divisor is 0. */
 wf_status loss_scale(wf_call *c, const wf_array *targets, int64_t v, double *scale);
-/* Losses of contiguous rows of logits, and their gradients if dlogits (which may be logits) is given. Adds the sums; fills `each`, or
- * multiplies gradients by what it holds. False without memory. */
+/* Computes the losses of contiguous rows of v logits. Adds them to *sums and writes them to the arrays of `each` (`sums` and `each` may be
+ * NULL). If dlogits is given (it may equal logits), also computes the gradients of the logits, times `scale` and times each->upstream if
+ * that is given. False without memory. */
 bool loss_rows(wf_call *c, int64_t rows, int64_t v, const wf_real *logits, const int32_t *target, double scale, wf_real *dlogits,
                struct loss_sums *sums, const struct loss_each *each);
-/* The results of a call with a reduction; and where one without writes its rows, from `first` on. */
+/* Sets the results of a call with a reduction. */
 void loss_set(wf_call *c, const struct loss_sums *sums, double scale);
+/* For a call without a reduction: the places in its results for row `first` and the rows after it. */
 struct loss_each loss_each_of(const wf_call *c, int64_t first);
 bool loss_is_reduced(const wf_call *c);
-/* Applies one of two ops, `each` where there is no reduction, with the plain loss as a constant. */
+/* Applies `op`, or `each` if the options ask for no reduction. Hands out the plain loss, if the options ask for it, without a gradient. */
 wf_tensor *loss_apply(const wf_op *op, const wf_op *each, int inputs, wf_tensor *const in[], const struct wf_cross_entropy_options *o);
 
-/* Of cases. */
+/* Attributes of the test cases. */
 #define LOSS_HOW(...) ATTR(struct loss_attr, __VA_ARGS__)
 #define LOSS_WEIGHTS .weight = (const wf_real[]){0.5, 2, 1, 3, 0.25}, .classes = 5, .weights = 6.75
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Random numbers on the tape, keyed as dropout's masks are. */
+/* Random numbers on the tape. They depend on the keys of dropout's masks: seed, step, number of the call, and row in the global batch. */
 #include <math.h>
 
 #include "common.h"
@@ -7,7 +7,8 @@
 struct noise {
     wf_shape shape;
     enum wf_noise kind;
-    double a, b; /* mean and deviation; low and high */
+    double a; /* mean, or low */
+    double b; /* standard deviation, or high */
 };
 
 static wf_status noise_shape(wf_call *c)
@@ -26,8 +27,10 @@ static wf_status noise_shape(wf_call *c)
 struct draw {
     const wf_call *c;
     int64_t d;
-    uint64_t first; /* row of the global batch that row 0 is */
-    wf_real a, b, last;
+    uint64_t first; /* the index of row 0 in the global batch */
+    wf_real a;      /* mean, or low */
+    wf_real b;      /* standard deviation, or high - low */
+    wf_real last;   /* uniform: the greatest number below `high`, or `low` if that equals `high` */
 };
 
 static void draw_body(void *ctx, int64_t begin, int64_t end)
@@ -39,7 +42,7 @@ static void draw_body(void *ctx, int64_t begin, int64_t end)
                                    (wf_real *)s->c->out[0].data + row * s->d);
 }
 
-/* Rows as dropout has them: what the last dimension holds; first_row counts items of dimension 0. */
+/* As in dropout, a row holds the elements along the last dimension, while c->first_row counts items of dimension 0. */
 static wf_status noise_forward(wf_call *c)
 {
     const struct noise *a = c->attr;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of length 1, and the cosine of two. */
+/* l2_normalize, which scales rows to length 1, and the cosine similarity of rows. */
 #include "common.h"
 
 struct normalize_attr {
@@ -23,7 +23,7 @@ static wf_status normalize_shape(wf_call *c)
     if (!(a->eps >= 0))
         return wf_call_fail(c, WF_ERR_ARGUMENT, "eps = %g must not be negative", a->eps);
     rows.ndim--;
-    c->saved[0] = wf_call_shape(WF_REAL, &rows); /* lengths */
+    c->saved[0] = wf_call_shape(WF_REAL, &rows); /* the lengths of the rows */
     return WF_OK;
 }
 
@@ -56,7 +56,7 @@ static wf_status normalize_forward(wf_call *c)
     return WF_OK;
 }
 
-/* y = x / m, m = max(|x|, eps). Above eps dm/dx = x / |x| = y, so dx = (dy - y sum(y dy)) / m; below it m is a constant and
+/* y = x / m with m = max(|x|, eps). If |x| > eps, dm/dx = x / |x| = y, so dx = (dy - y sum(y dy)) / m. Otherwise m is a constant, and
  * dx = dy / m. */
 static wf_status normalize_backward(wf_call *c)
 {

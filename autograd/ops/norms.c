@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* LayerNorm and RMSNorm over the last dimension. Rows go in blocks of a fixed number; each block adds up its share of the
- * gradients of gain and bias, and the shares are summed in order. */
+/* LayerNorm and RMSNorm over the last dimension. Work is cut into blocks of BLOCK_ROWS rows. Each block computes partial gradients of gain
+ * and bias, and these are added in the order of the blocks. */
 #include <string.h>
 
 #include "common.h"
@@ -10,9 +10,9 @@ struct norm_attr {
 };
 
 enum { BLOCK_ROWS = 64 };
-enum { RSTD, MEAN }; /* what is saved */
+enum { RSTD, MEAN }; /* arrays saved for backward */
 
-/* Else RMS, which has no bias. */
+/* LayerNorm has three operands, RMSNorm two. */
 static bool is_layer(const wf_call *c)
 {
     return c->inputs == 3;
@@ -25,7 +25,7 @@ struct norm {
     wf_real *y, *mean, *rstd, eps;
     wf_real *dx;
     bool add;
-    wf_real *dgain, *dbias; /* [blocks, d], or NULL */
+    wf_real *dgain, *dbias; /* partial gradients [blocks, d], or NULL */
 };
 
 static wf_status norm_shape(wf_call *c)
@@ -90,7 +90,7 @@ static void backward_body(void *ctx, int64_t block)
         wf_kernel->rms_norm_grad(rows, s->d, x, s->gain, s->rstd + begin, dy, dx, s->add, dgain);
 }
 
-/* A buffer for the blocks' shares of the gradient of operand i, where that is needed. */
+/* If operand i needs a gradient: makes an array for the partial gradients of all blocks. False without memory. */
 static bool shares_of(wf_call *c, int i, const wf_shape *shape, wf_array *shares, wf_real **data)
 {
     if (c->need[i])
@@ -124,8 +124,8 @@ static wf_status norm_backward(wf_call *c)
     return status == WF_OK && c->need[2] ? wf_give_column_sums(c, 2, &dbias, 1) : status;
 }
 
-/* layer_norm, a row: m = mean(x), r = 1 / sqrt(mean((x - m)^2) + eps), xhat = (x - m) r, y = xhat gain + bias.
- * dgain = sum of dy xhat and dbias = sum of dy over the rows. With h = dy gain: dm/dx_j = 1/D, dr/dx_j = -r^2 xhat_j / D, so
+/* layer_norm, for one row: m = mean(x), r = 1 / sqrt(mean((x - m)^2) + eps), xhat = (x - m) r, y = xhat gain + bias.
+ * dgain and dbias are the sums of dy xhat and of dy over the rows. With h = dy gain, dm/dx_j = 1/D and dr/dx_j = -r^2 xhat_j / D, so
  * dx = r (h - mean(h) - xhat mean(h xhat)). */
 #define EPS(e) ATTR(struct norm_attr, e)
 #define ABSENT(g, b) .inputs = 3, .fill = {WF_FILL_NORMAL, g, b}
@@ -150,8 +150,8 @@ wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *gain, wf_tensor *bias, double 
     return wf_apply(&wf_op_layer_norm, &(struct norm_attr){eps}, 3, (wf_tensor *[]){x, gain, bias});
 }
 
-/* rms_norm, a row: r = 1 / sqrt(mean(x^2) + eps), xhat = x r, y = xhat gain. dgain = sum of dy xhat over the rows; with
- * h = dy gain and dr/dx_j = -r^2 xhat_j / D: dx = r (h - xhat mean(h xhat)). */
+/* rms_norm, for one row: r = 1 / sqrt(mean(x^2) + eps), xhat = x r, y = xhat gain. dgain is the sum of dy xhat over the rows. With
+ * h = dy gain and dr/dx_j = -r^2 xhat_j / D, dx = r (h - xhat mean(h xhat)). */
 const wf_op wf_op_rms_norm = {.name = "rms_norm",
                               .operands = "x gain",
                               .attr_size = sizeof(struct norm_attr),

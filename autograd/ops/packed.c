@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Packed rows: functions for all ops that take them; rows moved into padded batches and back; means of sequences. */
+/* Packed rows: checks and copies of their offsets for all ops; pad_rows and pack_rows, which move rows to padded batches and back; and
+ * mean_packed, the means of sequences. */
 #include <math.h>
 #include <string.h>
 
@@ -25,7 +26,7 @@ struct packed_attr {
     double fill;
 };
 
-/* Elements of a row of x, whose first `dims` dimensions count rows. */
+/* Elements of a row of x, if the first `dims` dimensions of x index rows. */
 static int64_t row_of(const wf_array *x, int dims)
 {
     int64_t d = 1;
@@ -34,15 +35,17 @@ static int64_t row_of(const wf_array *x, int dims)
     return d;
 }
 
-/* --- rows moved ----------------------------------------------------------------------------------------------------- */
+/* --- pad_rows and pack_rows ----------------------------------------------------------------------------------------- */
 
-/* Rows of `bytes` between packed ones and padded ones [n, length]; a padded row behind its sequence is filled with elements of `size`. */
+/* A copy of rows between packed rows and padded rows [n, length]. */
 struct moving {
     struct wf_packed at;
-    int64_t length, bytes, size;
+    int64_t length; /* padded rows of a sequence */
+    int64_t bytes;  /* bytes of a row */
+    int64_t size;   /* bytes of an element */
     char *packed, *padded;
-    bool pad; /* to padded rows, else to packed ones */
-    const void *fill;
+    bool pad;         /* copy packed rows to padded ones; false: the other way */
+    const void *fill; /* the element that fills the padded rows after the end of a sequence */
 };
 
 static void move_rows(void *ctx, int64_t begin, int64_t end)
@@ -59,7 +62,7 @@ static void move_rows(void *ctx, int64_t begin, int64_t end)
     }
 }
 
-/* Copies src to dst; one is packed, the other [n, L, ...]. False without memory. */
+/* Copies packed rows to padded rows [n, L, ...] if `pad` is set, otherwise the other way. False without memory. */
 static bool moved(wf_call *c, const wf_array *src, const wf_array *dst, bool pad, double fill)
 {
     const wf_array from = wf_call_contiguous(c, src), *padded = pad ? dst : &from, *packed = pad ? &from : dst;
@@ -107,7 +110,7 @@ static wf_status pad_forward(wf_call *c)
     return moved(c, &c->in[0], &c->out[0], true, ((const struct packed_attr *)c->attr)->fill) ? WF_OK : WF_ERR_MEMORY;
 }
 
-/* Rows are copied, so their gradients are those of the copies; a fill has none. */
+/* Forward copies rows, so backward copies their gradients the other way. Padded rows after the end of a sequence have the gradient 0. */
 static wf_status give_moved(wf_call *c, bool pad)
 {
     const wf_array dx = wf_grad_new(c, 0);
@@ -150,7 +153,7 @@ static wf_status pack_backward(wf_call *c)
     return give_moved(c, true);
 }
 
-/* --- means ---------------------------------------------------------------------------------------------------------- */
+/* --- mean_packed ----------------------------------------------------------------------------------------------------- */
 
 struct means {
     struct wf_packed at;
@@ -161,7 +164,7 @@ struct means {
 
 enum { COLUMNS = 64 };
 
-/* Sums are in double, in the order of the rows: the bits of a sequence depend on nothing beside it. */
+/* Sums are in double and in the order of the rows, so the bits of a sequence's mean do not depend on the other sequences. */
 static void mean_block(void *ctx, int64_t block)
 {
     const struct means *m = ctx;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Powers: of two tensors, with a constant exponent, squares. */
+/* Powers: x^2, x^p with a constant p, and a^b of two tensors. */
 #include <math.h>
 
 #include "common.h"
@@ -65,7 +65,7 @@ static wf_status constant_forward(wf_call *c)
                   cost_of(p));
 }
 
-/* y' = p x^(p-1), 0 for p = 0 */
+/* y' = p x^(p-1), or 0 if p = 0 */
 static wf_status constant_backward(wf_call *c)
 {
     const double p = ((const struct exponent *)c->attr)->p;
@@ -104,7 +104,7 @@ static wf_status pow_forward(wf_call *c)
     return WF_OK;
 }
 
-/* da = b a^(b-1) dy, 0 where b = 0; db = y ln(a) dy, 0 where a = 0 and b >= 0. */
+/* da = b a^(b-1) dy, or 0 where b = 0. db = y ln(a) dy, or 0 where a = 0 and b >= 0. */
 static wf_status pow_backward(wf_call *c)
 {
     wf_shape shape = wf_array_shape(&c->out[0]);

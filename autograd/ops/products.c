@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Matrix products. Views cost no copies: products take any strides. */
+/* The matrix products matmul and linear, and their gradients. Products take any strides, so that views are not copied. */
 #include <weft/compute.h>
 #include <weft/internal/gemm.h>
 #include <weft/internal/shape.h>
@@ -64,7 +64,9 @@ static wf_status matmul_forward(wf_call *c)
     return wf_product(c, &c->in[0], &c->in[1], &c->out[0], false, NULL, c->rows_alone);
 }
 
-/* Gradient of operand i as the product a b of full batch shape, straight into its place when it was not repeated. */
+/* Gives operand i the gradient a b, a product for each matrix of the result's batch. If the operand has the same batch dimensions, the
+ * product is computed straight in its gradient; otherwise wf_grad_give sums the product over the batch dimensions along which the operand
+ * was repeated. */
 static wf_status matmul_into(wf_call *c, int i, const wf_array *a, const wf_array *b)
 {
     wf_shape own = batch_of(&c->in[i]), full = batch_of(&c->out[0]);
@@ -80,8 +82,8 @@ static wf_status matmul_into(wf_call *c, int i, const wf_array *a, const wf_arra
     return status;
 }
 
-/* C = A B, so dA = dC B^T and dB = A^T dC, for each matrix of the batch. The engine sums over a batch that an operand was
- * repeated along; where B is one matrix, A^T dC over all rows is that sum, and no temporary is needed. */
+/* C = A B, so dA = dC B^T and dB = A^T dC for each matrix of the batch. If an operand was repeated along the batch, its gradient is the sum
+ * over the batch. If B is a single matrix, one product A^T dC over all rows is this sum, without a temporary. */
 static wf_status matmul_backward(wf_call *c)
 {
     const wf_array *a = &c->in[0], *b = &c->in[1], *dc = &c->dout[0];
@@ -143,7 +145,7 @@ static wf_status linear_shape(wf_call *c)
     return wf_want_vector(c, 2, "bias", w->dim[0]);
 }
 
-/* A vector as one row. */
+/* A vector becomes one row; other arrays stay as they are. */
 static wf_array as_rows(const wf_array *a)
 {
     if (a->ndim != 1)
@@ -166,7 +168,7 @@ static wf_status linear_forward(wf_call *c)
     return wf_product(c, &x, &wt, &y, false, bias, c->rows_alone);
 }
 
-/* out (+)= scale a b of matrices. */
+/* The arguments of the product out = scale a b of matrices, plus the old `out` if `add`. */
 static struct wf_gemm gemm_of(const wf_array *a, const wf_array *b, const wf_array *out, double scale, bool add)
 {
     return (struct wf_gemm){.m = out->dim[0],
@@ -185,14 +187,14 @@ static struct wf_gemm gemm_of(const wf_array *a, const wf_array *b, const wf_arr
                             .c_cs = out->stride[1]};
 }
 
-/* Whether a and b share no memory. Columns of one matrix count as near. */
+/* Whether the address ranges of a and b do not overlap. Different columns of one matrix do overlap in this sense. */
 static bool far_apart(const wf_array *a, const wf_array *b)
 {
     uintptr_t a_first, a_end, b_first, b_end;
     return wf_array_span(a, &a_first, &a_end) && wf_array_span(b, &b_first, &b_end) && (a_end <= b_first || b_end <= a_first);
 }
 
-/* out (+)= scale a b */
+/* Gives operand `input` the gradient scale a b. */
 static wf_status give_product(wf_call *c, int input, const wf_array *a, const wf_array *b, double scale)
 {
     bool add;
@@ -203,8 +205,9 @@ static wf_status give_product(wf_call *c, int input, const wf_array *a, const wf
     return product_with(c, a, b, &g, &(struct wf_matmul_options){.scale = scale, .add = add});
 }
 
-/* Both products, in one region where the rows of dX lie at one distance. False, with nothing done, where X and W may be one tensor: then
- * the first product fills its gradient before the second is asked for. */
+/* Computes both products, dX and dW. If the rows of dX have one common stride, both run in one parallel region. False, with nothing done,
+ * if a product is not needed, or if X and W may be the same tensor: then the first product must be finished before wf_grad_into is called
+ * for the second. */
 static bool give_both(wf_call *c, const wf_array *given, const wf_array *dy, double scale, wf_status *status)
 {
     const wf_array *w = &c->in[1];
@@ -229,8 +232,8 @@ static bool give_both(wf_call *c, const wf_array *given, const wf_array *dy, dou
     return true;
 }
 
-/* Y = X W^T + b over the rows i of X: dX = dY W, dW = sum_i dy_i x_i^T = dY^T X, db = sum_i dy_i. Products and sums are
- * added straight to what the gradients hold. */
+/* Y = X W^T + b. With the rows y_i and x_i of Y and X: dX = dY W, dW = sum_i dy_i x_i^T = dY^T X, db = sum_i dy_i. Products and sums are
+ * added straight to the gradients. */
 wf_status wf_linear_gradients(wf_call *c, const wf_array *dout, double scale)
 {
     const wf_array given = as_rows(dout), dy = wf_matrix_of(c, &given);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Rotary positions. A table of cosines and sines, a row for each position that the call holds, is made in double precision from few sines:
- * position p = 64 h + l, and the angles' sum is that of two rotations,
+/* Rotary positions. Forward makes a table of cosines and sines in double precision, with a row for each position in the call, and keeps it
+ * for backward, which turns by the negative angles. A position is split as p = 64 h + l, so that few sines are enough: for a
+ * frequency f the rotation by p f is the product of the rotations by 64hf and by lf,
  *
  *   cos p f = cos 64hf cos lf - sin 64hf sin lf,   sin p f = sin 64hf cos lf + cos 64hf sin lf
  *
- * so T positions cost T / 64 + 64 sines a frequency. It is kept for backward, which turns by the negative angles. */
+ * so T positions take T / 64 + 64 sines for each frequency. */
 #include <math.h>
 #include <string.h>
 
 #include "common.h"
 
-enum { X, POSITIONS, FREQUENCIES }; /* operands */
-enum { LOW = 64 };                  /* positions of a group */
+enum { X, POSITIONS, FREQUENCIES }; /* indices of the operands in a call */
+enum { LOW = 64 };                  /* positions in a group: the l of position 64 h + l */
 
 struct rope_attr {
     int heads;
@@ -76,7 +77,7 @@ static wf_status check_positions(wf_call *c)
     return WF_OK;
 }
 
-/* The number of rows of the table. */
+/* The number of rows of the table: one for each position in the call. */
 static int64_t table_rows(const wf_call *c)
 {
     const struct rope_attr *a = c->attr;
@@ -116,12 +117,15 @@ static wf_status rope_shape(wf_call *c)
 /* --- the table ------------------------------------------------------------------------------------------------------ */
 
 struct table {
-    int64_t rows, n;             /* positions; frequencies */
-    const double *frequency;     /* [n] */
-    const double *low;           /* [LOW][2 n]: cosines and sines of positions 0 .. LOW-1, or NULL */
-    const int32_t *ids, *starts; /* [rows], [B], or NULL */
-    int64_t start, length;       /* T */
-    wf_real *value;              /* [rows][2 n] */
+    int64_t rows;            /* number of positions */
+    int64_t n;               /* number of frequencies */
+    const double *frequency; /* [n] */
+    const double *low;       /* [LOW][2 n]: cosines and sines of positions 0 .. LOW-1; NULL: each row computes its own */
+    const int32_t *ids;      /* [rows]: the positions of the rows, if the call has the operand POSITIONS; or NULL */
+    const int32_t *starts;   /* [B]: the position of each sequence's first row; or NULL */
+    int64_t start;           /* the position of row 0, if `ids` and `starts` are NULL */
+    int64_t length;          /* T, the rows of a sequence */
+    wf_real *value;          /* [rows][2 n]: the cosines and sines of the table */
 };
 
 static int64_t position_of(const struct table *t, int64_t row)
@@ -150,7 +154,7 @@ static int64_t group_of(int64_t position)
     return (position < 0 ? position - LOW + 1 : position) / LOW;
 }
 
-enum { PIECE = 128 }; /* frequencies at a time: what a body keeps on the stack */
+enum { PIECE = 128 }; /* frequencies that are computed at a time, in arrays on the stack */
 
 static void table_rows_body(void *ctx, int64_t begin, int64_t end)
 {
@@ -204,7 +208,8 @@ static void fill_frequencies(const wf_call *c, const wf_real *given, int64_t wid
 static bool make_table(wf_call *c, wf_real *value, int64_t rows, int64_t width)
 {
     const struct rope_attr *a = c->attr;
-    const bool shared = rows > LOW; /* sines of low positions; the same numbers as each row's own */
+    /* In the shared case, the sines of low positions are computed once for all rows. They are the numbers that each row would compute. */
+    const bool shared = rows > LOW;
     struct table t = {.rows = rows, .n = width / 2, .starts = a->starts, .start = a->start, .value = value};
     const wf_real *given;
     wf_array f = wf_call_temp(c, WF_F64, &(wf_shape){1, {t.n}}), low = {0}, ids = {0};
@@ -232,16 +237,20 @@ static bool make_table(wf_call *c, wf_real *value, int64_t rows, int64_t width)
 
 struct turning {
     const struct rope_attr *attr;
-    int64_t rows, length, e, width; /* all rows; T */
-    bool by_row;                    /* the table has a row for each row of x, not for each position in a sequence */
+    int64_t rows;   /* rows of x */
+    int64_t length; /* T, the rows of a sequence */
+    int64_t e;      /* width of a head */
+    int64_t width;  /* elements of a head that are turned */
+    bool by_row;    /* the table has a row for each row of x; false: for each position in a sequence */
     const wf_real *table, *x;
     int64_t x_item, x_step;
     wf_real *y;
     int64_t y_item, y_step;
-    bool back, add;
+    bool back; /* turn by the negative angles */
+    bool add;  /* add to y; false: overwrite y */
 };
 
-/* The last sequence that begins at or before the row and has rows. */
+/* The packed sequence that holds a row: the last one that begins at or before the row. It is never empty. */
 static int sequence_of(const struct rope_attr *a, int64_t row)
 {
     int low = 0, high = a->packed.count;
@@ -287,7 +296,7 @@ static void turn(const wf_call *c, const wf_real *table, const wf_array *x, cons
     s.rows = s.length * (last == 2 ? x->dim[0] : 1);
     s.e = x->dim[last] / a->heads;
     s.width = a->rotary.width ? a->rotary.width : s.e;
-    s.by_row = a->starts || c->in[POSITIONS].ndim == last; /* an absent operand has ndim 0 */
+    s.by_row = a->starts || c->in[POSITIONS].ndim == last; /* if POSITIONS is absent, its ndim is 0, and `last` is at least 1 */
     s.x_item = last == 2 ? x->stride[0] : 0;
     s.y_item = last == 2 ? y->stride[0] : 0;
     s.x_step = x->stride[last - 1];
@@ -308,7 +317,7 @@ static wf_status rope_forward(wf_call *c)
     return WF_OK;
 }
 
-/* y = R x with R orthogonal, so dx = R^T dy: the rotation by the negative angles. */
+/* y = R x with an orthogonal R, so dx = R^T dy, the rotation by the negative angles. */
 static wf_status rope_backward(wf_call *c)
 {
     wf_array dy = elements_adjoin(&c->dout[0]) ? c->dout[0] : wf_call_contiguous(c, &c->dout[0]);
@@ -370,7 +379,7 @@ const wf_op wf_op_rope = {
         {"no rows", {{2, -1, 4}}, A(1)}, {"no sequences", {{-1, 2, 4}}, A(1)}, {"nothing packed", {{-1, 4}}, A(1, .packed = {I32(0), 0})})};
 /* clang-format on */
 
-/* NULL without memory (the tape has the error) or without a list. */
+/* A copy of `list` in the tape's memory. NULL if there is no list, or no memory (then the tape has the error). */
 static const void *copied(wf_tape *tape, const void *list, int64_t count, size_t size)
 {
     if (!tape || !list || count < 0)
@@ -385,7 +394,7 @@ wf_tensor *wf_rope_with(wf_tensor *x, const struct wf_rope_options *options)
     const struct wf_rope_options *o = options ? options : &none;
     wf_tape *tape = wf_tape_of_operands(1, &x);
     struct rope_attr a = {.heads = o->heads ? o->heads : 1, .rotary = o->rotary, .start = o->start};
-    /* A list is copied if its length is known. Otherwise `shape` refuses the operands before it reads the list. */
+    /* A list is copied if its length is known. Otherwise the shape rule refuses the operands before it reads the list. */
     const int64_t e = a.heads > 0 ? wf_dim(x, -1) / a.heads : 0, width = o->rotary.width ? o->rotary.width : e;
     a.rotary.frequencies = width <= e ? copied(tape, o->rotary.frequencies, width / 2, sizeof(double)) : o->rotary.frequencies;
     a.starts = wf_ndim(x) == 3 ? copied(tape, o->starts, wf_dim(x, 0), sizeof(int32_t)) : o->starts;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Functions of common.h: checks and shape rules, operands as rows, contiguous gradients, sums. */
 #include <stdio.h>
 #include <string.h>
 
@@ -231,7 +232,7 @@ wf_status wf_check_ids(wf_call *c, const wf_array *ids, const char *what, int64_
     const int32_t *id = ids->data;
     int64_t n = wf_array_count(ids), good = 0, ignored = 0;
     uint32_t bound = limit > INT32_MAX ? (uint32_t)INT32_MAX + 1 : (uint32_t)limit;
-    for (int64_t from = 0; from < n; from += 4096) { /* counted in the width of the ids, which takes half the instructions */
+    for (int64_t from = 0; from < n; from += 4096) { /* a counter as wide as the ids takes half the instructions of a 64-bit one */
         int32_t part = 0;
         for (int64_t i = from, end = WF_MIN(n, from + 4096); i < end; i++)
             part += (uint32_t)id[i] < bound;
@@ -241,7 +242,7 @@ wf_status wf_check_ids(wf_call *c, const wf_array *ids, const char *what, int64_
         for (int64_t i = 0; i < n; i++)
             ignored += id[i] == *ignore;
         if ((uint32_t)*ignore < bound)
-            good -= ignored; /* ids to ignore lie in the range, but do not count */
+            good -= ignored; /* ignored ids in 0 .. limit-1 are valid, but do not count */
     }
     if (counted)
         *counted = good;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Recurrences over a dimension: cumulative sums, and h_t = a_t h_(t-1) + b_t. Serial over the dimension, so that the order of additions is
- * its order; in parallel over the rest. */
+/* Recurrences along a dimension: cumulative sums, and h_t = a_t h_(t-1) + b_t. The work along the dimension is serial, so that the order of
+ * additions is fixed. The other dimensions are computed in parallel. */
 #include "common.h"
 
 enum { COLUMNS = 64 };
 
-/* [planes, n, d] around the dimension; d is cut into pieces, or, where it is 1, planes are rows. */
+/* A contiguous array as [planes, n, d]; n is the op's dimension. A block of work is COLUMNS columns of a plane, which has `pieces` blocks.
+ * If d is 1, planes are rows, and a block of work is several rows. */
 struct around {
     int64_t planes, n, d, pieces;
 };
@@ -21,9 +22,11 @@ static struct around around_of(wf_call *c)
     return s;
 }
 
-/* A block of columns: where it begins, in arrays with and without the dimension, and how many there are. */
+/* A block of columns. */
 struct place {
-    int64_t at, state, d;
+    int64_t at;    /* offset of the block in arrays [planes, n, d] */
+    int64_t state; /* offset of the block in arrays [planes, d], such as initial states */
+    int64_t d;     /* columns in the block */
 };
 
 static struct place place_of(const struct around *s, int64_t block)
@@ -32,8 +35,8 @@ static struct place place_of(const struct around *s, int64_t block)
     return (struct place){plane * s->n * s->d + first, plane * s->d + first, WF_MIN(s->d - first, COLUMNS)};
 }
 
-/* ctx begins with a struct around. Blocks of rows are a multiple of what the kernels take together. With n = 0 there is nothing
- * to compute, except the gradients of initial states (`states`). */
+/* Runs `rows` or `columns` on all blocks. ctx begins with a struct around. Kernels compute 4 rows together, so a block of rows is a
+ * multiple of 4. If n is 0 there is nothing to compute but the gradients of initial states (`states`). */
 static void run(const struct around *s, bool states, double cost, void (*rows)(void *, int64_t, int64_t), void (*columns)(void *, int64_t),
                 void *ctx)
 {
@@ -144,11 +147,11 @@ struct scan {
     struct around s;
     const wf_real *a, *b, *initial;
     wf_real *h;
-    const wf_real *dh; /* backward */
-    wf_real *d[3];
+    const wf_real *dh; /* backward: the gradient of h; forward: NULL */
+    wf_real *d[3];     /* backward: the gradients of a, b and initial; NULL if not needed */
 };
 
-/* p + offset, or NULL where there is no p. */
+/* p + offset, or NULL if p is NULL. */
 static const wf_real *from(const wf_real *p, int64_t offset)
 {
     return p ? p + offset : NULL;
@@ -191,7 +194,8 @@ static wf_status scan_forward(wf_call *c)
     return WF_OK;
 }
 
-/* With g_t = dh_t + a_(t+1) g_(t+1), from the last t on: db_t = g_t, da_t = g_t h_(t-1), and the initial state h_0 gets a_1 g_1. */
+/* Let g_t = dh_t + a_(t+1) g_(t+1), computed from the last t to the first. Then db_t = g_t, da_t = g_t h_(t-1), and the gradient of the
+ * initial state h_0 is a_1 g_1. */
 static wf_status scan_backward(wf_call *c)
 {
     wf_array a = wf_call_contiguous(c, &c->in[A]), dh = wf_call_contiguous(c, &c->dout[0]), d[3] = {{0}};

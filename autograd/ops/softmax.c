@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* softmax over the last dimension. */
 #include "common.h"
 
 static wf_status softmax_shape(wf_call *c)
@@ -11,7 +12,8 @@ static wf_status softmax_shape(wf_call *c)
 
 struct softmax {
     int64_t d;
-    const wf_real *x, *dy; /* dy: backward, and x is its result */
+    const wf_real *x;  /* forward: the operand; backward: the result */
+    const wf_real *dy; /* backward: the gradient of the result; forward: NULL */
     wf_real *y;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Radix sort, least significant digit first: each pass is stable, so equal values stay in order of index. */
+/* Radix sort of a row, least significant digit first. Each pass is stable, so equal values stay in the order of their indices. */
 #include <string.h>
 
 #include "sort.h"
@@ -11,7 +11,7 @@ typedef uint32_t key;
 #endif
 enum { BITS = 8 * sizeof(key), DIGIT = 11, BUCKETS = 1 << DIGIT, DIGITS = (BITS + DIGIT - 1) / DIGIT };
 
-/* Smaller keys come first: 0 for NaN; 0 and -0 are equal. */
+/* The key by which elements are sorted: smaller keys come first. NaN has the key 0, and 0 and -0 have the same key. */
 static inline key key_of(wf_real x)
 {
     const key sign = (key)1 << (BITS - 1);
@@ -20,7 +20,7 @@ static inline key key_of(wf_real x)
         return 0;
     x += 0; /* -0 becomes 0 */
     memcpy(&bits, &x, sizeof bits);
-    return bits & sign ? bits : ~bits & ~sign; /* descending: positive numbers have the complement of their bits */
+    return bits & sign ? bits : ~bits & ~sign; /* the complement of a positive number's bits, so that larger numbers come first */
 }
 
 static inline int digit_of(wf_real x, int digit)
@@ -39,7 +39,7 @@ void sort_row(int64_t n, const wf_real *x, struct item *to, struct item *other)
             start[d][(k >> (DIGIT * d)) & (BUCKETS - 1)]++;
     }
     for (int d = 0; d < DIGITS; d++) {
-        if (n == 0 || start[d][digit_of(from[0].value, d)] == n) /* all the same */
+        if (n == 0 || start[d][digit_of(from[0].value, d)] == n) /* all elements have the same digit */
             continue;
         int32_t sum = 0;
         for (int b = 0; b < BUCKETS; b++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A row in order: NaN first, then descending; equal values in order of index. */
+/* Sorts a row: NaN first, then descending; equal values in order of index. */
 #ifndef WEFT_OPS_SORT_H
 #define WEFT_OPS_SORT_H
 
@@ -7,7 +7,7 @@
 
 struct item {
     wf_real value;
-    int32_t id;
+    int32_t id; /* index in the row */
 };
 
 /* Whether a comes before b in that order. */
@@ -19,7 +19,7 @@ static inline bool comes_before(struct item a, struct item b)
     return a.value == b.value || a_nan ? a.id < b.id : a.value > b.value;
 }
 
-/* All n elements in order, in `to`; `other` has room for n too. (sort.c) */
+/* Sorts all n elements of x into `to`. `other` is scratch memory for n items. (sort.c) */
 void sort_row(int64_t n, const wf_real *x, struct item *to, struct item *other);
 
 #endif

@@ -6,7 +6,9 @@
 
 struct sum_attr {
     int dim;
-    bool keep, mean, all; /* all: over all elements -> [] */
+    bool keep; /* keep the dimension, with size 1 */
+    bool mean; /* divide the sum by the number of its terms */
+    bool all;  /* sum over all elements, to a scalar; then dim and keep are not read */
 };
 
 static const char *name_of(const void *attr)
@@ -26,15 +28,15 @@ static wf_status sum_shape(wf_call *c)
     return WF_OK;
 }
 
-/* How many elements are added up for each of the result. */
+/* The number of elements that are added up for one element of the result. */
 static int64_t terms_of(wf_call *c)
 {
     const struct sum_attr *a = c->attr;
     return a->all ? wf_array_count(&c->in[0]) : c->in[0].dim[wf_want_dim(c, 0, a->dim)];
 }
 
-/* Elements are added in the order in which they lie in memory. If a row's bits must not depend on the other rows, they must not depend on
- * the strides either, which the number of rows may change: then the order is that of the indices. */
+/* Elements are added in the order in which they lie in memory, which depends on the strides. If a row's bits must not depend on the other
+ * rows, elements are added in the order of their indices instead, because the number of rows may change the strides. */
 static wf_status sum_forward(wf_call *c)
 {
     const struct sum_attr *a = c->attr;
@@ -50,7 +52,7 @@ static wf_status sum_forward(wf_call *c)
     return status == WF_OK ? status : wf_call_fail(c, status, "no memory for partial sums");
 }
 
-/* y = s sum_i x_i with s = 1 or 1/n: every x_i gets s dy. The gradient is given as a view that repeats it. */
+/* y = s sum_i x_i with s = 1 or 1/n, so the gradient of each x_i is s dy. It is given as a view that repeats s dy. */
 static wf_status sum_backward(wf_call *c)
 {
     const struct sum_attr *a = c->attr;

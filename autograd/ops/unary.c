@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions of an element. The values that a backward reads are declared exactly: if the result serves, the operand is released. */
+/* Functions of one element. Each op declares which value its backward reads. If that is the result, the tape need not keep the operand. */
 #include "common.h"
 
 #define UNARY_CASES(how)                                                                                                                   \
     WF_CASES({"matrix", {{3, 5}}, {how}}, {"scalar", {{-2}}, {how}}, {"one", {{1, 1}}, {how}}, {"empty", {{2, -1, 3}}, {how}},             \
              {"odd", {{13, 17}}, {how}}, {"six dims", {{2, 1, 3, 1, 2, 3}}, {how}}, {"long", {{1031}}, {how}})
 
-/* An op by the kernel of its name, its gradient dx = grad(value, dy) where value is `in` or `out`, whichever serves, and its constructor.
- */
+/* Defines an op that applies the kernel of its name, and its constructor. The gradient is dx = grad(value, dy), where `value` is `in` (the
+ * operand) or `out` (the result), as the formula requires. */
 #define READS_in .reads = WF_READS_INPUT(0)
 #define READS_out .reads = WF_READS_OUTPUT(0)
 #define UNARY(op, how, cost, grad, value, grad_cost)                                                                                       \
@@ -62,7 +62,8 @@ UNARY(tanh, WF_FILL_NORMAL, 0.3, wf_kernel->tanh_grad, out, 0.11)
 /* sigmoid: y = 1 / (1 + e^-x), y' = y (1 - y). */
 UNARY(sigmoid, WF_FILL_NORMAL, 0.25, wf_kernel->sigmoid_grad, out, 0.11)
 
-/* relu: y' = 1 where x > 0, which is where y > 0, else 0. The product that follows reads y anyway. */
+/* relu: y' = 1 where x > 0, which is where y > 0, else 0. Reading y costs no memory, because the matrix product that usually follows reads
+ * y too. */
 UNARY(relu, WF_FILL_APART, 0.08, wf_kernel->relu_grad, out, 0.11)
 
 /* gelu: y = x Phi(x), y' = Phi(x) + x phi(x) with phi(x) = e^(-x^2/2) / sqrt(2 pi). */
@@ -72,5 +73,5 @@ UNARY(gelu, WF_FILL_NORMAL, 0.3, wf_kernel->gelu_grad, in, 0.5)
  * y' = (1 + t)/2 + x/2 (1 - t^2) u', u' = sqrt(2/pi) (1 + 0.134145 x^2). */
 UNARY(gelu_tanh, WF_FILL_NORMAL, 0.35, wf_kernel->gelu_tanh_grad, in, 0.5)
 
-/* silu: y = x s(x), s the sigmoid; y' = s (1 + x (1 - s)). */
+/* silu: y = x s(x) with the sigmoid s; y' = s (1 + x (1 - s)). */
 UNARY(silu, WF_FILL_NORMAL, 0.25, wf_kernel->silu_grad, in, 0.4)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Views, and contiguous, which copies where a view cannot serve. A view has no record: gradients that reach
- * it go into the same place of its base's gradient, so reshape, transpose, slice and split need no backward. expand repeats
- * elements and has one. */
+/* Views of a tensor; and contiguous, which makes a copy. A view has no record: its gradient is a view of its base's gradient, so reshape,
+ * transpose, slice and split need no backward. expand repeats elements, so it is an op with a backward. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -9,7 +8,7 @@
 
 #include "common.h"
 
-/* The error "transpose(x [2,3]): ..." on x's tape. */
+/* Fails with a message such as "transpose(x [2,3]): ..." on x's tape. */
 static wf_tensor *view_fail(const char *op, wf_tensor *x, const char *format, ...) WF_PRINTF(3, 4);
 static wf_tensor *view_fail(const char *op, wf_tensor *x, const char *format, ...)
 {
@@ -29,13 +28,14 @@ static wf_tensor *no_dim(const char *op, wf_tensor *x, int dim)
     return view_fail(op, x, "dimension %d does not exist: %s", dim, wf_dims_text(wf_ndim(x), have, sizeof have));
 }
 
-/* x, or a copy of it if its gradient has no places for views. */
+/* x itself; or a copy, if x is the result of an op with .view (such as expand) and needs a gradient, because views of such a result are
+ * refused. */
 static wf_tensor *with_places(wf_tensor *x)
 {
     return wf_gradient_is_apart(x) ? wf_apply(&wf_op_contiguous, NULL, 1, &x) : x;
 }
 
-/* The array of *x. False: *x is the poison that the op returns. */
+/* Sets *a to the array of *x. False on an error: then *x becomes the poison that the op returns. */
 static bool open_view(const char *op, wf_tensor **x, wf_array *a)
 {
     if (!wf_is_poison(*x) && wf_view(*x, a) == WF_OK)
@@ -279,7 +279,7 @@ wf_tensor *wf_contiguous(wf_tensor *x)
     return wf_array_is_contiguous(&a) ? x : wf_apply(&wf_op_contiguous, NULL, 1, &x);
 }
 
-/* expand: y repeats x along some dimensions, so dx is the sum of dy over them: the engine's sum over broadcast dimensions. */
+/* expand: y repeats x along some dimensions, so dx is the sum of dy over these dimensions, which wf_grad_give computes. */
 static wf_status expand_shape(wf_call *c)
 {
     if (!wf_has(c, 0))

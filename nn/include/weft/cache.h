@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Caches for generation: keys and values, one slot per attention, a length per row; or the states of a recurrent model.
+/* Caches for generation. For each attention layer a cache holds the keys and values of all earlier tokens; for each layer of a recurrent
+ * model it holds states. A row of the cache is one text, and each row has its own length.
  *
  *   struct wf_cache cache;
  *   wf_cache_init(&cache, layers, rows, capacity, kv_heads * d_key, kv_heads * d_value, &error);
@@ -15,62 +16,68 @@
 WF_BEGIN_DECLS
 
 struct wf_cache;
+/* The contents of one layer. If most_rows is above 1, `keys` and `values` have one more row, which wf_cache_select uses. */
 struct wf_kv {
-    wf_real *keys, *values; /* [most_rows, capacity, width], and a row for wf_cache_select if there are several; states: keys alone, without
-                               the dimension of capacity */
+    wf_real *keys;   /* [most_rows, capacity, key_width]; states: [most_rows, key_width] */
+    wf_real *values; /* [most_rows, capacity, value_width]; states: unused */
     const struct wf_cache *cache;
-    bool written; /* by wf_kv_set_state */
+    bool written; /* wf_kv_set_state has been called */
 };
 struct wf_cache {
-    struct wf_kv *layer;
+    struct wf_kv *layer; /* [layers] */
     int layers;
-    int64_t rows, capacity, key_width, value_width;
-    int32_t *length; /* [rows]: tokens held by each row */
-    void *memory;
-    int64_t most_rows; /* rows at wf_cache_init; `rows` never exceeds it */
-    int32_t *scratch;  /* of wf_cache_select, which does not allocate */
-    bool states;       /* of wf_cache_init_states: rows hold a state each, of key_width */
-    wf_error error; /* the first wrong call of wf_cache_advance or wf_cache_rewind, which changed nothing: what uses the cache later fails
-                       with it, until wf_cache_free */
+    int64_t rows;        /* rows in use */
+    int64_t capacity;    /* tokens for which each row has room */
+    int64_t key_width;   /* elements of a token's keys in a layer; states: elements of a state */
+    int64_t value_width; /* elements of a token's values in a layer */
+    int32_t *length;     /* [rows]: tokens that each row holds */
+    void *memory;        /* the memory of all layers */
+    int64_t most_rows;   /* rows at wf_cache_init; `rows` never exceeds it */
+    int32_t *scratch;    /* memory for wf_cache_select, which does not allocate */
+    bool states;         /* the cache was made with wf_cache_init_states */
+    wf_error error;      /* the first invalid call of wf_cache_advance or wf_cache_rewind. That call changed nothing, and every later use of
+                            the cache fails with this error, until wf_cache_free */
 };
 
-/* Makes empty rows, zero-filled. Free it with wf_cache_free. *cache must not be moved before that: its layers point to it. */
+/* Makes a cache of empty rows, filled with zeros. Free it with wf_cache_free. Do not move *cache before that, because its layers point to
+ * it. */
 WF_API wf_status wf_cache_init(struct wf_cache *cache, int layers, int64_t rows, int64_t capacity, int64_t key_width, int64_t value_width,
                                wf_error *error) WF_CHECKED;
-/* The same for a recurrent model: each row of a layer holds a state of `width` numbers, zeros at first, for any number of tokens; `length`
- * counts these, without a limit. The model's context still limits its callers: when a text reaches it, wf_generate_next drops the oldest
- * quarter and computes the state of the rest anew, from zeros. Crops of a training and windows of an evaluation begin with zeros, too.
- * Layers read and write it with wf_kv_state and wf_kv_set_state (below). */
+/* The same for a recurrent model: each row of a layer holds a state of `width` numbers, which are zeros at first. Layers read and write
+ * states with wf_kv_state and wf_kv_set_state (below). `length` counts the tokens of a row, without a limit. Generation still has the limit
+ * of the model's context: when a text reaches it, wf_generate_next drops the oldest quarter of the text and computes the state of the
+ * remaining text anew, from zeros. Every crop of a training and every window of an evaluation begins with zeros, too. */
 WF_API wf_status wf_cache_init_states(struct wf_cache *cache, int layers, int64_t rows, int64_t width, wf_error *error) WF_CHECKED;
-WF_API void wf_cache_free(struct wf_cache *cache); /* a zeroed struct is allowed */
-/* Call it after all layers have processed `tokens` new tokens of each row. The attention reports an exceeded capacity before; tokens that
- * no row has room for are cache->error. */
+WF_API void wf_cache_free(struct wf_cache *cache); /* frees the memory and zeroes *cache; a zeroed struct is allowed */
+/* Call it after all layers have processed `tokens` new tokens of each row: it adds them to the lengths. Attention has checked the capacity
+ * before. If a row has no room for the tokens, or if `tokens` is negative, the lengths stay the same, and cache->error is set. */
 WF_API void wf_cache_advance(struct wf_cache *cache, int64_t tokens);
-/* Truncates a row, 0 .. rows-1, to its first `length` tokens; one with fewer stays as it is. A state can go back to 0 only: it has zeros
- * then. */
+/* Truncates row `row`, 0 .. rows-1, to its first `length` tokens. A row that holds fewer tokens stays as it is. A row with a state can only
+ * go back to length 0, where its state is zeros. An invalid call sets cache->error. */
 WF_API void wf_cache_rewind(struct wf_cache *cache, int64_t row, int32_t length);
-/* Row i becomes a copy of the former row from[i], i = 0 .. rows-1; further rows are dropped. rows may exceed the present number, up to
- * most_rows. A row with from[i] == i is not copied. Nothing is allocated. */
+/* Row i becomes a copy of the former row from[i], for i = 0 .. rows-1, and all other rows are dropped. `rows` may exceed the present number
+ * of rows, up to most_rows. A row with from[i] == i is not copied. Nothing is allocated. WF_ERR_ARGUMENT: a row from[i] does not exist, or
+ * `rows` is out of range. */
 WF_API wf_status wf_cache_select(struct wf_cache *cache, const int32_t *from, int64_t rows, wf_error *error) WF_CHECKED;
 
-/* --- for other attentions than wf_mha -------------------------------------------------------------------------- */
-/* Contents of the rows, new tokens included: keys [R,S,key_width], values [R,S,value_width], on the tape of the new ones; S of the longest
- * row. If rows differ, `lengths` and `starts` [R] go to wf_attention as .key_lengths and .starts; else both are NULL. The tensors show
- * the cache's memory: use them before it changes. */
+/* --- for attention other than wf_mha --------------------------------------------------------------------------------- */
+/* The contents of a layer's rows, new tokens included: keys [R,S,key_width] and values [R,S,value_width], on the tape of the new tokens. S
+ * is the length of the longest row. If rows have different lengths, pass `lengths` and `starts` [R] to wf_attention as .key_lengths and
+ * .starts; otherwise both are NULL. The tensors show the cache's memory, so use them before the cache changes. */
 struct wf_kv_held {
     wf_tensor *keys, *values;
     const int32_t *lengths, *starts;
 };
-/* Puts keys [R,T,key_width] and values [R,T,value_width] behind what each row of a layer holds; wf_cache_advance then counts them, once for
- * all layers. wf_mha does it with .cache. A wrong shape, a full cache, another mode than WF_INFER are errors of the tape; both tensors
- * are poison then. */
+/* Appends keys [R,T,key_width] and values [R,T,value_width] to the rows of a layer. After all layers have done so, call wf_cache_advance
+ * once, to count the tokens. wf_mha calls this function if it has .cache. A wrong shape, a full cache and a mode other than WF_INFER are
+ * errors of the tape; then both tensors are poison. */
 WF_API struct wf_kv_held wf_kv_append(struct wf_kv *kv, wf_tensor *keys, wf_tensor *values);
 
-/* --- for recurrent layers: wf_cache_init_states ----------------------------------------------------------------------- */
-/* The states of the rows of x [R,...] before its tokens, [R,width]: a copy, on the tape of x. kv NULL, without a cache: zeros. */
+/* --- for recurrent layers, with wf_cache_init_states ------------------------------------------------------------------ */
+/* The states of the rows of x [R,...] before its tokens: a copy [R,width] on the tape of x. If kv is NULL (there is no cache), zeros. */
 WF_API wf_tensor *wf_kv_state(const struct wf_kv *kv, wf_tensor *x, int64_t width);
-/* Keeps the states [R,width] after the tokens; wf_cache_advance then counts these, once for all layers. kv NULL: nothing. Errors, as in
- * wf_kv_append, go to the tape. */
+/* Keeps `state` [R,width] as the states after the new tokens. After all layers have done so, call wf_cache_advance once, to count the
+ * tokens. If kv is NULL, nothing happens. Errors go to the tape, as in wf_kv_append. */
 WF_API void wf_kv_set_state(struct wf_kv *kv, wf_tensor *state);
 
 WF_END_DECLS

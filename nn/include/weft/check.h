@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The gradient check of modules: all parameters of a registry, and the inputs, against central differences. Use it with libweft-f64. */
+/* Checks the gradients of a module: those of all parameters in a registry, and those of the inputs, against central differences. Use it
+ * with libweft-f64. */
 #ifndef WEFT_CHECK_H
 #define WEFT_CHECK_H
 
@@ -8,13 +9,13 @@
 
 WF_BEGIN_DECLS
 
-/* fn(ctx, tape, in), as for wf_check_function, runs the module on in[0 .. inputs-1] of the given shapes, drawn from N(0,1), and returns any
- * real tensor y; ids, masks and targets are its own matter. It must give the same for the same values, and is called in WF_GRADIENTS, where
- * there is no dropout. Checked are the gradients of sum(y * R), R random:
- *   - of each parameter that is not frozen, alone: along random directions, and along every element of small ones;
- *   - of the inputs, as wf_check_function does; inputs may be 0, shapes NULL.
- * Parameters keep their values; their gradients are set to zero. Values at which an op has a kink, such as a ReLU's 0, give false alarms:
- * choose another seed, or a smaller step. The message names the parameter, the gradient and the difference. Options may be NULL.
+/* fn(ctx, tape, in), as for wf_check_function, runs the module and returns any real tensor y. in[0 .. inputs-1] have the given shapes, with
+ * values from N(0,1); fn itself provides ids, masks and targets. It must return the same y for the same values. It is called in
+ * WF_GRADIENTS, where dropout does nothing. Let R be random numbers in the shape of y. The check compares the gradients of sum(y * R):
+ *   - by each parameter that is not frozen, one at a time: along random directions, and along every element of a small parameter;
+ *   - by the inputs, as wf_check_function does; inputs may be 0, and then shapes may be NULL.
+ * Parameters keep their values, and their gradients are set to zero. A value at which an op has a kink, such as 0 for ReLU, gives a false
+ * alarm: choose another seed, or a smaller step. The message names the parameter, the gradient and the difference. options may be NULL.
  *
  *   static wf_tensor *run(void *ctx, wf_tape *tape, wf_tensor *const in[])
  *   {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Modules: plain structs with an _init that declares their parameters in a scope and a _forward.
+/* Modules: plain structs, each with an _init function, which declares its parameters in a scope, and a _forward function.
  *
  *   struct block { struct wf_rms_norm norm1, norm2; struct wf_mha attn; struct wf_ffn ffn; };
  *
@@ -9,11 +9,12 @@
  *   x = wf_mha_forward(&b->attn, wf_rms_norm_forward(&b->norm1, x), .causal = true, .residual = x);        in its forward
  *   x = wf_ffn_forward(&b->ffn, wf_rms_norm_forward(&b->norm2, x), .residual = x);
  *
- * Options are zero by default. Errors of an init go to the registry, errors of a forward to the tape. Modules own no memory: parameters
- * belong to the registry, values to the tape. A forward releases the inner tensors that it makes (wf_release), never its operands.
+ * Zero is the default of every option. Errors of an init go to the registry, errors of a forward to the tape. Modules own no memory:
+ * parameters belong to the registry, values to the tape. A forward releases the inner tensors that it makes (wf_release), never its
+ * operands.
  *
- * In this header: linear map, embedding, norms, dropout, feed-forward, positions, attention; then adapters, packed sequences, and attention
- * in two halves. */
+ * This header has linear maps, embeddings, norms, dropout, feed-forward networks, positions and attention; then adapters, packed sequences,
+ * and attention in two halves. */
 #ifndef WEFT_NN_H
 #define WEFT_NN_H
 
@@ -25,24 +26,28 @@ WF_BEGIN_DECLS
 
 /* --- linear map: x [..., in] -> [..., out]; weight [out, in], bias [out] ------------------------------------------- */
 struct wf_linear {
-    wf_tensor *weight, *bias;
-    wf_tensor *lora_a, *lora_b; /* adapters; NULL: none */
-    double lora_scale, lora_dropout;
+    wf_tensor *weight;   /* [out, in] */
+    wf_tensor *bias;     /* [out]; NULL: no bias */
+    wf_tensor *lora_a;   /* [rank, in], the adapter's first matrix; NULL: no adapter */
+    wf_tensor *lora_b;   /* [out, rank], the adapter's second matrix; NULL: no adapter */
+    double lora_scale;   /* alpha / rank */
+    double lora_dropout; /* dropout of the adapter's input */
 };
-/* Low-rank adapters, LoRA (Hu et al. 2021): y = x W' + b + alpha / rank * (dropout(x) A') B'. A [rank, in] starts from U(+-1/sqrt(in)) and
- * B [out, rank] at 0, so that y is that of the map without adapters. The parameters are "lora_a" and "lora_b" beside "weight". */
+/* A low-rank adapter, LoRA (Hu et al. 2021): y = x W' + b + alpha / rank * (dropout(x) A') B', where ' transposes. A [rank, in] starts from
+ * U(+-1/sqrt(in)) and B [out, rank] from 0, so that at first y is the same as without the adapter. The parameters A and B are named
+ * "lora_a" and "lora_b", beside "weight". */
 struct wf_lora {
-    int64_t rank;   /* at least 1; 0 in options: no adapters */
-    double alpha;   /* 0: rank, a scale of 1 */
-    double dropout; /* of the adapters' input; 0 <= p < 1 */
+    int64_t rank;   /* at least 1; 0 in options: no adapter */
+    double alpha;   /* 0: the same as rank, so that alpha / rank is 1 */
+    double dropout; /* dropout of the adapter's input; 0 <= p < 1 */
 };
 struct wf_linear_options {
     bool no_bias;
-    bool residual;              /* ends a residual branch: rules->residual initialises it */
-    wf_tensor *tied;            /* shares this [out, in] tensor (an embedding) as weight; declares none */
-    struct wf_initializer init; /* of the weight, instead of the scope's rule */
-    int64_t parts;              /* number of matrices stacked in the weight, for Xavier's fan_out; 0 means 1 */
-    struct wf_lora lora;        /* adapters; takes precedence over wf_registry_lora */
+    bool residual;              /* the map ends a residual branch: the scope's rule `residual` initialises the weight */
+    wf_tensor *tied;            /* a tensor [out, in], such as an embedding, that serves as weight; then no weight is declared */
+    struct wf_initializer init; /* initialiser of the weight, in place of the scope's rule */
+    int64_t parts;              /* number of matrices stacked in the weight; Xavier's fan_out counts one of them; 0 means 1 */
+    struct wf_lora lora;        /* adapter; takes precedence over wf_registry_lora */
 };
 WF_API void wf_linear_init_with(wf_scope scope, struct wf_linear *m, int64_t in, int64_t out, const struct wf_linear_options *options);
 WF_API wf_tensor *wf_linear_forward(const struct wf_linear *m, wf_tensor *x);
@@ -54,7 +59,7 @@ struct wf_embedding {
 };
 struct wf_embedding_options {
     double scale;    /* factor of the embedding vectors; 0 means 1 */
-    wf_tensor *tied; /* shares this [count, d] tensor as weight; declares none */
+    wf_tensor *tied; /* a tensor [count, d] that serves as weight; then no weight is declared */
     struct wf_initializer init;
 };
 WF_API void wf_embedding_init_with(wf_scope scope, struct wf_embedding *m, int64_t count, int64_t d,
@@ -71,8 +76,8 @@ struct wf_rms_norm {
     double eps;
 };
 struct wf_norm_options {
-    double eps;   /* 0: 1e-5 for LayerNorm, 1.1920929e-7 (float's epsilon, as PyTorch) for RMSNorm */
-    bool no_bias; /* LayerNorm */
+    double eps;   /* 0: 1e-5 for LayerNorm; for RMSNorm 1.1920929e-7, float's epsilon, which is PyTorch's default */
+    bool no_bias; /* for LayerNorm; RMSNorm never has a bias */
 };
 WF_API void wf_layer_norm_init_with(wf_scope scope, struct wf_layer_norm *m, int64_t d, const struct wf_norm_options *options);
 WF_API wf_tensor *wf_layer_norm_forward(const struct wf_layer_norm *m, wf_tensor *x);
@@ -87,8 +92,14 @@ WF_API void wf_dropout_init(wf_scope scope, struct wf_dropout *m, double p); /* 
 WF_API wf_tensor *wf_dropout_forward(const struct wf_dropout *m, wf_tensor *x);
 
 /* --- feed-forward: x [..., d] -> down(activation(up x)) [..., d] ---------------------------------------------------- */
-/* With .residual = r in a call: r + dropout(down(activation(up x))), the end of a residual branch. */
-enum wf_activation { WF_RELU, WF_GELU, WF_GELU_TANH, WF_SILU, WF_SWIGLU /* silu(gate x) * up x (Shazeer 2020) */ };
+/* With .residual = r in a call the result is r + dropout(down(activation(up x))), the end of a residual branch. */
+enum wf_activation {
+    WF_RELU,
+    WF_GELU,
+    WF_GELU_TANH,
+    WF_SILU,
+    WF_SWIGLU /* silu(gate x) * up x (Shazeer 2020) */
+};
 struct wf_ffn {
     struct wf_linear up, gate, down;
     enum wf_activation activation;
@@ -97,36 +108,40 @@ struct wf_ffn {
 struct wf_ffn_options {
     enum wf_activation activation;
     bool no_bias;
-    double dropout;          /* after the activation */
-    double residual_dropout; /* of the result, before .residual is added */
+    double dropout;          /* dropout after the activation */
+    double residual_dropout; /* dropout of the result, before .residual is added */
 };
 WF_API void wf_ffn_init_with(wf_scope scope, struct wf_ffn *m, int64_t d, int64_t d_ff, const struct wf_ffn_options *options);
 struct wf_ffn_call {
-    wf_tensor *residual; /* added to the result, as by wf_add(residual, result); NULL: none */
+    wf_tensor *residual; /* added to the result, as by wf_add(residual, result); NULL: nothing is added */
 };
 WF_API wf_tensor *wf_ffn_forward_with(const struct wf_ffn *m, wf_tensor *x, const struct wf_ffn_call *call);
 
 /* --- positions: x [B,T,d] -> x + position[start .. start+T-1] ------------------------------------------------------ */
 struct wf_positions {
-    wf_tensor *weight; /* [length, d]: learned, or the table */
+    wf_tensor *weight; /* [length, d]: learned positions, or the sinusoidal table */
     int64_t length;
 };
 struct wf_positions_options {
-    bool learned;               /* default: sinusoidal (Vaswani et al. 2017), sine at even, cosine at odd indices */
-    struct wf_initializer init; /* of learned positions */
+    bool learned; /* positions are trained; default: sinusoidal (Vaswani et al. 2017), sines at even and cosines at odd indices */
+    struct wf_initializer init; /* initialiser of learned positions */
 };
 WF_API void wf_positions_init_with(wf_scope scope, struct wf_positions *m, int64_t length, int64_t d,
                                    const struct wf_positions_options *options);
-/* With a cache, row b starts at the number of tokens it holds, otherwise at 0. A position at or above `length` is an error. */
+/* Row b starts at position 0; with a cache, at the number of tokens that row b of the cache holds. A position at or above `length` is an
+ * error of the tape. */
 WF_API wf_tensor *wf_positions_forward(const struct wf_positions *m, wf_tensor *x, const struct wf_cache *cache);
 
 /* --- multi-head attention (Vaswani et al. 2017) ------------------------------------------------------------ */
-/* x [B,T,d] -> [B,T,d]. Self-attention holds q, k and v in one matrix `qkv` [(H + 2G) E, d]; with .cross the query comes from
- * x through `q` [H E, d], and keys and values come from memory [B,S,d_memory] through `kv` [G (E + F), d_memory]. */
+/* x [B,T,d] -> [B,T,d]. There are H heads of queries and G heads of keys and values; a head has width E in queries and keys, F in values.
+ * Self-attention computes q, k and v with one matrix `qkv` [H E + G (E + F), d]. With .cross, queries come from x through `q` [H E, d], and
+ * keys and values come from a memory [B,S,d_memory] through `kv` [G (E + F), d_memory]. */
 struct wf_mha {
     struct wf_linear qkv, q, kv, k, v, out;
-    int heads, kv_heads;
-    int64_t d_key, d_value; /* per head */
+    int heads;       /* H */
+    int kv_heads;    /* G */
+    int64_t d_key;   /* E */
+    int64_t d_value; /* F */
     double dropout, residual_dropout;
     bool cross, apart, no_output, rope;
     struct wf_rotary rotary;
@@ -136,82 +151,87 @@ struct wf_mha {
     double softcap, scale;
 };
 struct wf_mha_options {
-    int kv_heads;           /* G: heads of keys and values, a divisor of heads; 0: heads */
-    int64_t d_key, d_value; /* E and F, per head; 0: d / heads */
-    bool cross;             /* keys and values come from a memory */
-    int64_t d_memory;       /* width of the memory; 0: d */
+    int kv_heads;     /* G, the number of heads of keys and values, a divisor of heads; 0: heads */
+    int64_t d_key;    /* E, the width of a head of queries and keys; 0: d / heads */
+    int64_t d_value;  /* F, the width of a head of values; 0: d_key */
+    bool cross;       /* keys and values come from a memory */
+    int64_t d_memory; /* width of the memory; 0: d */
     bool no_bias;
-    double dropout;          /* on the attention weights */
-    double residual_dropout; /* of the result, before .residual is added */
-    bool rope;               /* rotary positions of queries and keys, as wf_rope; not with .cross */
+    double dropout;          /* dropout of the attention weights */
+    double residual_dropout; /* dropout of the result, before .residual is added */
+    bool rope;               /* rotary positions of queries and keys, as in wf_rope; not with .cross */
     struct wf_rotary rotary; /* settings of .rope; frequencies that it points to must live as long as the module */
-    int64_t window;          /* sliding window, as in wf_attention_options: causal, the last `window` keys; 0: none; not with .cross */
-    bool qk_norm;            /* RMSNorm of each head of queries and keys, before positions, with gains q_norm and k_norm [d_key] that the
-                                heads share (Dehghani et al. 2023; as in Qwen 3) */
-    double qk_norm_eps;      /* 0: RMSNorm's default */
-    double softcap;          /* of the scores, as in wf_attention_options; 0: none */
-    double scale;            /* of the scores; 0: 1 / sqrt(d_key); T5 has 1 */
+    int64_t window;     /* sliding window, as in wf_attention_options: if causal, a query sees the last `window` keys; 0: none; not with
+                           .cross */
+    bool qk_norm;       /* RMSNorm of each head of queries and keys, before positions. The heads share the gains q_norm and k_norm
+                           [d_key] (Dehghani et al. 2023; as in Qwen 3) */
+    double qk_norm_eps; /* eps of these norms; 0: RMSNorm's default */
+    double softcap;     /* soft bound of the scores, as in wf_attention_options; 0: none */
+    double scale;       /* factor of the scores; 0: 1 / sqrt(d_key); T5 has 1 */
 
-    /* Rarely needed: a single head as papers write it, without an output projection; and PyTorch's MultiheadAttention(query, key, value)
-     * with kdim and vdim, whose keys and values have different sources. With .apart keys come from memory [B,S,d_memory] through `k` [G E,
-     * d_memory] and values from .value of the call [B,S,d_values] through `v` [G F, d_values]; `kv` is then unused. */
-    bool no_output;   /* the result is the concatenated heads [B,T,H F] */
-    bool apart;       /* requires .cross, and .value in each call with .memory */
+    /* Rarely needed. .no_output gives a single head as papers write it. .apart is PyTorch's MultiheadAttention(query, key, value) with kdim
+     * and vdim: keys come from the memory [B,S,d_memory] through `k` [G E, d_memory], and values from .value of the call [B,S,d_values]
+     * through `v` [G F, d_values]. The map `kv` is then unused. */
+    bool no_output;   /* the result is the concatenated heads [B,T,H F], without the output projection */
+    bool apart;       /* keys and values have different sources; requires .cross, and .value in each call with .memory */
     int64_t d_values; /* width of .value, with .apart; 0: d_memory */
 };
 WF_API void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, const struct wf_mha_options *options);
 struct wf_mha_call {
-    bool causal;
-    wf_tensor *memory;                 /* with .cross: either this or memory_kv */
-    const int32_t *key_lengths;        /* [B] */
-    wf_tensor *mask;                   /* bool; true = may attend */
-    struct wf_packed packed, k_packed; /* of x, and of the memory, as in wf_attention_options */
-    struct wf_kv *cache;  /* WF_INFER only: new keys and values are appended, and queries attend to all keys of their row. S is then
-                             the length of the longest row */
-    wf_tensor **weights;  /* receives the attention weights [B,H,T,S] */
-    wf_tensor *memory_kv; /* result of wf_mha_memory, to use one memory in many calls */
-    wf_tensor *residual;  /* added to the result, as by wf_add(residual, result); NULL: none */
-    wf_tensor *positions; /* with .rope: WF_I32 [B,T] or [T], packed [N]; NULL: row t is at position t of its sequence, with a
-                             cache behind the tokens that its row holds */
-    wf_tensor *bias;      /* added to the scores, as in wf_attention_options; S is that of a mask */
+    bool causal;                /* a query attends to no key after its own position */
+    wf_tensor *memory;          /* the source of keys and values, with .cross: give either memory or memory_kv */
+    const int32_t *key_lengths; /* [B]: the number of keys of each row that count; NULL: all */
+    wf_tensor *mask;            /* bools, true where a query may attend to a key; shapes as in wf_attention_options */
+    struct wf_packed packed;    /* the sequences of x, as in wf_attention_options */
+    struct wf_packed k_packed;  /* the sequences of the memory, as in wf_attention_options */
+    struct wf_kv *cache;        /* WF_INFER only: new keys and values are appended, and queries attend to all keys of their row. S is then
+                                   the length of the longest row */
+    wf_tensor **weights;        /* receives the attention weights [B,H,T,S]; may be NULL */
+    wf_tensor *memory_kv;       /* the result of wf_mha_memory, which computes keys and values of a memory once for many calls */
+    wf_tensor *residual;        /* added to the result, as by wf_add(residual, result); NULL: nothing is added */
+    wf_tensor *positions;       /* with .rope: WF_I32 [B,T] or [T], packed [N]. NULL: row t is at position t of its sequence; with a cache,
+                                   positions continue after the tokens that the row holds */
+    wf_tensor *bias;            /* added to the scores; shapes as in wf_attention_options */
 
-    wf_tensor *value; /* rare: with .apart and .memory, the input of the values, with the rows of the memory */
+    wf_tensor *value; /* rarely needed: the source of the values, with .apart and .memory; it has the rows of the memory */
 };
 WF_API wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_call *call);
-/* Keys and values of a memory [..., d_memory] -> [..., G (E + F)], with .cross. */
+/* The keys and values of a memory [..., d_memory] -> [..., G (E + F)], for .memory_kv. The module needs .cross. */
 WF_API wf_tensor *wf_mha_memory(const struct wf_mha *m, wf_tensor *memory);
 
-/* --- low-rank adapters (LoRA) of many maps ---------------------------------------------------------------------------- */
-/* Gives adapters to every linear map that any module declares in the registry from now on under a path that matches the pattern. Each '*'
- * stands for any characters: "*" for all, "blocks.*.attn.*" for those of attention. Of several patterns the first that matches counts; one
- * that matches nothing is an error of build and load. WF_ERR_ARGUMENT: a rank below 1, a dropout out of range.
+/* --- low-rank adapters (LoRA) for many maps --------------------------------------------------------------------------- */
+/* Gives an adapter to every linear map that a module declares in the registry after this call, under a path that matches the pattern. Each
+ * '*' stands for any characters: "*" matches all maps, "blocks.*.attn.*" those of attention. If several patterns match a path, the first
+ * one counts. A pattern that matches no map is an error of build and load. WF_ERR_ARGUMENT: a rank below 1, or an alpha or dropout out of
+ * range.
  *
  * To train the adapters alone, call wf_registry_freeze_matching(registry, "*", true, &error), and again with "*.lora_*" and false, before
  * wf_registry_build. To load weights from a file without adapters, set .allow_missing of wf_registry_load_with. */
 WF_API wf_status wf_registry_lora_with(wf_registry *registry, const char *pattern, const struct wf_lora *lora, wf_error *error) WF_CHECKED;
-/* Adds the adapters to the weight, W += alpha / rank * B A, and sets B to 0: the map computes the same, and the adapters start anew. Writes
- * as wf_parameter_set does, both or neither: after an error, repeat the call. The tape is reset. A map without adapters stays as it is. */
+/* Adds the adapter to the weight, W += alpha / rank * B A, and sets B to 0. Except for rounding, the map computes the same as before, and
+ * the adapter starts anew. Values are written as by wf_parameter_set, W and B together: after an error both are unchanged, and the call may
+ * be repeated. The tape is reset. A map without an adapter stays as it is. */
 WF_API wf_status wf_linear_merge(const struct wf_linear *m, wf_tape *tape, wf_error *error) WF_CHECKED;
 
 /* --- packed sequences ---------------------------------------------------------------------------------------------- */
-/* wf_positions_forward for packed rows x [N,d]: each sequence starts at position 0. (Attention: .packed of its call.) */
+/* wf_positions_forward for packed rows x [N,d]: each sequence starts at position 0. (For attention, set .packed of its call.) */
 WF_API wf_tensor *wf_positions_packed(const struct wf_positions *m, wf_tensor *x, struct wf_packed packed);
 
-/* --- attention in two halves, and values of another input ------------------------------------------------------------ */
-/* The two halves of wf_mha_forward, for what its options do not offer: wf_mha_attend(m, wf_mha_project(m, x, ...), ...) with the same call
- * has its bits. The program may change the parts in between, or take them from elsewhere: values of another input, a bias of keys, other
- * positions.
+/* --- attention in two halves, and values from another input ---------------------------------------------------------- */
+/* The two halves of wf_mha_forward, for uses that its options do not offer. wf_mha_attend(m, wf_mha_project(m, x, ...), ...) with the same
+ * call gives the bits of wf_mha_forward. Between the halves the program may change q, k and v, or replace them: by values of another input,
+ * for example, or by keys with other positions.
  *
- * wf_mha_project: projections, norms and positions: q [B,T,H*E], k [B,S,G*E], v [B,S,G*F], packed [N, ...]; poison on an error. It reads
- * the members cache (rows' lengths, for positions), memory, value, memory_kv, positions, packed and k_packed of the call.
- * wf_mha_attend: appends k and v to the cache, if there is one, and attends; output projection, dropout and residual. It reads the other
- * members, and cache, packed and k_packed. It does not release the parts. */
+ * wf_mha_project computes projections, norms and positions: q [B,T,H*E], k [B,S,G*E] and v [B,S,G*F], packed [N, ...]; poison on an error.
+ * Of the call it reads cache (for the rows' lengths), memory, value, memory_kv, positions, packed and k_packed.
+ * wf_mha_attend appends k and v to the cache, if there is one, attends, and applies output projection, dropout and residual. Of the call it
+ * reads cache, packed, k_packed, and the members that wf_mha_project does not read. It does not release q, k and v. */
 struct wf_mha_parts {
     wf_tensor *q, *k, *v;
 };
 WF_API struct wf_mha_parts wf_mha_project_with(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_call *call);
 WF_API wf_tensor *wf_mha_attend_with(const struct wf_mha *m, struct wf_mha_parts parts, const struct wf_mha_call *call);
-/* wf_mha_memory with .apart: values come from `value` [..., d_values]. */
+/* wf_mha_memory for a module with .apart: the values come from `value` [..., d_values]. */
 WF_API wf_tensor *wf_mha_memory_apart(const struct wf_mha *m, wf_tensor *memory, wf_tensor *value);
 
 #ifndef __cplusplus

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Positions as a bias of attention's scores: .bias of wf_attention and wf_mha_forward. */
+/* Positions as a bias that attention adds to its scores: .bias of wf_attention and wf_mha_forward. */
 #ifndef WEFT_RELATIVE_H
 #define WEFT_RELATIVE_H
 
@@ -7,8 +7,8 @@
 
 WF_BEGIN_DECLS
 
-/* T5's relative positions (Raffel et al. 2020): a number for each head and bucket of distances, weight [buckets, heads]. Layers may share
- * one module, as T5's do: call it once, and pass its result to each. */
+/* T5's relative positions (Raffel et al. 2020): the bias is a number for each head and each bucket of distances, in weight [buckets,
+ * heads]. Layers may share one module, as T5's layers do: call it once, and pass its result to each layer. */
 struct wf_relative_bias {
     wf_tensor *weight;
     int heads, buckets;
@@ -16,33 +16,37 @@ struct wf_relative_bias {
     bool bidirectional;
 };
 struct wf_relative_bias_options {
-    int buckets;          /* 0: 32; at least 2, and if bidirectional a multiple of 2 from 4 on */
-    int64_t max_distance; /* from where on all distances share a bucket; 0: 128 */
-    bool bidirectional;   /* half of the buckets are for keys later than the query, as in an encoder; else these share that of distance 0 */
-    struct wf_initializer init; /* default: the scope's rule for embeddings, or N(0, 0.02^2) */
+    int buckets;          /* 0: 32; at least 2; if bidirectional, an even number of at least 4 */
+    int64_t max_distance; /* distances of at least this share the last bucket; 0: 128 */
+    bool bidirectional; /* half of the buckets are for keys after the query, as in an encoder; false: keys after the query share the bucket
+                           of distance 0 */
+    struct wf_initializer init; /* default: the scope's rule for embeddings; without a rule N(0, 0.02^2) */
 };
 WF_API void wf_relative_bias_init_with(wf_scope scope, struct wf_relative_bias *m, int heads,
                                        const struct wf_relative_bias_options *options);
-/* -> [heads, T, S] for T queries and S keys. The last T keys are at the queries' positions: query t is at S - T + t. With a cache S is the
- * number of tokens that it holds plus the new ones. */
+/* The bias [heads, T, S] of T queries and S keys. The queries are at the positions of the last T keys: query t is at S - T + t. With a
+ * cache, S is the number of tokens that the cache holds plus the number of new tokens. */
 WF_API wf_tensor *wf_relative_bias_forward(const struct wf_relative_bias *m, wf_tape *tape, int64_t queries, int64_t keys);
-/* The same for self-attention over x (or its ids), from a call's options: [heads, T, T] for x [B,T,...]; [heads, L, L] for packed rows x
- * [N, ...] with L of the longest sequence; with a cache, for T new tokens x [R,T,...] of its rows, [heads, T, S], or [R, heads, T, S] where
- * rows hold different numbers of tokens, S of the longest row and T. It is what .bias takes with the same .packed and .cache. */
+/* The bias for self-attention over x (or over its ids): pass it as .bias, with the same .packed and .cache. For x [B,T,...] it is [heads,
+ * T, T]. For packed rows x [N, ...] it is [heads, L, L], where L is the length of the longest sequence. With a cache and T new tokens x
+ * [R,T,...] it is [heads, T, S], where S is the length of the longest row plus T; if rows hold different numbers of tokens, it is [R,
+ * heads, T, S]. */
 struct wf_relative_call {
     struct wf_packed packed;
-    const struct wf_cache *cache; /* NULL: none */
+    const struct wf_cache *cache; /* NULL: no cache */
 };
 WF_API wf_tensor *wf_relative_bias_self_with(const struct wf_relative_bias *m, wf_tensor *x, const struct wf_relative_call *call);
-/* The bucket of a distance, key minus query; positive: the key comes later. As relative_position_bucket of mesh-tensorflow: half of the
- * buckets for one distance each, the others up to max_distance growing with its logarithm. */
+/* The bucket of a distance. The distance is the key's position minus the query's, so it is positive if the key comes later. As in
+ * relative_position_bucket of mesh-tensorflow, half of the buckets hold one distance each, and in the other half the index of the bucket
+ * grows with the logarithm of the distance, up to max_distance. If bidirectional, this holds for each direction. */
 WF_API int wf_relative_bucket(int64_t distance, int buckets, int64_t max_distance, bool bidirectional);
 
-/* ALiBi (Press et al. 2022): -slope |distance| -> [heads, T, S], a constant; positions as above. */
+/* ALiBi (Press et al. 2022): the constant bias -slope |distance|, [heads, T, S]. Queries have the positions of wf_relative_bias_forward. */
 WF_API wf_tensor *wf_alibi(wf_tape *tape, int heads, int64_t queries, int64_t keys);
-WF_API wf_tensor *wf_alibi_self_with(int heads, wf_tensor *x, const struct wf_relative_call *call); /* as wf_relative_bias_self_with */
-/* slopes[i], i < heads: 2^(-8 (i + 1) / heads) for a power of 2; else those of the power of 2 below, then every second one of twice that.
- */
+/* The same for self-attention: options and shapes are those of wf_relative_bias_self_with. */
+WF_API wf_tensor *wf_alibi_self_with(int heads, wf_tensor *x, const struct wf_relative_call *call);
+/* slopes[i] for i < heads. If heads is a power of 2: 2^(-8 (i + 1) / heads). Otherwise let P be the greatest power of 2 below heads: first
+ * come the slopes for P heads, then the first, third, fifth ... slope for 2 P heads. */
 WF_API void wf_alibi_slopes(int heads, double *slopes);
 
 #ifndef __cplusplus

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* Blocks that are chains of sublayers: a pass without records then needs the memory of a sublayer, not that of a block. */
+/* Memory of blocks that are chains of sublayers. In a pass without records a chain needs the memory of one sublayer, not of a block. */
 #ifndef WEFT_INTERNAL_SUBLAYERS_H
 #define WEFT_INTERNAL_SUBLAYERS_H
 
 #include <weft/tape.h>
 
-/* Attention and feed-forwards with a residual drop what was made on `tape` since the mark, but for the sum x + f(norm(x)), or before
- * x + f(x) but for x, whose norm came last. */
+/* A running chain. Attention and feed-forward networks with a residual drop the tensors that were made on `tape` since the mark. In a
+ * sublayer x + f(norm(x)) they do so at the end, and keep the sum. In a sublayer norm(x + f(x)) the module does not see the norm; therefore
+ * the next sublayer drops the tensors at its beginning, and keeps its operand. */
 struct wf_sublayers {
     wf_tape *tape;
     wf_tape_mark since;
-    wf_tensor *kept; /* by the last drop */
+    wf_tensor *kept; /* the tensor that the last drop kept */
 };
-/* Sets this thread's chain and returns the former one. NULL: none. */
+/* Sets the running chain of this thread, and returns the former one. NULL: no chain. */
 struct wf_sublayers *wf_sublayers_set(struct wf_sublayers *chain);
 
-/* x, the only one of the chain's tensors that is used later. */
+/* Drops all tensors of this thread's chain except x. Returns the tensor to use in place of x; without a chain, x. */
 wf_tensor *wf_sublayers_compact(wf_tensor *x);
 
 #endif
