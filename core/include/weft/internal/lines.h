@@ -22,8 +22,8 @@ struct wf_lines {
     int64_t length;   /* bytes of the piece */
     int64_t line;     /* number of the piece's first line, from 1; after the end of the text, the number of lines plus 1 */
     int64_t mark;     /* bytes of a byte order mark, which lies before text[0]: 3 or 0; text does not include it */
-    int64_t done;     /* bytes of all pieces so far */
-    int64_t size;     /* bytes of a regular file when it was opened; 0 for other files */
+    int64_t done;     /* bytes of all pieces so far, including their line ends */
+    int64_t size;     /* bytes that a regular file had at opening, or of the memory; 0 if not known */
     /* The caller may set the next four members after opening. */
     int64_t longest; /* a line with more bytes is WF_ERR_FORMAT; 0: only memory limits a line */
     /* A block may end inside a line that is longer than the block: before a space, or between two characters if there is no space. */

@@ -10,14 +10,14 @@ enum {
     WF_SCRATCH_PACK_B,                           /* packed B that the tasks of a product share; partial products of split-K */
     WF_SCRATCH_GEMM,                             /* packed B of one task */
     WF_SCRATCH_SUM,                              /* partial sums of wf_array_sum */
-    WF_SCRATCH_ELEMENTS,                         /* copied elements of a view that wf_array_sum_in_order sums */
+    WF_SCRATCH_ELEMENTS,                         /* copied elements of a view */
     WF_SCRATCH_TEST,
     WF_SCRATCH_SLOTS
 };
 
 /* Gives the calling thread blocks as large as any thread of a wf_parallel has asked for so far, and touches their pages, so that the
- * thread does not allocate later. The contents of its slots are lost. If there is no memory, only a later wf_scratch reports it. Called
- * at the start of a pass. */
+ * thread does not allocate later. The contents of its slots are lost. If there is no memory, only a later wf_scratch reports it. Threads
+ * call it at the start of a pass or of a parallel region. */
 void wf_scratch_get_ready(void);
 /* A number that grows when a thread of a parallel region asks for a larger block than any thread before. */
 unsigned wf_scratch_version(void);
