@@ -39,7 +39,7 @@ static bool is_nothing(const struct wf_gemm *g)
     return g->m <= 0 || g->n <= 0 || g->k <= 0 || g->alpha == 0;
 }
 
-/* BLIS computes no product with rows_alone, because its bits of a row may depend on the number of rows. */
+/* BLIS is not used with rows_alone, because the bits of a row that BLIS computes may depend on the number of rows. */
 static bool for_blis(const struct wf_gemm *g)
 {
     return wf_gemm_chosen != GEMM_OWN && !g->rows_alone && (wf_gemm_chosen == GEMM_BLIS || blis_is_better(g)) && wf_blis_can(g);

@@ -148,9 +148,7 @@ static void prefetch_next(const struct task_grid *w, const struct gemm_task *tas
     else if (rows > 0)
         b->prefetch[1] = gemm_prefetch_of(a, rows, g->a_rs, k, g->a_cs);
     const int nr = gemm_isa()->nr;
-    const int64_t tile =
-        k * CACHE_LINE /
-        (int64_t)sizeof(wf_real); /* elements that one tile prefetches, because it prefetches a cache line at each step of k */
+    const int64_t tile = k * CACHE_LINE / (int64_t)sizeof(wf_real); /* elements that a tile prefetches: a cache line per step of k */
     b->prefetch[2] =
         gemm_prefetch(packed_panel(w, after, task->n0), tile, tile, gemm_ceil_div(gemm_ceil_div(task->n1 - task->n0, nr) * nr * k, tile));
 }
@@ -189,8 +187,8 @@ static void divide(struct task_grid *w, int64_t panels, int64_t max_tasks, int64
     const int64_t max_panels = WF_MAX(1, WF_MIN(TASK_N, packed_b_max / KC) / gemm_isa()->nr);
     const int64_t tiles = gemm_ceil_div(w->p->g.m, gemm_isa()->mr),
                   wanted = threads == 1 ? 1 : WF_MIN(max_tasks, TASKS_PER_THREAD * threads);
-    const bool tall = w->p->g.m >= 2 * w->p->g.n &&
-                      !wf_gemm_a_in_place(&w->p->g, w->p->g.n); /* with several ranges of columns, each thread would pack all of A */
+    /* A tall product is not divided into ranges of columns, because each thread would then pack all of A. */
+    const bool tall = w->p->g.m >= 2 * w->p->g.n && !wf_gemm_a_in_place(&w->p->g, w->p->g.n);
     int64_t columns = tall || max_tasks < threads ? 1 : threads;
     while (columns > 1 && (panels < columns * THREAD_PANELS || threads % columns != 0))
         columns--;
