@@ -153,8 +153,8 @@ wf_array wf_array_slice(wf_array a, int dim, int64_t start, int64_t length)
     return a;
 }
 
-/* Neighbouring dims that lie like one dim in memory form a group. The new dims are cut from the groups, from the last to the first, and
- * each new dim must lie within one group. */
+/* Neighbouring dims that lie in memory like one dim form a group. From the last to the first, the new dims are placed in the groups;
+ * this fails if a new dim would cross the border of two groups. */
 bool wf_array_reshape(const wf_array *a, const wf_shape *shape, wf_array *out)
 {
     if (wf_shape_count(shape) != wf_array_count(a))

@@ -12,8 +12,8 @@ static int number(const char *name, int low, int missing)
     return text && end != text && !*end && value >= low && value <= 1 << 30 ? (int)value : missing;
 }
 
-/* The number of tasks on this node in a job of Slurm, from a list for all nodes such as "2(x3),1". The first node's number is used; for
- * other nodes it is a guess. */
+/* The number of tasks on the first node of a job of Slurm, from a list for all nodes such as "2(x3),1". It is a guess for this process's
+ * node. */
 static int slurm_local_size(void)
 {
     const char *text = getenv("SLURM_STEP_TASKS_PER_NODE");

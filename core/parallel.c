@@ -74,7 +74,7 @@ int wf_worker(void)
     return worker;
 }
 
-/* ---- scratch of the workers ----------------------------------------------------------------------------------------- */
+/* ---- scratch memory of the workers ---------------------------------------------------------------------------------- */
 
 /* The wf_scratch_version to which all workers have grown their scratch memory. The caller that has the team writes it. */
 static unsigned team_version;
@@ -82,7 +82,7 @@ static unsigned team_version;
 static void get_ready(void *ctx, int thread)
 {
     (void)ctx;
-    if (thread != 0) /* the caller may be using a block of its scratch */
+    if (thread != 0) /* the caller may be using a block of its scratch memory */
         wf_scratch_get_ready();
 }
 
@@ -127,8 +127,8 @@ static void run_on_team(struct blocks *b, int64_t blocks)
     const int count = wf_parallel_threads(); /* no other thread can change it while this thread has the team */
     b->shares = (int)WF_MIN(blocks, count);
     const unsigned version = wf_scratch_version();
-    if (version != team_version) /* grows the scratch memory of all workers; otherwise a worker that takes no block of this region would
-                                    allocate in a later step */
+    /* Grows the scratch memory of all workers; otherwise a worker that takes no block of this region would allocate in a later step. */
+    if (version != team_version)
         team_run_all(get_ready, NULL);
     team_version = version;
     struct wf_share share[WF_MAX_THREADS];

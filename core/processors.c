@@ -108,8 +108,7 @@ int wf_cgroup_processors(const char *root)
 
 static int affinity_processors(void)
 {
-    if (omp_get_proc_bind() != omp_proc_bind_false) /* OpenMP's runtime may have bound the calling thread to one of several places, so its
-                                                       affinity mask does not count */
+    if (omp_get_proc_bind() != omp_proc_bind_false) /* OpenMP may have bound this thread to one place of several */
         return omp_get_num_procs();
     /* The kernel's mask may be larger than cpu_set_t, so larger sizes are tried. */
     for (int size = 1024; size <= 1 << 20; size *= 2) {

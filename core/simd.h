@@ -392,8 +392,8 @@ V_INLINE vd v_add_halves(vd sum, vr x)
     return sum;
 }
 
-/* Runs PART(offset, count, ...) over 0 .. n-1. Whole registers come first, with the constant V_N as count; then the same code takes the
- * tail with a smaller count. */
+/* Runs PART(offset, count, ...) over 0 .. n-1: first for whole registers, where count is the constant V_N, then for the tail, with the
+ * same code and a smaller count. */
 #define V_LOOP(n, PART, ...)                                                                                                               \
     do {                                                                                                                                   \
         int64_t v_at = 0;                                                                                                                  \

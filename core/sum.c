@@ -23,7 +23,7 @@ enum {
     ROWS = 64,        /* rows of a block; long sums double it, so that they do not have too many blocks */
     MOST_ROWS = 1024, /* the most rows of a block */
     COLUMNS = 1024,   /* the most columns of a piece of a row */
-    FEW_COLUMNS = 64, /* the same if rows are copied; the copy of a block then fits the second-level cache */
+    FEW_COLUMNS = 64, /* the most columns of a piece if rows are copied; the copy of a block then fits the second-level cache */
     ELEMENTS = 16384  /* elements of a block of runs; also the fewest elements that a thread takes at a time */
 };
 
@@ -335,7 +335,7 @@ static wf_status sum_runs(struct sum *s)
     return WF_OK;
 }
 
-/* --- the patterns --------------------------------------------------------------------------------------------------- */
+/* --- the choice of the case ----------------------------------------------------------------------------------------- */
 
 /* Sets *all to the dimensions of src whose size is not 1, the smallest stride first, and merges neighbours. Returns false if dst does
  * not broadcast to src. */

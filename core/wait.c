@@ -8,8 +8,8 @@
 
 #include <weft/internal/wait.h>
 
-/* A spin is short, because a thread that spins uses up time that the system would grant it for the next job. If other programs run too,
- * spins of 500 microseconds make a training step twice as slow; if no other program runs, they gain nothing (bench/neighbours). */
+/* Spins are short, because a thread that spins uses up processor time that the system would grant it for the next job. With other busy
+ * programs, spins of 500 microseconds make a training step twice as slow; without other programs they gain nothing (bench/neighbours). */
 enum { SPIN_NS = 50000, LOOKS = 16 };
 
 static inline void pause_core(void)

@@ -62,7 +62,7 @@ int64_t wf_line_ends(const char *text, int64_t bytes)
 {
     int64_t count = 0;
     while (bytes > 0) {
-        /* In 32 bits, so that the compiler counts 16 bytes at once. */
+        /* The count of a piece is an int32_t, so that the compiler can count 16 bytes at once. */
         int64_t piece = bytes < 1 << 14 ? bytes : 1 << 14;
         int32_t sum = 0;
         for (int64_t i = 0; i < piece; i++)
@@ -156,7 +156,7 @@ static wf_status find_end(struct wf_lines *l, int64_t bytes, const char **end, w
 {
     *end = NULL;
     pass(l);
-    for (int64_t seen = bytes;;) { /* `seen` avoids searching a long line again from its start */
+    for (int64_t seen = bytes;;) { /* the line has no "\n" in its first `seen` bytes */
         int64_t held = l->end - l->begin, most = WF_MIN(held, bytes);
         if (most > 0 && (held >= bytes || l->ended) && (*end = memrchr(l->data + l->begin, '\n', (size_t)most)))
             return WF_OK;
@@ -191,7 +191,8 @@ wf_status wf_lines_next(struct wf_lines *l, wf_error *error)
     return WF_OK;
 }
 
-/* Where a block of at most `bytes` bytes may end inside a line that is longer than the block. */
+/* Returns how many of the next `bytes` bytes a block takes if it must end inside a line: up to a space, or else up to the end of a
+ * character. */
 static int64_t cut_line(struct wf_lines *l, int64_t bytes)
 {
     const char *text = l->data + l->begin;

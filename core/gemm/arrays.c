@@ -34,8 +34,8 @@ static bool fold(const wf_array *a, wf_array *folded)
     return wf_array_reshape(a, &(wf_shape){2, {rows, a->dim[a->ndim - 1]}}, folded);
 }
 
-/* If the whole batch uses the same b, and the rows of a and of out have one stride each, one product computes all rows. Otherwise the
- * batch dimensions are merged to as few as possible. */
+/* One product computes all rows if the whole batch uses the same b, and if the rows of a have one stride and the rows of out have one
+ * stride. Otherwise the batch dimensions are merged to as few as possible. */
 wf_status wf_array_matmul_with(const wf_array *a, const wf_array *b, const wf_array *out, const struct wf_matmul_options *options,
                                wf_error *error)
 {

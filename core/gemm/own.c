@@ -14,7 +14,7 @@
 /* The most elements of packed B for each thread, and of B in a cache block of a task: half of the second-level cache. */
 static int64_t packed_b_max = PACKED_B;
 
-/* The least cost of a task. A slow core needs the same time for a smaller cost. */
+/* The least cost of a task. On a slow core the same time corresponds to a smaller cost. */
 static double task_ns(void)
 {
     return TASK_NS * wf_core_speed();
@@ -287,7 +287,8 @@ static void make_plan(struct plan *w, const struct wf_gemm *given, bool serial)
 {
     w->p = (struct product){.g = *given, .bias_n = given->bias, .kc = gemm_kc(given->k)};
     struct wf_gemm *g = &w->p.g;
-    /* If this makes rows of C contiguous, compute the transposed product. Its bits are the same, because multiplication commutes. */
+    /* The transposed product is computed if that makes rows of C contiguous, or if C has one column. Its bits are the same, because
+     * multiplication commutes. */
     if ((g->c_cs != 1 && g->c_rs == 1 && g->n > 1) || (g->n == 1 && g->m > 1)) {
         *g = (struct wf_gemm){given->n, given->m,    given->k,    given->alpha, given->beta, given->b,    given->b_cs, given->b_rs,
                               given->a, given->a_cs, given->a_rs, given->c,     given->c_cs, given->c_rs, NULL,        given->rows_alone};

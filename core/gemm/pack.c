@@ -4,8 +4,8 @@
 #include "../transpose.h"
 #include "private.h"
 
-/* Packs a square of a source whose k is contiguous: V_LANES rows with V_LANES steps of k, transposed in registers. At an edge only w
- * rows, k steps and `space` elements of the panel's width exist. */
+/* Packs a square of a source whose k is contiguous: V_LANES rows with V_LANES steps of k, transposed in registers. Rows from w on count
+ * as 0, and steps from k on are not stored. `space` is the distance from `out` to the end of the panel's width. */
 V_INLINE void transpose(int64_t w, int64_t k, const wf_real *s, int64_t is, const int width, int64_t space, wf_real *out)
 {
     vr r[V_LANES];

@@ -57,7 +57,7 @@ enum {
 
     /* packing */
     PACK_K = 16,    /* speed: with contiguous columns of A or rows of B, all panels are packed together, this many steps of k at a time */
-    PACK_N = 256,   /* speed: columns of B that a task packs at a time if the columns are contiguous */
+    PACK_N = 256,   /* speed: columns of B that a task packs at a time if rows of B are contiguous */
     PACK_M_MIN = 4, /* speed: with fewer rows of C, neither A nor a B with contiguous rows is packed */
     STACK_B = 2048, /* speed: a packed B of at most this many elements lies on the stack */
     ALIAS_BYTES = 4096,    /* speed: rows of A that are a multiple of this apart share lines of the first-level cache */
@@ -65,7 +65,7 @@ enum {
     IN_PLACE_BYTES = 1024, /* speed: a B with contiguous rows of at most this size is read in place */
 
     /* prefetch */
-    CACHE_LINE = 64,      /* speed: bytes */
+    CACHE_LINE = 64,      /* speed: bytes of a cache line */
     PREFETCHES = 3,       /* speed: the most areas that a cache block prefetches */
     STREAM_N = 512,       /* speed: columns of B that stream past a tile of A; they fit the second-level cache */
     FAR_K = 48,           /* speed: from this many steps of k on, a tile prefetches its C */
@@ -77,13 +77,14 @@ enum {
     /* skinny products */
     NT_VECTORS = 2,                      /* speed: skinny_nt: vectors of columns that are computed together, for up to NT_PAIRED_M rows */
     NT_PAIRED_M = 3,                     /* speed: skinny_nt: with more rows than this, one vector of columns is computed at a time */
-    NT_SHORT_K = 4096 / sizeof(wf_real), /* speed: skinny_nt: if b_cs is at most this, prefetches look at the next columns */
-    NT_K_AHEAD = 1024 / sizeof(wf_real), /* speed: skinny_nt: if b_cs is larger, prefetches look this many steps of k ahead */
-    NN_K = 8,                            /* speed: skinny_nn: steps of k that are computed together */
-    NN_SUMS = 16384 / sizeof(wf_real),   /* speed: skinny_nn: sums that fit the first-level cache */
+    NT_SHORT_K = 4096 / sizeof(wf_real), /* speed: skinny_nt: for b_cs up to this, the next columns are prefetched */
+    NT_K_AHEAD =
+        1024 / sizeof(wf_real),        /* speed: skinny_nt: for a larger b_cs, the same columns are prefetched this many steps of k ahead */
+    NN_K = 8,                          /* speed: skinny_nn: steps of k that are computed together */
+    NN_SUMS = 16384 / sizeof(wf_real), /* speed: skinny_nn: sums that fit the first-level cache */
 
     /* batches, and BLIS */
-    BATCH_FLOPS = 20000000,     /* speed: products of a batch with this many operations run one after the other, each on all threads */
+    BATCH_FLOPS = 20000000,     /* speed: from this many operations on, products of a batch run one after the other, each on all threads */
     BATCH_TASK_FLOPS = 1000000, /* speed: smaller products of a batch are grouped into tasks of up to this many operations */
     BATCH_NS = 20,              /* speed: cost of each product of a batch in addition to its arithmetic */
     BATCH_FLOPS_PER_NS = 60,    /* speed: operations per nanosecond in a batch, and in BLIS */
@@ -100,7 +101,7 @@ enum { MR = 14, SKINNY_M = 12, REGISTERS = 32 };
 enum {
     MR = 6,                                               /* speed: rows of a register tile */
     SKINNY_M = 8,                                         /* speed: the most rows of a skinny product */
-    REGISTERS = V_LANES * sizeof(wf_real) == 64 ? 32 : 16 /* speed: vector registers */
+    REGISTERS = V_LANES * sizeof(wf_real) == 64 ? 32 : 16 /* speed: number of vector registers */
 };
 #define MASKS_ARE_FREE 0
 #endif
@@ -245,7 +246,7 @@ extern const struct gemm_isa WF_GEMM(isa);
 
 /* ---- BLIS and Weft's own kernels. */
 
-/* The choice of WEFT_GEMM. runtime.c sets it while no other thread computes. (dispatch.c) */
+/* The value of WEFT_GEMM. runtime.c sets it while no other thread computes. (dispatch.c) */
 enum gemm_mode { GEMM_AUTO, GEMM_BLIS, GEMM_OWN };
 extern enum gemm_mode wf_gemm_chosen;
 

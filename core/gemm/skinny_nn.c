@@ -9,10 +9,10 @@
 struct strip {
     int64_t n;
     int64_t k_after;  /* number of steps of k after these */
-    const wf_real *a; /* [steps, m] */
+    const wf_real *a; /* packed [steps, m] */
     const wf_real *b;
     int64_t b_rs;
-    wf_real *sum; /* [m, width] */
+    wf_real *sum; /* partial sums [m, width] */
     int64_t width;
     bool first;
 };

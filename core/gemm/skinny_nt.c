@@ -83,9 +83,9 @@ V_INLINE void multiply(const int m, const int vectors, const bool unit, const st
     const struct a_rows a = a_rows_at(s->a, s->a_rs);
     int64_t p = 0;
     if (s->n == vectors * V_LANES) {
-        /* Prefetches a cache line of each column of B, because the hardware prefetcher does not follow so many. If k is short, the lines
-         * belong to the next columns. If k is long, they belong to later steps of the same columns, and after the last step to the next
-         * columns. */
+        /* A cache line of each column of B is prefetched, because the hardware prefetcher does not follow so many columns. If k is
+         * short, the lines are those of the next columns. If k is long, they are those of later steps of the same columns, and after the
+         * last step those of the next columns. */
         const int64_t then = b_cs <= NT_SHORT_K ? vectors * V_LANES * b_cs : NT_K_AHEAD;
         for (; p + V_LANES <= k; p += V_LANES) {
             const int64_t ahead = then - (then < b_cs && p + then >= s->k_left ? s->k_left - vectors * V_LANES * b_cs : 0);

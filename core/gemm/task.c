@@ -84,8 +84,8 @@ bool wf_gemm_task(const struct product *p, const struct gemm_task *task)
     const bool a_in_place = wf_gemm_a_in_place(g, n), b_in_place = wf_gemm_b_in_place(g, m), far = g->n * g->k >= FAR_B;
     wf_real on_stack[STACK_B] __attribute__((aligned(64)));
     wf_real *packed_a = NULL, *packed_b = on_stack;
-    /* The number of columns of B that are packed at a time: all if they fit the stack, otherwise up to PACK_N if columns are contiguous,
-     * otherwise one panel. */
+    /* The number of columns of B that are packed at a time: all if they fit the stack; otherwise up to PACK_N if rows of B are
+     * contiguous; otherwise one panel. */
     const int64_t padded_n = gemm_ceil_div(n, nr) * nr, pack_n = kb * padded_n <= STACK_B ? padded_n
                                                                  : g->b_cs == 1           ? WF_MIN(padded_n, PACK_N)
                                                                                           : nr;

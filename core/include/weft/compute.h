@@ -33,7 +33,8 @@ WF_BEGIN_DECLS
  *
  * `cost` is in nanoseconds per element: about 0.1 for an addition, 0.3 for a gelu. */
 
-/* Maps of the kernels below, for example wf_map_unary(wf_kernel->exp, x, out, 0.2). These functions do not check the operands. */
+/* Maps for the kernels of struct wf_kernels below, for example wf_map_unary(wf_kernel->exp, x, out, 0.2). These functions do not check
+ * the operands. */
 typedef void wf_unary_kernel(int64_t n, const wf_real *x, wf_real *y);
 typedef void wf_binary_kernel(int64_t n, const wf_real *a, int sa, const wf_real *b, int sb, wf_real *c);
 typedef void wf_grad_kernel(int64_t n, const wf_real *x, const wf_real *dy, wf_real *dx);
@@ -50,7 +51,7 @@ enum { WF_MAP_INPUTS = 4 };
 typedef void wf_map_kernel(const void *ctx, int64_t n, const wf_real *const in[], wf_real *y);
 WF_API wf_status wf_map(wf_map_kernel *f, const void *ctx, int inputs, const wf_array *const in[], const wf_array *out,
                         double cost) WF_CHECKED;
-/* The same for inputs and an output of any dtypes (bools, ids), which f must know. */
+/* wf_map for inputs and an output of any dtypes (bools, ids), which f must know. */
 typedef void wf_map_any_kernel(const void *ctx, int64_t n, const void *const in[], void *y);
 WF_API wf_status wf_map_any(wf_map_any_kernel *f, const void *ctx, int inputs, const wf_array *const in[], const wf_array *out,
                             double cost) WF_CHECKED;
@@ -99,7 +100,7 @@ WF_API wf_status wf_array_matmul_with(const wf_array *a, const wf_array *b, cons
  * A body must not write where another block reads or writes. It must return normally (no longjmp), and must not fork or call
  * wf_set_threads or wf_init. */
 WF_API void wf_parallel_ranges(int64_t n, int64_t grain, double cost, void (*body)(void *ctx, int64_t begin, int64_t end), void *ctx);
-/* The same for numbered blocks: calls body(ctx, block) once for each block = 0 .. blocks-1. */
+/* wf_parallel_ranges for numbered blocks: calls body(ctx, block) once for each block = 0 .. blocks-1. */
 WF_API void wf_parallel(int64_t blocks, double cost, void (*body)(void *ctx, int64_t block), void *ctx);
 /* The number of the calling worker in the running wf_parallel, 0 .. wf_threads()-1; 0 outside of wf_parallel. Blocks that run at the
  * same time have different numbers, so that each worker can use a separate section of a buffer. Which worker runs a block varies from

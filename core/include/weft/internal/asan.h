@@ -3,7 +3,7 @@
 #ifndef WEFT_INTERNAL_ASAN_H
 #define WEFT_INTERNAL_ASAN_H
 
-#if defined __has_feature /* clang has no macro __SANITIZE_ADDRESS__ */
+#if defined __has_feature /* clang has __has_feature instead of __SANITIZE_ADDRESS__ */
 #if __has_feature(address_sanitizer) && !defined __SANITIZE_ADDRESS__
 #define __SANITIZE_ADDRESS__ 1
 #endif

@@ -9,7 +9,7 @@
 enum {
     WF_ATTENTION_QUERIES = 32, /* queries in a tile; they lie in the lanes of registers */
     WF_ATTENTION_KEYS = 64,    /* keys in a tile; tiles begin at multiples of this number from key 0 on */
-    WF_ATTENTION_PIECE = 512   /* queries whose contributions to dk and dv are summed before they are added to those of earlier queries */
+    WF_ATTENTION_PIECE = 512   /* queries whose contributions to dk and dv are summed before the sum is added to dk and dv */
 };
 
 /* Steps in elements of a mask or bias from one head, query and key to the next; 0 along a dimension that is broadcast. */
@@ -41,7 +41,7 @@ struct wf_attention {
     int64_t first_key;   /* query t sees keys s >= first_key + t (window); -WF_ATTENTION_ALL: no such limit */
     const bool *mask;    /* may be NULL; strides may be 0 */
     struct wf_attention_steps mask_step;
-    /* Added to the scores after the cap, without a factor log2 e; -inf masks a key. May be NULL; strides may be 0. */
+    /* Added to the scores after the cap, and before the factor log2 e; -inf masks a key. May be NULL; strides may be 0. */
     const wf_real *bias;
     struct wf_attention_steps bias_step;
     wf_real *weights; /* [heads][queries][all_keys], may be NULL */

@@ -10,7 +10,8 @@ enum { WF_FOREIGN_HEAD = 512 }; /* number of leading bytes that suffice */
 /* The end of a message about a file of another format, such as "is a Git LFS pointer, not the file itself: run git lfs pull"; NULL if
  * the format is not known. Call it only after a reader has failed, since a safetensors file may begin with any bytes. */
 const char *wf_foreign(const char *head, int64_t bytes);
-/* The same for a file that should be text, and may be called before it is read. It does not report HTML, because a page of HTML is text. */
+/* wf_foreign for a file that should be text. It may be called before the file is read. It does not report HTML, because a page of HTML
+ * is text. */
 const char *wf_foreign_text(const char *head, int64_t bytes);
 
 #endif

@@ -6,8 +6,8 @@
 
 #include <pthread.h>
 
-/* For a static mutex, in its file: fork() waits until the mutex is free, and the mutex is free in both processes afterwards. A thread
- * that holds the mutex must not call fork or take another mutex that uses this macro. */
+/* Placed in the file of a static mutex, makes fork() wait until the mutex is free, and leaves it free in both processes. A thread that
+ * holds the mutex must not call fork or lock another mutex that uses this macro. */
 #define WF_FREE_AFTER_FORK(mutex)                                                                                                          \
     static void mutex##_before_fork(void)                                                                                                  \
     {                                                                                                                                      \

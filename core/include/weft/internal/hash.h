@@ -5,8 +5,8 @@
 
 #include <weft/base.h>
 
-/* A 64-bit hash of `bytes` bytes and a seed. It is the same on every machine and in every version, so that files may contain it. It
- * reads some 10 GB/s. A change of any bit of the input or the seed changes about half of the bits. Runs of zeros of different lengths
+/* A 64-bit hash of `bytes` bytes and a seed, computed at some 10 GB/s. It is the same on every machine and in every version, so that
+ * files may contain it. A change of one bit of the input or the seed changes about half of the bits. Runs of zeros of different lengths
  * have different hashes. */
 uint64_t wf_hash(const void *data, int64_t bytes, uint64_t seed);
 

@@ -10,9 +10,9 @@
 
 #include <weft/compute.h>
 
-struct wf_attention; /* attention.h */
+struct wf_attention; /* defined in attention.h */
 struct wf_attention_part;
-struct gemm_isa; /* core/gemm/private.h */
+struct gemm_isa; /* defined in core/gemm/private.h */
 
 enum { WF_TOP_ROWS = 8 }; /* the most elements that top_rows finds in a row */
 enum wf_noise { WF_NOISE_UNIFORM, WF_NOISE_NORMAL };

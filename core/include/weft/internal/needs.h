@@ -13,7 +13,7 @@
 #define wf_needs(error, names, ...)                                                                                                        \
     wf_refuse_null(error, __func__, names, (int)(sizeof((const void *const[]){__VA_ARGS__}) / sizeof(void *)),                             \
                    (const void *const[]){__VA_ARGS__})
-/* For an array that may be NULL if it has no elements. */
+/* An argument of wf_needs for an array that may be NULL if it has no elements. */
 #define wf_some(array, count) ((array) || (count) <= 0 ? (const void *)"" : NULL)
 wf_status wf_refuse_null(wf_error *error, const char *function, const char *names, int count, const void *const *given);
 

@@ -21,8 +21,8 @@ enum {
 void wf_scratch_get_ready(void);
 /* A number that grows when a thread of a parallel region asks for a larger block than any thread before. */
 unsigned wf_scratch_version(void);
-/* For wf_scratch_drop: wf_scratch_forget resets the sizes that threads asked for, and wf_scratch_free frees the scratch memory of the
- * calling thread. */
+/* wf_scratch_forget resets the sizes that threads asked for; wf_scratch_free frees the scratch memory of the calling thread. Only
+ * wf_scratch_drop calls them. */
 void wf_scratch_forget(void);
 void wf_scratch_free(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Divides items of work among the threads of a team. Each thread takes the items of its own share first. These are neighbours in memory
- * and mostly the same in each call, so that the thread's caches hold them. Then it takes items from the other shares, so that a thread
- * that the system has suspended does not delay the others for long. */
+/* Divides items of work among the threads of a team. Each thread takes the items of its own share first. These items are neighbours in
+ * memory and mostly the same in each call, so that the thread's caches contain their data. Then the thread takes items from other
+ * shares, so that a thread that the system has suspended does not delay the others for long. */
 #ifndef WEFT_INTERNAL_SHARES_H
 #define WEFT_INTERNAL_SHARES_H
 

@@ -8,7 +8,7 @@
 /* wf_alloc_count: the number of allocations since the start. wf_alloc_live: the number of blocks that are allocated now. */
 int64_t wf_alloc_count(void);
 int64_t wf_alloc_live(void);
-/* Makes one allocation fail: the next one for n = 0, or the one after n others. A negative n cancels this. */
+/* Makes one allocation fail, after n successful ones (n = 0: the next). A negative n cancels this. */
 void wf_alloc_fail_after(int64_t n);
 /* Frees the scratch memory of the calling thread and of the team. Must not be called while a thread computes. */
 void wf_scratch_drop(void);

@@ -14,8 +14,8 @@ int64_t wf_utf8_check(const char *text, int64_t bytes);
 enum { WF_QUOTE_SIZE = 160 };
 char *wf_text_quote(const char *text, char out[WF_QUOTE_SIZE]);
 
-/* Writes the shortest decimal that reads back as the same double, the same in every locale. It always has a point or an exponent: "0.1",
- * "1e-05", "3.0". The value must be finite. Returns out. */
+/* Writes the shortest decimal that reads back as the same double, in the same form in every locale. It always has a point or an
+ * exponent: "0.1", "1e-05", "3.0". The value must be finite. Returns out. */
 enum { WF_NUMBER_SIZE = 32 };
 char *wf_text_double(double value, char out[WF_NUMBER_SIZE]);
 
@@ -25,9 +25,8 @@ char *wf_text_count(int64_t count, char out[WF_NUMBER_SIZE]);
 /* Reads all of `text` as a finite number in C's notation, in any locale. Returns false if it is not such a number. */
 bool wf_text_to_double(const char *text, double *value);
 
-/* Reads all of `text` as a time in whole seconds: "90", "1:30", "3:55:00" or "1-03:55:00". The first number may be any; each later
- * number has two digits and is at most 59, or 23 for the hours after days. Returns false for any other text, and for more than 10,000
- * days. */
+/* Reads all of `text` as a time in whole seconds: "90", "1:30", "3:55:00" or "1-03:55:00". Each number after the first has two digits
+ * and is at most 59; the hours after days are at most 23. Returns false for any other text, and for more than 10,000 days. */
 bool wf_text_to_seconds(const char *text, int64_t *seconds);
 /* Writes the seconds, at least 0 and rounded up, as "1:30", "3:55:00" or "1-03:55:00". Returns out. */
 char *wf_text_seconds(double seconds, char out[WF_NUMBER_SIZE]);
