@@ -20,7 +20,7 @@
 #include <weft/internal/shape.h>
 
 enum {
-    ROWS = 64,        /* rows of a block; long sums double it, so that they do not have too many blocks */
+    ROWS = 64,        /* rows of a block; doubled for long sums, so that there are not too many blocks */
     MOST_ROWS = 1024, /* the most rows of a block */
     COLUMNS = 1024,   /* the most columns of a piece of a row */
     FEW_COLUMNS = 64, /* the most columns of a piece if rows are copied; the copy of a block then fits the second-level cache */

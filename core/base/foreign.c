@@ -37,8 +37,8 @@ const char *wf_foreign_text(const char *head, int64_t bytes)
     for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
         if (begins(head, bytes, magics[i].bytes, magics[i].length))
             return magics[i].says;
-    if (begins(head, bytes, "GGUF", 4) && bytes >= 8 &&
-        (head[7] == 0 || head[4] == 0)) /* the version in bytes 4 to 7, in either byte order */
+    /* Bytes 4 to 7 of a GGUF file are its version, in either byte order. */
+    if (begins(head, bytes, "GGUF", 4) && bytes >= 8 && (head[7] == 0 || head[4] == 0))
         return "is a GGUF file, which is not read: use the model's safetensors";
     if (begins(head, bytes, "BZh", 3) && bytes >= 10 && !memcmp(head + 4, "1AY&SY", 6))
         return "is compressed with bzip2: unpack it with bunzip2";

@@ -36,10 +36,10 @@ enum {
 
     /* blocks and tasks */
     MC = 112,               /* speed: the most rows of a task; their packed A fits the second-level cache */
-    NC_PER_THREAD = 512,    /* speed: columns of a chunk of packed B for each thread; the chunk's steps of k follow from this number */
+    NC_PER_THREAD = 512,    /* speed: a chunk of packed B has as many steps of k as fit with this many columns for each thread */
     PACKED_B = 1 << 18,     /* speed: elements of packed B for each thread if the size of the second-level cache is unknown */
-    PACKED_B_MIN = 1 << 15, /* speed: the fewest elements of packed B for each thread if that size is known */
-    PACKED_B_MAX = 1 << 19, /* speed: the most elements of packed B for each thread if that size is known */
+    PACKED_B_MIN = 1 << 15, /* speed: the fewest elements of packed B for each thread if the size of the second-level cache is known */
+    PACKED_B_MAX = 1 << 19, /* speed: the most elements of packed B for each thread if the size of the second-level cache is known */
     TASK_NS = 4000,         /* speed: the least cost of a task */
     TASKS_MAX = 128,        /* speed: the most tasks of a product */
     TASKS_PER_THREAD = 6,   /* speed: tasks for each thread in a large product */

@@ -96,9 +96,9 @@ WF_API bool wf_convert(wf_dtype to, void *dst, wf_dtype from, const void *src, i
  *   [[ 1.0000, -2.5000,  3.0000],
  *    [ 0.1000,     nan,    -inf]]
  *
- * The layout is PyTorch's, with nan and inf aligned. Floats have four decimals. If all are whole, they have no decimals. If the largest
- * magnitude is more than a thousand times the smallest, above 1e8, or if the smallest is below 1e-4, all have an exponent. An array of
- * more than 1,000 elements shows three elements at each end of a long dimension, and "..." between them. WF_ERR_ARGUMENT: a NULL, or an
+ * The layout is PyTorch's, with nan and inf aligned. Floats have four decimals, or no decimals if all are whole. They have an exponent
+ * if the largest magnitude is above 1e8 or more than a thousand times the smallest, or if the smallest is below 1e-4. If an array has
+ * more than 1,000 elements, a long dimension shows three elements at each end and "..." between them. WF_ERR_ARGUMENT: a NULL, or an
  * invalid array. WF_ERR_MEMORY, WF_ERR_IO. */
 WF_API wf_status wf_array_print_text(struct wf_string *text, const char *name, const wf_array *a);
 WF_API wf_status wf_array_print(FILE *to, const char *name, const wf_array *a);

@@ -58,11 +58,11 @@ WF_API wf_status wf_map_any(wf_map_any_kernel *f, const void *ctx, int inputs, c
 
 /* --- sums over dimensions ------------------------------------------------------------------------------------------- */
 
-/* dst = scale * sum, or dst += scale * sum if `add`. The shapes are aligned at the last dimension; the sum of src runs over each
- * dimension that has size 1 in dst or is absent there. This is the gradient of a broadcast operand. Both arrays are WF_REAL with any
- * strides, and must not overlap. The function runs in parallel, in blocks that the shape and the strides of src determine. Its rounding
- * error is that of a few dozen additions for any number of elements. The sum of no elements is 0. WF_ERR_ARGUMENT: another dtype.
- * WF_ERR_SHAPE: dst does not broadcast to src. WF_ERR_MEMORY: no memory for partial sums; dst is unchanged. */
+/* dst = scale * sum; if `add`, dst += scale * sum. The shapes are aligned at the last dimension, and src is summed over each dimension
+ * that has size 1 in dst or is absent there. This is the gradient of a broadcast operand. Both arrays are WF_REAL with any strides, and
+ * must not overlap. The function runs in parallel, in blocks that the shape and the strides of src determine. The rounding error is that
+ * of a few dozen additions, for any number of elements. The sum of no elements is 0. WF_ERR_ARGUMENT: another dtype. WF_ERR_SHAPE: dst
+ * does not broadcast to src. WF_ERR_MEMORY: no memory for partial sums; dst is unchanged. */
 WF_API wf_status wf_array_sum(const wf_array *dst, const wf_array *src, double scale, bool add) WF_CHECKED;
 
 /* --- matrix products ------------------------------------------------------------------------------------------------ */
@@ -73,10 +73,10 @@ struct wf_matmul_options {
     const wf_real *bias; /* [n], added to every row; may be NULL */
     bool rows_alone;     /* the bits of row i of out depend on row i of a, on b, n and k, but not on m or i (wf_call.rows_alone) */
 };
-/* out = scale a b + bias, or out += that if `add`. a [..., m, k], b [..., k, n] and out [..., m, n] are WF_REAL with any strides, so
- * that transposed views cost no copy. Batch dimensions of a and b broadcast to those of out. out must not overlap a or b, and no two of
- * its elements may share an address. The product runs in parallel, or serially with the same bits if the caller is a body of
- * wf_parallel.
+/* out = scale a b + bias; if `add`, out += scale a b + bias. a [..., m, k], b [..., k, n] and out [..., m, n] are WF_REAL with any
+ * strides, so that transposed views cost no copy. Batch dimensions of a and b broadcast to those of out. out must not overlap a or b,
+ * and no two of its elements may share an address. The product runs in parallel, or serially with the same bits if the caller is a body
+ * of wf_parallel.
  *
  * WF_ERR_ARGUMENT or WF_ERR_SHAPE: the operands do not fit. WF_ERR_MEMORY: no memory for packing, and the contents of out are then
  * undefined; or a data pointer is NULL, and then nothing is written. */
@@ -154,8 +154,8 @@ struct wf_kernels {
     double (*sum_squares)(int64_t n, const wf_real *x);
     double (*dot)(int64_t n, const wf_real *x, const wf_real *y);
     wf_real (*max)(int64_t n, const wf_real *x); /* n >= 1; NaN if an element is NaN */
-    /* y[j] = sum over i of x[i * stride + j], or y[j] += that if `add`, for i < rows and j < d. Sums of 32 rows are computed in wf_real;
-     * these sums are added in double. */
+    /* y[j] = sum over i of x[i * stride + j], for i < rows and j < d; if `add`, the sum is added to y[j]. Sums of 32 rows are computed
+     * in wf_real; these sums are added in double. */
     void (*sum_rows)(int64_t rows, int64_t d, const wf_real *x, int64_t stride, bool add, wf_real *y);
     /* The index of the first element that is not finite, or -1. */
     int64_t (*find_nonfinite)(int64_t n, const wf_real *x);

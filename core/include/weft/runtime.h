@@ -13,7 +13,7 @@
  *                  thread: scratch memory, the tape used last, an error that no tape could hold
  *   jansson        json_set_alloc_funcs, called when the first JSON is read or written
  *   environment    the variable BLIS_ARCH_TYPE, which BLIS reads; Weft adds it when the library is loaded (x86-64)
- *   fork()         handlers, by which locks are free and the team is not started in the child
+ *   fork()         handlers; after them the child's locks are free, and its team is not started
  *
  * wf_main (weft/main.h) acts for the whole process. */
 #ifndef WEFT_RUNTIME_H

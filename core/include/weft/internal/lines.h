@@ -51,7 +51,8 @@ wf_status wf_lines_next(struct wf_lines *lines, wf_error *error) WF_CHECKED;
 /* Returns in lines->text the next whole lines, unchanged: about `bytes` bytes. The block is shorter at the end of the text, and longer
  * if one line is longer and `cuts` is false. */
 wf_status wf_lines_block(struct wf_lines *lines, int64_t bytes, wf_error *error) WF_CHECKED;
-/* Reads once and appends the bytes to the buffer; the current piece becomes invalid. For callers that wait for input themselves. */
+/* Reads once and appends the bytes to the buffer; the current piece becomes invalid. Only callers that wait for input themselves need
+ * it. */
 wf_status wf_lines_read(struct wf_lines *lines, wf_error *error) WF_CHECKED;
 
 /* WF_ERR_FORMAT if the piece is not UTF-8 or contains a NUL. */

@@ -41,8 +41,8 @@ static inline wf_array array_contiguous(void *data, wf_dtype dtype, const wf_sha
     for (int d = n - 1; d >= 0; d--) {
         dim[d] = shape->dim[d];
         stride[d] = step;
-        (void)__builtin_mul_overflow(step, dim[d] > 0 ? dim[d] : 1,
-                                     &step); /* an overflow is ignored, because the caller refuses such a shape later */
+        /* An overflow is ignored, because the caller refuses such a shape later. */
+        (void)__builtin_mul_overflow(step, dim[d] > 0 ? dim[d] : 1, &step);
     }
     return ARRAY_OF(data, dtype, n, dim, stride);
 }
