@@ -47,10 +47,11 @@ __attribute__((destructor)) static void at_unload(void)
     have_key = false;
 }
 
-/* For each slot the largest request of any thread in a parallel region. A thread that takes no block of some kind in the first steps
- * would have to allocate in a later step. So every worker grows its blocks to these sizes at the start of the next region. The calling
- * thread grows its blocks only at the start of the next pass, because it may use a block of its own during a region. A caller that runs
- * all blocks because the team is busy also counts, because next time workers may run these blocks. */
+/* For each slot the largest request of any thread in a parallel region. A thread may run no block of some loop in the first steps; when
+ * it runs such a block in a later step, it would have to allocate. So every worker grows its blocks to these sizes at the start of the
+ * next region. The calling thread grows its blocks only at the start of the next pass, because it may use a block of its own during a
+ * region. A caller that runs all blocks because the team is busy also records its requests, because next time workers may run these
+ * blocks. */
 static _Atomic size_t requested[WF_SCRATCH_SLOTS];
 static _Atomic unsigned requested_version;
 

@@ -191,8 +191,8 @@ wf_status wf_lines_next(struct wf_lines *l, wf_error *error)
     return WF_OK;
 }
 
-/* Returns how many of the next `bytes` bytes a block takes if it must end inside a line: up to a space, or else up to the end of a
- * character. */
+/* Returns how many of the next `bytes` bytes a block takes if it must end inside a line: up to a space if possible, otherwise up to the
+ * end of a character. */
 static int64_t cut_line(struct wf_lines *l, int64_t bytes)
 {
     const char *text = l->data + l->begin;

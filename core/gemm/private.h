@@ -78,10 +78,9 @@ enum {
     NT_VECTORS = 2,                      /* speed: skinny_nt: vectors of columns that are computed together, for up to NT_PAIRED_M rows */
     NT_PAIRED_M = 3,                     /* speed: skinny_nt: with more rows than this, one vector of columns is computed at a time */
     NT_SHORT_K = 4096 / sizeof(wf_real), /* speed: skinny_nt: for b_cs up to this, the next columns are prefetched */
-    NT_K_AHEAD =
-        1024 / sizeof(wf_real),        /* speed: skinny_nt: for a larger b_cs, the same columns are prefetched this many steps of k ahead */
-    NN_K = 8,                          /* speed: skinny_nn: steps of k that are computed together */
-    NN_SUMS = 16384 / sizeof(wf_real), /* speed: skinny_nn: sums that fit the first-level cache */
+    NT_K_AHEAD = 1024 / sizeof(wf_real), /* speed: skinny_nt: for a larger b_cs, steps of k this far ahead are prefetched */
+    NN_K = 8,                            /* speed: skinny_nn: steps of k that are computed together */
+    NN_SUMS = 16384 / sizeof(wf_real),   /* speed: skinny_nn: sums that fit the first-level cache */
 
     /* batches, and BLIS */
     BATCH_FLOPS = 20000000,     /* speed: from this many operations on, products of a batch run one after the other, each on all threads */
@@ -273,8 +272,8 @@ void wf_gemm_no_sum(const struct wf_gemm *g);
 
 /* ---- Tasks of Weft's own products. */
 
-/* A product as own.c computes it. It is transposed if that makes rows of C contiguous; its bias then belongs to the rows (bias_m)
- * instead of the columns (bias_n). */
+/* A product as own.c computes it. It is transposed if that makes rows of C contiguous or if C has one column. The bias then belongs to
+ * the rows (bias_m) instead of the columns (bias_n). */
 struct product {
     struct wf_gemm g;
     const wf_real *bias_n, *bias_m;

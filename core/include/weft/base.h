@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What all headers share: the scalar type, visibility and the version.
+/* The definitions that all headers share: the scalar type, visibility and the version.
  *
  * Weft is built twice from the same sources. libweft computes in float. libweft-f64 computes in double; compile programs for it with
  * -DWF_DOUBLE, which `pkg-config --cflags weft-f64` prints. A program cannot mix the two libraries: the headers pass WF_ABI to

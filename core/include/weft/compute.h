@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What an op outside Weft is made of (docs/ops.md): maps over arrays, sums, matrix products, parallel ranges, and the kernels of the
- * instruction set in use. Weft's own ops use the same functions.
+/* The functions that an op outside Weft is made of (docs/ops.md): maps over arrays, sums, matrix products, parallel ranges, and the
+ * kernels of the instruction set in use. Weft's own ops use the same functions.
  *
  *   wf_map_unary(wf_kernel->gelu, &x, &y, 0.3);                                        y = gelu(x), any strides
  *   status = wf_array_sum(&db, &dy, 1, true);                                          db += the sum of dy over its other dimensions

@@ -6,7 +6,7 @@
  * Call wf_init first, before other threads start; otherwise the first tape calls it with the defaults. Arrays, tapes, registries and
  * models belong to the program. The library itself has the following state, once per process, which changes while the process runs:
  *
- *   the set-up     instruction set and kernels (wf_kernel), library of products, team of threads; wf_init and wf_set_threads change these
+ *   the set-up     instruction set and kernels (wf_kernel), library for products, team of threads; wf_init and wf_set_threads change it
  *   registered     families (wf_family_register) and optimisers (wf_optimizer_register), under a lock, until the process ends
  *   processes      rank, world size, connection and wf_dist_watch of wf_dist_world; with several processes an exit handler
  *   bookkeeping    under locks: the list of tapes, the structs of freed parameters, the sizes of scratch memory, serial numbers; for each

@@ -18,9 +18,9 @@ struct wf_attention_steps {
 };
 
 struct wf_attention {
-    int64_t queries;  /* T */
+    int64_t queries;  /* T, the number of queries */
     int64_t keys;     /* number of keys that a query may attend to: min(S, key length) */
-    int64_t all_keys; /* S: rows of dk and dv, columns of the weights */
+    int64_t all_keys; /* S, the number of all keys: rows of dk and dv, columns of the weights */
     int64_t e;        /* elements of a head of q and k */
     int64_t f;        /* elements of a head of v and out */
     int64_t heads;    /* query heads that share these keys; head r of q begins at q + r e, head r of out at out + r f */
