@@ -20,7 +20,7 @@ struct copy {
     char *dst;
     const char *src;
     int64_t size; /* bytes of an element */
-    int ndim;     /* number of dims, the innermost last; the last two form a plane, and the others count planes */
+    int ndim;     /* number of dims, the innermost last; the last two form a plane, and the dims before them count planes */
     struct dim dim[WF_MAX_DIMS];
     int64_t strips; /* strips of rows in a plane */
     int64_t rows;   /* rows of a strip */

@@ -103,7 +103,7 @@ WF_API void wf_parallel_ranges(int64_t n, int64_t grain, double cost, void (*bod
 /* wf_parallel_ranges for numbered blocks: calls body(ctx, block) once for each block = 0 .. blocks-1. */
 WF_API void wf_parallel(int64_t blocks, double cost, void (*body)(void *ctx, int64_t block), void *ctx);
 /* The number of the calling worker in the running wf_parallel, 0 .. wf_threads()-1; 0 outside of wf_parallel. Blocks that run at the
- * same time have different numbers, so that each worker can use a separate section of a buffer. Which worker runs a block varies from
+ * same time have different numbers, so that each worker can use a separate section of a buffer. The worker that runs a block varies from
  * run to run. A sum that each worker accumulates over its blocks therefore varies in its bits: keep one partial sum per block. */
 WF_API int wf_worker(void);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which launcher (mpirun or srun) started this process as one of several, according to the environment. */
+/* Detects the launcher (mpirun or srun) that started this process as one of several, by its environment variables. */
 #ifndef WEFT_INTERNAL_LAUNCHER_H
 #define WEFT_INTERNAL_LAUNCHER_H
 
