@@ -18,22 +18,22 @@ enum { RED_ZONE = 0 };
 enum {
     LINE = 64,
     HUGE_PAGE = 2 << 20,
-    SMALL_BLOCKS = 1 << 16 /* room that a chunk has beside its first block, for the small ones that follow */
+    SMALL_BLOCKS = 1 << 16 /* bytes that a chunk has in addition to its first block, for the small blocks that follow */
 };
 
 struct chunk {
-    char *data; /* 2 MiB aligned, for wf_alloc does that to blocks of this size */
+    char *data; /* 2 MiB aligned, as wf_alloc aligns blocks of this size */
     size_t size;
 };
 
-/* Blocks are taken from chunk[current]; those before it are closed, those after it are empty. A request that does not fit
- * opens the first later chunk that is large enough. The same sequence of requests therefore always takes the same
- * addresses, and needs no new chunk the second time. Chunks are joined where none of the empty ones is large enough. */
+/* An arena takes blocks from chunk[current]. Chunks before it are full, and chunks after it are empty. If a request does not fit, the
+ * arena goes on to the first later chunk that is large enough. So the same sequence of requests takes the same addresses each time, and
+ * needs no new chunk the second time. If no empty chunk is large enough, one new chunk replaces the empty chunks. */
 struct wf_arena {
     struct chunk *chunk;
     int64_t count, capacity, current;
-    size_t used;                 /* of chunk[current] */
-    struct wf_arena_stats stats; /* red zones and rounding included */
+    size_t used;                 /* bytes used of chunk[current] */
+    struct wf_arena_stats stats; /* includes red zones and rounding */
 };
 
 wf_arena *wf_arena_new(void)
@@ -53,8 +53,9 @@ void wf_arena_free(wf_arena *arena)
     wf_free(arena);
 }
 
-/* Adds a chunk for at least `bytes`. A quarter of the arena's size bounds both the number of chunks and the waste. The empty chunks, from
- * `empty` on, are all too small and are joined to it: otherwise loops between rewinds would each keep chunks for their own requests. */
+/* Adds a chunk for at least `bytes` bytes. It is at least a quarter of the size of the chunks before it, which bounds both the number of
+ * chunks and the waste. The chunks from `empty` on are empty and too small; the new chunk replaces them and is larger by their sizes.
+ * Otherwise each loop between rewinds would keep chunks for its own requests. */
 static bool add_chunk(wf_arena *arena, int64_t empty, size_t bytes)
 {
     size_t joined = 0, size = bytes + SMALL_BLOCKS;
@@ -126,7 +127,7 @@ void wf_arena_rewind(wf_arena *arena, wf_arena_mark mark)
     arena->stats.used = mark.total;
 }
 
-/* The chunk that holds the address; -1: none of this arena. */
+/* The index of the chunk that contains the address; -1 if no chunk of the arena contains it. */
 static int64_t chunk_of(const wf_arena *arena, const void *block)
 {
     for (int64_t i = 0; i < arena->count; i++)
@@ -145,7 +146,7 @@ bool wf_arena_before(const wf_arena *arena, wf_arena_mark mark, const void *bloc
 
 void *wf_arena_rewind_with(wf_arena *arena, wf_arena_mark mark, const void *data, size_t bytes)
 {
-    /* Blocks are handed out from the mark on in the order of chunks, so that the first place with room is at or below the data's. */
+    /* From the mark on, blocks are handed out in the order of the chunks, so the new block lies at or before the data. */
     const bool moves = chunk_of(arena, data) >= 0 && !wf_arena_before(arena, mark, data);
     wf_arena_rewind(arena, mark);
     char *to = wf_arena_get(arena, bytes), *from = (char *)data;

@@ -27,7 +27,7 @@ const char *wf_dtype_name(wf_dtype dtype)
 
 int64_t wf_shape_count(const wf_shape *shape)
 {
-    /* A zero makes any product 0, also one that would not fit before it. */
+    /* If one dim is 0, the product is 0, even if the product of the others overflows. */
     int64_t count = 1;
     bool zero = false, overflow = false;
     if (shape->ndim < 0 || shape->ndim > WF_MAX_DIMS)
@@ -153,8 +153,8 @@ wf_array wf_array_slice(wf_array a, int dim, int64_t start, int64_t length)
     return a;
 }
 
-/* Groups of neighbouring dims that lie as one dim in memory are cut anew; a group ends where the strides do not fit, and
- * the new dims have to end there too. */
+/* Neighbouring dims that lie in memory like one dim form a group. From the last to the first, the new dims are placed in the groups;
+ * this fails if a new dim would cross the border of two groups. */
 bool wf_array_reshape(const wf_array *a, const wf_shape *shape, wf_array *out)
 {
     if (wf_shape_count(shape) != wf_array_count(a))
@@ -177,7 +177,8 @@ bool wf_array_reshape(const wf_array *a, const wf_shape *shape, wf_array *out)
             stride[groups++] = a->stride[d];
         }
     }
-    int64_t left = 1, step = 1; /* of the group being filled, from its end */
+    int64_t left = 1,
+            step = 1; /* left: elements of the current group that no new dim covers yet; step: stride of the next new dim in this group */
     for (int d = shape->ndim - 1; d >= 0; d--) {
         if (shape->dim[d] == 1)
             continue;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Conversions between dtypes. Narrowing floats round to nearest, ties to even, through double, which holds every value of
- * the others exactly, so that nothing is rounded twice. */
+/* Conversions between dtypes. A float is narrowed (to nearest, ties to even) from double, which holds every value of the other float
+ * dtypes exactly, so that no value is rounded twice. */
 #include <string.h>
 
 #include <weft/array.h>
@@ -9,7 +9,7 @@
 
 static inline float half_to_float(uint16_t h)
 {
-    /* After the shift the exponent is 112 too small. The product corrects it, for subnormals too. */
+    /* After the shift the exponent is 112 too small. The multiplication corrects it, also for subnormal numbers. */
     uint32_t bits = (uint32_t)(h & 0x7fff) << 13, sign = (uint32_t)(h & 0x8000) << 16;
     float value;
     memcpy(&value, &bits, 4);
@@ -30,7 +30,7 @@ static inline float bfloat_to_float(uint16_t b)
     return value;
 }
 
-/* A double to a format with `man` bits of mantissa and `exp` bits of exponent, in 1 + exp + man bits. */
+/* Converts a double to a float format of 1 + exp + man bits, with `man` bits of mantissa and `exp` bits of exponent. */
 static inline uint16_t narrow(double x, int man, int exp)
 {
     uint64_t bits;
@@ -38,7 +38,7 @@ static inline uint16_t narrow(double x, int man, int exp)
     uint64_t sign = bits >> 63 << (man + exp), infinity = ((UINT64_C(1) << exp) - 1) << man;
     int exponent = (int)(bits >> 52 & 0x7ff);
     uint64_t mantissa = bits & ((UINT64_C(1) << 52) - 1);
-    if (exponent == 0x7ff) /* a NaN stays quiet and keeps its upper bits */
+    if (exponent == 0x7ff) /* a NaN becomes a quiet NaN that keeps the upper bits of its mantissa */
         return (uint16_t)(sign | infinity | (mantissa ? UINT64_C(1) << (man - 1) | mantissa >> (52 - man) : 0));
     int target = exponent - 1023 + (1 << (exp - 1)) - 1, drop = 52 - man;
     if (exponent == 0)
@@ -71,14 +71,14 @@ static bool is_integer(wf_dtype t)
         ((to_type *)dst)[i] = (to_type)x;                                                                                                  \
         break;
 
-/* Reads and writes integers through 64 bits; values that do not fit wrap, as C's conversions to unsigned do. */
+/* Converts integers through 64 bits. A value that does not fit wraps, as in C's conversions to unsigned types. */
 static bool convert_integers(wf_dtype to, void *dst, wf_dtype from, const void *src, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         uint64_t x;
         switch (from) {
             INTEGERS(READ)
-        default: /* U8 and BOOL */
+        default: /* U8 and BOOL, which are both one byte */
             x = ((const uint8_t *)src)[i];
         }
         switch (to) {
@@ -90,7 +90,7 @@ static bool convert_integers(wf_dtype to, void *dst, wf_dtype from, const void *
     return true;
 }
 
-/* Each pair of floating dtypes in a loop by itself, and each from integers to them; U8 and BOOL have the same bytes. */
+/* Each pair of float dtypes, and each pair of an integer dtype and a float dtype, has a loop of its own. U8 and BOOL are both one byte. */
 #define WIDE_F32(x) (x)
 #define WIDE_F64(x) (x)
 #define WIDE_F16(x) half_to_float(x)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* wf_array_copy: dims are sorted by the strides of dst and merged, so that three cases remain: rows that are contiguous in
- * both (memcpy), planes that are transposed (4 x 4 tiles in registers), and everything else (element by element). */
+/* wf_array_copy. It sorts the dims by the strides of dst and merges neighbours. Three cases remain: rows that are contiguous in both
+ * arrays (memcpy), planes that are transposed (tiles in registers), and all others (element by element). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,20 +11,23 @@
 #include "transpose.h"
 
 struct dim {
-    int64_t n, to, from; /* strides in bytes */
+    int64_t n;
+    int64_t to;   /* stride in dst, in bytes */
+    int64_t from; /* stride in src, in bytes */
 };
 
 struct copy {
     char *dst;
     const char *src;
-    int64_t size; /* bytes an element */
-    int ndim;     /* the last dim is the innermost; the first, whose index counts planes, are all but two */
+    int64_t size; /* bytes of an element */
+    int ndim;     /* number of dims, the innermost last; the last two form a plane, and the dims before them count planes */
     struct dim dim[WF_MAX_DIMS];
-    int64_t strips; /* a plane is cut into strips of rows */
-    int64_t rows;   /* of a strip */
+    int64_t strips; /* strips of rows in a plane */
+    int64_t rows;   /* rows of a strip */
 };
 
-/* Drops dims of 1, sorts (dst's strides descending), merges. False when there is nothing to copy. */
+/* Drops dims of size 1, sorts the others (largest stride of dst first), and merges neighbours. Returns false if there is nothing to
+ * copy. */
 static bool normalise(struct copy *c, const wf_array *dst, const wf_array *src)
 {
     c->ndim = 0;
@@ -51,7 +54,7 @@ static bool normalise(struct copy *c, const wf_array *dst, const wf_array *src)
     return true;
 }
 
-/* A plane of rows; rows and their elements are apart by any number of bytes. */
+/* A plane: `rows` rows of n elements. The members to_row, from_row, to and from are strides in bytes. */
 struct plane {
     char *dst;
     const char *src;
@@ -102,7 +105,8 @@ typedef uint64_t u64x2 __attribute__((vector_size(16), aligned(8), may_alias));
 TILE(tile_u32, u32x4, 4)
 TILE(tile_u64, u64x2, 2)
 
-/* dst contiguous along n, src along rows. Squares of 16 stay in the first cache; register tiles inside. */
+/* Copies a plane whose dst is contiguous along n and whose src is contiguous along rows. Squares of 16 rows stay in the first-level
+ * cache; register tiles transpose each square. */
 #define TRANSPOSE(name, type, tile, side)                                                                                                  \
     static void name(const struct plane *p)                                                                                                \
     {                                                                                                                                      \
@@ -158,7 +162,7 @@ static void copy_strips(void *ctx, int64_t begin, int64_t end)
     }
 }
 
-/* Makes the dim along which src is contiguous the one before the last: then the plane is a transposition. */
+/* Makes the dim along which src is contiguous the one before the last, so that the plane is a transposition. */
 static void find_transposed(struct copy *c)
 {
     struct dim *row = &c->dim[c->ndim - 2];
@@ -177,7 +181,7 @@ void wf_array_copy(const wf_array *dst, const wf_array *src)
     struct copy c = {.dst = dst->data, .src = src->data, .size = (int64_t)wf_dtype_size(dst->dtype)};
     if (!normalise(&c, dst, src))
         return;
-    /* A flat copy is cut into rows, so that it has blocks too. */
+    /* A large flat copy is divided into rows, so that several threads can copy it. */
     if (c.ndim == 1 && c.dim[0].to == c.size && c.dim[0].from == c.size && c.dim[0].n * c.size > BLOCK_BYTES) {
         int64_t row = BLOCK_BYTES / c.size, rows = c.dim[0].n / row, rest = c.dim[0].n % row;
         memcpy(c.dst + rows * BLOCK_BYTES, c.src + rows * BLOCK_BYTES, (size_t)(rest * c.size));
@@ -197,7 +201,7 @@ void wf_array_copy(const wf_array *dst, const wf_array *src)
     for (int d = 0; d < c.ndim - 2; d++)
         planes *= c.dim[d].n;
     bool contiguous = last.from == c.size && last.to == c.size;
-    c.rows = BLOCK_BYTES / row; /* in whole squares of 16 rows where they may be transposed */
+    c.rows = BLOCK_BYTES / row; /* a multiple of the 16 rows of a square if the plane may be transposed */
     if (!contiguous)
         c.rows = c.rows / 16 * 16;
     if (c.rows < 1)
@@ -208,7 +212,8 @@ void wf_array_copy(const wf_array *dst, const wf_array *src)
                        &c);
 }
 
-/* Copies the tail of the first index, then whole indices at once, then the head of the last index. */
+/* Copies the remaining elements of the first index of the first dimension, then all whole indices at once, then the leading elements of
+ * the last index. */
 void wf_array_copy_range(const wf_array *a, int64_t from, int64_t n, void *to)
 {
     wf_array rest = *a;

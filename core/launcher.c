@@ -3,7 +3,7 @@
 
 #include <weft/internal/launcher.h>
 
-/* A variable that is a whole number in low .. 2^30; `missing` where it is not. */
+/* The value of an environment variable if it is a whole number in low .. 2^30, else `missing`. */
 static int number(const char *name, int low, int missing)
 {
     const char *text = getenv(name);
@@ -12,7 +12,8 @@ static int number(const char *name, int low, int missing)
     return text && end != text && !*end && value >= low && value <= 1 << 30 ? (int)value : missing;
 }
 
-/* Of a job of Slurm, "2(x3),1" tasks on its nodes: those of the first, a guess for those of this one. */
+/* The number of tasks on the first node of a job of Slurm, from a list for all nodes such as "2(x3),1". It is a guess for this process's
+ * node. */
 static int slurm_local_size(void)
 {
     const char *text = getenv("SLURM_STEP_TASKS_PER_NODE");
@@ -44,7 +45,7 @@ struct wf_launcher wf_launcher(void)
         l.local_size = slurm_local_size();
         l.local_rank = number("SLURM_LOCALID", 0, 0);
     }
-    if (l.rank >= l.size) /* not a launcher's */
+    if (l.rank >= l.size) /* no launcher sets such values */
         return (struct wf_launcher){.size = 1, .local_size = 1};
     if (l.local_size <= l.local_rank)
         l.local_size = l.local_rank + 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Maps over strided arrays (weft/compute.h). */
+/* The maps of weft/compute.h: call a kernel for the elements of strided arrays. */
 #include <string.h>
 
 #include <weft/compute.h>
@@ -7,28 +7,30 @@
 #include <weft/internal/shape.h>
 
 enum {
-    PIECE = 8192, /* elements of a block: some microseconds, and it stays in L1 and L2 */
-    GATHER = 512  /* elements gathered at a time */
+    PIECE = 8192, /* the most elements of a call: it takes some microseconds, and they stay in L1 and L2 */
+    GATHER = 512  /* elements that are gathered at a time */
 };
 
 struct map {
     int inputs;
-    wf_map_any_kernel *typed; /* one of the five, or none: scale x + shift */
+    /* At most one of the kernels typed, any, unary, binary and grad is set. If none is set, the map is scale x + shift. */
+    wf_map_any_kernel *typed;
     wf_map_kernel *any;
     const void *ctx;
     wf_unary_kernel *unary;
     wf_binary_kernel *binary;
     wf_grad_kernel *grad;
     wf_real scale, shift;
-    bool broadcasts; /* the kernel takes steps of 0 */
-    bool gathers;
+    bool broadcasts; /* the kernel accepts inputs with a step of 0 */
+    bool gathers;    /* an input must be gathered */
     const void *in[WF_MAP_INPUTS];
     char *out;
-    int64_t size[WF_MAP_INPUTS], out_size; /* of an element */
-    int ndim;                              /* merged dimensions, the innermost first */
+    int64_t size[WF_MAP_INPUTS]; /* bytes of an element of each input */
+    int64_t out_size;            /* bytes of an element of out */
+    int ndim;                    /* number of merged dimensions, the innermost first */
     int64_t dim[WF_MAX_DIMS];
     int64_t stride[WF_MAP_INPUTS][WF_MAX_DIMS];
-    int64_t pieces; /* of the innermost dimension */
+    int64_t pieces; /* pieces of the innermost dimension */
 };
 
 static void call_kernel(const struct map *m, int64_t n, const void *const in[WF_MAP_INPUTS], const int step[2], void *to)
@@ -53,7 +55,7 @@ static void call_kernel(const struct map *m, int64_t n, const void *const in[WF_
     for (int64_t i = 0; i < n; i++)                                                                                                        \
         memcpy(to + i * (bytes), from + i * stride * (bytes), bytes);
 
-/* n elements of any type at a distance, side by side. */
+/* Copies n elements of `size` bytes, which are `stride` elements apart, side by side. */
 static void gather(int64_t n, int64_t size, const unsigned char *from, int64_t stride, unsigned char *to)
 {
     if (size == 8)
@@ -68,7 +70,7 @@ static void gather(int64_t n, int64_t size, const unsigned char *from, int64_t s
 
 static void call_gathering(const struct map *m, int64_t n, const void *const in[WF_MAP_INPUTS], char *out)
 {
-    _Alignas(64) unsigned char buffer[WF_MAP_INPUTS][GATHER * 8]; /* no element is larger */
+    _Alignas(64) unsigned char buffer[WF_MAP_INPUTS][GATHER * 8]; /* an element has at most 8 bytes */
     for (int64_t done = 0; done < n; done += GATHER) {
         int64_t now = WF_MIN(n - done, GATHER);
         const void *from[WF_MAP_INPUTS] = {NULL};
@@ -125,7 +127,7 @@ static void map_body(void *ctx, int64_t begin, int64_t end)
     }
 }
 
-/* Row-major, and of the same shape as out. */
+/* Whether `a` is row-major and has the shape of out. */
 static bool is_like(const wf_array *a, const wf_array *out)
 {
     bool same = a->ndim == out->ndim;
@@ -134,7 +136,7 @@ static bool is_like(const wf_array *a, const wf_array *out)
     return same && array_is_contiguous(a);
 }
 
-/* Merges dimensions where all operands allow it. */
+/* Merges neighbouring dimensions where all operands allow it. */
 static void merge(struct map *m, const wf_array *const x[], const wf_array *out)
 {
     wf_shape shape = array_shape(out);
@@ -164,8 +166,9 @@ static void merge(struct map *m, const wf_array *const x[], const wf_array *out)
     }
 }
 
-/* A large input that lies across out, as a transpose does: copied to out first, in squares, it is then mapped in place. Gathered row by
- * row it would read a cache line for each element. -1: none, or out is an input already. */
+/* The index of a large input that lies across out, as a transpose does, or -1. Such an input is first copied to out, in squares, and
+ * then mapped in place, because gathering it row by row would read another cache line for each element. The result is also -1 if out is
+ * one of the inputs, because the copy would overwrite that input. */
 static int lies_across(const struct map *m, const wf_array *const x[], const wf_array *out)
 {
     const int64_t count = wf_array_count(out);
@@ -216,7 +219,7 @@ static void run(struct map *m, int inputs, const wf_array *const x[], const wf_a
         run(m, inputs, in, out, cost);
         return;
     }
-    if (flat && count <= PIECE) { /* a block: no need to divide it */
+    if (flat && count <= PIECE) { /* one block, which need not be divided */
         call_kernel(m, count, m->in, (const int[]){1, 1}, m->out);
         return;
     }
@@ -226,14 +229,14 @@ static void run(struct map *m, int inputs, const wf_array *const x[], const wf_a
     wf_parallel_ranges(count / inner * m->pieces, grain, (double)count * cost * (m->gathers ? 2 : 1), map_body, m);
 }
 
-/* Whether x can be read with the shape of out. */
+/* Whether x broadcasts to the shape of out. */
 static bool fits(const wf_array *x, const wf_array *out)
 {
     wf_shape from = array_shape(x), to = array_shape(out), both;
     return wf_shape_broadcast(&from, &to, &both) && wf_shape_equal(&both, &to);
 }
 
-/* The checks of a map and the map; real: all must be WF_REAL. */
+/* Checks the operands of a map and runs it. `real`: all operands must be WF_REAL. */
 static wf_status run_checked(struct map *m, bool real, int inputs, const wf_array *const in[], const wf_array *out, double cost)
 {
     if ((!m->any && !m->typed) || inputs < 1 || inputs > WF_MAP_INPUTS || (real && out->dtype != WF_REAL) || !array_is_contiguous(out))

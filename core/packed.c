@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The check of packed rows, once for all that take some. */
+/* Functions for struct wf_packed, and the check of offsets that all functions with packed sequences use. */
 #include <stdio.h>
 
 #include <weft/internal/minmax.h>

@@ -11,19 +11,20 @@
 
 #include "team.h"
 
-/* Costs are nanoseconds on a core with a peak of 230 GFLOP/s (AVX-512). Below the cutoff the caller runs all blocks.
+/* Costs are nanoseconds on a core with a peak of 230 GFLOP/s (AVX-512). If the cost of the work is below the cutoff, the caller runs all
+ * blocks.
  *
- * Starting a job takes its caller 0.6 to 0.7 microseconds while the workers spin (bench/overhead), most of it cache lines that go from one
- * core to the other. With more threads than processors, workers always sleep between jobs, and the system takes 30 to 70 microseconds to
- * wake one. A core with half this peak or less (without AVX-512, or Zen 4) computes a block in twice the time, but starts a job as fast:
- * there the cutoff is half as high. */
+ * While the workers spin, starting a job takes the caller 0.6 to 0.7 microseconds (bench/overhead), mostly to move cache lines from one
+ * core to another. With more threads than processors, workers always sleep between jobs, and the system takes 30 to 70 microseconds to
+ * wake one. A core with half this peak or less (without AVX-512, or Zen 4) computes a block in twice the time but starts a job as fast,
+ * so its cutoff is half as high. */
 enum { CUTOFF = 2500, CUTOFF_CROWDED = 60000 };
 
 static _Atomic int threads = 1;
 static _Atomic int cutoff = CUTOFF;
 static _Atomic double speed = 1;
 
-static _Thread_local bool serial; /* this thread runs all blocks itself: another one has the team */
+static _Thread_local bool serial; /* this thread runs all blocks itself, because another thread has the team */
 static _Thread_local int worker;
 
 static void set_cutoff(void)
@@ -73,15 +74,15 @@ int wf_worker(void)
     return worker;
 }
 
-/* ---- scratch of the workers ----------------------------------------------------------------------------------------- */
+/* ---- scratch memory of the workers ---------------------------------------------------------------------------------- */
 
-/* The wf_scratch_version that all workers have seen. Written by the caller that has the team. */
+/* The wf_scratch_version to which all workers have grown their scratch memory. The caller that has the team writes it. */
 static unsigned team_version;
 
 static void get_ready(void *ctx, int thread)
 {
     (void)ctx;
-    if (thread != 0) /* the caller may be using a block of its scratch */
+    if (thread != 0) /* the caller may be using a block of its scratch memory */
         wf_scratch_get_ready();
 }
 
@@ -123,10 +124,12 @@ static void run_blocks(void *ctx, int thread)
 
 static void run_on_team(struct blocks *b, int64_t blocks)
 {
-    const int count = wf_parallel_threads(); /* no other thread changes it now */
+    const int count = wf_parallel_threads(); /* no other thread can change it while this thread has the team */
     b->shares = (int)WF_MIN(blocks, count);
     const unsigned version = wf_scratch_version();
-    if (version != team_version) /* all workers at once: one that came late to this region would allocate in a later step */
+    /* Grows the scratch memory of all workers now. Otherwise a worker that runs no block of this region would have to allocate in a
+     * later step. */
+    if (version != team_version)
         team_run_all(get_ready, NULL);
     team_version = version;
     struct wf_share share[WF_MAX_THREADS];

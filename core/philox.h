@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Philox4x32-10 (Salmon et al. 2011), one counter or a register of them. */
+/* Philox4x32-10 (Salmon et al. 2011), for one counter or for a register of counters. */
 #ifndef WEFT_PHILOX_H
 #define WEFT_PHILOX_H
 
@@ -34,8 +34,9 @@ V_INLINE vu64 philox_wide_product(vu64 a, uint32_t b)
 #endif
 }
 
-/* NAME(key, word): the counter's four words become the random ones. In registers a word is the low half of a 64-bit lane, whose upper
- * half carries anything: the 32 x 32 -> 64 bit product does not read it. `spread` makes a word of 32 bits. */
+/* Defines NAME(key, word), which replaces the four words of a counter by random words. In a register a word is the low half of a 64-bit
+ * lane. The upper half may contain anything, because the product of 32 x 32 bits does not read it. `spread` converts 32 bits to the type
+ * of a word. */
 #define PHILOX(NAME, word_type, product_type, product, spread)                                                                             \
     V_INLINE void NAME(uint64_t key, word_type word[4])                                                                                    \
     {                                                                                                                                      \
@@ -59,10 +60,11 @@ V_INLINE vu64 philox_wide_product(vu64 a, uint32_t b)
 PHILOX(philox_rounds, uint32_t, uint64_t, philox_product, philox_word)
 PHILOX(philox_wide_rounds, vu64, vu64, philox_wide_product, philox_wide)
 
-#define PHILOX_COUNTERS (V_BYTES / 8)      /* in a register */
-#define PHILOX_WORDS (4 * PHILOX_COUNTERS) /* of their numbers */
+#define PHILOX_COUNTERS (V_BYTES / 8)      /* counters in a register */
+#define PHILOX_WORDS (4 * PHILOX_COUNTERS) /* random words from these counters */
 
-/* The lanes' counters in the order in which interleaving pairs of lanes, as below, brings them back in line. */
+/* The order of the counters in the lanes. PHILOX_EVEN and PHILOX_ODD interleave pairs of lanes, which puts the random words in the order
+ * 0, 1, 2, ... of their counters. */
 #if PHILOX_COUNTERS == 8
 #define PHILOX_ORDER                                                                                                                       \
     {                                                                                                                                      \
@@ -86,7 +88,7 @@ PHILOX(philox_wide_rounds, vu64, vu64, philox_wide_product, philox_wide)
 #define PHILOX_ODD(a, b) __builtin_shufflevector(a, b, 1, 3)
 #endif
 
-/* The words of counters (first, row, call), (first + 1, row, call), ... in line: PHILOX_WORDS of them. */
+/* Writes PHILOX_WORDS random words: those of the counters (first, row, call), (first + 1, row, call), ... in order. */
 V_INLINE void philox_draw(uint64_t first, uint64_t row, uint32_t call, uint64_t key, void *words)
 {
     const vu64 low = 0xffffffffu + (vu64){0};
@@ -106,7 +108,7 @@ static inline uint64_t philox_mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* The key of a training step's masks of dropout, and of its noise. */
+/* The key of the dropout masks and of the noise in a training step. */
 static inline uint64_t philox_key(uint64_t seed, uint64_t step)
 {
     return philox_mix(philox_mix(seed + 0x9e3779b97f4a7c15u) ^ step);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Arrays as text, laid out by the rules of PyTorch's torch/_tensor_str.py: one style for all elements, aligned, large arrays by their
- * edges. */
+/* Prints arrays as text by the rules of PyTorch's torch/_tensor_str.py: all elements have one style and one width, and of a large array
+ * only the edges are shown. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,16 +12,20 @@
 
 enum { EDGE = 3, THRESHOLD = 1000, LINE = 80, CELL = 64 };
 
-enum style { WHOLE /* 2. */, FIXED /* 2.0000 */, SCIENTIFIC /* 2.0000e+00 */ };
+enum style {
+    WHOLE,     /* 2. */
+    FIXED,     /* 2.0000 */
+    SCIENTIFIC /* 2.0000e+00 */
+};
 struct printer {
     const wf_array *a;
     struct wf_string *out;
-    bool edges; /* of a dimension of more than 2 EDGE the first and the last EDGE */
+    bool edges; /* show only the first EDGE and the last EDGE indices of a dimension that has more than 2 EDGE */
     enum style style;
     int width;
-    /* of the finite elements that are not 0 */
-    double least, greatest;
-    bool fractions;
+    double least;    /* the smallest magnitude of a finite element that is not 0 */
+    double greatest; /* the largest magnitude of a finite element */
+    bool fractions;  /* a finite element is not whole */
 };
 
 static const char *place_of(const wf_array *a, int64_t at)
@@ -47,7 +51,7 @@ static double real_at(const wf_array *a, int64_t at)
     double value = NAN;
     if (a->dtype == WF_F8_E4M3)
         return from_e4m3(*(const uint8_t *)place);
-    const uint16_t half = (uint16_t)(*(const uint8_t *)place << 8); /* E5M2 is the upper half of F16 */
+    const uint16_t half = (uint16_t)(*(const uint8_t *)place << 8); /* E5M2 is the upper byte of F16 */
     const bool upper = a->dtype == WF_F8_E5M2;
     wf_convert(WF_F64, &value, upper ? WF_F16 : a->dtype, upper ? (const void *)&half : place, 1);
     return value;
@@ -77,17 +81,17 @@ static int cell_text(const struct printer *p, int64_t at, char text[CELL])
     return p->style == SCIENTIFIC ? snprintf(text, CELL, "%.4e", value) : snprintf(text, CELL, p->style == WHOLE ? "%.0f." : "%.4f", value);
 }
 
-/* Whether index i is where elements are left out; it moves on behind them. */
+/* Whether "..." replaces elements at index i. If so, *i moves to the last of these elements. */
 static bool left_out(const struct printer *p, int dim, int64_t *i)
 {
     const int64_t n = p->a->dim[dim];
     if (!p->edges || n <= 2 * EDGE || *i != EDGE)
         return false;
-    *i = n - EDGE - 1; /* the loop adds 1 */
+    *i = n - EDGE - 1; /* the caller's loop adds 1 */
     return true;
 }
 
-/* Calls see for each element that is shown. */
+/* Calls see(p, at) for each element that is shown. */
 static void each(struct printer *p, int dim, int64_t at, void (*see)(struct printer *p, int64_t at))
 {
     if (dim == p->a->ndim) {
@@ -123,7 +127,7 @@ static void add_cell(struct printer *p, int64_t at)
     wf_string_format(p->out, "%*s", p->width, text);
 }
 
-/* The last dimension, in lines of at most LINE bytes. */
+/* Appends one row of the last dimension, in lines of at most LINE bytes. */
 static void add_row(struct printer *p, int dim, int64_t at)
 {
     const int64_t most = (LINE - dim) / (p->width + 2);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How many processors this process may use: what the affinity mask (or OMP_PROC_BIND with OMP_PLACES) allows, cut by the quota of its
- * cgroup (v1 or v2). */
+/* Counts the processors that this process may use: those of the affinity mask (or of OMP_PROC_BIND with OMP_PLACES), limited by the
+ * quota of the cgroup (v1 or v2) and by the process's share of the node. */
 #include <errno.h>
 #include <limits.h>
 #include <omp.h>
@@ -14,7 +14,7 @@
 #include <weft/internal/minmax.h>
 #include <weft/internal/runtime.h>
 
-/* How many numbers a small file begins with, at most two. */
+/* Reads up to two numbers from the beginning of a small file. Returns how many it read, or -1 if it cannot open the file. */
 static int numbers(const char *folder, const char *file, long long *one, long long *two)
 {
     char path[PATH_MAX + 64];
@@ -27,7 +27,8 @@ static int numbers(const char *folder, const char *file, long long *one, long lo
     return count;
 }
 
-/* The quota in the folder, in processors; 0 for none. v2: cpu.max "200000 100000" or "max 100000"; v1: two files. */
+/* The quota of a cgroup's folder, in processors; 0 if there is none. In v2 the file cpu.max contains "200000 100000" or "max 100000"; in
+ * v1 two files contain the numbers. */
 static double folder_quota(const char *folder)
 {
     long long quota = 0, period = 0, none;
@@ -36,8 +37,8 @@ static double folder_quota(const char *folder)
     return quota > 0 && period > 0 ? (double)quota / (double)period : 0;
 }
 
-/* The least quota of the group and of all above it: a limit holds for everything below. In a container the group's own path
- * may not be visible; then the mount itself is the group, and it is looked at last. */
+/* The least quota of a cgroup and of all its ancestors, because a limit applies to all groups below. The last folder to be read is the
+ * mount itself, because in a container the group's own path may not be visible, and the mount is then the group. */
 static double least_quota(const char *mount, const char *group)
 {
     char folder[PATH_MAX];
@@ -55,7 +56,7 @@ static double least_quota(const char *mount, const char *group)
     }
 }
 
-/* Whether a comma-separated list holds "cpu". */
+/* Whether a comma-separated list contains "cpu". */
 static bool has_cpu(const char *list)
 {
     for (const char *p = list; *p;) {
@@ -76,7 +77,7 @@ int wf_cgroup_processors(const char *root)
         return 0;
     double least = 0;
     while (fgets(line, sizeof line, f)) {
-        /* hierarchy:controllers:path */
+        /* the format of a line: hierarchy:controllers:path */
         line[strcspn(line, "\n")] = 0;
         char *controllers = strchr(line, ':');
         char *group = controllers ? strchr(controllers + 1, ':') : NULL;
@@ -107,9 +108,9 @@ int wf_cgroup_processors(const char *root)
 
 static int affinity_processors(void)
 {
-    if (omp_get_proc_bind() != omp_proc_bind_false) /* the runtime may have bound the calling thread to one place of several */
+    if (omp_get_proc_bind() != omp_proc_bind_false) /* OpenMP may have bound this thread to one place of several */
         return omp_get_num_procs();
-    /* The mask of the kernel may be larger than cpu_set_t. */
+    /* The kernel's mask may be larger than cpu_set_t, so larger sizes are tried. */
     for (int size = 1024; size <= 1 << 20; size *= 2) {
         cpu_set_t *set = CPU_ALLOC(size);
         if (!set)
@@ -127,7 +128,8 @@ int wf_count_processors(void)
 {
     int count = affinity_processors(), quota = wf_cgroup_processors("");
     const int here = wf_launcher().local_size, online = (int)sysconf(_SC_NPROCESSORS_ONLN);
-    /* A launcher may have bound each process to processors of its own, to fewer than its share, or several to a socket. */
+    /* With several processes on the node, use an even share of the processors. The affinity mask does not show the share reliably: a
+     * launcher may bind a process to fewer processors than its share, or bind several processes to one socket. */
     const int share = here > 1 && online > here ? online / here : here > 1 ? 1 : count;
     count = quota > 0 && quota < count ? quota : count;
     return WF_MIN(share, count);

@@ -13,7 +13,7 @@ void wf_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]
     philox_rounds((uint64_t)key[1] << 32 | key[0], out);
 }
 
-/* Block `index` of the stream: words 4 index .. 4 index + 3. */
+/* Block `index` of a stream, which holds its words 4 index .. 4 index + 3. */
 static void block_of(uint64_t seed, uint64_t stream, uint64_t index, uint32_t out[4])
 {
     out[0] = (uint32_t)index;
@@ -41,8 +41,8 @@ static uint64_t next64(wf_rng *rng)
     return (uint64_t)wf_rng_next(rng) << 32 | low;
 }
 
-/* Lemire, "Fast random integer generation in an interval" (2019): the high half of a product, rejecting the few low
- * halves that would be counted once too often. */
+/* Lemire, "Fast random integer generation in an interval" (2019). The result is the high half of random * n. The low half identifies the
+ * few products that would make some results too frequent; these are rejected. */
 uint64_t wf_rng_below(wf_rng *rng, uint64_t n)
 {
     if (n <= UINT32_MAX) {
@@ -97,15 +97,17 @@ uint64_t wf_stream_of(const char *name)
     return hash;
 }
 
-/* Both fills give element i from block i / 2, in double: float and double libraries start from the same numbers. */
+/* Both fills compute element i from block i / 2 of the stream, in double, so that the float and the double library start from the same
+ * numbers. */
 struct fill {
     wf_real *x;
     bool normal;
-    double a, b; /* low and high - low, or mean and deviation */
+    double a; /* low, or the mean */
+    double b; /* high - low, or the deviation */
     uint64_t seed, stream;
 };
 
-enum { FILL_GRAIN = 4096 }; /* even, so that pairs are not torn */
+enum { FILL_GRAIN = 4096 }; /* even, so that both elements of a pair are in one range */
 
 static void fill(void *ctx, int64_t begin, int64_t end)
 {

@@ -23,7 +23,7 @@ WF_FREE_AFTER_FORK(lock)
 static _Atomic bool up;
 static _Atomic int processors;
 
-/* Tables of kernels, NULL if the build lacks them; isas lists the best first. */
+/* The tables of kernels, with the best instruction set first; NULL if the build lacks one. */
 #define TABLE(isa) extern const struct wf_kernels wf_kernel_table_##isa;
 TABLE(avx512)
 TABLE(avx2)
@@ -99,8 +99,8 @@ static int find_isa(const char *isa)
     return i;
 }
 
-/* __builtin_cpu_supports also asks whether the system saves the registers; clang's does not know f16c. The list is that of the root
- * meson.build. */
+/* __builtin_cpu_supports also checks that the system saves the registers. has_f16c is separate because clang's version does not know
+ * f16c. The root meson.build compiles for the same list of features. */
 bool wf_isa_supported(const char *isa)
 {
     int i = find_isa(isa);
@@ -118,8 +118,8 @@ bool wf_isa_supported(const char *isa)
     return false;
 }
 
-/* Whether a core does fewer than two multiply-adds of 512 bits a cycle. AMD's family 25 (Zen 4) takes two cycles for 512 bits. Intel's
- * processors with one such unit can't be told from those with two, and count as two. */
+/* Whether a core does fewer than two multiply-adds of 512 bits per cycle. AMD's family 25 (Zen 4) takes two cycles for 512 bits. Intel's
+ * processors with one such unit count as having two, because the program cannot detect the difference. */
 static bool half_as_wide(const char *isa)
 {
 #if defined __x86_64__
@@ -130,7 +130,7 @@ static bool half_as_wide(const char *isa)
 #endif
 }
 
-/* `from` names the source of `isa` in messages: a variable or a function. */
+/* `from` names the variable or function that chose `isa`, for messages. */
 static wf_status use_isa(const char *isa, const char *from, wf_error *error)
 {
     int i = find_isa(isa);
@@ -176,14 +176,15 @@ const char *wf_gemm_mode(void)
     return modes[wf_gemm_chosen];
 }
 
-/* An environment variable, or NULL when it is unset or empty. */
+/* The value of an environment variable, or NULL if it is unset or empty. */
 static const char *setting(const char *name)
 {
     const char *value = getenv(name);
     return value && *value ? value : NULL;
 }
 
-/* Called under the lock until it succeeds: a failure leaves the library down, so that another wf_init can try again. */
+/* Starts the library. init calls it under the lock until it succeeds: after a failure the library counts as not started, and another
+ * wf_init can try again. */
 static wf_status start(int threads, wf_error *error)
 {
     wf_status status;
@@ -203,7 +204,7 @@ static wf_status init(int threads, bool again, wf_error *error)
 {
     if (threads == 0)
         threads = WF_MIN(wf_processors(), WF_MAX_THREADS);
-    if (again && wf_parallel_running()) /* refused before the lock: its holder may be waiting for this body to end */
+    if (again && wf_parallel_running()) /* refuse before taking the lock, whose holder may wait for this body to end */
         return wf_set_threads(threads, error);
     pthread_mutex_lock(&lock);
     wf_status status = !atomic_load(&up) ? start(threads, error) : again ? wf_set_threads(threads, error) : WF_OK;

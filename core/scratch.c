@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Scratch memory: thread-local, freed by the destructor of a key when its thread ends. */
+/* Scratch memory. The blocks are thread-local; when a thread ends, the destructor of a thread-specific key frees its blocks. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 struct scratch {
     void *block[WF_SCRATCH_SLOTS];
     size_t size[WF_SCRATCH_SLOTS];
-    unsigned version; /* of `requested`, that this thread has grown its blocks to */
+    unsigned version; /* the value of requested_version to whose sizes this thread has grown its blocks */
     bool registered;
 };
 
@@ -37,7 +37,8 @@ static void make_key(void)
     have_key = pthread_key_create(&key, free_scratch) == 0;
 }
 
-/* At the end of the process, whose first thread runs no destructors of keys, or of dlclose: threads that end later must not call one. */
+/* Runs at the end of the process, because the first thread does not run destructors of keys. Also runs in dlclose, because threads that
+ * end later must not call a destructor that is no longer loaded. */
 __attribute__((destructor)) static void at_unload(void)
 {
     free_scratch(&scratch);
@@ -46,10 +47,11 @@ __attribute__((destructor)) static void at_unload(void)
     have_key = false;
 }
 
-/* The largest request of any thread of a region, by slot. A thread that came too late for a block of some kind in the first steps
- * would otherwise allocate in a later one: so each gets ready at the start of the next region, and a caller, who may hold a block of its
- * own over a region, at the start of the next pass. A caller that runs all blocks itself because
- * the team is busy counts too: next time the workers run them. */
+/* For each slot the largest request of any thread in a parallel region. A thread may run no block of some loop in the first steps; when
+ * it runs such a block in a later step, it would have to allocate. So every worker grows its blocks to these sizes at the start of the
+ * next region. The calling thread grows its blocks only at the start of the next pass, because it may use a block of its own during a
+ * region. A caller that runs all blocks because the team is busy also records its requests, because next time workers may run these
+ * blocks. */
 static _Atomic size_t requested[WF_SCRATCH_SLOTS];
 static _Atomic unsigned requested_version;
 
@@ -84,7 +86,7 @@ void wf_scratch_get_ready(void)
     for (int i = 0; i < WF_SCRATCH_SLOTS; i++) {
         size_t size = atomic_load_explicit(&requested[i], memory_order_relaxed);
         if (size > scratch.size[i] && grow(i, size))
-            memset(scratch.block[i], 0, size); /* the pages too */
+            memset(scratch.block[i], 0, size); /* touches the pages too */
     }
 }
 
@@ -97,7 +99,7 @@ void *wf_scratch(int slot, size_t bytes)
     size_t known = atomic_load_explicit(&requested[slot], memory_order_relaxed);
     if (here && bytes <= known)
         return s->block[slot];
-    /* Steps of a power of two: growing needs come to rest after a few calls. */
+    /* Sizes are powers of two, so that growing requests allocate only a few times. */
     size_t size = 4096;
     while (size < bytes) {
         if (size > (size_t)PTRDIFF_MAX / 2)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Registers of wf_real for the instruction set that a file is compiled for: 64 bytes (AVX-512), 32 (AVX2) or 16; the one vector layer of
- * core/kernels, core/gemm and core/copy.c. Arithmetic is the compiler's own on vector_size types; here is what those types lack: tails,
- * blends, square roots, reductions in a fixed order, transposes. On other processors "base" is the same in plain loops.
+/* Vector registers of wf_real for the instruction set for which a file is compiled: 64 bytes (AVX-512), 32 bytes (AVX2) or 16 bytes
+ * (base). core/kernels, core/gemm and core/copy.c use this header. Arithmetic is the compiler's own on vector_size types; the header
+ * adds what these types lack, such as tails, selections, square roots, and reductions in a fixed order. On processors other than x86 the
+ * same functions are plain loops.
  *
- * Tails: v_load_n fills the missing lanes, the arithmetic is that of a whole register, v_store_n writes n lanes back. So an
- * element's bits don't depend on where it stands. For the same reason multiply-adds are written v_fma, not left to the
- * compiler, wherever it would have a choice of which product to fuse. */
+ * A tail is the end of a row that does not fill a register. v_load_n fills the missing lanes, the arithmetic is that of a whole
+ * register, and v_store_n writes n lanes back. So the bits of an element do not depend on its position. For the same reason
+ * multiply-adds are written as v_fma wherever the compiler could choose which product to fuse. */
 #ifndef WEFT_SIMD_H
 #define WEFT_SIMD_H
 
@@ -50,7 +51,7 @@ typedef uint32_t v_ulane;
 
 typedef wf_real vr __attribute__((vector_size(V_BYTES)));
 typedef wf_real vr_memory __attribute__((vector_size(V_BYTES), aligned(sizeof(wf_real)), may_alias));
-typedef v_lane vi __attribute__((vector_size(V_BYTES))); /* lanes as wide as wf_real's; a mask is 0 or -1 a lane */
+typedef v_lane vi __attribute__((vector_size(V_BYTES))); /* integers as wide as wf_real; a lane of a mask is 0 or -1 */
 typedef v_ulane vu __attribute__((vector_size(V_BYTES)));
 typedef double vd __attribute__((vector_size(V_BYTES)));
 typedef int64_t vi64 __attribute__((vector_size(V_BYTES)));
@@ -58,14 +59,14 @@ typedef uint64_t vu64 __attribute__((vector_size(V_BYTES)));
 
 #define V_PASTE_(a, b, c) a##_##b##_##c
 #define V_PASTE(a, b, c) V_PASTE_(a, b, c)
-#define V_OP(name) V_PASTE(V_PREFIX, name, V_SUFFIX) /* V_OP(sqrt): _mm512_sqrt_ps and its like */
+#define V_OP(name) V_PASTE(V_PREFIX, name, V_SUFFIX) /* V_OP(sqrt) is _mm512_sqrt_ps, or the name for another instruction set or double */
 #define V_INLINE static inline __attribute__((always_inline, unused))
 #define V_NOINLINE static __attribute__((noinline, unused))
 #define V_EACH(lane) for (int lane = 0; lane < V_LANES; lane++)
 
 V_INLINE vr v_set(wf_real x)
 {
-    return x - (vr){0}; /* x - 0 is x for -0 and NaN too, and folds to a broadcast */
+    return x - (vr){0}; /* x - 0 is x, also for -0 and NaN, and compiles to a broadcast */
 }
 
 V_INLINE vi v_seti(v_lane x)
@@ -92,7 +93,7 @@ V_INLINE vr v_select(vi mask, vr yes, vr no)
 #endif
 }
 
-/* A mask of the first n lanes, 0 <= n <= V_LANES: made once for a loop whose tail is the same in every row. */
+/* A mask of the first n lanes, 0 <= n <= V_LANES. If the tail is the same in every row, a loop makes the mask only once. */
 #if defined(WF_ISA_AVX512)
 #ifdef WF_DOUBLE
 typedef __mmask8 v_mask;
@@ -112,7 +113,8 @@ typedef int64_t v_mask;
 #define V_FIRST(n) ((v_mask)(n))
 #endif
 
-/* The masked lanes from memory, the others 0; what is not masked is not touched. */
+/* v_load_mask loads the lanes of the mask and sets the others to 0. v_store_mask stores the lanes of the mask. Memory of other lanes is
+ * not accessed. */
 V_INLINE vr v_load_mask(const wf_real *p, v_mask mask)
 {
 #if defined(WF_ISA_AVX512)
@@ -145,7 +147,7 @@ V_INLINE void v_store_mask(wf_real *p, v_mask mask, vr x)
 #endif
 }
 
-/* The first n lanes (0 < n < V_N) from memory, the others `fill`. */
+/* Loads the first n lanes (0 < n < V_N) and sets the others to `fill`. */
 V_INLINE vr v_load_n(const wf_real *p, int64_t n, wf_real fill)
 {
 #if defined(WF_ISA_AVX512)
@@ -164,7 +166,7 @@ V_INLINE void v_store_n(wf_real *p, vr x, int64_t n)
     v_store_mask(p, V_FIRST(n), x);
 }
 
-/* n >= 0 may exceed the lanes. */
+/* Load and store n lanes, or a whole register if n >= 0 exceeds the number of lanes. */
 V_INLINE vr v_load_at_most(const wf_real *p, int64_t n)
 {
     return n >= V_LANES ? v_load(p) : v_load_n(p, n, 0);
@@ -178,7 +180,7 @@ V_INLINE void v_store_at_most(wf_real *p, vr x, int64_t n)
         v_store_n(p, x, n);
 }
 
-/* a b + c, in one rounding where the instruction set can. */
+/* a b + c, with a single rounding if the instruction set has multiply-adds. */
 V_INLINE vr v_fma(vr a, vr b, vr c)
 {
 #if defined(V_HAS_FMA)
@@ -203,7 +205,7 @@ V_INLINE vr v_fnma(vr a, vr b, vr c)
 #endif
 }
 
-/* a > b ? a : b and a < b ? a : b: b where either is NaN. */
+/* v_max is a > b ? a : b, and v_min is a < b ? a : b. Both give b if a or b is NaN. */
 V_INLINE vr v_max(vr a, vr b)
 {
 #if defined(V_X86)
@@ -222,7 +224,7 @@ V_INLINE vr v_min(vr a, vr b)
 #endif
 }
 
-/* a < b ? yes : no, and the same for <=; `no` where a or b is NaN. */
+/* v_if_less is a < b ? yes : no, and v_if_less_equal is the same with <=. Both give `no` if a or b is NaN. */
 #if defined(WF_ISA_AVX512)
 #ifdef WF_DOUBLE
 #define V_COMPARE _mm512_cmp_pd_mask
@@ -259,7 +261,7 @@ V_INLINE vr v_with_sign(vr x, vr y)
     return (vr)((vi)x | ((vi)y & v_seti(V_SIGN)));
 }
 
-/* True if a bit of the mask is set. */
+/* Whether a bit of the mask is set. */
 V_INLINE bool v_any(vi mask)
 {
 #if defined(WF_ISA_AVX512)
@@ -275,7 +277,7 @@ V_INLINE bool v_any(vi mask)
 #endif
 }
 
-/* F(lane, k) for each lane: the constants of __builtin_shufflevector, which GCC and clang both have. */
+/* F(0, k), F(1, k), ... for all lanes: a list of indices for __builtin_shufflevector, which GCC and clang both have. */
 #define V_LIST_2(F, k) F(0, k), F(1, k)
 #define V_LIST_4(F, k) V_LIST_2(F, k), F(2, k), F(3, k)
 #define V_LIST_8(F, k) V_LIST_4(F, k), F(4, k), F(5, k), F(6, k), F(7, k)
@@ -290,7 +292,7 @@ V_INLINE bool v_any(vi mask)
 #define V_LIST V_LIST_2
 #endif
 
-/* Reductions over lanes as a butterfly: fixed order, and every lane ends with the result. */
+/* Reductions over lanes as a butterfly: the order of operations is fixed, and every lane gets the result. */
 #define V_LANE_XOR(lane, k) ((lane) ^ (k))
 #define V_XOR(x, k) __builtin_shufflevector(x, x, V_LIST(V_LANE_XOR, k))
 
@@ -308,7 +310,7 @@ V_INLINE vr v_sum(vr x)
     return x + V_XOR(x, 1);
 }
 
-/* A NaN may be lost. */
+/* The greatest lane. A NaN may be lost. */
 V_INLINE vr v_greatest(vr x)
 {
 #if V_LANES >= 16
@@ -323,7 +325,7 @@ V_INLINE vr v_greatest(vr x)
     return v_max(x, V_XOR(x, 1));
 }
 
-/* Sum of the lanes of doubles, in the same order. */
+/* The sum of the lanes of doubles, in the order of v_sum. */
 V_INLINE double v_sum_d(vd x)
 {
     for (int half = V_BYTES / 16; half > 0; half /= 2)
@@ -332,7 +334,8 @@ V_INLINE double v_sum_d(vd x)
     return x[0];
 }
 
-/* The lower and the upper half of a register of floats as doubles, and the way back. In the double build the lower half is all of it. */
+/* v_widen converts the lower (0) or upper (1) half of a register of floats to doubles, and v_narrow converts both halves back. In the
+ * double build there is only one half, the whole register. */
 #ifdef WF_DOUBLE
 #define V_HALVES 1
 V_INLINE vd v_widen(vr x, int half)
@@ -374,14 +377,14 @@ V_INLINE vr v_narrow(const vd halves[V_HALVES])
 }
 #endif
 
-/* Adds the lanes of x to sums in double. */
+/* Adds each half of x, as doubles, to its own element of sum. */
 V_INLINE void v_add_widened(vd sum[V_HALVES], vr x)
 {
     for (int half = 0; half < V_HALVES; half++)
         sum[half] += v_widen(x, half);
 }
 
-/* sum, and both halves of x. */
+/* Returns sum plus both halves of x. */
 V_INLINE vd v_add_halves(vd sum, vr x)
 {
     for (int half = 0; half < V_HALVES; half++)
@@ -389,8 +392,8 @@ V_INLINE vd v_add_halves(vd sum, vr x)
     return sum;
 }
 
-/* Runs PART(offset, count, ...) over 0 .. n-1: whole registers first (count is the constant V_N), then the tail by the same
- * code with a smaller count. */
+/* Runs PART(offset, count, ...) over 0 .. n-1: first for whole registers, where count is the constant V_N, then for the tail, with the
+ * same code and a smaller count. */
 #define V_LOOP(n, PART, ...)                                                                                                               \
     do {                                                                                                                                   \
         int64_t v_at = 0;                                                                                                                  \
@@ -400,7 +403,7 @@ V_INLINE vd v_add_halves(vd sum, vr x)
             PART(v_at, (n)-v_at, __VA_ARGS__);                                                                                             \
     } while (0)
 
-/* Loads and stores `count` lanes at p: all of them when it is the constant V_N. Missing lanes are 0. */
+/* Load and store `count` lanes at p, or a whole register if count is the constant V_N. v_get sets missing lanes to 0. */
 V_INLINE vr v_get(const wf_real *p, int64_t count)
 {
     return __builtin_constant_p(count) && count == V_N ? v_load(p) : v_load_n(p, count, 0);
@@ -414,7 +417,7 @@ V_INLINE void v_put(wf_real *p, vr x, int64_t count)
         v_store_n(p, x, count);
 }
 
-/* A kernel c = formula of a and b, where either side may be one number. */
+/* Defines a kernel c = formula of a and b, in which each of a and b may be one number. */
 #define V_BINARY(name, ...)                                                                                                                \
     V_INLINE vr name##_lanes(vr a, vr b)                                                                                                   \
     {                                                                                                                                      \

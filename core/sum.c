@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* wf_array_sum. Dimensions are sorted by the strides of src, so that the innermost walks through memory, and merged where both arrays
- * allow it. Three cases remain:
+/* wf_array_sum. It sorts the dimensions by the strides of src, so that the innermost dimension walks through memory, and merges
+ * neighbours where both arrays allow it. Three cases remain:
  *
- *   columns  the innermost is contiguous in both and kept: rows of src are added up by the kernel sum_rows_at
- *   runs     the innermost is contiguous in src and summed over: each run is one call of the kernel sum, in double; short runs that lie
- *            end to end are taken side by side
+ *   columns  the innermost dimension is contiguous in both arrays and stays in dst: the kernel sum_rows_at adds rows of src
+ *   runs     the innermost dimension is contiguous in src and is summed over: the kernel sum adds each run in double; short runs that lie
+ *            end to end are added several at a time
  *   others   element by element, in double
  *
- * The sum for one element of dst is cut into blocks by its number of terms; the blocks' sums are added up in order.
+ * The sum for one element of dst is divided into blocks by its number of terms alone; the sums of the blocks are added in order.
  *
- * wf_array_sum_in_order counts elements in their logical order instead, as those of a contiguous copy, and copies a block when it is added
- * up, while it lies in the caches. */
+ * wf_array_sum_in_order adds in the order of a contiguous copy of src. It copies each block just before it adds the block, so that the
+ * copy lies in the caches. */
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -20,18 +20,20 @@
 #include <weft/internal/shape.h>
 
 enum {
-    ROWS = 64, /* of a block, or more by powers of two, so that there are not many blocks, up to */
-    MOST_ROWS = 1024,
-    COLUMNS = 1024,   /* of a piece of a row, */
-    FEW_COLUMNS = 64, /* where they are copied: a block of rows then fits the second-level cache */
-    ELEMENTS = 16384  /* of a block of runs; that a thread takes at a time, at least */
+    ROWS = 64,        /* rows of a block; doubled for long sums, so that there are not too many blocks */
+    MOST_ROWS = 1024, /* the most rows of a block */
+    COLUMNS = 1024,   /* the most columns of a piece of a row */
+    FEW_COLUMNS = 64, /* the most columns of a piece if rows are copied; the copy of a block then fits the second-level cache */
+    ELEMENTS = 16384  /* elements of a block of runs; also the fewest elements that a thread takes at a time */
 };
 
 struct dim {
-    int64_t n, from, to; /* strides in elements of src and dst; to is 0 where it is summed over */
+    int64_t n;
+    int64_t from; /* stride in src, in elements */
+    int64_t to;   /* stride in dst, in elements; 0 if the dimension is summed over */
 };
 
-/* Dimensions in the order in which they are counted, the innermost first. */
+/* Dimensions in the order in which an index counts them, the innermost first. */
 struct dims {
     int count;
     struct dim d[WF_MAX_DIMS];
@@ -40,21 +42,24 @@ struct dims {
 struct sum {
     wf_real *dst;
     const wf_real *src;
-    const wf_array *view; /* where elements are copied: src is NULL, and offsets are places in the logical order of the view */
-    wf_array planes;      /* the view as [places, terms, inner] where it is that, and its strides allow it; else data NULL */
-    int64_t columns;      /* of a piece of a row, at most */
+    const wf_array *view; /* wf_array_sum_in_order: the array to sum. src is then NULL, and offsets count the view's elements in order */
+    wf_array planes;      /* the view reshaped to [places, terms, inner]; data is NULL if the view does not have this form */
+    int64_t columns;      /* the most columns of a piece of a row */
     double scale;
     bool add;
-    struct dims kept, summed; /* without the row or the run */
-    struct dim inner;         /* the row or the run */
-    int64_t places, terms;    /* products of the sizes of kept and of summed */
-    int64_t block, blocks;    /* terms of a block, blocks of a place; where a run is cut, pieces > 1 of a term are the blocks */
-    int64_t pieces;           /* of a row or of a run */
-    _Atomic bool no_memory;   /* for a copy */
-    void *partial;            /* [places][blocks][row] of wf_real, or [places][blocks] of double; NULL: one block, written to dst */
+    struct dims kept;       /* the dimensions that stay in dst, without `inner` */
+    struct dims summed;     /* the dimensions that are summed over, without `inner` */
+    struct dim inner;       /* the dimension of a row (columns) or of a run (runs, others) */
+    int64_t places;         /* the product of the sizes of `kept` */
+    int64_t terms;          /* the product of the sizes of `summed` */
+    int64_t block;          /* terms of a block */
+    int64_t blocks;         /* blocks of a place; if runs have several pieces, each piece of each term is a block */
+    int64_t pieces;         /* pieces of a row or of a run */
+    _Atomic bool no_memory; /* a copy failed, because there was no memory */
+    void *partial;          /* sums of blocks: wf_real [places][blocks][row], or double [places][blocks]; NULL if a place has one block */
 };
 
-/* The offsets of a running index in both arrays. */
+/* A running index over some dimensions, and its offsets in both arrays. */
 struct place {
     int64_t index[WF_MAX_DIMS], from, to;
 };
@@ -85,7 +90,8 @@ static void next_place(const struct dims *dims, struct place *p)
     }
 }
 
-/* How many runs of a view are copied at a time: a row of a transpose alone would read a cache line for each element. */
+/* The number of runs of a view that are copied together. If a row of a transposed view were copied alone, each of its elements would
+ * read another cache line. */
 static int64_t runs_at_once(const struct sum *s)
 {
     enum { MOST = 64, COPIED = 1 << 18 };
@@ -93,7 +99,7 @@ static int64_t runs_at_once(const struct sum *s)
     return WF_MIN(MOST, fit);
 }
 
-/* Memory for n elements of a view; NULL, which is noted: there is none. */
+/* Scratch memory for n elements of a view. If there is none, the function sets no_memory and returns NULL. */
 static wf_real *room_for(struct sum *s, int64_t n)
 {
     wf_real *room = wf_scratch(WF_SCRATCH_ELEMENTS, (size_t)n * sizeof *room);
@@ -102,7 +108,7 @@ static wf_real *room_for(struct sum *s, int64_t n)
     return room;
 }
 
-/* Elements at .. at + n - 1 of src, side by side. NULL: no memory. */
+/* Elements at .. at + n - 1 of src, or a contiguous copy of these elements of the view. NULL if there is no memory. */
 static const wf_real *elements(struct sum *s, int64_t at, int64_t n)
 {
     if (!s->view)
@@ -113,7 +119,7 @@ static const wf_real *elements(struct sum *s, int64_t at, int64_t n)
     return copy;
 }
 
-/* The sum of a place, written or added to dst. */
+/* Writes the sum of a place to *dst, or adds it to *dst. */
 static void put(const struct sum *s, wf_real *dst, double sum)
 {
     *dst = s->add ? (wf_real)((double)*dst + s->scale * sum) : (wf_real)(s->scale * sum);
@@ -121,7 +127,8 @@ static void put(const struct sum *s, wf_real *dst, double sum)
 
 /* --- columns ------------------------------------------------------------------------------------------------------- */
 
-/* y (+)= scale * the sum of the rows x + offset[i]; where offset is NULL, of partial sums x + i * stride. */
+/* Writes scale * sum to y, or adds it to y. The sum is that of the rows x + offset[i], or of the partial sums x + i * stride if offset
+ * is NULL. */
 static void add_rows(const struct sum *s, int64_t rows, int64_t columns, const wf_real *x, int64_t stride, const int64_t *offset,
                      wf_real *y)
 {
@@ -141,7 +148,7 @@ static int64_t piece_length(int64_t all, int64_t piece, int64_t length)
     return WF_MIN(all - piece * length, length);
 }
 
-/* Rows of a view's block, copied end to end. */
+/* Copies the rows of a view's block end to end. */
 static const wf_real *copy_rows(struct sum *s, int64_t place, int64_t first, int64_t rows, int64_t at, int64_t columns,
                                 const int64_t *offset)
 {
@@ -227,7 +234,7 @@ static double run_sum(const struct sum *s, const wf_real *x, int64_t n)
 {
     if (s->inner.from == 1)
         return wf_kernel->sum(n, x);
-    if (s->inner.from == 0) /* a repeated element */
+    if (s->inner.from == 0) /* one element, repeated n times */
         return (double)n * (double)x[0];
     double sum[4] = {0};
     int64_t i = 0;
@@ -246,7 +253,7 @@ static void run_block(void *ctx, int64_t begin, int64_t end)
     const int64_t together = runs_at_once(s);
     for (int64_t unit = begin; together > 1 && unit < end; unit += together) {
         const int64_t runs = WF_MIN(end - unit, together);
-        const wf_real *x = elements(s, p.from, runs * s->inner.n); /* one after the other in the logical order */
+        const wf_real *x = elements(s, p.from, runs * s->inner.n); /* these runs follow each other in the logical order */
         if (!x)
             return;
         for (int64_t i = 0; i < runs; i++, next_place(&s->kept, &p))
@@ -254,7 +261,7 @@ static void run_block(void *ctx, int64_t begin, int64_t end)
     }
     for (int64_t unit = begin, block = begin % s->blocks; together == 1 && unit < end; unit++) {
         double sum = 0;
-        const bool cut = s->pieces > 1; /* a run, into blocks; else blocks are of runs */
+        const bool cut = s->pieces > 1; /* true: a run is divided into blocks; false: a block has whole runs */
         const int64_t piece = cut ? block % s->pieces : 0, n = cut ? piece_length(s->inner.n, piece, ELEMENTS) : s->inner.n;
         struct place term = place_at(&s->summed, cut ? block / s->pieces : block * s->block);
         for (int64_t i = cut ? 1 : piece_length(s->terms, block, s->block); i > 0; i--, next_place(&s->summed, &term)) {
@@ -276,8 +283,8 @@ static void run_block(void *ctx, int64_t begin, int64_t end)
 
 enum { SHORT = 32, AT_ONCE = 256 };
 
-/* Runs of at most SHORT elements that lie end to end, one for each place. A single run is added in the same order: the bits of a row depend
- * on its elements alone. */
+/* Sums runs of at most SHORT elements that lie end to end, one for each place. A single run goes through the same kernel, so that the
+ * bits of a row depend on its elements alone. */
 static void short_runs(void *ctx, int64_t begin, int64_t end)
 {
     struct sum *s = ctx;
@@ -328,9 +335,10 @@ static wf_status sum_runs(struct sum *s)
     return WF_OK;
 }
 
-/* --- the patterns --------------------------------------------------------------------------------------------------- */
+/* --- the choice of the case ----------------------------------------------------------------------------------------- */
 
-/* The dimensions of src that are not of size 1: the smallest stride first, neighbours merged. False: dst does not broadcast to src. */
+/* Sets *all to the dimensions of src whose size is not 1, the smallest stride first, and merges neighbours. Returns false if dst does
+ * not broadcast to src. */
 static bool arrange(const wf_array *dst, const wf_array *src, struct dims *all)
 {
     for (int d = 0; d < dst->ndim - src->ndim; d++)
@@ -366,7 +374,7 @@ static void append(struct dims *dims, int64_t *count, struct dim d)
     *count *= d.n;
 }
 
-/* The sum of nothing. */
+/* The sum of no elements: dst becomes 0, or stays as it is if `add`. */
 static wf_status nothing(const wf_array *dst, bool add)
 {
     static const wf_real zero;
@@ -393,7 +401,7 @@ static void set_inner(struct sum *s, const struct dims *all, bool columns)
             append(&s->kept, &s->places, all->d[k]);
 }
 
-/* `order`: src, or an array of its shape with the strides that give the order of the additions. */
+/* `order` has the shape of src, and its strides determine the order of the additions. */
 static wf_status sum_by(struct sum *s, const wf_array *dst, const wf_array *src, const wf_array *order)
 {
     struct dims all = {0};
@@ -407,7 +415,7 @@ static wf_status sum_by(struct sum *s, const wf_array *dst, const wf_array *src,
         return nothing(dst, s->add);
     const bool columns = all.count > 0 && all.d[0].from == 1 && all.d[0].to == 1;
     set_inner(s, &all, columns);
-    if (s->view && !columns && s->inner.from != 1 && s->inner.n > 1) /* dst is not row-major */
+    if (s->view && !columns && s->inner.from != 1 && s->inner.n > 1) /* in this case dst is not row-major */
         return WF_ERR_ARGUMENT;
     const bool middle = s->summed.count <= 1 && (s->kept.count == 0 || (s->kept.count == 1 && s->kept.d[0].from == s->terms * s->inner.n));
     if (s->view && middle && !wf_array_reshape(src, &(wf_shape){3, {s->places, s->terms, s->inner.n}}, &s->planes))

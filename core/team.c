@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* A job is posted in one word, the ticket: the job's number and the number of workers it still admits. A worker that sees a new number
- * takes an admission by a compare-and-swap, works, and is counted out. The caller works too, then sets the admissions to 0 and waits for
- * the admitted workers. A worker that wakes up late, because another program has its processor, delays nobody and reads nothing of a job
- * that is over.
+/* The team. A caller posts a job in one word, the ticket, which contains the job's number and the number of workers that the job still
+ * admits. A worker that sees a new number takes an admission by a compare-and-swap, runs the job, and counts itself out. The caller runs
+ * the job too, then sets the admissions to 0 and waits for the admitted workers. A worker that wakes up late, because another program
+ * uses its processor, delays no other thread and reads no data of a job that has ended.
  *
- * The workers are POSIX threads. OpenMP's would not do: libgomp's threads can't be joined before dlclose, a child of fork() hangs at their
- * barrier, and libgomp ends the process if the system refuses a thread. OMP_PROC_BIND and OMP_PLACES place the workers too. */
+ * The workers are POSIX threads and not OpenMP's, because libgomp's threads can't be joined before dlclose, a child of fork() hangs at
+ * their barrier, and libgomp ends the process if the system refuses a thread. OMP_PROC_BIND and OMP_PLACES place the workers too. */
 #include <omp.h>
 #include <pthread.h>
 #include <sched.h>
@@ -20,21 +20,27 @@
 
 #include "team.h"
 
-enum { ADMITTED = 0x3ff, NUMBER = ADMITTED + 1 }; /* parts of the ticket: admissions, enough for all workers; the job's number */
+enum {
+    ADMITTED = 0x3ff,     /* the bits of a ticket that count admissions, enough for all workers */
+    NUMBER = ADMITTED + 1 /* the lowest bit of a ticket's job number */
+};
 
 static struct {
-    /* what a worker reads of a job, in one cache line */
+    /* One cache line contains all that a worker reads of a job. */
     _Alignas(64) _Atomic uint32_t ticket;
     _Atomic uint32_t asleep;
     team_job *job; /* NULL ends the workers */
     void *ctx;
-    int workers, wanted;                  /* that run; that wf_set_threads asked for. Written by the caller that has the team */
-    bool tried, crowded;                  /* a start was tried; there are more threads than processors */
-    _Alignas(64) struct wf_countdown out; /* admitted workers that have not ended their job */
+    /* The caller that has the team writes these four members. */
+    int workers;                          /* number of workers that run */
+    int wanted;                           /* number of workers that wf_set_threads asked for */
+    bool tried;                           /* the team was started, or the start failed */
+    bool crowded;                         /* there are more threads than processors */
+    _Alignas(64) struct wf_countdown out; /* number of admitted workers that have not ended their job */
     pthread_t thread[WF_MAX_THREADS];
 } team;
 
-/* Held by the caller whose job runs. */
+/* The caller that has the team holds this mutex. */
 static pthread_mutex_t taken = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local bool inside;
 
@@ -50,8 +56,9 @@ static uint32_t number_of(uint32_t ticket)
     return ticket & ~(uint32_t)ADMITTED;
 }
 
-/* Waits for a job with another number than `seen`, the last one. The worker increments `asleep`, then reads the ticket; the caller writes
- * the ticket, then reads `asleep`. Both are seq_cst, so at least one sees the other's write and no wake-up is lost. */
+/* Waits for a job whose number is not `seen`, the number of the last job, and returns the ticket. The worker increments `asleep`, then
+ * reads the ticket; the caller writes the ticket, then reads `asleep`. All four accesses are seq_cst, so at least one of the threads
+ * sees the other's write, and no wake-up is lost. */
 static uint32_t next_ticket(uint32_t seen)
 {
     if (team.crowded || !wf_spin_until(&team.ticket, ~(uint32_t)ADMITTED, false, seen)) {
@@ -63,7 +70,7 @@ static uint32_t next_ticket(uint32_t seen)
     return atomic_load_explicit(&team.ticket, memory_order_acquire);
 }
 
-/* Takes an admission to the job of *ticket; false: none is left. *ticket becomes the newest value read. */
+/* Takes an admission to the job of *ticket. Returns false if none remains. *ticket becomes the newest value read. */
 static bool admitted(uint32_t *ticket)
 {
     while (*ticket & ADMITTED)
@@ -72,9 +79,10 @@ static bool admitted(uint32_t *ticket)
     return false;
 }
 
-/* A worker that has run for a while offers its processor to other programs between two jobs, when nobody waits for it. Otherwise the system
- * takes the processor away later, often in the middle of a block, and the caller waits for milliseconds: beside two busy programs a step of
- * encoder-attention and generation took 1.5 times as long. The call costs 0.3 microseconds if no program waits. */
+/* A worker that has run for a while offers its processor to other programs between two jobs, when no caller waits for it. Otherwise the
+ * system takes the processor away later, often in the middle of a block, and the caller waits for milliseconds. Without these offers and
+ * with two other busy programs, a training step of encoder-attention, and generation, took 1.5 times as long. If no program waits, the
+ * call costs 0.3 microseconds. */
 static void offer_processor(int64_t *since)
 {
     enum { OFFER_NS = 200000 };
@@ -88,7 +96,7 @@ static void *worker(void *index)
 {
     int64_t since = 0;
     inside = true;
-    wf_scratch_get_ready(); /* the blocks that earlier teams used */
+    wf_scratch_get_ready(); /* allocates scratch blocks of the sizes that earlier teams used */
     for (uint32_t ticket = 0;;) {
         if (number_of(atomic_load_explicit(&team.ticket, memory_order_relaxed)) == number_of(ticket))
             offer_processor(&since);
@@ -130,7 +138,7 @@ static void nothing(void *ctx, int worker)
 }
 
 /* Job numbers repeat after 2^22 jobs. A worker that slept through all of them would miss the next job, so every worker gets an empty job
- * once in 2^20. */
+ * once in 2^20 jobs. */
 static void renew_numbers(void)
 {
     if ((atomic_load_explicit(&team.ticket, memory_order_relaxed) / NUMBER + 1) % (1 << 20) == 0)
@@ -162,8 +170,8 @@ void team_run_all(team_job *job, void *ctx)
 
 /* ---- the life of the team ------------------------------------------------------------------------------------------- */
 
-/* Binds a worker to its place by OMP_PROC_BIND and OMP_PLACES. Without this it would inherit the first place, to which libgomp has bound
- * the program's first thread. */
+/* Binds a worker to its place by OMP_PROC_BIND and OMP_PLACES. Without this the worker would inherit the first place, to which libgomp
+ * has bound the program's first thread. */
 static void place(pthread_attr_t *attr, int index)
 {
     const int places = omp_get_proc_bind() != omp_proc_bind_false ? omp_get_num_places() : 0;
@@ -187,14 +195,15 @@ static bool start_worker(int index)
     if (pthread_attr_init(&attr) != 0)
         return false;
     place(&attr, index);
-    const bool started =
-        pthread_create(&team.thread[index], &attr, worker, (void *)(intptr_t)index) == 0 ||
-        pthread_create(&team.thread[index], NULL, worker, (void *)(intptr_t)index) == 0; /* without a place: the processor may be gone */
+    const bool started = pthread_create(&team.thread[index], &attr, worker, (void *)(intptr_t)index) == 0 ||
+                         pthread_create(&team.thread[index], NULL, worker, (void *)(intptr_t)index) ==
+                             0; /* again without a place, whose processor may be offline */
     pthread_attr_destroy(&attr);
     return started;
 }
 
-/* Workers block the signals that others send: the program's threads get them. Signals of a thread's own faults stay open. */
+/* Starts the workers. They block the signals that other processes send, so that the program's own threads get these signals. Signals for
+ * faults of a thread itself stay unblocked. */
 static void start(void)
 {
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPROF};
@@ -249,7 +258,7 @@ void team_restart(int workers, void (*changed)(int workers))
     pthread_mutex_unlock(&taken);
 }
 
-/* In a child of fork(): it has the calling thread only, and starts a team when it needs one. */
+/* Runs in a child of fork(), which has only the calling thread and starts a team when it needs one. */
 static void forget(void)
 {
     pthread_mutex_init(&taken, NULL);
@@ -265,7 +274,7 @@ __attribute__((constructor)) static void at_load(void)
     pthread_atfork(NULL, NULL, forget);
 }
 
-/* At the end of the process, or in dlclose. If a thread still computes while the process ends, the team stays. */
+/* Runs at the end of the process, or in dlclose. If a thread still computes while the process ends, the team keeps running. */
 __attribute__((destructor)) static void at_unload(void)
 {
     if (inside || pthread_mutex_trylock(&taken) != 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The library's worker threads: one team for the life of the library, to which one caller at a time posts a job. */
+/* The team: the library's worker threads. One caller at a time has the team and gives it jobs. */
 #ifndef WEFT_TEAM_H
 #define WEFT_TEAM_H
 
@@ -7,18 +7,18 @@
 
 typedef void team_job(void *ctx, int worker);
 
-/* Takes the team for the calling thread, and starts it if there is none (after a fork, or before wf_init). False: another caller has it, or
- * there are no workers. */
+/* Gives the team to the calling thread, and starts it if there is none (after a fork, or before wf_init). Returns false if another
+ * caller has the team, or if it has no workers. */
 bool team_take(void);
 void team_give_back(void);
-/* By the caller that has the team: calls job(ctx, 0) on the calling thread and job(ctx, worker) on at most `helpers` workers. A worker
- * takes part only if it comes before job(ctx, 0) returns. */
+/* Called by the caller that has the team: calls job(ctx, 0) on the calling thread and job(ctx, worker) on at most `helpers` workers. A
+ * worker takes part only if it arrives before job(ctx, 0) returns. */
 void team_run(int helpers, team_job *job, void *ctx);
-/* The same on every worker, once each: the caller waits for all. */
+/* Calls job once on every worker and on the calling thread, and waits for all. */
 void team_run_all(team_job *job, void *ctx);
 
-/* Waits for the job that runs, ends the team, starts one of `workers` threads (fewer if the system refuses some), and calls
- * changed(workers) before another job can begin. */
+/* Waits for the running job, ends the team, starts a team of `workers` threads (fewer if the system refuses some), and calls
+ * changed(workers) before another job can start. */
 void team_restart(int workers, void (*changed)(int workers));
 /* Whether the calling thread runs a job, as the caller or as a worker. */
 bool team_inside(void);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Transposes of squares of registers, for packing in products and attention and for copies. */
+/* Transposes squares of elements in registers, to pack operands of products and attention, and to copy arrays. */
 #ifndef WEFT_TRANSPOSE_H
 #define WEFT_TRANSPOSE_H
 
 #include "simd.h"
 
-/* r[i][j] <-> r[j][i] in registers of 16 bytes with 2 or 4 lanes of any type. */
+/* Transpose 2 or 4 registers r of 16 bytes, which have 2 or 4 lanes of any type. */
 #define V_TRANSPOSE_2(r)                                                                                                                   \
     do {                                                                                                                                   \
         __typeof__(*(r)) v_a = __builtin_shufflevector((r)[0], (r)[1], 0, 2);                                                              \
@@ -24,8 +24,9 @@
         (r)[3] = __builtin_shufflevector(v_b, v_d, 2, 3, 6, 7);                                                                            \
     } while (0)
 
-/* Steps of v_transpose within blocks of 16 bytes: `lo` interleaves the low halves of two registers, `hi` the high ones. First single
- * elements, from r to t; then, in float, pairs of elements as doubles, from t to r. */
+/* The steps of v_transpose within blocks of 16 bytes. `lo` interleaves the low halves of two registers, `hi` the high halves.
+ * V_INTERLEAVE interleaves single elements, from r to t. V_INTERLEAVE_PAIRS, which only float needs, interleaves pairs of elements as
+ * doubles, from t to r. */
 #define V_INTERLEAVE(lo, hi)                                                                                                               \
     _Pragma("GCC unroll 8") for (int i = 0; i < V_LANES / 2; i++)                                                                          \
     {                                                                                                                                      \
@@ -42,7 +43,7 @@
         r[4 * i + 3] = (vr)hi(b, d);                                                                                                       \
     }
 
-/* r[i][j] <-> r[j][i] over V_LANES registers, by the cheapest shuffles of the instruction set. */
+/* Transposes V_LANES registers by the cheapest shuffles of the instruction set. */
 V_INLINE void v_transpose(vr r[V_LANES])
 {
 #if defined(WF_ISA_AVX512) && !defined(WF_DOUBLE)
@@ -101,7 +102,8 @@ V_INLINE void v_transpose(vr r[V_LANES])
 #endif
 }
 
-/* Column j of n of the rows, `stride` apart, in r[j]; 0 < n <= V_LANES. Lanes from `rows` on repeat row 0. */
+/* Loads n columns of rows that are `stride` elements apart: r[j] becomes column j; 0 < n <= V_LANES. If there are fewer rows than lanes,
+ * the lanes from `rows` on repeat row 0. */
 V_INLINE void v_load_columns(const wf_real *x, int64_t rows, int64_t stride, int64_t n, vr r[V_LANES])
 {
 #pragma GCC unroll 16
@@ -110,7 +112,8 @@ V_INLINE void v_load_columns(const wf_real *x, int64_t rows, int64_t stride, int
     v_transpose(r);
 }
 
-/* The same for the two squares that the first V_LANES / 2 registers hold side by side: pairs of rows h apart swap their blocks of h. */
+/* v_transpose_halves transposes the two squares that V_LANES / 2 registers hold side by side. V_SWAP(h, r) is one step: registers that
+ * are h apart swap blocks of h elements. */
 #define V_FIRST_OF_PAIR(lane, h) ((lane) & (h) ? V_LANES + (lane) - (h) : (lane))
 #define V_SECOND_OF_PAIR(lane, h) ((lane) & (h) ? V_LANES + (lane) : (lane) + (h))
 #define V_SWAP(h, r)                                                                                                                       \

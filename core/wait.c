@@ -8,8 +8,8 @@
 
 #include <weft/internal/wait.h>
 
-/* Beside other programs a thread that spins uses up the time that the system grants it and that it needs for the next job. Spins of 500
- * microseconds make a training step twice as slow there, and gain nothing where a program is alone (bench/neighbours). */
+/* Spins are short, because a thread that spins uses up processor time that the system would grant it for the next job. With other busy
+ * programs, spins of 500 microseconds make a training step twice as slow; without other programs they gain nothing (bench/neighbours). */
 enum { SPIN_NS = 50000, LOOKS = 16 };
 
 static inline void pause_core(void)
@@ -41,7 +41,7 @@ bool wf_spin_until(const _Atomic uint32_t *at, uint32_t mask, bool equal, uint32
 
 void wf_futex_wait(const _Atomic uint32_t *at, uint32_t value)
 {
-    const int error = errno; /* a program may look at it after a call that waited */
+    const int error = errno; /* a program may read errno after a call of the library that waited here */
     syscall(SYS_futex, at, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
     errno = error;
 }
@@ -51,8 +51,8 @@ void wf_futex_wake(const _Atomic uint32_t *at, int count)
     syscall(SYS_futex, at, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
 }
 
-/* The waiter increments `sleepers`, then reads `left`; who ends work decrements `left`, then reads `sleepers`. Both are seq_cst, so at
- * least one sees the other's write and no wake-up is lost. */
+/* A waiter increments `sleepers`, then reads `left`. The thread that ends work decrements `left`, then reads `sleepers`. All four
+ * accesses are seq_cst, so at least one of the threads sees the other's write, and no wake-up is lost. */
 uint32_t wf_countdown_add(struct wf_countdown *c, int change)
 {
     const uint32_t left = atomic_fetch_add(&c->left, (uint32_t)change) + (uint32_t)change;

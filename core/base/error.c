@@ -6,7 +6,7 @@
 #include <weft/error.h>
 #include <weft/internal/needs.h>
 
-/* Keeps a message to one line of text: a control character would break a log or a terminal. */
+/* Replaces control characters by spaces, because they would break the lines of a log or a terminal. */
 static void one_line(char *text)
 {
     for (char *p = text; *p; p++)
@@ -14,7 +14,8 @@ static void one_line(char *text)
             *p = ' ';
 }
 
-/* snprintf cuts at a byte; a UTF-8 character that lost its end goes whole. `size` is the buffer's. */
+/* Removes the last UTF-8 character if snprintf has cut it. `size` is the size of the buffer, and `wanted` is the length that snprintf
+ * returned. */
 static void cut_whole(char *text, size_t size, size_t wanted)
 {
     if (wanted < size)
@@ -30,7 +31,8 @@ static void cut_whole(char *text, size_t size, size_t wanted)
         text[start - 1] = 0;
 }
 
-/* Whether *error holds an error. In a struct that was not set to zero the status or the text is mostly invalid. */
+/* Whether *error holds an error. If the struct was not set to zero, its status or text is probably invalid, so it counts as holding no
+ * error. */
 static bool holds_error(const wf_error *error)
 {
     return (unsigned)error->code - 1 < WF_ERR_TIME && memchr(error->message, 0, sizeof error->message) &&

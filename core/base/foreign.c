@@ -18,7 +18,7 @@ struct magic {
 #define PYTORCH "is a pickle of PyTorch: save it as safetensors"
 static const struct magic magics[] = {
     MAGIC("version https://git-lfs.github.com/spec/v1", "is a Git LFS pointer, not the file itself: run git lfs pull"),
-    MAGIC("\x80\x02\x8A\x0A\x6C\xFC\x9C\x46\xF9\x20\x6A\xA8\x50\x19", PYTORCH), /* before version 1.6 */
+    MAGIC("\x80\x02\x8A\x0A\x6C\xFC\x9C\x46\xF9\x20\x6A\xA8\x50\x19", PYTORCH), /* from PyTorch before version 1.6 */
     MAGIC("\x93NUMPY", "is an array of NumPy (.npy)"),
     MAGIC("\x89HDF\r\n\x1A\n", "is an HDF5 file: save it as safetensors"),
     MAGIC("\x1F\x8B\x08", "is compressed with gzip: unpack it with gunzip"),
@@ -37,7 +37,8 @@ const char *wf_foreign_text(const char *head, int64_t bytes)
     for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
         if (begins(head, bytes, magics[i].bytes, magics[i].length))
             return magics[i].says;
-    if (begins(head, bytes, "GGUF", 4) && bytes >= 8 && (head[7] == 0 || head[4] == 0)) /* its version, in either byte order */
+    /* Bytes 4 to 7 of a GGUF file are its version, in either byte order. */
+    if (begins(head, bytes, "GGUF", 4) && bytes >= 8 && (head[7] == 0 || head[4] == 0))
         return "is a GGUF file, which is not read: use the model's safetensors";
     if (begins(head, bytes, "BZh", 3) && bytes >= 10 && !memcmp(head + 4, "1AY&SY", 6))
         return "is compressed with bzip2: unpack it with bunzip2";
@@ -45,7 +46,7 @@ const char *wf_foreign_text(const char *head, int64_t bytes)
         int64_t look = WF_MIN(bytes, WF_FOREIGN_HEAD);
         return memmem(head, (size_t)look, "/data.pkl", 9) ? PYTORCH : "is a zip archive: unpack it with unzip";
     }
-    /* Protocols 2 to 5 begin with their number, and the last three go on with a frame. */
+    /* In protocols 2 to 5 the second byte is the protocol's number. In protocols 4 and 5 a frame follows (byte 0x95). */
     if (bytes >= 3 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5 && (head[1] < 4 || head[2] == '\x95') &&
         memchr("}]()c\x95\x8A", head[2], 7))
         return "is a pickle of Python: save what it holds in a format that cannot hold programs, such as safetensors";

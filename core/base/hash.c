@@ -5,14 +5,15 @@
 
 #include <weft/internal/hash.h>
 
-/* The product of two words folded onto itself mixes both thoroughly, as in wyhash (Wang Yi). Four lanes hide its latency. */
+/* Mixes two words as wyhash (Wang Yi) does: multiplies them and combines the two halves of the product. wf_hash runs four lanes of this,
+ * to hide the latency of the multiplication. */
 static inline uint64_t fold(uint64_t a, uint64_t b)
 {
     unsigned __int128 product = (unsigned __int128)a * b;
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* Odd words without a pattern: the fraction of the square roots of 2, 3, 5, 7, 11. */
+/* Odd numbers without a pattern: the fractions of the square roots of 2, 3, 5, 7 and 11, with the lowest bit set. */
 static const uint64_t key[5] = {0x6A09E667F3BCC909, 0xBB67AE8584CAA73B, 0x3C6EF372FE94F82B, 0xA54FF53A5F1D36F1, 0x510E527FADE682D1};
 
 enum { BLOCK = 64 };
@@ -39,7 +40,7 @@ uint64_t wf_hash(const void *data, int64_t bytes, uint64_t seed)
         memcpy(rest, p, (size_t)left);
         mix(lane, rest);
     }
-    /* The length tells an input from the same with zeros after it. */
+    /* The length distinguishes an input from the same input with zeros appended. */
     uint64_t a = fold(lane[0] ^ key[1], lane[1] ^ (uint64_t)bytes), b = fold(lane[2] ^ key[3], lane[3] ^ seed);
     return fold(a ^ key[4], b ^ key[0]);
 }
@@ -49,7 +50,7 @@ uint64_t wf_hash_key(void)
     uint64_t word;
     if (getrandom(&word, sizeof word, GRND_NONBLOCK) == (ssize_t)sizeof word)
         return word;
-    /* Early in the boot, or if the call is forbidden: the time, and the address of the stack. */
+    /* If the call fails (early in the boot, or because it is forbidden), use the time and the address of the stack. */
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return wf_hash(&now, sizeof now, (uint64_t)(uintptr_t)&word);

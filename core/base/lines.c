@@ -62,7 +62,7 @@ int64_t wf_line_ends(const char *text, int64_t bytes)
 {
     int64_t count = 0;
     while (bytes > 0) {
-        /* In 32 bits: the compiler then counts 16 bytes at once. */
+        /* The count of a piece is an int32_t, so that the compiler can count 16 bytes at once. */
         int64_t piece = bytes < 1 << 14 ? bytes : 1 << 14;
         int32_t sum = 0;
         for (int64_t i = 0; i < piece; i++)
@@ -98,7 +98,7 @@ void wf_lines_close(struct wf_lines *l)
 {
     if (l->fd > STDIN_FILENO)
         close(l->fd);
-    if (l->capacity > 0) /* else it is the caller's */
+    if (l->capacity > 0) /* if 0, the memory belongs to the caller of wf_lines_of */
         wf_free(l->data);
     *l = (struct wf_lines){.fd = -1};
 }
@@ -120,7 +120,7 @@ wf_status wf_lines_read(struct wf_lines *l, wf_error *error)
     if (l->wait && !l->wait(l->ctx, l->fd))
         return wf_error_set(error, WF_ERR_CANCELLED, "interrupted");
     ssize_t got = read(l->fd, l->data + l->end, (size_t)(l->capacity - l->end));
-    if (got < 0 && errno == EAGAIN) /* somebody made it non-blocking */
+    if (got < 0 && errno == EAGAIN) /* another process made the file non-blocking, so wait for input */
         poll(&(struct pollfd){.fd = l->fd, .events = POLLIN}, 1, -1);
     else if (got < 0 && errno != EINTR)
         return wf_file_refused(l->name, "read", errno, error);
@@ -129,7 +129,7 @@ wf_status wf_lines_read(struct wf_lines *l, wf_error *error)
     return WF_OK;
 }
 
-/* Passes over the piece of before; the next one begins at data[begin]. */
+/* Leaves the current piece; the next piece begins at data[begin]. */
 static void pass(struct wf_lines *l)
 {
     l->line += l->ends;
@@ -139,7 +139,7 @@ static void pass(struct wf_lines *l)
     l->text = NULL;
 }
 
-/* Gives out the next `length` bytes, of which `shown` are text. */
+/* Makes the next `length` bytes the current piece. Its text is the first `shown` bytes, without a byte order mark. */
 static void give(struct wf_lines *l, int64_t length, int64_t shown, int64_t ends)
 {
     l->mark = l->done == 0 ? wf_line_first(l->data + l->begin, shown) : 0;
@@ -150,13 +150,13 @@ static void give(struct wf_lines *l, int64_t length, int64_t shown, int64_t ends
     l->done += length;
 }
 
-/* Drops the bytes given out, reads more, and finds the end of the next part: of the last line within the next `bytes`, or else of the first
- * line that goes beyond them. *end is NULL if the text ends without a line end. */
+/* Leaves the current piece, reads more bytes, and finds the "\n" at which the next piece ends: the last within the next `bytes` bytes,
+ * or else the first after them. *end is NULL if the text ends without "\n", or if `cuts` is set and the block must end inside a line. */
 static wf_status find_end(struct wf_lines *l, int64_t bytes, const char **end, wf_error *error)
 {
     *end = NULL;
     pass(l);
-    for (int64_t seen = bytes;;) { /* a long line is not searched again from its start */
+    for (int64_t seen = bytes;;) { /* the line has no "\n" in its first `seen` bytes */
         int64_t held = l->end - l->begin, most = WF_MIN(held, bytes);
         if (most > 0 && (held >= bytes || l->ended) && (*end = memrchr(l->data + l->begin, '\n', (size_t)most)))
             return WF_OK;
@@ -191,7 +191,8 @@ wf_status wf_lines_next(struct wf_lines *l, wf_error *error)
     return WF_OK;
 }
 
-/* The place inside its only line where a block of `bytes` may end; more follows. */
+/* Returns how many of the next `bytes` bytes a block takes if it must end inside a line: up to a space if possible, otherwise up to the
+ * end of a character. */
 static int64_t cut_line(struct wf_lines *l, int64_t bytes)
 {
     const char *text = l->data + l->begin;
@@ -220,7 +221,7 @@ wf_status wf_lines_block(struct wf_lines *l, int64_t bytes, wf_error *error)
     return WF_OK;
 }
 
-/* The line and, returned, the byte of it at which `offset` of the piece lies, both from 1. */
+/* Finds the position of byte `offset` of the piece in the file: sets *line, and returns the byte's number in that line, both from 1. */
 static int64_t place_of(const struct wf_lines *l, int64_t offset, int64_t *line)
 {
     int64_t begin = -l->mark - l->column;
@@ -240,7 +241,7 @@ char *wf_lines_place(const struct wf_lines *l, int64_t offset, char *place, size
 wf_status wf_lines_refuse(const struct wf_lines *l, int64_t offset, wf_error *error)
 {
     int64_t line, column = place_of(l, offset, &line), known = l->length + l->mark;
-    /* The piece that the file begins with. */
+    /* Only the piece at the beginning of the file shows another format. */
     const char *foreign = l->line == 1 && l->column == 0 ? wf_foreign_text(l->text - l->mark, known) : NULL;
     if (foreign)
         return wf_error_set(error, WF_ERR_FORMAT, "%s: %s", l->name, foreign);

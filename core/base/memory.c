@@ -16,7 +16,8 @@ enum { LINE = 64, HUGE_PAGE = 2 << 20 };
 static _Atomic int64_t allocations, living;
 static _Atomic int64_t fail_in = -1;
 
-/* True when a test wants this allocation to fail. Counts down only while armed, so that the usual path writes nothing. */
+/* Whether a test wants this allocation to fail. The counter changes only while a test has set it, so that usual allocations write
+ * nothing here. */
 static bool must_fail(void)
 {
     return atomic_load_explicit(&fail_in, memory_order_relaxed) >= 0 && atomic_fetch_sub(&fail_in, 1) == 0;
@@ -26,13 +27,13 @@ void *wf_alloc(size_t bytes)
 {
     if (must_fail() || bytes > (size_t)PTRDIFF_MAX - HUGE_PAGE)
         return NULL;
-    /* Large blocks lie on huge pages: a slab of parameters is walked from end to end every step. */
+    /* Large blocks use huge pages, because each training step walks through a slab of parameters from end to end. */
     bool large = bytes >= HUGE_PAGE;
     void *block = NULL;
     if (posix_memalign(&block, large ? HUGE_PAGE : LINE, bytes ? bytes : 1) != 0)
         return NULL;
     if (large)
-        madvise(block, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE); /* refused by some kernels, which is no failure */
+        madvise(block, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE); /* some kernels refuse this, which is no error */
     atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&living, 1, memory_order_relaxed);
     return block;
@@ -51,7 +52,7 @@ void *wf_alloc_zero(size_t count, size_t size)
 
 void *wf_realloc(void *old, size_t bytes)
 {
-    /* realloc() would lose the alignment. */
+    /* Not realloc(), which would lose the alignment. */
     void *block = wf_alloc(bytes);
     if (!block || !old)
         return block;

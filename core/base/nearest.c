@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* "Did you mean ...?" */
+/* Finds the candidate that is nearest to a misspelt name, for "did you mean ...?". */
 #include <string.h>
 
 #include <weft/internal/minmax.h>
@@ -12,8 +12,8 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c == '-' ? '_' : c;
 }
 
-/* Changed, missing, superfluous or swapped neighbouring letters (Damerau 1964; the restricted form). Case, and which of '-' and
- * '_' it is, don't count. */
+/* The edit distance: the number of changed, missing, superfluous or swapped neighbouring letters (Damerau 1964; the restricted form).
+ * Upper and lower case count as equal, and so do '-' and '_'. */
 static int distance(const char *a, int n, const char *b, int m)
 {
     int row[3][LONGEST + 1];
@@ -42,7 +42,7 @@ const char *wf_nearest(const char *text, const char *const *candidates, int coun
         if (m > LONGEST)
             continue;
         int d = distance(text, (int)n, candidates[i], (int)m), allowed = (int)WF_MAX(n, m) / 3;
-        /* A name that was not typed to its end is near however much is left. */
+        /* A candidate that begins with the text is near, however long the rest is. */
         bool begun = n >= 3 && m > n && strncmp(text, candidates[i], n) == 0;
         if ((d <= (allowed > 0 ? allowed : 1) || begun) && d < lowest) {
             lowest = d;

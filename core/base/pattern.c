@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Not fnmatch(3): there '[', '?' and '\\' have a meaning, and names of parameters, metrics and modules may hold them. */
+/* Patterns with '*' only. fnmatch(3) also gives '[', '?' and '\\' a meaning, but names of parameters, metrics and modules may contain
+ * these characters. */
 #include <weft/internal/pattern.h>
 
-/* After a mismatch the last '*' takes one more character. */
+/* After a mismatch, lets the last '*' match one more character and tries again. */
 bool wf_pattern_matches(const char *pattern, const char *name)
 {
     const char *star = NULL, *from = NULL;

@@ -37,7 +37,7 @@ char *wf_text_quote(const char *text, char out[WF_QUOTE_SIZE])
     uint32_t point;
     for (int64_t i = 0; i < bytes;) {
         int length = wf_utf8_decode(text + i, bytes - i, &point);
-        /* U+0080 to U+009F and the line separators U+2028, U+2029 are no printable part of a line either. */
+        /* The control characters U+0080 to U+009F and the line separators U+2028 and U+2029 are not printable either. */
         bool plain = length > 0 && s[i] >= 0x20 && s[i] != 0x7f && s[i] != '"' && s[i] != '\\' && !(s[i] == 0xc2 && s[i + 1] < 0xa0) &&
                      !(s[i] == 0xe2 && s[i + 1] == 0x80 && (s[i + 2] == 0xa8 || s[i + 2] == 0xa9));
         int width = plain ? length : 4;
@@ -70,13 +70,13 @@ char *wf_text_double(double value, char out[WF_NUMBER_SIZE])
     }
     locale_c_leave(before);
     if (!strpbrk(out, ".en"))
-        strcat(out, ".0"); /* so that it is read as a number with a point again; "n" is in nan and inf */
+        strcat(out, ".0"); /* so that the text is read as a floating-point number; "n" excludes nan and inf */
     return out;
 }
 
 bool wf_text_to_double(const char *text, double *value)
 {
-    /* strtod also takes leading blanks, hexadecimal and names, which no file format of ours has. */
+    /* strtod also accepts leading blanks, hexadecimal numbers and names such as "nan", which no file format of Weft has. */
     if (!*text || strspn(text, "+-.0123456789eE") != strlen(text))
         return false;
     locale_t before = locale_c_enter();
@@ -104,7 +104,8 @@ char *wf_text_count(int64_t count, char out[WF_NUMBER_SIZE])
 
 enum { MOST_DAYS = 10000 };
 
-/* A number of digits only at *at, which is moved behind it; -1: none, or too long a one. */
+/* Reads a number of at most 10 digits at *at, and moves *at behind it. *count becomes the number of digits. Returns -1 if there is no
+ * digit or too many. */
 static int64_t digits(const char **at, size_t *count)
 {
     int64_t value = 0;

@@ -10,7 +10,7 @@ int wf_utf8_decode(const char *data, int64_t length, uint32_t *point)
         *point = p[0];
         return 1;
     }
-    /* The second byte's range is what forbids overlong forms (E0, F0), surrogates (ED) and points above U+10FFFF (F4). */
+    /* The range of the second byte excludes overlong forms (E0, F0), surrogates (ED) and points above U+10FFFF (F4). */
     int size = 2;
     unsigned low = 0x80, high = 0xBF;
     if (p[0] < 0xC2 || p[0] > 0xF4)
@@ -69,8 +69,8 @@ const char *wf_utf8_fault(const char *data, int64_t length)
 
 bool wf_utf8_printable(uint32_t point)
 {
-    /* Characters that would not show, would join the quote before them, or could turn a terminal's line around. Unassigned points are
-     * not listed: new Unicode versions assign them. */
+    /* Characters that are invisible, join the quote before them, or could reverse the direction of a terminal's line. Unassigned points
+     * are not listed, because new Unicode versions assign them. */
     static const uint32_t hidden[][2] = {
         {0x0, 0x1F},      {0x7F, 0x9F},       {0xAD, 0xAD},       {0x300, 0x36F},     {0x483, 0x489},     {0x591, 0x5BD},
         {0x600, 0x605},   {0x610, 0x61A},     {0x61C, 0x61C},     {0x64B, 0x65F},     {0x6DD, 0x6DD},     {0x70F, 0x70F},

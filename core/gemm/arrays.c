@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Products of strided arrays with batches that broadcast. */
+/* wf_array_matmul: makes one product, or a batch of products, from strided arrays whose batch dimensions broadcast. */
 #include <weft/compute.h>
 
 static wf_status check(const wf_array *a, const wf_array *b, const wf_array *out, wf_error *error)
@@ -34,8 +34,8 @@ static bool fold(const wf_array *a, wf_array *folded)
     return wf_array_reshape(a, &(wf_shape){2, {rows, a->dim[a->ndim - 1]}}, folded);
 }
 
-/* One product for all rows if b is the same in the whole batch and rows of a and of out have one stride. Otherwise a batch, merged into the
- * fewest dims. */
+/* One product computes all rows if the whole batch uses the same b, and if the rows of a have one stride and the rows of out have one
+ * stride. Otherwise the batch dimensions are merged to as few as possible. */
 wf_status wf_array_matmul_with(const wf_array *a, const wf_array *b, const wf_array *out, const struct wf_matmul_options *options,
                                wf_error *error)
 {
@@ -57,7 +57,7 @@ wf_status wf_array_matmul_with(const wf_array *a, const wf_array *b, const wf_ar
         batch_dims = 0;
     }
     struct wf_gemm_batch batch = {0};
-    for (int d = batch_dims - 1; d >= 0; d--) { /* the innermost first */
+    for (int d = batch_dims - 1; d >= 0; d--) { /* from the innermost dimension outwards */
         if (out->dim[d] == 1)
             continue;
         int last = batch.dims - 1;

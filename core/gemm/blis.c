@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* BLIS (Van Zee and van de Geijn 2015); no other file calls it.
+/* Computes products by BLIS (Van Zee and van de Geijn 2015). No other file calls BLIS.
  *
- * BLIS 0.9 chooses its kernels by the family of the processor. On families that came later it falls back to reference kernels, which are
- * six times slower. So its architecture is set here from the instruction set in use, before its first call, through the environment: the
- * library exports no other way. The variable takes a number: a name reads as 0 (skx), and an unknown number ends the process. The
- * number of an architecture differs between versions. */
+ * BLIS 0.9 chooses its kernels by the family of the processor. On families that are newer than BLIS it uses reference kernels, which are
+ * six times slower. So this file chooses BLIS's architecture by the instruction set in use, before its first call. The only way that
+ * BLIS offers for this is an environment variable. Its value must be a number: BLIS reads a name as 0 (skx), and ends the process on an
+ * unknown number. The number of an architecture differs between versions of BLIS. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ const char *wf_blas(void)
     return name;
 }
 
-/* Whether the processor has the instructions of an architecture that we let BLIS use. */
+/* Whether the processor has the instructions of an architecture. Only the architectures listed in this function are used. */
 static bool arch_fits(const char *arch)
 {
     if (strcmp(arch, "generic") == 0)
@@ -52,11 +52,11 @@ static int arch_number(const char *arch)
 
 #if defined __x86_64__
 #define VARIABLE "BLIS_ARCH_TYPE"
-#define UNSET "-1" /* BLIS then chooses */
+#define UNSET "-1" /* with this value BLIS chooses the architecture */
 
-/* Our entry of the environment, if the variable is not set. setenv may move the environment while other threads read it. So the entry is
- * made when the library is loaded, and later only the text after '=' changes, while BLIS reads it. Never freed: the environment refers to
- * it. */
+/* Weft's entry of the environment, if the user has not set the variable. setenv could move the environment while other threads read it.
+ * So the entry is made when the library is loaded, and later only the text after '=' changes, while BLIS reads it. The entry is never
+ * freed, because the environment points to it. */
 static char *entry;
 
 static bool is_set(const char *value)
@@ -72,7 +72,7 @@ __attribute__((constructor)) static void make_entry(void)
     entry = NULL;
 }
 
-/* The first of these architectures that the library has. */
+/* The first of these architectures that the linked BLIS has. */
 static int wanted_arch(const char *isa)
 {
     static const char *const amd[] = {"zen3", "zen2", "zen", "haswell", NULL}, *const intel[] = {"haswell", NULL};
@@ -100,10 +100,10 @@ static wf_status check_setting(const char *value, wf_error *error)
 }
 #endif
 
-/* On the calling thread. */
+/* Computes C = alpha A B + beta C on the calling thread, with this beta instead of g's. */
 static void multiply(const struct wf_gemm *g, wf_real beta)
 {
-    /* its small-matrix path depends on the shape of the task and gives other bits */
+    /* BLIS's path for small matrices is off, because its use depends on the shape of the task and changes bits */
     rntm_t how;
     bli_rntm_init(&how);
     bli_rntm_set_num_threads(1, &how);
@@ -126,7 +126,7 @@ wf_status wf_blis_start(const char *isa, wf_error *error)
     wf_status status = is_set(value) ? check_setting(value, error) : WF_OK;
     if (status != WF_OK)
         return status;
-    const bool ours = entry && value == entry + strlen(VARIABLE "="); /* else BLIS or the user chooses */
+    const bool ours = entry && value == entry + strlen(VARIABLE "="); /* if false, the user or BLIS chooses */
     if (ours)
         snprintf(value, sizeof UNSET, "%d", wanted_arch(isa));
     bli_init();
@@ -138,7 +138,7 @@ wf_status wf_blis_start(const char *isa, wf_error *error)
     bli_init();
 #endif
     snprintf(name, sizeof name, "BLIS %s (%s)", bli_info_get_version_str(), bli_arch_string(bli_arch_query_id()));
-    /* BLIS allocates its packing buffers at the first product. */
+    /* Makes BLIS allocate its packing buffers, which it does at its first product. */
     static wf_real a[BLIS_WARM_UP * BLIS_WARM_UP], c[BLIS_WARM_UP * BLIS_WARM_UP];
     const struct wf_gemm g = {BLIS_WARM_UP, BLIS_WARM_UP, BLIS_WARM_UP, 1, 0, a, BLIS_WARM_UP, 1, a, BLIS_WARM_UP, 1, c, BLIS_WARM_UP, 1,
                               NULL,         false};
@@ -156,11 +156,12 @@ bool wf_blis_can(const struct wf_gemm *g)
     return contiguous(g->m, g->k, g->a_rs, g->a_cs) && contiguous(g->k, g->n, g->b_rs, g->b_cs) && contiguous(g->m, g->n, g->c_rs, g->c_cs);
 }
 
-/* Tasks of a product, each computed by BLIS on one thread. No sum is divided, so the bits are those of the whole. */
+/* Tasks of a product, each of which BLIS computes on one thread. The tasks divide C but not k, so the bits are those of the whole
+ * product. */
 struct blis_tasks {
     const struct wf_gemm *g;
     int64_t count;
-    bool rows; /* tasks are rows of C, else columns */
+    bool rows; /* tasks are ranges of rows of C; if false, ranges of columns */
 };
 
 static void blis_task(void *ctx, int64_t i)
@@ -187,7 +188,7 @@ void wf_blis_gemm(const struct wf_gemm *g, bool serial)
     const double flops = 2. * (double)g->m * (double)g->n * (double)g->k;
     struct blis_tasks w = {g, 1, g->m > g->n};
     const int64_t grains = gemm_ceil_div(w.rows ? g->m : g->n, BLIS_GRAIN);
-    if (!serial && flops >= BLIS_TASK_FLOPS) /* each task packs its own A and B */
+    if (!serial && flops >= BLIS_TASK_FLOPS) /* few tasks, because each task packs its own A and B */
         w.count = WF_MIN(grains, wf_threads());
     wf_parallel(w.count, flops / BATCH_FLOPS_PER_NS, blis_task, &w);
 }

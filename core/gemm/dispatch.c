@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Dispatch: which kernels compute a product. */
+/* Chooses BLIS or Weft's own kernels for each product, and runs the products of a batch in parallel. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -12,13 +12,13 @@
 
 enum gemm_mode wf_gemm_chosen;
 
-/* By shape, strides and instruction set, as bench/gemm measured it: where each side is at least this long and A is stored by columns (a
- * weight's gradient), and with AVX2 alone.
+/* BLIS is faster only with AVX2, and there only for large products whose A is stored by columns (the gradient of a weight). bench/gemm
+ * measured this on one Zen 5 core, in GFLOP/s of processor time, Weft's own kernels / BLIS:
  *
- * One Zen 5 core, GFLOP/s of processor time, own / BLIS. AVX-512 against skx: NT 256x512x2048 191 / 153, 2048x2048x512 223 / 193,
- * NN 1024x1024x1024 226 / 209, TN 2048x512x2048 220 / 203, 1024x1024x1024 218 / 212, 512x128x768 253 / 210: own everywhere.
- * AVX2 against zen3: NT 768x384x128 131 / 123, 2048x2048x512 125 / 117, NN 64x64x64 128 / 69, 1024x1024x1024 119 / 121,
- * TN 64x64x4096 124 / 96, 512x128x768 118 / 109, but TN 384x384x1024 112 / 121, 512x512x2048 105 / 118, 1024x1024x1024 112 / 120. */
+ *   AVX-512 / BLIS's skx, own kernels everywhere faster: NT 256x512x2048 191 / 153, 2048x2048x512 223 / 193, NN 1024x1024x1024 226 / 209,
+ *   TN 2048x512x2048 220 / 203, 1024x1024x1024 218 / 212, 512x128x768 253 / 210.
+ *   AVX2 / BLIS's zen3: NT 768x384x128 131 / 123, 2048x2048x512 125 / 117, NN 64x64x64 128 / 69, 1024x1024x1024 119 / 121,
+ *   TN 64x64x4096 124 / 96, 512x128x768 118 / 109, but TN 384x384x1024 112 / 121, 512x512x2048 105 / 118, 1024x1024x1024 112 / 120. */
 static bool blis_may_be_better(void)
 {
     return strcmp(wf_kernel->isa, "avx2") == 0;
@@ -39,7 +39,7 @@ static bool is_nothing(const struct wf_gemm *g)
     return g->m <= 0 || g->n <= 0 || g->k <= 0 || g->alpha == 0;
 }
 
-/* Never BLIS under the row rule: its bits of a row may depend on the number of rows. */
+/* BLIS is not used with rows_alone, because the bits of a row that BLIS computes may depend on the number of rows. */
 static bool for_blis(const struct wf_gemm *g)
 {
     return wf_gemm_chosen != GEMM_OWN && !g->rows_alone && (wf_gemm_chosen == GEMM_BLIS || blis_is_better(g)) && wf_blis_can(g);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The micro-kernels compute a register tile of C, up to MR x NR elements, by rank-1 updates along k. The macro-kernel loops over the tiles
- * of a cache block. A is read by broadcasts, packed or in place through its strides. B is read by whole vectors, packed or in place if its
- * rows are contiguous. */
+/* The micro-kernels and the macro-kernel. A micro-kernel computes a register tile of C, up to MR x NR elements, by rank-1 updates along
+ * k. The macro-kernel loops over the tiles of a cache block. A may be packed, or is read in place with any strides, because single
+ * elements are broadcast. B is read by whole vectors; it may be packed, or is read in place if its rows are contiguous. */
 #include "../simd.h"
 #include "private.h"
 
@@ -10,7 +10,8 @@ V_INLINE wf_real fma_1(wf_real a, wf_real b, wf_real c)
     return v_fma(v_set(a), v_set(b), v_set(c))[0];
 }
 
-/* The reference micro-kernel, for a cache block of one register tile. The tuned ones below give the same bits: tests/core/gemm.c. */
+/* The reference micro-kernel, for a cache block that is one register tile. The tuned micro-kernels below give the same bits, as
+ * tests/core/gemm.c checks. */
 static void reference(const struct gemm_cache_block *g)
 {
     const struct gemm_epilogue *e = &g->epilogue;
@@ -28,16 +29,16 @@ static void reference(const struct gemm_cache_block *g)
         }
 }
 
-/* ---- Tuned. */
+/* ---- The tuned micro-kernels. */
 struct tile {
     int64_t k;
     const wf_real *a;
     int64_t a_rs, a_cs;
     const wf_real *b;
     int64_t b_step;
-    int tail; /* valid lanes of the last vector */
-    /* Prefetched meanwhile: a line at each step of k. The address advances by prefetch_step bytes, and after each prefetch_lines lines by
-     * prefetch_jump more. */
+    int tail; /* number of valid lanes in the last vector */
+    /* At each step of k the micro-kernel prefetches the cache line at `prefetch`. The address then advances by prefetch_step bytes, and
+     * after every prefetch_lines lines by prefetch_jump bytes more. */
     const char *prefetch;
     int64_t prefetch_step, prefetch_lines, prefetch_jump;
     wf_real *c;
@@ -46,7 +47,8 @@ struct tile {
     const struct gemm_epilogue *epilogue;
 };
 
-/* The epilogue: c = alpha sum + beta c + bias. `read`: beta may not be 0. `bias_by_row`: the bias is one number a row. */
+/* The epilogue: c = alpha sum + beta c + bias. `read` is false if beta is known to be 0, so that C is not read. `bias_by_row`: the bias
+ * has one number for each row. */
 V_INLINE void store_tile(const int m, const int vectors, const bool read, const bool bias_by_row, const struct tile *t,
                          vr sum[MR][NR_VECTORS])
 {
@@ -93,8 +95,8 @@ struct position {
     const char *a, *a7, *b, *prefetch;
 };
 
-/* k rank-1 updates. `unit`: a_rs is 1, known to the compiler; otherwise rows of A are at a_row_offset. `masked`: the last vector of B is
- * partial. */
+/* k rank-1 updates. `unit` tells the compiler that a_rs is 1; otherwise the rows of A are read at a_row_offset. `masked`: the last
+ * vector of B is read with a mask. */
 V_INLINE void rank_1_updates(const int m, const int vectors, const bool unit, const bool masked, int64_t k, const struct tile *t,
                              struct position *w, vr sum[MR][NR_VECTORS])
 {
@@ -102,7 +104,7 @@ V_INLINE void rank_1_updates(const int m, const int vectors, const bool unit, co
     const int64_t size = sizeof(wf_real), r1 = t->a_rs * size, a_cs = t->a_cs * size, b_step = t->b_step * size,
                   prefetch_step = t->prefetch_step;
     int64_t r3 = 3 * r1, r5 = 5 * r1;
-    __asm__("" : "+r"(r3), "+r"(r5)); /* keeps them in registers: GCC would compute them again in the loop */
+    __asm__("" : "+r"(r3), "+r"(r5)); /* keeps r3 and r5 in registers; otherwise GCC would compute them again in the loop */
     const char *a = w->a, *a7 = w->a7, *b = w->b, *prefetch = w->prefetch;
 #pragma GCC unroll 1 /* GCC runs out of registers if it unrolls */
     for (int64_t p = k; p > 0; p--) {
@@ -139,14 +141,14 @@ V_INLINE void micro_kernel(const int m, const int vectors, const bool unit, cons
             sum[i][v] = v_set(0);
     struct position w = {(const char *)t->a, (const char *)(t->a + A7 * t->a_rs), (const char *)t->b, t->prefetch};
     __asm__("" : "+r"(w.a7));
-    if (t->k >= FAR_K) { /* C is mostly in memory: it arrives during the multiplications */
+    if (t->k >= FAR_K) { /* C is mostly not cached; prefetched now, it arrives during the multiplications */
 #pragma GCC unroll 14
         for (int i = 0; i < m; i++)
 #pragma GCC unroll 2
             for (int v = 0; v < vectors; v++)
                 __builtin_prefetch(t->c + i * t->c_rs + v * V_LANES, 1);
     }
-    if (t->prefetch_jump == 0) { /* a separate loop, since small tiles notice the start of the other */
+    if (t->prefetch_jump == 0) { /* without a jump one call is enough; the start of the loop below would slow down small tiles */
         rank_1_updates(m, vectors, unit, masked, t->k, t, &w, sum);
     } else {
         for (int64_t left = t->k; left > 0; left -= t->prefetch_lines, w.prefetch += t->prefetch_jump)
@@ -160,7 +162,7 @@ V_INLINE void micro_kernel(const int m, const int vectors, const bool unit, cons
         store_tile(m, vectors, false, false, t, sum);
 }
 
-/* A function for each m, number of vectors, and way to read A and B. */
+/* One function for each m, each number of vectors, and each way to read A and B. */
 #define MICRO_KERNEL(m, vectors, unit, masked)                                                                                             \
     static void micro_kernel_##m##_##vectors##_##unit##_##masked(const struct tile *t)                                                     \
     {                                                                                                                                      \
@@ -193,7 +195,7 @@ static micro_kernel_function *const micro_kernels[2][2][NR_VECTORS][MR] = {
     {{{EACH_M(NAME, 1, 1, 0)}, {EACH_M(NAME, 2, 1, 0)}}, {{EACH_M(NAME, 1, 1, 1)}, {EACH_M(NAME, 2, 1, 1)}}},
 };
 
-/* Strides of C that no vector store fits: the tile is stored through a contiguous copy. */
+/* Computes a tile in a contiguous copy of C, for strides of C to which no vector store applies. */
 static void store_through_copy(micro_kernel_function *f, struct tile *t, int64_t m, int64_t n, int64_t c_cs)
 {
     wf_real copy[MR * NR] __attribute__((aligned(64))), *const c = t->c;
@@ -211,15 +213,16 @@ static void store_through_copy(micro_kernel_function *f, struct tile *t, int64_t
             c[i * c_rs + j * c_cs] = copy[i * NR + j];
 }
 
-/* The position in the areas that a cache block prefetches. */
+/* The progress of prefetching: the current area of the cache block, and the number of its runs that are prefetched. */
 struct prefetched {
     int area;
     int64_t runs;
 };
 
-/* Chooses what a tile prefetches, a line at each step of k: the next rows of A, or an area that is read after the block. The first tile of
- * a row brings rows in place from far away; the last tile brings them into the first-level cache. A tile alone in its row prefetches the
- * areas first, which are further away. If nothing is left, nothing is prefetched. */
+/* Chooses what a tile prefetches, one cache line at each step of k: either the next rows of A, or an area that is read after the cache
+ * block. If rows are read in place, the first tile of a row of tiles brings the next rows from memory. The last tile brings the next
+ * rows into the first-level cache. If there is only one tile in a row, it prefetches the areas before rows of A, because the areas are
+ * further away. If nothing remains to be prefetched, the tile prefetches an address that it reads anyway. */
 V_INLINE void prefetch(const struct gemm_cache_block *g, struct tile *t, const wf_real *next_rows, struct prefetched *f)
 {
     t->prefetch_step = CACHE_LINE;
@@ -255,8 +258,8 @@ V_INLINE void prefetch(const struct gemm_cache_block *g, struct tile *t, const w
     f->runs += runs;
 }
 
-/* The macro-kernel. Its outer loop goes over rows and its inner loop over columns: the A of a tile stays in the first-level cache while
- * panels of B stream past, up to STREAM_N columns, from the second-level cache. */
+/* The macro-kernel. Its outer loop goes over rows of tiles, its inner loop over columns of tiles. So the A of a tile stays in the
+ * first-level cache, while up to STREAM_N columns of B stream past it from the second-level cache. */
 void WF_GEMM(macro_kernel)(const struct gemm_cache_block *g)
 {
     enum { STREAM = STREAM_N / NR * NR };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Blocking, packing and work distribution of our own products. make_plan chooses one of five paths; each path cuts the product into tasks.
- * All choices depend on shapes, strides, the number of threads and the processor, never on memory: without memory for packing a product
- * fails. Only the choice of split-K changes sums, and it depends on shape and strides alone. */
+/* Divides a product into tasks for Weft's own kernels. make_plan chooses one of five paths (enum path), and each path divides the
+ * product in its own way. The choices depend on shapes, strides, the number of threads and the processor, but not on free memory: if
+ * there is no memory for packing, the product fails. Only the choice of split-K changes sums, and this choice depends on shape and
+ * strides alone. */
 #include <unistd.h>
 
 #include <weft/internal/runtime.h>
@@ -10,10 +11,10 @@
 
 #include "private.h"
 
-/* Elements of packed B for each thread, and of a task in a cache block, at most: half of the second-level cache. */
+/* The most elements of packed B for each thread, and of B in a cache block of a task: half of the second-level cache. */
 static int64_t packed_b_max = PACKED_B;
 
-/* The cost of a task, at least. A slower core takes as long for less work. */
+/* The least cost of a task. On a slow core the same time corresponds to a smaller cost. */
 static double task_ns(void)
 {
     return TASK_NS * wf_core_speed();
@@ -45,7 +46,7 @@ static bool skinny_task(void *ctx, int64_t index)
     return true;
 }
 
-/* Few rows, and strides that skinny_nt (contiguous k in B) or skinny_nn (contiguous rows of B) takes. */
+/* Whether the product has few rows, and strides that skinny_nt (k is contiguous in B) or skinny_nn (rows of B are contiguous) supports. */
 static bool is_skinny(const struct wf_gemm *g)
 {
     return g->m <= gemm_isa()->skinny_m && g->n > 1 &&
@@ -56,18 +57,19 @@ static struct skinny_work divide_skinny(const struct product *p, double cost, bo
 {
     const int64_t panels = gemm_ceil_div(p->g.n, gemm_isa()->nr), threads = serial ? 1 : wf_threads();
     int64_t tasks = WF_MIN((int64_t)(cost / task_ns()) + 1, threads == 1 ? 1 : SKINNY_TASKS * threads);
-    if (p->g.b_rs != 1 && tasks > 1) /* long runs of rows of B, and an equal number for each thread */
+    if (p->g.b_rs != 1 && tasks > 1) /* makes runs of B's rows long, and the number of tasks a multiple of the threads */
         tasks = gemm_ceil_div(WF_MIN(tasks, gemm_ceil_div(p->g.n, SKINNY_NN_TASK_N)), threads) * threads;
     return (struct skinny_work){p, WF_MIN(panels, tasks)};
 }
 
-/* ---- Few rows, or B in place: independent tasks. */
+/* ---- Independent tasks, for few rows or a B that is read in place. */
 struct task_grid {
     const struct product *p;
-    int64_t down, across;   /* tasks */
-    int64_t n0, n1, k0, k1; /* the chunk of B */
-    wf_real *packed;        /* shared panels of B, by cache block; NULL: every task packs its own */
-    int64_t pack_across;    /* packing tasks of a cache block */
+    int64_t down;           /* number of tasks along m */
+    int64_t across;         /* number of tasks along n */
+    int64_t n0, n1, k0, k1; /* the chunk of B: columns n0 .. n1 - 1, steps k0 .. k1 - 1 of k */
+    wf_real *packed;        /* the packed chunk, which all tasks share; NULL if each task packs its own B */
+    int64_t pack_across;    /* number of packing tasks for each cache block */
 };
 
 static struct gemm_task task_of(const struct task_grid *w, int64_t index)
@@ -93,14 +95,14 @@ static bool independent_task(void *ctx, int64_t index)
     return wf_gemm_task(w->p, &task);
 }
 
-/* ---- Many rows: all threads pack a chunk of B, then compute tasks from it. */
-/* Steps of k in the cache block that begins at k0. */
+/* ---- Shared B, for many rows: all threads pack a chunk of B, then compute tasks from it. */
+/* The number of steps of k in the cache block that begins at k0. */
 static int64_t kc_at(const struct task_grid *w, int64_t k0)
 {
     return WF_MIN(w->p->kc, w->k1 - k0);
 }
 
-/* The packed panel of that cache block which begins at column n. */
+/* The packed panel that begins at column n, in the cache block that begins at k0. */
 static wf_real *packed_panel(const struct task_grid *w, int64_t k0, int64_t n)
 {
     const int nr = gemm_isa()->nr;
@@ -118,8 +120,9 @@ static bool pack_b_task(void *ctx, int64_t index)
     return true;
 }
 
-/* The part of B that this thread packs next: below this block in the next chunk of k, or in the next columns. It is prefetched while the
- * tiles leave the memory bus idle. The tasks of one range of columns prefetch a share each; this is share i. */
+/* The area of B that this thread packs next: the same columns in the next range of k, or after the last range of k the columns of the
+ * next chunk. It is prefetched during this chunk's products, which leave the memory bus idle. Tasks with the same columns divide the
+ * area among themselves; this function gives share i. */
 static struct gemm_prefetch prefetch_chunk(const struct task_grid *w, const struct gemm_task *task, int64_t i, int64_t k0)
 {
     const struct wf_gemm *g = &w->p->g;
@@ -132,7 +135,8 @@ static struct gemm_prefetch prefetch_chunk(const struct task_grid *w, const stru
     return (struct gemm_prefetch){all.at + runs.begin * all.stride, all.lines, all.stride, runs.end - runs.begin};
 }
 
-/* The next cache block: the next of k, or the first of the next rows, with the same columns. */
+/* Sets the prefetches of the cache block that the thread computes next in the same columns: the block of the next steps of k, or else
+ * the first block of the rows below. */
 static void prefetch_next(const struct task_grid *w, const struct gemm_task *task, int64_t k0, bool a_in_place, struct gemm_cache_block *b)
 {
     const struct wf_gemm *g = &w->p->g;
@@ -144,7 +148,7 @@ static void prefetch_next(const struct task_grid *w, const struct gemm_task *tas
     else if (rows > 0)
         b->prefetch[1] = gemm_prefetch_of(a, rows, g->a_rs, k, g->a_cs);
     const int nr = gemm_isa()->nr;
-    const int64_t tile = k * CACHE_LINE / (int64_t)sizeof(wf_real); /* elements that one tile prefetches, a line for each step of k */
+    const int64_t tile = k * CACHE_LINE / (int64_t)sizeof(wf_real); /* elements that a tile prefetches: a cache line per step of k */
     b->prefetch[2] =
         gemm_prefetch(packed_panel(w, after, task->n0), tile, tile, gemm_ceil_div(gemm_ceil_div(task->n1 - task->n0, nr) * nr * k, tile));
 }
@@ -175,14 +179,16 @@ static bool shared_b_task(void *ctx, int64_t index)
     return true;
 }
 
-/* Divides C into tasks. A thread gets a range of columns with all rows, or with some of them, so that the B that it packs stays in its own
- * second-level cache. Several tasks for each thread even out what other programs take from the processors. */
+/* Divides C into tasks. A thread works on one range of columns, with all rows or some of them, so that the B that it packs stays in its
+ * own second-level cache. Each thread gets several tasks, so that other threads can take some of them if another program uses its
+ * processor. */
 static void divide(struct task_grid *w, int64_t panels, int64_t max_tasks, int64_t threads)
 {
     const int64_t max_panels = WF_MAX(1, WF_MIN(TASK_N, packed_b_max / KC) / gemm_isa()->nr);
     const int64_t tiles = gemm_ceil_div(w->p->g.m, gemm_isa()->mr),
                   wanted = threads == 1 ? 1 : WF_MIN(max_tasks, TASKS_PER_THREAD * threads);
-    const bool tall = w->p->g.m >= 2 * w->p->g.n && !wf_gemm_a_in_place(&w->p->g, w->p->g.n); /* each thread would pack all of A */
+    /* A tall product is not divided into ranges of columns, because each thread would then pack all of A. */
+    const bool tall = w->p->g.m >= 2 * w->p->g.n && !wf_gemm_a_in_place(&w->p->g, w->p->g.n);
     int64_t columns = tall || max_tasks < threads ? 1 : threads;
     while (columns > 1 && (panels < columns * THREAD_PANELS || threads % columns != 0))
         columns--;
@@ -193,7 +199,7 @@ static void divide(struct task_grid *w, int64_t panels, int64_t max_tasks, int64
         w->down++;
 }
 
-/* At most so many tasks for a product of this cost. */
+/* The most tasks for a product of this cost. */
 static int64_t tasks_for(double cost)
 {
     return cost < TASKS_MAX * task_ns() ? WF_MAX(1, (int64_t)(cost / task_ns())) : TASKS_MAX;
@@ -206,7 +212,7 @@ static bool run_shared_b(const struct product *p, double cost, bool serial)
     const int64_t threads = serial ? 1 : wf_threads(), wanted = tasks_for(cost);
     struct task_grid w = {.p = p};
     const bool whole = gemm_ceil_div(g->n, nr) * nr * g->k <=
-                       threads * (packed_b_max + packed_b_max / 2); /* a chunk slightly too large costs less than a second one */
+                       threads * (packed_b_max + packed_b_max / 2); /* one chunk that is slightly too large costs less than two chunks */
     const int64_t room = threads * packed_b_max * (whole ? 2 : 1), columns = WF_MIN(gemm_ceil_div(g->n, nr) * nr, threads * NC_PER_THREAD);
     const int64_t chunk_k = WF_MIN(g->k, WF_MAX(1, room / columns / p->kc) * p->kc);
     const int64_t chunk_n = WF_MIN(gemm_ceil_div(g->n, nr), WF_MAX(1, room / chunk_k / nr)) * nr;
@@ -232,7 +238,7 @@ static bool run_shared_b(const struct product *p, double cost, bool serial)
 }
 
 /* ---- The path of a product. */
-/* Nanoseconds on one core. With few rows, reading B costs more than the arithmetic. */
+/* The cost of a product. It includes memory, because with few rows reading B costs more than the arithmetic. */
 static double cost_of(const struct wf_gemm *g, double flops)
 {
     const double m = (double)g->m, n = (double)g->n, k = (double)g->k;
@@ -240,19 +246,20 @@ static double cost_of(const struct wf_gemm *g, double flops)
 }
 
 enum path {
-    ONE_TASK,          /* on the calling thread */
-    SKINNY,            /* skinny_nt or skinny_nn */
-    INDEPENDENT_TASKS, /* each packs its own A and B */
-    SHARED_B,          /* all threads pack B in chunks, in two stages */
-    SPLIT_K            /* partial products, in two stages */
+    ONE_TASK,          /* one task, on the calling thread */
+    SKINNY,            /* tasks for skinny_nt or skinny_nn */
+    INDEPENDENT_TASKS, /* tasks that pack their own A and B */
+    SHARED_B,          /* two stages for each chunk of B: tasks that pack the chunk, then tasks that compute from it */
+    SPLIT_K            /* two stages: tasks that compute partial products, then tasks that add them */
 };
 
-/* A product, its path, and the stage of a path with one stage. The stage points into it, so it is never moved. */
+/* A product, its path, and the tasks of the path if it has one stage. `stage` points to other members of the plan, so a plan must not be
+ * copied. */
 struct plan {
     struct product p;
     double cost;
     enum path path;
-    struct stage stage; /* 0 tasks: two stages */
+    struct stage stage; /* has 0 tasks if the path has two stages */
     struct skinny_work skinny;
     struct task_grid grid;
 };
@@ -280,7 +287,8 @@ static void make_plan(struct plan *w, const struct wf_gemm *given, bool serial)
 {
     w->p = (struct product){.g = *given, .bias_n = given->bias, .kc = gemm_kc(given->k)};
     struct wf_gemm *g = &w->p.g;
-    /* The transposed product has the same bits: multiplication commutes. */
+    /* The transposed product is computed if that makes rows of C contiguous, or if C has one column. Its bits are the same, because
+     * multiplication commutes. */
     if ((g->c_cs != 1 && g->c_rs == 1 && g->n > 1) || (g->n == 1 && g->m > 1)) {
         *g = (struct wf_gemm){given->n, given->m,    given->k,    given->alpha, given->beta, given->b,    given->b_cs, given->b_rs,
                               given->a, given->a_cs, given->a_rs, given->c,     given->c_cs, given->c_rs, NULL,        given->rows_alone};

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Packs panels of A and B in the order in which the micro-kernels read them. */
+/* Packs panels of A and B in the order in which the micro-kernels read them: a panel has MR rows of A or NR columns of B, whose elements
+ * of one step of k lie side by side. */
 #include "../transpose.h"
 #include "private.h"
 
-/* Transposes a square of the source in registers: at most V_LANES rows with V_LANES contiguous steps of k. */
+/* Packs a square of a source whose k is contiguous: V_LANES rows with V_LANES steps of k, transposed in registers. Rows from w on count
+ * as 0, and steps from k on are not stored. `space` is the distance from `out` to the end of the panel's width. */
 V_INLINE void transpose(int64_t w, int64_t k, const wf_real *s, int64_t is, const int width, int64_t space, wf_real *out)
 {
     vr r[V_LANES];
@@ -31,8 +33,8 @@ V_INLINE void transpose(int64_t w, int64_t k, const wf_real *s, int64_t is, cons
             v_store_mask(out + p * width, m, r[p]);
 }
 
-/* The hardware prefetcher does not follow rows that are pages apart, so a line of each is prefetched. Near the end of a panel it belongs to
- * the next one. A prefetch past the last panel reads nothing. */
+/* Prefetches a cache line of each row, because the hardware prefetcher does not follow rows that are pages apart. Near the end of a
+ * panel the lines are those of the next panel. A prefetch past the last panel has no effect. */
 V_INLINE void prefetch_rows(const wf_real *s, int64_t is, const int width)
 {
     for (int i = 0; i < width; i++)
@@ -58,7 +60,7 @@ V_INLINE void pack(const int width, int64_t w, int64_t k, const wf_real *s, int6
             to[v] = V_FIRST((int)WF_MIN(space, V_LANES));
         }
         for (int64_t p = 0; p < k; p++, s += ps, out += width) {
-            __builtin_prefetch(s + PACK_K_AHEAD * ps); /* of the next call, for rows of A */
+            __builtin_prefetch(s + PACK_K_AHEAD * ps); /* A is packed PACK_K steps at a time, so these are the steps of the next call */
 #pragma GCC unroll 8
             for (int v = 0; v < vectors; v++)
                 v_store_mask(out + v * V_LANES, to[v], v_load_mask(s + v * V_LANES, from[v]));

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Skinny products of few rows with a matrix whose rows are contiguous, such as the input gradient of a linear layer on some tokens. The
- * matrix is read in memory order, NN_K steps of k at a time over many columns: a register tile would touch another page at each step.
- * Partial sums wait in the first-level cache. The order of additions is that of private.h. */
+/* The kernel skinny_nn: few rows of A times a B whose rows are contiguous, such as the input gradient of a linear layer for a few
+ * tokens. It reads B in memory order, NN_K rows at a time over many columns, because a register tile would read another page of B at
+ * each step of k. The partial sums stay in the first-level cache. The order of additions is that of private.h. */
 #include "../simd.h"
 #include "private.h"
 
-/* Some steps of k for a strip of n columns. `k_after`: steps after these. */
+/* The next few steps of k for a strip of n columns. */
 struct strip {
-    int64_t n, k_after;
-    const wf_real *a; /* [steps, m] */
+    int64_t n;
+    int64_t k_after;  /* number of steps of k after these */
+    const wf_real *a; /* packed [steps, m] */
     const wf_real *b;
     int64_t b_rs;
-    wf_real *sum; /* [m, width] */
+    wf_real *sum; /* partial sums [m, width] */
     int64_t width;
     bool first;
 };
@@ -51,7 +52,7 @@ V_INLINE void add_vectors(const int m, const int vectors, const int steps, const
 
 V_INLINE void add_steps(const int m, const int steps, const struct strip *given)
 {
-    const struct strip copy = *given, *const s = &copy; /* a local copy, which no store can change */
+    const struct strip copy = *given, *const s = &copy; /* a local copy, so that the compiler knows that no store changes it */
     const int vectors = m * NR_VECTORS + NR_VECTORS + 1 <= REGISTERS ? NR_VECTORS : 1;
     int64_t j = 0;
     for (; j + vectors * V_LANES <= s->n; j += vectors * V_LANES)

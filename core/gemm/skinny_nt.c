@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Skinny products of few rows with a matrix whose k is contiguous, such as a linear layer on some tokens. Squares of the matrix are
- * transposed in registers, so that the order of additions is that of private.h and a single row has the bits that it has in a batch. An
- * element of C is one chain of dependent multiply-adds: with few rows two vectors of columns take turns. */
+/* The kernel skinny_nt: few rows of A times a B whose k is contiguous, such as a linear layer for a few tokens. It transposes squares of
+ * B in registers. So the order of additions is that of private.h, and a single row has the same bits as in a batch. Each element of C is
+ * a chain of dependent multiply-adds. With few rows there are few chains, so two vectors of columns are computed together to hide the
+ * latency. */
 #include "../transpose.h"
 #include "private.h"
 
-/* KC steps of k for m rows of A and n columns, at most NT_VECTORS vectors. `k_left`: steps to the end of k, these included. */
+/* One cache block of k for m rows of A and n columns of B; n is at most NT_VECTORS vectors. */
 struct strip {
-    int64_t k, k_left;
+    int64_t k;
+    int64_t k_left; /* number of steps from the first of this block to the end of k */
     const wf_real *a;
     int64_t a_rs, a_cs;
     const wf_real *b;
@@ -38,7 +40,7 @@ V_INLINE void store_c(wf_real *c, int64_t c_cs, int64_t count, vr x)
             c[i * c_cs] = x[i];
 }
 
-/* Transposes a square of B: vector i has step i of k. `steps` and `n` may be fewer than V_LANES. */
+/* Loads a square of B and transposes it: lane j of x[i] is column j at step i of k. `steps` and `n` may be fewer than V_LANES. */
 V_INLINE void load_square(const wf_real *b, int64_t b_cs, int64_t steps, int64_t n, vr x[V_LANES])
 {
     const v_mask m = V_FIRST((int)steps);
@@ -48,7 +50,7 @@ V_INLINE void load_square(const wf_real *b, int64_t b_cs, int64_t steps, int64_t
     v_transpose(x);
 }
 
-/* Rows of A that are read by broadcasts, see a_row_offset. */
+/* Pointers and offsets to read rows of A by broadcasts, as in a_row_offset. */
 struct a_rows {
     const char *a, *a7;
     int64_t r1, r3, r5;
@@ -58,7 +60,7 @@ V_INLINE struct a_rows a_rows_at(const wf_real *a, int64_t a_rs)
 {
     const int64_t r1 = a_rs * (int64_t)sizeof(wf_real);
     struct a_rows at = {(const char *)a, (const char *)a + A7 * r1, r1, 3 * r1, 5 * r1};
-    __asm__("" : "+r"(at.r3), "+r"(at.r5), "+r"(at.a7)); /* keeps them in registers: GCC would compute them again in the loop */
+    __asm__("" : "+r"(at.r3), "+r"(at.r5), "+r"(at.a7)); /* keeps these in registers; otherwise GCC would compute them again in the loop */
     return at;
 }
 
@@ -68,7 +70,7 @@ V_INLINE vr broadcast_a(const struct a_rows *a, const int r, int64_t p)
     return v_set(((const wf_real *)((r < A7 ? a->a : a->a7) + a_row_offset(r, a->r1, a->r3, a->r5)))[p]);
 }
 
-/* `unit`: a_cs is 1, known to the compiler. */
+/* Computes a strip of m rows. `unit` tells the compiler that a_cs is 1. */
 V_INLINE void multiply(const int m, const int vectors, const bool unit, const struct strip *s)
 {
     vr sum[SKINNY_M][NT_VECTORS];
@@ -81,8 +83,9 @@ V_INLINE void multiply(const int m, const int vectors, const bool unit, const st
     const struct a_rows a = a_rows_at(s->a, s->a_rs);
     int64_t p = 0;
     if (s->n == vectors * V_LANES) {
-        /* The hardware prefetcher does not follow so many rows of B, so a line of each is prefetched: of the next columns if k is short,
-         * else of later steps, and past the last step of the next columns. */
+        /* A cache line of each column of B is prefetched, because the hardware prefetcher does not follow so many columns. If k is
+         * short, the lines are those of the next columns. If k is long, they are those of later steps of the same columns, and after the
+         * last step those of the next columns. */
         const int64_t then = b_cs <= NT_SHORT_K ? vectors * V_LANES * b_cs : NT_K_AHEAD;
         for (; p + V_LANES <= k; p += V_LANES) {
             const int64_t ahead = then - (then < b_cs && p + then >= s->k_left ? s->k_left - vectors * V_LANES * b_cs : 0);

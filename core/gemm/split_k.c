@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Split-K, for few elements of C and long sums: partial products over ranges of k, added in their order. */
+/* Split-K, for products with few elements of C and a long k, which would otherwise have too few tasks. The first stage computes partial
+ * products over ranges of k. The second stage adds them in order, and applies alpha, beta and bias. */
 #include <weft/internal/scratch.h>
 
 #include "private.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs the stages of a product on the team. */
+/* Runs the tasks of a product's one or two stages on the team. */
 #include <stdatomic.h>
 
 #include <weft/compute.h>
@@ -13,7 +13,7 @@ struct team {
     const struct stages *stages;
     int shares;
     struct wf_share share[2][WF_MAX_THREADS];
-    _Alignas(64) struct wf_countdown first; /* tasks of the first stage */
+    _Alignas(64) struct wf_countdown first; /* counts the tasks of the first stage that have not ended */
     _Atomic bool failed;
 };
 
@@ -27,7 +27,7 @@ static void work(void *ctx, int64_t thread)
         if (i > 0 && ordered)
             wf_countdown_wait(&t->first);
         for (int64_t task; (task = wf_shares_take(t->share[i], t->shares, &at, &left)) >= 0;) {
-            /* Tasks are counted after a failure too: a thread may wait for the first stage. */
+            /* A failed or skipped task is counted too, because other threads may wait for the end of the first stage. */
             if (!atomic_load_explicit(&t->failed, memory_order_relaxed) && !stage->run(stage->ctx, task))
                 atomic_store_explicit(&t->failed, true, memory_order_relaxed);
             if (i == 0 && ordered)

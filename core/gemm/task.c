@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A task on the calling thread: packs A and B or reads them in place, and calls the macro-kernel for each cache block. */
+/* Computes one task on the calling thread: packs A and B or reads them in place, and calls the macro-kernel for each cache block. */
 #include <weft/internal/scratch.h>
 
 #include "private.h"
@@ -27,7 +27,8 @@ void wf_gemm_pack_a(struct gemm_cache_block *b, wf_real *packed)
 {
     const int mr = gemm_isa()->mr;
     const int64_t tiles = gemm_ceil_div(b->m, mr);
-    /* With contiguous columns PACK_K steps of k at a time over all tiles, so that a cache line is used whole. */
+    /* If columns of A are contiguous, a cache line holds elements of several tiles. So PACK_K steps of k are packed for all tiles before
+     * the next steps, while these lines are in the cache. */
     const int64_t steps = b->a_rs == 1 ? PACK_K : b->k;
     for (int64_t k0 = 0; k0 < b->k; k0 += steps)
         for (int64_t i = 0; i < tiles; i++) {
@@ -41,14 +42,14 @@ void wf_gemm_pack_a(struct gemm_cache_block *b, wf_real *packed)
     b->a_panel = b->k * mr;
 }
 
-/* Reading A in place costs less than packing it: A is read by broadcasts, so a contiguous k is as good as contiguous columns. With
- * contiguous columns (the gradient of a weight) each step of k is on another cache line, and many of these alias in the first-level cache.
- * Packing reads them once, in memory order. */
+/* Whether reading A in place costs less than packing it. The micro-kernel broadcasts single elements of A, so an A with contiguous rows
+ * is as fast in place as packed. If columns of A are contiguous (the gradient of a weight), each step of k lies on another cache line,
+ * and many of these lines compete for the same lines of the first-level cache. Packing reads them once, in memory order. */
 bool wf_gemm_a_in_place(const struct wf_gemm *g, int64_t columns)
 {
     if (g->m < PACK_M_MIN || columns <= (g->a_rs == 1 ? 1 : 2) * gemm_isa()->nr)
         return true;
-    if (g->a_cs == 1) /* rows whole pages apart alias in the first-level cache */
+    if (g->a_cs == 1) /* rows that are whole pages apart compete for the same lines of the first-level cache */
         return g->a_rs * (int64_t)sizeof(wf_real) % ALIAS_BYTES != 0 || columns < ALIAS_PANELS * gemm_isa()->nr;
     return false;
 }
@@ -83,7 +84,8 @@ bool wf_gemm_task(const struct product *p, const struct gemm_task *task)
     const bool a_in_place = wf_gemm_a_in_place(g, n), b_in_place = wf_gemm_b_in_place(g, m), far = g->n * g->k >= FAR_B;
     wf_real on_stack[STACK_B] __attribute__((aligned(64)));
     wf_real *packed_a = NULL, *packed_b = on_stack;
-    /* Columns of B that are packed at a time: all if they fit the stack, up to PACK_N if they are contiguous, else one panel. */
+    /* The number of columns of B that are packed at a time: all if they fit the stack; otherwise up to PACK_N if rows of B are
+     * contiguous; otherwise one panel. */
     const int64_t padded_n = gemm_ceil_div(n, nr) * nr, pack_n = kb * padded_n <= STACK_B ? padded_n
                                                                  : g->b_cs == 1           ? WF_MIN(padded_n, PACK_N)
                                                                                           : nr;
@@ -92,7 +94,7 @@ bool wf_gemm_task(const struct product *p, const struct gemm_task *task)
     if (!b_in_place && pack_n * kb > STACK_B && !(packed_b = wf_scratch(WF_SCRATCH_GEMM, (size_t)(pack_n * kb) * sizeof(wf_real))))
         return false;
     for (int64_t k0 = task->k0; k0 < task->k1; k0 += kb) {
-        const int64_t next_k = WF_MIN(kb, g->k + p->k_after - WF_MIN(k0 + kb, task->k1)); /* of the next cache block */
+        const int64_t next_k = WF_MIN(kb, g->k + p->k_after - WF_MIN(k0 + kb, task->k1)); /* steps of k in the next cache block */
         struct gemm_cache_block b = wf_gemm_cache_block(p, task, k0, WF_MIN(k0 + kb, task->k1));
         const wf_real *from = g->b + k0 * g->b_rs + task->n0 * g->b_cs;
         if (!a_in_place)
@@ -119,7 +121,7 @@ bool wf_gemm_task(const struct product *p, const struct gemm_task *task)
                 b.prefetch[0] = gemm_prefetch_of(from + (j + pack_n) * g->b_cs, WF_MIN(pack_n, left), g->b_cs, b.k, g->b_rs);
             else if (far && next_k > 0)
                 b.prefetch[0] = gemm_prefetch_of(from + b.k * g->b_rs, WF_MIN(pack_n, n), g->b_cs, next_k, g->b_rs);
-            else if (far) /* of the task to the right, which the same thread may take next */
+            else if (far) /* prefetch B of the task to the right, which this thread may take next */
                 b.prefetch[0] = gemm_prefetch_of(g->b + task->n1 * g->b_cs, WF_MIN(pack_n, g->n - task->n1), g->b_cs, kb, g->b_rs);
             wf_gemm_pack_b(g, b.n, b.k, from + j * g->b_cs, packed_b);
             isa->macro_kernel(&b);

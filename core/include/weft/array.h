@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Strided arrays: dtype, shape, strides and a pointer, by value. They own no memory. Each tensor of a tape has one. */
+/* A strided array is a plain value: a pointer to elements, a dtype, a shape and strides. It owns no memory. Each tensor of a tape
+ * contains one array. */
 #ifndef WEFT_ARRAY_H
 #define WEFT_ARRAY_H
 
@@ -12,7 +13,7 @@ WF_BEGIN_DECLS
 
 enum { WF_MAX_DIMS = 6 };
 
-/* All dtypes of the safetensors format. Computation is in WF_REAL; ids are WF_I32, masks WF_BOOL. */
+/* All dtypes of the safetensors format. Ops compute in WF_REAL; ids are WF_I32, and masks are WF_BOOL. */
 typedef enum wf_dtype {
     WF_F32,
     WF_F64,
@@ -43,8 +44,8 @@ typedef struct wf_shape {
     int64_t dim[WF_MAX_DIMS];
 } wf_shape;
 
-/* Element (i0, i1, ...) lies at data + (i0 * stride[0] + i1 * stride[1] + ...) elements. ndim 0 is a scalar.
- * A stride of 0 repeats one element along that dimension. */
+/* Element (i0, i1, ...) lies at data + (i0 * stride[0] + i1 * stride[1] + ...) elements. An array with ndim 0 is a scalar. A stride of 0
+ * repeats one element along its dimension. */
 typedef struct wf_array {
     void *data;
     wf_dtype dtype;
@@ -53,46 +54,51 @@ typedef struct wf_array {
     int64_t stride[WF_MAX_DIMS];
 } wf_array;
 
-WF_API size_t wf_dtype_size(wf_dtype dtype);      /* bytes an element */
-WF_API const char *wf_dtype_name(wf_dtype dtype); /* as safetensors spells it: "F32", "BF16", ... */
+WF_API size_t wf_dtype_size(wf_dtype dtype);      /* bytes per element */
+WF_API const char *wf_dtype_name(wf_dtype dtype); /* the name in the safetensors format: "F32", "BF16", ... */
 
-WF_API int64_t wf_shape_count(const wf_shape *shape); /* elements; -1 when the product does not fit, or ndim or a dim is invalid */
+WF_API int64_t wf_shape_count(const wf_shape *shape); /* number of elements; -1 if it exceeds INT64_MAX, or if ndim or a dim is invalid */
 WF_API bool wf_shape_equal(const wf_shape *a, const wf_shape *b); /* false for an invalid ndim */
-/* The shape that a and b broadcast to by NumPy's rule (aligned at the last dimension); false if they are incompatible, or an ndim is
- * invalid. */
+/* Writes to *out the shape to which a and b broadcast by NumPy's rule (aligned at the last dimension). Returns false if they are
+ * incompatible or an ndim is invalid. */
 WF_API bool wf_shape_broadcast(const wf_shape *a, const wf_shape *b, wf_shape *out);
-/* Writes "[2,3,8]" and returns text. 96 bytes hold any shape whose dims are below 10^13. */
+/* Writes the shape as "[2,3,8]" and returns text. 96 bytes hold any shape whose dims are below 10^13. */
 WF_API char *wf_shape_text(const wf_shape *shape, char *text, size_t size);
 
-/* A row-major array over data, which stays the caller's. Of an invalid number of dimensions: ndim -1, which everything refuses. */
+/* A row-major array over `data`, which the caller still owns. If shape->ndim is invalid, the result has ndim -1, and every function
+ * refuses it. */
 WF_API wf_array wf_array_contiguous(void *data, wf_dtype dtype, const wf_shape *shape);
 WF_API wf_shape wf_array_shape(const wf_array *a);
-WF_API int64_t wf_array_count(const wf_array *a);      /* elements */
+WF_API int64_t wf_array_count(const wf_array *a);      /* number of elements */
 WF_API bool wf_array_is_contiguous(const wf_array *a); /* row-major without gaps; strides of dims of size 1 don't matter */
-/* Views; dims and ranges must be valid: the caller checks them. */
+/* These two functions return views of the elements of `a`. They check nothing: the caller must pass valid dims and ranges. */
 WF_API wf_array wf_array_transpose(wf_array a, int dim0, int dim1);
 WF_API wf_array wf_array_slice(wf_array a, int dim, int64_t start, int64_t length);
-/* The same elements under another shape without a copy; false when the strides do not allow it. */
+/* Writes to *out a view of the same elements in another shape, without a copy. Returns false if the strides do not allow this. */
 WF_API bool wf_array_reshape(const wf_array *a, const wf_shape *shape, wf_array *out);
-/* a broadcast to `shape` (strides 0); the caller checks that it is compatible. */
+/* A view of `a`, broadcast to `shape` by strides of 0. The caller must check that the shapes are compatible. */
 WF_API wf_array wf_array_expand(const wf_array *a, const wf_shape *shape);
 
-/* dst[...] = src[...], same shape and dtype, any strides; in parallel above a cutoff. They must not overlap. */
+/* dst[...] = src[...] for arrays of one shape and dtype with any strides, which must not overlap. Large copies run in parallel. */
 WF_API void wf_array_copy(const wf_array *dst, const wf_array *src);
-/* Converts n contiguous elements between dtypes: floats among F16, BF16, F32 and F64; integers and bools among each other, and to F32 and
- * F64. False, and nothing is written, for any other pair. What does not fit is no error here: floats go to the nearest, ties to even, and
- * to infinity beyond the range, integers to the nearest float; integers that are too large for a smaller dtype wrap modulo 2^bits (to
- * BOOL: all but 0 are true). wf_rows_copy (weft/epochs.h) refuses them. */
+/* Converts n contiguous elements. Three kinds of pairs are possible: between two of F16, BF16, F32 and F64; between two integer dtypes
+ * (BOOL counts as one); and from an integer dtype to F32 or F64. For any other pair the function returns false and writes nothing.
+ *
+ * A value that does not fit is no error. A float is rounded to the nearest, ties to even, and becomes infinite beyond the range. An
+ * integer becomes the nearest float. An integer that is too large for a smaller integer dtype wraps modulo 2^bits; as a BOOL, all
+ * numbers but 0 are true. wf_rows_copy (weft/epochs.h) refuses integers that do not fit. */
 WF_API bool wf_convert(wf_dtype to, void *dst, wf_dtype from, const void *src, int64_t n);
 
-/* To look at values: appends lines for people to a text, or writes them. name: may be NULL. Any dtype and strides.
+/* Shows the values of an array to people: wf_array_print_text appends lines to a text, and wf_array_print writes them to a file. name
+ * may be NULL. All dtypes and strides are possible.
  *
  *   dw [2,3] F32
  *   [[ 1.0000, -2.5000,  3.0000],
  *    [ 0.1000,     nan,    -inf]]
  *
- * The layout of the values is PyTorch's, with nan and inf aligned: four decimals, an exponent for all where they differ a thousandfold,
- * none where all are whole; of more than 1,000 elements three at each end of a dimension, and "..." between. WF_ERR_ARGUMENT: a NULL, or an
+ * The layout is PyTorch's, with nan and inf aligned. Floats have four decimals, or no decimals if all are whole. They have an exponent
+ * if the largest magnitude is above 1e8 or more than a thousand times the smallest, or if the smallest is below 1e-4. If an array has
+ * more than 1,000 elements, a long dimension shows three elements at each end and "..." between them. WF_ERR_ARGUMENT: a NULL, or an
  * invalid array. WF_ERR_MEMORY, WF_ERR_IO. */
 WF_API wf_status wf_array_print_text(struct wf_string *text, const char *name, const wf_array *a);
 WF_API wf_status wf_array_print(FILE *to, const char *name, const wf_array *a);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The base of all headers: the scalar type, visibility and the version.
+/* The definitions that all headers share: the scalar type, visibility and the version.
  *
- * Weft is built twice from the same sources. libweft computes in float, libweft-f64 in double; compile with -DWF_DOUBLE
- * (`pkg-config --cflags weft-f64` says so) for the second. The two cannot be mixed: wf_tape_new and wf_registry_new take
- * the ABI word of the caller's headers and refuse that of another library. */
+ * Weft is built twice from the same sources. libweft computes in float. libweft-f64 computes in double; compile programs for it with
+ * -DWF_DOUBLE, which `pkg-config --cflags weft-f64` prints. A program cannot mix the two libraries: the headers pass WF_ABI to
+ * wf_tape_new and wf_registry_new, which refuse the value of another library. */
 #ifndef WEFT_BASE_H
 #define WEFT_BASE_H
 
@@ -20,7 +20,7 @@
 #endif
 
 #define WF_API __attribute__((visibility("default")))
-/* The caller must look at the result. */
+/* Marks a function whose result the caller must use; the compiler warns otherwise. */
 #define WF_CHECKED __attribute__((warn_unused_result))
 #define WF_PRINTF(at, first) __attribute__((__format__(__printf__, at, first)))
 
@@ -35,12 +35,13 @@ typedef double wf_real;
 typedef float wf_real;
 #endif
 
-/* Version and precision in a word, passed by macros so that a program cannot run with the wrong library. */
+/* The version and the precision in one number. Macros of the headers pass it to the library, so that a program cannot run with the wrong
+ * library. */
 #define WF_ABI ((uint32_t)(WF_VERSION_MAJOR << 24 | WF_VERSION_MINOR << 16 | (int)sizeof(wf_real)))
 
 WF_BEGIN_DECLS
 
-/* The version of the library that is linked, "0.1.0"; WF_VERSION is that of the headers. */
+/* The version of the linked library, such as "0.1.0". WF_VERSION is the version of the headers. */
 WF_API const char *wf_version(void);
 
 WF_END_DECLS

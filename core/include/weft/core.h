@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* All of the room core. */
+/* Includes all public headers of core. */
 #ifndef WEFT_CORE_H
 #define WEFT_CORE_H
 #include <weft/array.h>

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* A batch of sentence pairs, as data/ produces it and encoder-decoders take it. */
+/* A batch of sentence pairs, which readers of data produce and encoder-decoder models take. */
 #ifndef WEFT_PAIRS_H
 #define WEFT_PAIRS_H
 
 #include <weft/base.h>
 
-/* Sentence pairs, packed end to end without padding. Sentence i of the source is source[source_offsets[i] .. source_offsets[i+1]-1];
- * target_offsets applies to both the decoder's input (<s> y1 .. yn) and the target (y1 .. yn </s>). */
+/* Sentence pairs, packed end to end without padding. Sentence i of the source is source[source_offsets[i] .. source_offsets[i+1]-1].
+ * target_offsets gives the sentences of both the decoder's input (<s> y1 .. yn) and its target (y1 .. yn </s>). */
 struct wf_pairs {
     int64_t count;
-    const int32_t *source, *source_offsets; /* offsets [count + 1] */
-    const int32_t *input, *target, *target_offsets;
-    int64_t first_source, first_target; /* of a micro-batch: number of ids of the whole batch before it */
+    const int32_t *source;
+    const int32_t *source_offsets; /* [count + 1] */
+    const int32_t *input;
+    const int32_t *target;
+    const int32_t *target_offsets; /* [count + 1] */
+    int64_t first_source;          /* number of source ids of the whole batch that precede this micro-batch */
+    int64_t first_target;          /* number of target ids of the whole batch that precede this micro-batch */
 };
 
 #endif

@@ -11,9 +11,9 @@ WF_BEGIN_DECLS
 struct wf_string {
     char *data; /* NUL-terminated at data[length] after the first append; NULL before */
     int64_t length, capacity;
-    bool failed; /* an append ran out of memory; that append and all later ones were dropped */
+    bool failed; /* an append ran out of memory; the string ignores that append and all later ones */
 };
-WF_API void wf_string_free(struct wf_string *string); /* leaves it empty; NULL is allowed */
+WF_API void wf_string_free(struct wf_string *string); /* leaves the string empty; NULL is allowed */
 
 WF_END_DECLS
 

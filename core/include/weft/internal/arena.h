@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Arenas on top of the one allocator. */
+/* Arenas: memory for many blocks that are freed together. The memory comes from wf_alloc. */
 #ifndef WEFT_INTERNAL_ARENA_H
 #define WEFT_INTERNAL_ARENA_H
 
 #include <weft/base.h>
 
-/* An arena hands out memory that is given back all at once. It grows by chunks of at least 2 MiB, 2 MiB aligned and
- * marked for huge pages, and keeps them, or larger ones in their place, so that from its high-water mark on there is neither
- * an allocation nor a page fault. Under AddressSanitizer what is not handed out is poisoned, with red zones between. */
+/* An arena hands out blocks and takes all of them back at once. It reserves memory in chunks of at least 2 MiB that are 2 MiB aligned
+ * and marked for huge pages. It keeps its chunks (or joins them to larger ones), so that it neither allocates nor causes page faults as
+ * long as its use stays below the earlier peak. Under AddressSanitizer all memory that is not handed out is poisoned, with red zones
+ * between blocks. */
 typedef struct wf_arena wf_arena;
 typedef struct wf_arena_mark {
     int64_t chunk;
@@ -15,20 +16,23 @@ typedef struct wf_arena_mark {
     size_t total;
 } wf_arena_mark;
 
-wf_arena *wf_arena_new(void); /* NULL without memory */
+wf_arena *wf_arena_new(void); /* NULL if out of memory */
 void wf_arena_free(wf_arena *arena);
-/* 64-byte aligned, not cleared; NULL without memory. The block lives until the arena is reset or rewound past it. */
+/* Returns a block that is 64-byte aligned and not cleared; NULL if out of memory. The block is valid until the arena is reset, or
+ * rewound to a mark that was taken before the call. */
 void *wf_arena_get(wf_arena *arena, size_t bytes);
 wf_arena_mark wf_arena_here(const wf_arena *arena);
 void wf_arena_rewind(wf_arena *arena, wf_arena_mark mark);
-/* Whether the block lies before the mark, so that it survives a rewind to it. */
+/* Whether the block was handed out before the mark was taken, so that it survives a rewind to the mark. */
 bool wf_arena_before(const wf_arena *arena, wf_arena_mark mark, const void *block);
-/* Rewinds, and moves `bytes` at `data` to the place of the mark; returns their new address. What was taken from the arena since the mark
- * always fits there; for other data NULL without memory. */
+/* Rewinds to the mark, then moves the `bytes` bytes at `data` into a new block, whose address it returns. If `data` lies in memory that
+ * the arena handed out after the mark, the block always fits. Otherwise the result is NULL if there is no memory. */
 void *wf_arena_rewind_with(wf_arena *arena, wf_arena_mark mark, const void *data, size_t bytes);
 void wf_arena_reset(wf_arena *arena);
 struct wf_arena_stats {
-    size_t used, peak, reserved; /* bytes handed out now, at most so far, and of all chunks */
+    size_t used;     /* bytes that are handed out now */
+    size_t peak;     /* the largest value of `used` so far */
+    size_t reserved; /* bytes of all chunks */
 };
 struct wf_arena_stats wf_arena_stats(const wf_arena *arena);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Marks memory that nobody may access now, for AddressSanitizer. Without it the marks cost nothing. */
+/* Marks memory as inaccessible for AddressSanitizer. In other builds the macros cost nothing. */
 #ifndef WEFT_INTERNAL_ASAN_H
 #define WEFT_INTERNAL_ASAN_H
 
-#if defined __has_feature /* clang's */
+#if defined __has_feature /* clang has __has_feature instead of __SANITIZE_ADDRESS__ */
 #if __has_feature(address_sanitizer) && !defined __SANITIZE_ADDRESS__
 #define __SANITIZE_ADDRESS__ 1
 #endif

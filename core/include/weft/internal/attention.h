@@ -1,97 +1,106 @@
 /* SPDX-License-Identifier: MIT */
-/* The operands of the attention kernels: one sequence and one head of keys, with the query heads that share it. The op
- * (autograd/ops/attention_plan.c) makes one of these for each block of its parallel loops. */
+/* The operands of the attention kernels: one sequence, and one head of keys with the query heads that share it. The op
+ * (autograd/ops/attention_plan.c) makes one such struct for each block of its parallel loops. */
 #ifndef WEFT_INTERNAL_ATTENTION_H
 #define WEFT_INTERNAL_ATTENTION_H
 
 #include <weft/base.h>
 
 enum {
-    WF_ATTENTION_QUERIES = 32, /* of a tile: they lie in the lanes of registers */
-    WF_ATTENTION_KEYS = 64,    /* of a tile; tiles begin at multiples of this from key 0 */
-    WF_ATTENTION_PIECE = 512   /* queries whose gradients of keys are summed before they are added to those of others */
+    WF_ATTENTION_QUERIES = 32, /* queries in a tile; they lie in the lanes of registers */
+    WF_ATTENTION_KEYS = 64,    /* keys in a tile; tiles begin at multiples of this number from key 0 on */
+    WF_ATTENTION_PIECE = 512   /* queries whose contributions to dk and dv are summed before the sum is added to dk and dv */
 };
 
-/* From head to head, query to query and key to key of a mask or bias; 0 where it is broadcast. */
+/* Steps in elements of a mask or bias from one head, query and key to the next; 0 along a dimension that is broadcast. */
 struct wf_attention_steps {
     int64_t head, query, key;
 };
 
 struct wf_attention {
-    int64_t queries, keys; /* T and the keys that may be attended at all: min(S, key length) */
-    int64_t all_keys;      /* S: rows of dk and dv, columns of the weights */
-    int64_t e, f;          /* sizes of a head of q and k, and of v */
-    int64_t heads;         /* query heads that share these keys. Head r of q begins at q + r e, of out at out + r f, ... */
+    int64_t queries;  /* T, the number of queries */
+    int64_t keys;     /* number of keys that a query may attend to: min(S, key length) */
+    int64_t all_keys; /* S, the number of all keys: rows of dk and dv, columns of the weights */
+    int64_t e;        /* elements of a head of q and k */
+    int64_t f;        /* elements of a head of v and out */
+    int64_t heads;    /* query heads that share these keys; head r of q begins at q + r e, head r of out at out + r f */
     const wf_real *q, *k, *v;
-    int64_t q_step, k_step, v_step; /* from row to row, elements */
+    /* The steps q_step to out_step are elements from one row to the next. */
+    int64_t q_step, k_step, v_step;
     wf_real *out;
     int64_t out_step;
-    /* Forward: written unless NULL; backward: read. The greatest score of a query, times log2 e, and 1 over the sum of 2^(score log2 e -
-     * top); +inf and 0 for a row that may attend to nothing. Two numbers: in a logarithm of the sum the number of keys is lost where scores
-     * are huge. [heads][per_head] each */
-    wf_real *top, *inverse;
+    /* The statistics of the softmax of each query, [heads][per_head]. The forward kernel writes them unless they are NULL, and the backward
+     * kernel reads them. They are two numbers instead of one logarithm of the sum, because next to a huge score a logarithm would lose the
+     * number of keys by rounding. */
+    wf_real *top;     /* the greatest score, times log2 e; +inf for a query that may attend to no key */
+    wf_real *inverse; /* 1 / (sum over keys of 2^(score log2 e - top)); 0 for a query that may attend to no key */
     int64_t per_head;
     wf_real scale;
-    wf_real cap;         /* 0: none; scores are cap tanh(score / cap) before masks */
-    int64_t first_limit; /* query t sees keys s < first_limit + t (causal, window); WF_ATTENTION_ALL without that */
-    int64_t first_key;   /* and s >= first_key + t (window); -WF_ATTENTION_ALL without that */
+    wf_real cap;         /* scores become cap tanh(score / cap) before masks; 0: scores are not capped */
+    int64_t first_limit; /* query t sees keys s < first_limit + t (causal, window); WF_ATTENTION_ALL: no such limit */
+    int64_t first_key;   /* query t sees keys s >= first_key + t (window); -WF_ATTENTION_ALL: no such limit */
     const bool *mask;    /* may be NULL; strides may be 0 */
     struct wf_attention_steps mask_step;
-    /* Real, in natural units: added to (capped) scores; -inf masks. bias NULL: none; strides may be 0. */
+    /* Added to the scores after the cap, and before the factor log2 e; -inf masks a key. May be NULL; strides may be 0. */
     const wf_real *bias;
     struct wf_attention_steps bias_step;
     wf_real *weights; /* [heads][queries][all_keys], may be NULL */
     int64_t weights_head;
-    /* dropout, as the kernel `dropout` makes it for row first_row + r row_head + t row_query, offset = key */
-    uint32_t threshold, call; /* threshold 0: none */
+    /* Dropout has the bits that the kernel `dropout` gives for row first_row + r row_head + t row_query, with the key as element. */
+    uint32_t threshold; /* 0: no dropout */
+    uint32_t call;
     wf_real keep_scale;
     uint64_t seed, step, first_row, row_head, row_query;
-    /* backward */
+    /* The members from here on are for the backward kernel. */
     const wf_real *dout;
     int64_t dout_step;
-    wf_real *dq, *dk, *dv; /* NULL where not wanted; heads as in q, k and v */
+    /* Gradients of q, k and v, with the same layout of heads; NULL if not wanted. */
+    wf_real *dq, *dk, *dv;
     int64_t dq_step, dk_step, dv_step;
-    bool dq_add, dk_add, dv_add; /* add to what is there, or overwrite it */
-    wf_real key_scale;           /* of dk as it is written: `scale`, or 1 where that comes later */
-    wf_real *dbias;              /* added to; NULL where not wanted. A stride of 0 sums over queries, or over keys; the keys' is 1 or 0 */
+    /* true: the gradient is added to the contents; false: it overwrites them. */
+    bool dq_add, dk_add, dv_add;
+    wf_real key_scale; /* factor of dk as it is written: `scale`, or 1 if the caller multiplies by `scale` later */
+    wf_real *dbias; /* the gradient is added to it; NULL if not wanted. A step of 0 sums over that dimension; the step of keys is 1 or 0 */
     struct wf_attention_steps dbias_step;
 };
 #define WF_ATTENTION_ALL (INT64_MAX / 4)
 
-/* The work of one call of the backward kernel: heads and queries, of which `begin` is a multiple of WF_ATTENTION_PIECE. Alone: one piece of
- * one head, whose dk and dv are for keys wf_attention_first .. wf_attention_end - 1, and nothing is written outside these. */
+/* The work of one call of the backward kernel: heads head .. head_end - 1 and their queries begin .. end - 1, where `begin` is a
+ * multiple of WF_ATTENTION_PIECE. If `alone`, the work is at most WF_ATTENTION_PIECE queries of one head, and the kernel writes only the
+ * rows of dk and dv for keys wf_attention_first .. wf_attention_end - 1. */
 struct wf_attention_part {
     int64_t head, head_end, begin, end;
     bool alone;
 };
 
-/* The key at which kernels begin for queries q0 and later: the first key that one of them may attend to, or a little before. Tiles begin
- * there and at the following multiples of WF_ATTENTION_KEYS. Other keys of a tile are masked; masked keys are exact no-ops. */
+/* The key at which the kernels start for queries q0 and later: the first key that one of these queries may attend to, rounded down to a
+ * multiple of 16. The next tiles start at multiples of WF_ATTENTION_KEYS. A key that a query may not attend to is masked, and a masked
+ * key changes no bit of the result. */
 static inline int64_t wf_attention_begin(const struct wf_attention *a, int64_t q0)
 {
     int64_t first = a->first_key + q0;
     return first > 0 ? first / 16 * 16 : 0;
 }
-/* The end of the keys that any of the queries q0 .. q0 + rows - 1 may attend to. */
+/* The end of the keys that at least one of the queries q0 .. q0 + rows - 1 may attend to. */
 static inline int64_t wf_attention_end(const struct wf_attention *a, int64_t q0, int64_t rows)
 {
     int64_t limit = a->first_limit >= WF_ATTENTION_ALL ? a->keys : a->first_limit + q0 + rows - 1;
     return limit < 0 ? 0 : limit < a->keys ? limit : a->keys;
 }
-/* The first key with a gradient from queries q0 and later: in whole tiles. */
+/* The first key that gets a gradient from queries q0 and later, rounded down to the start of a tile. */
 static inline int64_t wf_attention_first(const struct wf_attention *a, int64_t q0)
 {
     const int64_t first = wf_attention_begin(a, q0) / WF_ATTENTION_KEYS * WF_ATTENTION_KEYS;
     return first < a->all_keys ? first : a->all_keys;
 }
-/* The number of keys between them, in whole tiles from key 0 on at the beginning: what the forward kernel packs. */
+/* The number of keys that the forward kernel packs for queries begin .. end - 1: from the start of the first tile to wf_attention_end. */
 static inline int64_t wf_attention_span(const struct wf_attention *a, int64_t begin, int64_t end)
 {
     int64_t first = wf_attention_begin(a, begin) / WF_ATTENTION_KEYS * WF_ATTENTION_KEYS, last = wf_attention_end(a, begin, end - begin);
     return last > first ? last - first : 0;
 }
 
-/* Elements of scratch (64-byte aligned) that the kernels take. */
+/* The numbers of elements of scratch memory (64-byte aligned) that the kernels need. */
 static inline int64_t wf_attention_pad(int64_t n)
 {
     return (n + 15) / 16 * 16;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Locks and fork(): a child has the calling thread only, and a lock that another thread held would stay closed there. */
+/* Locks and fork(). The child has only the calling thread, so a lock that another thread held at the fork would stay locked in the
+ * child. */
 #ifndef WEFT_INTERNAL_FORK_H
 #define WEFT_INTERNAL_FORK_H
 
 #include <pthread.h>
 
-/* In the file of a static mutex: fork() waits until it is free, and both processes go on with it free. No thread that holds it calls fork
- * or takes another of these. */
+/* Placed in the file of a static mutex, makes fork() wait until the mutex is free, and leaves it free in both processes. A thread that
+ * holds the mutex must not call fork or lock another mutex that uses this macro. */
 #define WF_FREE_AFTER_FORK(mutex)                                                                                                          \
     static void mutex##_before_fork(void)                                                                                                  \
     {                                                                                                                                      \

@@ -4,8 +4,8 @@
 
 #include <weft/compute.h>
 
-/* Two independent products: neither reads or writes what the other writes. They share a parallel region unless one of them has parts that
- * wait for others. Bits and errors are those of two calls of wf_gemm. */
+/* Computes two independent products: neither may read or write what the other writes. They share one parallel region unless one of them
+ * has tasks that wait for other tasks. Bits and errors are those of two calls of wf_gemm. */
 wf_status wf_gemm_two(const struct wf_gemm g[2]) WF_CHECKED;
 
 #endif

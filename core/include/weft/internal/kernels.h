@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables of kernels. Those for every op are described in weft/compute.h; here stand the others, and what the files need that are
- * compiled once per instruction set.
+/* The tables of kernels. weft/compute.h describes the public ones; this header declares the internal ones, and macros for the files that
+ * are compiled once per instruction set.
  *
- * The rule of bits: what a kernel gives for an element (or a row, for row kernels) never depends on where in the call it
- * stands or on how much else the call holds. Tails run through the same vector code on padded registers. */
+ * The rule of bits: the result of a kernel for an element (for a row, in row kernels) never depends on its position in the call or on
+ * the number of elements in the call. The last elements of a row, too few to fill a register, go through the same vector code in a
+ * padded register. */
 #ifndef WEFT_INTERNAL_KERNELS_H
 #define WEFT_INTERNAL_KERNELS_H
 
 #include <weft/compute.h>
 
-struct wf_attention; /* attention.h */
+struct wf_attention; /* defined in attention.h */
 struct wf_attention_part;
-struct gemm_isa; /* core/gemm/private.h */
+struct gemm_isa; /* defined in core/gemm/private.h */
 
-enum { WF_TOP_ROWS = 8 }; /* elements that top_rows finds in a row, at most */
+enum { WF_TOP_ROWS = 8 }; /* the most elements that top_rows finds in a row */
 enum wf_noise { WF_NOISE_UNIFORM, WF_NOISE_NORMAL };
 
-/* wf_kernel->internal */
+/* The table wf_kernel->internal. */
 struct wf_internal_kernels {
     const struct gemm_isa *gemm;
 #define PUBLIC_KERNEL(name)
@@ -26,8 +27,8 @@ struct wf_internal_kernels {
 #undef PUBLIC_KERNEL
 };
 
-/* For the files that are compiled once per instruction set, with -DWF_ISA=avx512, avx2 or base: WF_KERNEL(exp) is the name that the kernel
- * exp has in this compilation, wf_kernel_exp_avx512; WF_GEMM does the same for core/gemm. */
+/* For files that are compiled once per instruction set, with -DWF_ISA=avx512, avx2 or base. WF_KERNEL(exp) is the name of the kernel exp
+ * in this compilation, for example wf_kernel_exp_avx512. WF_GEMM does the same for core/gemm. */
 #ifdef WF_ISA
 #define WF_PASTE(name, isa) name##_##isa
 #define WF_PASTE_ISA(name, isa) WF_PASTE(name, isa)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Names for a message: the first few, and how many there are. */
+/* A list of names for a message: it keeps the first names and counts all. */
 #ifndef WEFT_INTERNAL_NAME_LIST_H
 #define WEFT_INTERNAL_NAME_LIST_H
 
 #include <weft/base.h>
 
-/* All zero at first. */
+/* Initialise it with zeros. */
 struct wf_name_list {
     char text[400];
     size_t used;
@@ -13,7 +13,8 @@ struct wf_name_list {
 };
 
 void wf_name_list_add(struct wf_name_list *list, const char *name, const char *detail);
-/* Appends "2 missing: a, b" to a message in text, with a semicolon where it is not the first; nothing if the list is empty. */
+/* Appends "2 missing: a, b" to the message in `text`, after a semicolon if the message is not empty. An empty list appends nothing.
+ * `what` is the word "missing". */
 void wf_name_list_put(const struct wf_name_list *list, const char *what, char *text, size_t size);
 
 #endif

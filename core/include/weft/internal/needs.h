@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Arguments that must not be NULL, refused at the door of a public function. */
+/* Checks at the start of a public function that required arguments are not NULL. */
 #ifndef WEFT_INTERNAL_NEEDS_H
 #define WEFT_INTERNAL_NEEDS_H
 
 #include <weft/error.h>
 
-/* For the first of the pointers that is NULL WF_ERR_ARGUMENT, "FUNCTION: NAME is NULL"; else WF_OK. The names are those of the prototype.
+/* WF_ERR_ARGUMENT with the message "FUNCTION: NAME is NULL" for the first pointer that is NULL; else WF_OK. The names are those of the
+ * prototype.
+ *
  *     if (wf_needs(error, "tokenizer, text", t, wf_some(text, length)))
- *         return WF_ERR_ARGUMENT;                                                                                          */
+ *         return WF_ERR_ARGUMENT; */
 #define wf_needs(error, names, ...)                                                                                                        \
     wf_refuse_null(error, __func__, names, (int)(sizeof((const void *const[]){__VA_ARGS__}) / sizeof(void *)),                             \
                    (const void *const[]){__VA_ARGS__})
-/* An array, which may be NULL where it has no elements. */
+/* An argument of wf_needs for an array that may be NULL if it has no elements. */
 #define wf_some(array, count) ((array) || (count) <= 0 ? (const void *)"" : NULL)
 wf_status wf_refuse_null(wf_error *error, const char *function, const char *names, int count, const void *const *given);
 

@@ -4,7 +4,7 @@
 
 #include <weft/base.h>
 
-/* Whether a name fits a pattern, in which each '*' stands for any characters, also none. */
+/* Whether the name matches the pattern. Each '*' in the pattern stands for zero or more characters. */
 bool wf_pattern_matches(const char *pattern, const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The system's reason for a failure, in English whatever the locale is and safe to call from several threads. */
+/* The system's text for an errno number, always in English. Safe to call from several threads. */
 #ifndef WEFT_INTERNAL_REASON_H
 #define WEFT_INTERNAL_REASON_H
 

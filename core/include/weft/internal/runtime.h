@@ -1,40 +1,42 @@
 /* SPDX-License-Identifier: MIT */
-/* The start-up, for other rooms and files of core. */
+/* The internal interface of the runtime: start-up, processors and threads. */
 #ifndef WEFT_INTERNAL_RUNTIME_H
 #define WEFT_INTERNAL_RUNTIME_H
 
 #include <weft/error.h>
 
-/* wf_init with the defaults unless the library is up already: for entry points that work without wf_init. Cheap. */
+/* Calls wf_init with the defaults unless the library is already started. Functions that work without wf_init call it first; a repeated
+ * call is cheap. */
 wf_status wf_init_default(wf_error *error) WF_CHECKED;
 
-/* Whether this processor, system and build support "avx512", "avx2" or "base". */
+/* Whether this processor, system and build support the instruction set: "avx512", "avx2" or "base". */
 bool wf_isa_supported(const char *isa);
-/* "auto", "blis" or "own": who computes matrix products. */
+/* The choice of the library for matrix products: "auto", "blis" or "own". */
 const char *wf_gemm_mode(void);
-/* wf_blas() if BLIS computes some of the products with the current mode and instruction set, else NULL. (gemm/dispatch.c) */
+/* wf_blas() if BLIS computes some products with the current choice and instruction set, else NULL. (gemm/dispatch.c) */
 const char *wf_gemm_blas(void);
 
-/* Processors that the affinity mask and the cgroup's quota leave to this process, at least 1. (processors.c) */
+/* The number of processors, at least 1, that the affinity mask, the cgroup's quota and the launcher leave to this process.
+ * (processors.c) */
 int wf_count_processors(void);
 
-/* The quota of a cgroup in processors, rounded to the nearest, at least 1; 0 when there is none. `root` is the file
- * system's root ("" in earnest, a folder in tests). (processors.c) */
+/* The quota of this process's cgroup in processors, rounded to the nearest, at least 1; 0 if there is no quota. `root` is the root of
+ * the file system: "" normally, a folder in tests. (processors.c) */
 int wf_cgroup_processors(const char *root);
 
-/* Threads of a parallel region. (parallel.c) */
+/* The number of threads of a parallel region. (parallel.c) */
 int wf_parallel_threads(void);
-/* The speed of multiply-adds of a core with the instruction set in use: 1 for a peak of 230 GFLOP/s, for which costs are given; 0.5 if they
- * are half as wide or less. The division of work may depend on it, results never. (parallel.c) */
+/* The speed of a core with the instruction set in use: 1 for a peak of 230 GFLOP/s, to which costs refer; 0.5 if its multiply-adds are
+ * half as wide or less. The division of work may depend on the speed; results never do. (parallel.c) */
 double wf_core_speed(void);
-/* Sets it; before the threads are started or while no other thread computes. (parallel.c) */
+/* Sets the speed. Call it before the threads start, or while no other thread computes. (parallel.c) */
 void wf_core_speed_set(double speed);
-/* Whether the calling thread runs blocks of a wf_parallel, or is within a region of OpenMP of the caller's: then it divides nothing.
+/* Whether the calling thread is in a body of wf_parallel or in a parallel region of OpenMP. Such a thread shares no work with the team.
  * (parallel.c) */
 bool wf_parallel_inside(void);
-/* Whether the calling thread is within a body of wf_parallel. (parallel.c) */
+/* Whether the calling thread is in a body of wf_parallel. (parallel.c) */
 bool wf_parallel_running(void);
-/* Sets them and starts the workers, after the job that runs on them. (parallel.c) */
+/* Sets the number of threads and starts the workers, after the running job has ended. (parallel.c) */
 void wf_parallel_start(int threads);
 
 #endif

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-/* Slots of wf_scratch that are not for ops (weft/compute.h): packed rows and columns of products, some panels of a product, partial sums,
- * elements of a view that is added up, tests. */
+/* The internal slots of wf_scratch. The slots for ops are in weft/compute.h. */
 #ifndef WEFT_INTERNAL_SCRATCH_H
 #define WEFT_INTERNAL_SCRATCH_H
 
 #include <weft/compute.h>
 
 enum {
-    WF_SCRATCH_PACK_A = WF_SCRATCH_PUBLIC_SLOTS,
-    WF_SCRATCH_PACK_B,
-    WF_SCRATCH_GEMM,
-    WF_SCRATCH_SUM,
-    WF_SCRATCH_ELEMENTS,
+    WF_SCRATCH_PACK_A = WF_SCRATCH_PUBLIC_SLOTS, /* packed A of a product's task */
+    WF_SCRATCH_PACK_B,                           /* packed B that the tasks of a product share; partial products of split-K */
+    WF_SCRATCH_GEMM,                             /* packed B of one task */
+    WF_SCRATCH_SUM,                              /* partial sums of wf_array_sum */
+    WF_SCRATCH_ELEMENTS,                         /* copied elements of a view */
     WF_SCRATCH_TEST,
     WF_SCRATCH_SLOTS
 };
 
-/* Gives the calling thread what any thread of a wf_parallel has asked for until now, with its pages, so that it does not allocate later.
- * The contents of its slots are lost. If memory is missing, wf_scratch says so later. For the start of a pass. */
+/* Gives the calling thread blocks as large as any thread of a wf_parallel has asked for so far, and touches their pages, so that the
+ * thread does not allocate later. The contents of its slots are lost. If there is no memory, only a later wf_scratch reports it. Threads
+ * call it at the start of a pass or of a parallel region. */
 void wf_scratch_get_ready(void);
-/* Raised when a thread of a region has asked for more than any before. */
+/* A number that grows when a thread of a parallel region asks for a larger block than any thread before. */
 unsigned wf_scratch_version(void);
-/* For wf_scratch_drop: forgets the sizes asked for, and frees the scratch of the calling thread. */
+/* wf_scratch_forget resets the sizes that threads asked for; wf_scratch_free frees the scratch memory of the calling thread. Only
+ * wf_scratch_drop calls them. */
 void wf_scratch_forget(void);
 void wf_scratch_free(void);
 

@@ -1,27 +1,31 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks of shapes and views that come from outside, and what an op does many times with its arrays. */
+/* Checks of shapes and views that come from outside, and fast versions of array functions that every op calls. */
 #ifndef WEFT_INTERNAL_SHAPE_H
 #define WEFT_INTERNAL_SHAPE_H
 
 #include <weft/array.h>
 #include <weft/error.h>
 
-/* Bytes of a contiguous array of this dtype and shape. False where the dtype, the number of dimensions or a size is invalid, or the sizes
- * are too large; a size of 0 counts as 1 there, so that no product of some of the sizes overflows. */
+/* Computes the number of bytes of a contiguous array. Returns false if the dtype, the number of dimensions or a size is invalid, or if
+ * the product of the sizes is too large. A size of 0 counts as 1 in this check, so that the product of any subset of the sizes fits too. */
 bool wf_shape_bytes(wf_dtype dtype, const wf_shape *shape, size_t *bytes);
 
-/* The first address of the elements of `a`, and the address behind the last; `a` has an element. False if an address overflows. */
+/* Computes the first address of the elements of `a`, and the address after the last element. `a` must have an element. Returns false if
+ * an address overflows. */
 bool wf_array_span(const wf_array *a, uintptr_t *first, uintptr_t *end);
 
-/* Copies elements from .. from + n - 1 of a, in its logical order, end to end. (copy.c) */
+/* Copies elements from .. from + n - 1 of a, counted in logical order, to consecutive places in `to`. (copy.c) */
 void wf_array_copy_range(const wf_array *a, int64_t from, int64_t n, void *to);
-/* wf_array_sum of a contiguous copy of src: its bits, whatever the strides of src, without the copy. dst is row-major. (sum.c) */
+/* Gives the bits of wf_array_sum for a contiguous copy of src, for any strides of src, without making the copy. dst must be row-major.
+ * (sum.c) */
 wf_status wf_array_sum_in_order(const wf_array *dst, const wf_array *src, double scale) WF_CHECKED;
 
-/* wf_array_contiguous, wf_array_shape and wf_array_is_contiguous for the path of every op: calls between files were a tenth of a small one.
+/* Inline versions of wf_array_contiguous, wf_array_shape and wf_array_is_contiguous for the code that every op runs. Calls of the
+ * functions in another file took a tenth of the time of a small op.
  *
- * The first two build their result in one expression. From a variable gcc copies the whole once more, and reads it back in larger pieces
- * than it was written in, which waits until the stores have reached the cache: tens of nanoseconds an op. */
+ * The first two build their result in one expression. If it were built in a variable, gcc would copy the variable once more, and would
+ * read it in larger units than it was written in. Such reads wait until the stores reach the cache, which takes tens of nanoseconds per
+ * op. */
 #define ARRAY_SIX(x)                                                                                                                       \
     {                                                                                                                                      \
         x[0], x[1], x[2], x[3], x[4], x[5]                                                                                                 \
@@ -37,7 +41,8 @@ static inline wf_array array_contiguous(void *data, wf_dtype dtype, const wf_sha
     for (int d = n - 1; d >= 0; d--) {
         dim[d] = shape->dim[d];
         stride[d] = step;
-        (void)__builtin_mul_overflow(step, dim[d] > 0 ? dim[d] : 1, &step); /* of a shape that is refused later */
+        /* An overflow is ignored, because the caller refuses such a shape later. */
+        (void)__builtin_mul_overflow(step, dim[d] > 0 ? dim[d] : 1, &step);
     }
     return ARRAY_OF(data, dtype, n, dim, stride);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Items of work for the threads of a team. A thread takes the items of its own share first: most are neighbours in memory and the same in
- * each call, so that its caches hold them. Then it takes items from the other shares: a thread that the system has suspended delays no
- * other for long. */
+/* Divides items of work among the threads of a team. Each thread takes the items of its own share first. These items are neighbours in
+ * memory and mostly the same in each call, so that the thread's caches contain their data. Then the thread takes items from other
+ * shares, so that a thread that the system has suspended does not delay the others for long. */
 #ifndef WEFT_INTERNAL_SHARES_H
 #define WEFT_INTERNAL_SHARES_H
 
@@ -16,7 +16,7 @@ struct wf_share {
     int64_t end;
 };
 
-/* `shares` even parts of items 0 to items - 1. Before the threads begin. */
+/* Divides items 0 .. items - 1 into `shares` even shares. Call it before the threads begin. */
 static inline void wf_shares_divide(struct wf_share *share, int shares, int64_t items)
 {
     for (int i = 0; i < shares; i++) {
@@ -25,8 +25,8 @@ static inline void wf_shares_divide(struct wf_share *share, int shares, int64_t 
     }
 }
 
-/* The next item for a thread; -1: none is left. `*at` is the share it takes from, at first its own; `*left` counts the shares it has not
- * yet found empty, at first all. */
+/* Returns the next item for a thread, or -1 if no item is left. `*at` is the share from which the thread takes items; at first it is the
+ * thread's own. `*left` counts the shares that the thread has not yet found empty; at first it is `shares`. */
 static inline int64_t wf_shares_take(struct wf_share *share, int shares, int *at, int *left)
 {
     for (; *left > 0; --*left, *at = *at + 1 == shares ? 0 : *at + 1) {

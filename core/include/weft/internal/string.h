@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The string builder: the one place where text is put together. A failed allocation is remembered in `failed`, and everything after it is
- * dropped: check it once, at the end. Each function returns whether all went well so far. Nothing depends on the locale. */
+/* The string builder, with which all code puts text together. If an allocation fails, the string sets `failed` and ignores all later
+ * calls, so that the caller checks once, at the end. Each function returns whether all calls so far succeeded. Nothing depends on the
+ * locale. */
 #ifndef WEFT_INTERNAL_STRING_H
 #define WEFT_INTERNAL_STRING_H
 
@@ -8,7 +9,7 @@
 
 #include <weft/strings.h>
 
-bool wf_string_reserve(struct wf_string *s, int64_t more); /* room for `more` bytes and a NUL */
+bool wf_string_reserve(struct wf_string *s, int64_t more); /* allocates space for `more` bytes and a NUL */
 bool wf_string_add(struct wf_string *s, const char *data, int64_t length);
 static inline bool wf_string_text(struct wf_string *s, const char *text)
 {
@@ -18,15 +19,15 @@ static inline bool wf_string_char(struct wf_string *s, char c)
 {
     return wf_string_add(s, &c, 1);
 }
-/* A code point as UTF-8. */
+/* Appends a code point as UTF-8. */
 bool wf_string_point(struct wf_string *s, uint32_t point);
-/* printf in the C locale: no decimal comma. */
+/* Appends like printf in the C locale, without a decimal comma. */
 bool wf_string_format(struct wf_string *s, const char *format, ...) WF_PRINTF(2, 3);
-/* The shortest decimal that reads back as the same double (wf_text_double). */
+/* Appends the shortest decimal that reads back as the same double (wf_text_double). */
 bool wf_string_double(struct wf_string *s, double value);
-/* A JSON string with its quotes, in the shortest form; the text must be UTF-8. */
+/* Appends a JSON string with its quotes, in the shortest form. The text must be UTF-8. */
 bool wf_string_json(struct wf_string *s, const char *text, int64_t length);
-/* Makes it shorter: the memory stays. */
+/* Shortens the string to `length` bytes; its memory stays allocated. */
 void wf_string_cut(struct wf_string *s, int64_t length);
 
 #endif

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Characters of UTF-8 by RFC 3629 (Unicode 15, table 3-7). wf_utf8_check of <weft/internal/text.h> checks whole texts. */
+/* Functions for single characters of UTF-8, by RFC 3629 (Unicode 15, table 3-7). wf_utf8_check of <weft/internal/text.h> checks whole
+ * texts. */
 #ifndef WEFT_INTERNAL_UTF8_H
 #define WEFT_INTERNAL_UTF8_H
 
 #include <weft/base.h>
 
-/* Decodes the character at data[0 .. length-1]: its bytes (1 to 4) and the code point; 0 when none starts there. length > 0. */
+/* Decodes the character at data[0 .. length-1], length > 0: writes its code point and returns its number of bytes (1 to 4). Returns 0 if
+ * no valid character starts there. */
 int wf_utf8_decode(const char *data, int64_t length, uint32_t *point);
-/* The character at data[at] of well-formed text; *size is its bytes. */
+/* Returns the code point at data[at] of well-formed text; *size becomes its number of bytes. */
 static inline uint32_t wf_utf8_at(const char *data, int64_t at, int *size)
 {
     const unsigned char *p = (const unsigned char *)data + at;
@@ -27,7 +29,7 @@ static inline uint32_t wf_utf8_at(const char *data, int64_t at, int *size)
     return (p[0] & 7u) << 18 | (p[1] & 0x3Fu) << 12 | (p[2] & 0x3Fu) << 6 | (p[3] & 0x3Fu);
 }
 
-/* The bytes of the last character before data[at], at > 0. */
+/* The number of bytes of the last character before data[at]; at > 0. */
 static inline int wf_utf8_before(const char *data, int64_t at)
 {
     int size = 1;
@@ -35,7 +37,7 @@ static inline int wf_utf8_before(const char *data, int64_t at)
         size++;
     return size;
 }
-/* The characters of well-formed text. */
+/* The number of characters of well-formed text. */
 static inline int64_t wf_utf8_count(const char *data, int64_t length)
 {
     int64_t count = 0;
@@ -43,14 +45,14 @@ static inline int64_t wf_utf8_count(const char *data, int64_t length)
         count += (data[i] & 0xC0) != 0x80;
     return count;
 }
-/* Writes the character and returns its bytes (1 to 4); the code point must be valid. */
+/* Writes the character and returns its number of bytes (1 to 4). The code point must be valid. */
 int wf_utf8_encode(uint32_t point, char *out);
-/* Why no character starts at data[0], in words: "an overlong form", "a surrogate", ... */
+/* The reason, in words, that no valid character starts at data[0]: "an overlong form", "a surrogate", ... */
 const char *wf_utf8_fault(const char *data, int64_t length);
-/* Whether a message can show it by itself: not a control, a format character, a combining mark, a line separator, private
- * or no character at all. */
+/* Whether a message can show the character as it is. False for a control or format character, a combining mark, a line separator, a
+ * private code point, and a code point that is no character. */
 bool wf_utf8_printable(uint32_t point);
-/* "U+00E9 'é'" or "U+000A"; returns text. */
+/* Writes the name of a character, "U+00E9 'é'" or "U+000A", and returns text. */
 enum { WF_UTF8_NAME = 24 };
 char *wf_utf8_name(uint32_t point, char *text, size_t size);
 
