@@ -82,7 +82,7 @@ wf_status wf_windows_init(struct wf_windows *windows, struct wf_id_view ids, int
 
 struct wf_spread wf_spread_of(int64_t limit, int64_t count, int64_t context, int64_t *rows)
 {
-    enum { PIECES = 16 }; /* chosen pieces, unless `limit` has fewer windows than that */
+    enum { PIECES = 16 }; /* minimum number of chosen pieces, unless `limit` has room for fewer windows */
     if (limit <= 0 || limit >= count)
         return (struct wf_spread){0};
     int64_t most = limit / context / PIECES;

@@ -134,8 +134,8 @@ static wf_status check_length(const char *part, const struct wf_text_ids *ids, i
                         held_out ? ", or give a validation file instead of holding out the last tenth" : "");
 }
 
-/* Divides the training text after its first `kept` characters. Those stay in s->part[0 .. *train_parts-1]; the others are put into valid[0
- * .. *valid_parts-1]. */
+/* Divides the training text after its first `kept` characters. They stay in s->part, as its first *train_parts entries. The other
+ * characters go to `valid`, as its first *valid_parts entries. */
 static wf_status hold_out(const struct sources *s, int64_t kept, struct text_part *valid, int64_t *train_parts, int64_t *valid_parts,
                           wf_error *error)
 {

@@ -42,8 +42,8 @@ static uint64_t mix(uint64_t x, int bits)
 static int64_t shuffled(const struct wf_epochs *e, const struct keys *keys, int64_t place)
 {
     uint64_t x = (uint64_t)place;
-    do { /* For all items together the loop visits each value of the network at most once: on average at most 2 steps per item from 128
-            items on. */
+    do { /* For all items together, the loop computes each value of the network at most once. That is at most 2 steps per item on average,
+            if there are at least 128 items. */
         uint64_t high = x >> e->low, low = x & ((UINT64_C(1) << e->low) - 1);
         for (int i = 0; i < ROUNDS; i += 2) {
             high ^= mix(low + keys->round[i], e->high);
