@@ -40,7 +40,7 @@ int64_t wf_crops_start(const struct wf_crops *crops, int64_t step, int64_t row)
     if (!crops)
         return 0;
     /* The tag in the last counter word separates these random numbers from all others that are drawn under the same seed. */
-    static const uint32_t crops_tag = 0x706F7263; /* "crop" */
+    static const uint32_t crops_tag = 0x706F7263; /* "crop" in ASCII */
     uint32_t key[2] = {(uint32_t)crops->seed, (uint32_t)(crops->seed >> 32)}, word[4];
     uint32_t counter[4] = {(uint32_t)step, (uint32_t)(step >> 32), (uint32_t)row, crops_tag ^ (uint32_t)(row >> 32)};
     wf_philox(counter, key, word);

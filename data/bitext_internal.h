@@ -12,7 +12,7 @@
 /* A sentence pair in memory. Only the start of each sentence is kept: its end is found again when it is read. */
 struct pair {
     int64_t at[2];   /* the offset of the sentence's first byte in its file */
-    uint32_t ids[2]; /* lengths in ids, with special tokens: the target counts either its EOS or its BOS */
+    uint32_t ids[2]; /* number of ids: the source counts its special tokens, the target counts its EOS but not its BOS */
 };
 
 struct bitext_side {
@@ -72,8 +72,8 @@ wf_status repeats_find(struct repeats *r, int64_t line, int64_t used, bool *foun
 void repeats_close(struct repeats *r); /* {0} is allowed; the caller keeps `hash` */
 
 /* --- survey_cache.c --- */
-/* Loads the survey and the pairs, and sets *found, if the folder has them for this content, these tokenizers and these options. A damaged
- * or unreadable file is ignored. The only error is WF_ERR_MEMORY. */
+/* Loads the survey and the pairs, and sets *found, if the folder holds them for the same content, tokenizers and options. A damaged or
+ * unreadable file is ignored. The only error is WF_ERR_MEMORY. */
 wf_status survey_cache_read(struct wf_bitext *bitext, const char *folder, int64_t lines, bool *found, wf_error *error) WF_CHECKED;
 /* Writes the survey and the pairs to the cache. Then maps the pairs from that file and frees bitext->memory. If the file cannot be written,
  * the pairs stay in memory. The only error is WF_ERR_MEMORY. */

@@ -95,7 +95,8 @@ static wf_status ids_of(const struct text_part *part, int64_t parts, int64_t cha
         progress->done = written ? progress->done : before;
         if (status == WF_OK && !written)
             status = encode_to(NULL, key, part, parts, options, progress, out, &written, error);
-        if (kept) /* 2 * bytes was an estimate of the new file's size; the new file itself is mapped, so this call does not delete it */
+        if (kept) /* the 2 * bytes above were an estimate, so the cache may exceed its limit now; the new file is mapped and therefore stays
+                   */
             cache_make_room(options->cache, 0);
     }
     wf_free(path);

@@ -18,7 +18,7 @@ struct keys {
 static struct keys keys_of(const struct wf_epochs *e, int64_t epoch)
 {
     /* The tag in the last counter word separates these random numbers from all others that are drawn under the same seed. */
-    static const uint32_t epochs_tag = 0x68637065; /* "epch" */
+    static const uint32_t epochs_tag = 0x68637065; /* "epch" in ASCII */
     const uint32_t key[2] = {(uint32_t)e->seed, (uint32_t)(e->seed >> 32)};
     struct keys keys;
     for (uint32_t i = 0; i < ROUNDS / 2; i++) {

@@ -50,7 +50,7 @@ wf_status wf_masking_init(struct wf_masking *m, const wf_tokenizer *tokenizer, d
     }
     m->threshold = (uint64_t)(rate * 4294967296.0);
     /* A key derived from the seed, so that masking draws other random numbers than crops and dropout do under the same seed. */
-    static const uint32_t tag[4] = {0x6B73616D}; /* "mask" */
+    static const uint32_t tag[4] = {0x6B73616D}; /* "mask" in ASCII */
     uint32_t word[4];
     wf_philox(tag, (const uint32_t[2]){(uint32_t)seed, (uint32_t)(seed >> 32)}, word);
     m->key[0] = word[0];

@@ -26,7 +26,7 @@ struct wf_pair_batches {
     struct offsets {
         int32_t *source; /* [most_pairs + 1] */
         int32_t *target; /* [most_pairs + 1] */
-    } whole, part;       /* offsets of the last batch, and of a micro-batch of it */
+    } whole, part;       /* `whole`: offsets of the last batch; `part`: offsets of one of its micro-batches */
     struct wf_pairs last;
 };
 

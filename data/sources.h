@@ -18,7 +18,7 @@ struct sources {
 /* Opens the files. WF_ERR_ARGUMENT if files < 1; `pipes` and the other errors are those of text_file_open. Call sources_close after an
  * error too. */
 wf_status sources_open(struct sources *s, const char *const *paths, int64_t files, bool pipes, wf_error *error) WF_CHECKED;
-/* Scans every file. `scans`: kept by the caller until sources_close, and reused for files that it has already; NULL: uses s->own. */
+/* Scans every file. `scans`: the caller's scans, which must stay valid until sources_close. NULL: uses s->own. */
 wf_status sources_scan(struct sources *s, struct wf_scans *scans, struct text_progress *progress, wf_error *error) WF_CHECKED;
 void sources_close(struct sources *s); /* {0} is allowed */
 

@@ -19,7 +19,7 @@ struct text_file {
     struct stat info;        /* result of fstat when the file was opened */
 };
 
-/* Opens a file. With `pipes` the content of a pipe or a device is read into memory; without `pipes` it is WF_ERR_IO. Other errors:
+/* Opens a file. With `pipes` the content of a pipe or a device is read into memory; without `pipes` such a file is WF_ERR_IO. Other errors:
  * WF_ERR_IO, WF_ERR_MEMORY; WF_ERR_FORMAT for a file that is empty, has only a byte order mark, or is recognised as another kind of file.
  * On an error *file is closed. */
 wf_status text_file_open(struct text_file *file, const char *path, bool pipes, wf_error *error) WF_CHECKED;
@@ -56,8 +56,8 @@ struct text_scan {
     int64_t pieces;
     int64_t lines;
     int64_t first;    /* offset of the first byte of text, after a byte order mark */
-    int64_t *ends;    /* [pieces + 1]: "\n" in the file before piece i */
-    int64_t *points;  /* [pieces + 1]: characters that begin before piece i */
+    int64_t *ends;    /* [pieces + 1]: number of "\n" in the file before piece i */
+    int64_t *points;  /* [pieces + 1]: number of characters that begin before piece i */
     uint64_t content; /* hash of the file's content */
 };
 /* Reads the whole file once, on all threads. `progress` may be NULL. The caller frees *out with text_scan_free. */

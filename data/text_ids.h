@@ -9,7 +9,7 @@
 #include "text_file.h"
 
 /* --- ids_store.c --- */
-/* The last bytes of a file of ids. The ids come before it, padded to a multiple of 8 bytes. */
+/* The end of a file of ids. It follows the ids and their padding to a multiple of 8 bytes. */
 struct ids_foot {
     char magic[8];  /* "weftids" and the version of this format */
     uint64_t key;   /* hash of everything that the ids depend on */
@@ -38,8 +38,8 @@ struct ids_writer {
 wf_status ids_writer_begin(struct ids_writer *writer, const char *path, uint64_t key, int64_t vocab_size, wf_error *error) WF_CHECKED;
 /* WF_ERR_MEMORY. A failure to write the file is not reported here but by ids_writer_end. */
 wf_status ids_writer_add(struct ids_writer *writer, const int32_t *ids, int64_t count, wf_error *error) WF_CHECKED;
-/* Before the call out->characters and out->unknown are set; it sets the other members. *written: false if the file could not be written, in
- * which case the ids are lost. Frees the writer's memory. */
+/* Ends the writing and sets *out. The caller has set out->characters and out->unknown before. *written: false if the file could not be
+ * written, in which case the ids are lost. Frees the writer's memory. */
 wf_status ids_writer_end(struct ids_writer *writer, struct wf_text_ids *out, bool *written, wf_error *error) WF_CHECKED;
 void ids_writer_abort(struct ids_writer *writer);
 

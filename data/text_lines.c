@@ -43,7 +43,7 @@ static wf_status load(struct store *store, struct wf_text_lines *lines, const ch
 struct walk {
     struct wf_text_lines *lines;
     const char *path;
-    int64_t *ends; /* [pieces + 1]: "\n" in the text before piece i */
+    int64_t *ends; /* [pieces + 1]: number of "\n" in the text before piece i */
 };
 
 static int64_t piece_end(const struct wf_text_lines *lines, int64_t piece)
@@ -61,8 +61,8 @@ static wf_status count_ends(void *ctx, int64_t worker, int64_t piece, wf_error *
     return WF_OK;
 }
 
-/* The offset of the first character that begins at or after `at`. Each piece checks the characters that begin in it, including their last
- * bytes in the next piece. */
+/* The offset of the first character that begins at or after `at`. check_piece checks the characters that begin in its piece, even if their
+ * last bytes are in the next piece. */
 static int64_t character(const struct wf_text_lines *lines, int64_t at)
 {
     int64_t to = at;

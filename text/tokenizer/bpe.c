@@ -37,7 +37,8 @@ struct first {
     const char *word;
     int64_t length; /* bytes of the word */
     int64_t at;     /* the next byte */
-    bool unknown;   /* an unknown character was found, but its token is not appended yet, since fuse_unknown may join it with the next */
+    bool unknown; /* an unknown character was found, but its token is not appended yet: with fuse_unknown, one token stands for several in a
+                     row */
 };
 
 /* Appends pieces for the next characters of the word until there are `most` pieces. A character that the vocabulary lacks becomes its bytes
@@ -147,7 +148,7 @@ static wf_status bpe(const struct encoding *e, const char *word, int64_t length)
     return merge_word(m, s, &count) ? put_pieces(e, count) : WF_ERR_MEMORY;
 }
 
-/* --- in the file --------------------------------------------------------------------------------------------------- */
+/* --- reading and writing merges ------------------------------------------------------------------------------------- */
 
 /* Reads a merge: "left right" in files before version 0.20 of `tokenizers`, or ["left", "right"]. */
 static bool merge_parts(json_t *value, const char *part[2], int64_t length[2])

@@ -4,15 +4,16 @@
  *
  * A long word is merged in windows (merge_front). If two pieces of the final result are neighbours, no merge ever crossed the boundary
  * between them, so the text on each side of it can be merged separately. A window may therefore return those of its pieces that are final
- * whatever text follows. To find them, it assumes the worst of that text. Its last piece is the tail. As soon as the tail is the left piece
- * of a merge that could come next, the tail counts as merged with the following text, and the piece before it becomes the tail.
+ * whatever text follows. To find these pieces, merge_front assumes the worst about the following text. The last piece of the window is
+ * called the tail. As soon as the tail is the left piece of a merge that could come next, the tail counts as merged with the following
+ * text, and the piece before it becomes the tail.
  *
  * `reach.end` limits when a merge can come next. The level of a word is the highest rank merged in it so far. Suppose that merge k happens
- * when the level is above k. Then one of its two pieces was made after that level was reached, since otherwise merge k would have come
- * first. The merge that made this piece happened at the same level or a higher one, so its own `end` is at least that level. Therefore
- * merge k happens only at levels up to end[k] = max(k, `end` of every merge that makes one of its two pieces). The same limit holds for the
- * level of a window, which is never above that of the word. A trainer lists the merges that make a piece before those that use it, and then
- * end[k] = k. */
+ * when the level is above k. Then one of the two pieces of merge k was made after that level was reached, since otherwise merge k would
+ * have come first. The merge that made this piece happened at the same level or a higher one, so its own `end` is at least that level.
+ * Therefore merge k happens only at levels up to end[k] = max(k, `end` of every merge that makes one of its two pieces). The same limit
+ * holds for the level of a window, which is never above that of the word. A trainer lists the merges that make a piece before those that
+ * use it, and then end[k] = k. */
 #include <string.h>
 
 #include "bpe_merge.h"
@@ -159,8 +160,8 @@ struct tail {
     int64_t end;               /* pieces from this index on depend on the following text */
 };
 
-/* Whether merge k may now join the tail and the following text. If k, end[k] and the level are equal, it may not: one of the two pieces was
- * made at this level, but no piece of merge k can be. */
+/* Whether merge k may now join the tail and the following text. If k, end[k] and the level are equal, merge k may not: one of the tail and
+ * the piece after it was made at this level, but neither piece of merge k can be made at it. */
 static bool may_follow(const struct model *m, const struct tail *t, int32_t k)
 {
     int64_t length, begins;
@@ -186,8 +187,9 @@ static void push_tail(const struct model *m, const struct tail *t, struct scratc
         }
 }
 
-/* The tail may be merged with the following text, by a merge of this rank or a higher one, so it is not final. The piece before it becomes
- * the tail. Until that merge the new tail's right neighbour is the old tail, and later it is a piece that begins with the old tail. */
+/* Called when the tail may be merged with the following text, by a merge of this rank or a higher one. The tail is then not final, and the
+ * piece before it becomes the tail. The right neighbour of the new tail is the old tail, or after such a merge a piece that begins with the
+ * old tail. */
 static void give_up_tail(const struct model *m, struct tail *t, struct scratch *s, int32_t rank, int64_t *waiting)
 {
     t->level = WF_MAX(rank, t->level);
@@ -200,7 +202,7 @@ static void give_up_tail(const struct model *m, struct tail *t, struct scratch *
     }
 }
 
-/* --- with a heap --------------------------------------------------------------------------------------------------- */
+/* --- merging with a heap ------------------------------------------------------------------------------------------- */
 
 /* The heap needs at most 4 * count entries. There are fewer merges than pieces. Each merge removes one entry, and adds at most two for
  * pairs and one for the tail. The tail moves to the left at most once per piece, and each move adds one entry. */

@@ -68,7 +68,7 @@ void pairs_free(struct pairs *p)
 
 enum {
     CHUNK = 1 << 18, /* words of a chunk */
-    HEAD = 16        /* words at its start that hold the pointer to the next chunk */
+    HEAD = 16        /* words at the start of a chunk that hold the pointer to the next chunk */
 };
 
 static int class_of(int32_t count)

@@ -14,11 +14,11 @@ static inline uint64_t pair_key(int32_t left, int32_t right)
 struct pair {
     uint64_t key;
     int64_t count; /* occurrences of the pair in the text */
-    /* The words in which the pair arose during the last round in which it did. */
-    int32_t round; /* number of that round */
-    int32_t word;  /* the last word found */
-    int32_t head;  /* index of the last event, which begins a list of events in the caller's memory */
-    int32_t words; /* number of words */
+    /* The words in which the pair arose in round `round`, the last round in which it arose. bpe_train.c lists them as linked events. */
+    int32_t round;
+    int32_t word;  /* the last of these words */
+    int32_t head;  /* index of the last event */
+    int32_t words; /* number of events */
 };
 struct pairs {
     struct pair *slot; /* hash table with open addressing; a key of all ones marks an empty slot */

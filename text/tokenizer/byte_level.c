@@ -76,7 +76,7 @@ static wf_status cut(const void *part, struct scratch *s, struct splitter *sp, i
     return WF_OK;
 }
 
-/* Puts a space before each word that does not begin with one. */
+/* Puts a space before each word that does not begin with a space. */
 static bool prefix_space(const void *part, struct flow *out, const struct view *text, struct span word)
 {
     (void)part;
@@ -120,7 +120,7 @@ const struct part_type pre_byte_level = {"ByteLevel",    PART_PRE_TOKENIZER, siz
 const struct part_type post_byte_level = {"ByteLevel", PART_POST_PROCESSOR, sizeof(struct byte_level), BYTE_LEVEL_KEYS(false)};
 
 /* Appends bytes as text. Each longest invalid sequence that could begin a character becomes one U+FFFD, as Unicode recommends. Afterwards
- * `bytes` holds only the start of a character that is not complete yet; with `last` nothing. */
+ * `bytes` holds only the start of an incomplete character; with `last` it is empty. */
 static bool add_lossy(struct pieces *out, struct wf_string *bytes, bool last)
 {
     const char *data = bytes->data;
@@ -134,7 +134,8 @@ static bool add_lossy(struct pieces *out, struct wf_string *bytes, bool last)
             at += size;
             continue;
         }
-        /* Counts the bytes that could begin a character: they do if some continuation bytes after them make a valid character. */
+        /* Counts how many of the bytes could begin a character: those for which some continuation bytes after them give a valid
+         * character. */
         unsigned char first = (unsigned char)data[at];
         int64_t n = 1;
         for (int64_t take = 2; first >= 0xE0 && take <= 3 && at + take <= length; take++) {

@@ -24,7 +24,7 @@ static wf_status fuse(struct stage *s, struct pieces *out)
 
 const struct part_type decoder_fuse = {"Fuse", PART_DECODER, .decode = fuse};
 
-/* Of an open piece, strip() holds back the text that may have to be removed from its end. */
+/* Of an open piece, the end is held back if it may have to be stripped. */
 static wf_status strip(struct stage *s, struct pieces *out)
 {
     const struct text_decoder *d = (const struct text_decoder *)s->part;

@@ -36,9 +36,9 @@ struct stage {
     const struct part *part; /* any decoder but a Sequence */
     struct scratch *scratch;
     struct pieces in;       /* pieces that wait for this step */
-    int64_t ready;          /* complete pieces of `in`; a step that takes fewer lowers the number */
-    int64_t partial;        /* bytes that the step took of the open piece after them */
-    bool last;              /* no further piece follows */
+    int64_t ready;          /* number of complete pieces in `in`; a step that takes fewer pieces lowers the number */
+    int64_t partial;        /* bytes that the step took of the open piece, which follows the complete ones */
+    bool last;              /* no further piece follows the pieces in `in` */
     int64_t done;           /* number of pieces that earlier runs took */
     struct wf_string bytes; /* ByteLevel and ByteFallback: bytes that do not make complete characters yet */
     int64_t stripped;       /* Strip: how often the content was removed from the start of the current piece */

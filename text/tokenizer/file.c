@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads and writes tokenizer.json, as the package `tokenizers` does. A reader that skipped an unknown part of the pipeline would give other
- * ids. So every part of a file must be known here. */
+ * ids. So a file with an unknown part is an error. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -14,13 +14,14 @@
 #include <weft/memory.h>
 
 static const int64_t most_bytes = (int64_t)256 << 20;
-/* Maximum numbers of times that a post-processor repeats the text, and of special tokens that it adds. Real ones do not repeat it. */
+/* Maximum numbers of times that a post-processor repeats the text, and of special tokens that it adds. Real post-processors do not repeat
+ * the text. */
 enum { MOST_TIMES = 16, MOST_SPECIALS = 65536 };
 
 /* --- truncation and padding ---------------------------------------------------------------------------------------- */
 
 static const char *const directions[] = {[DIRECTION_RIGHT] = "Right", [DIRECTION_LEFT] = "Left", NULL};
-static const char *const strategies[] = {"LongestFirst", "OnlyFirst", NULL}; /* both are the same for a single text */
+static const char *const strategies[] = {"LongestFirst", "OnlyFirst", NULL}; /* both strategies are the same for a single text */
 
 /* The strategy of padding: "BatchLongest" or {"Fixed": length}. */
 static void read_strategy(struct reader *r, const struct key *key, json_t *object, void *field)

@@ -18,7 +18,7 @@
 #include "vocab.h"
 
 /* A word of more than WORD_WINDOW pieces is merged in windows. A window starts with WORD_WINDOW pieces, and doubles up to WORD_WINDOW_MOST
- * pieces if its merges depend on text far behind it. The merges of a trained tokenizer do not need more. */
+ * pieces if its merges depend on text far behind it. The merges of a trained tokenizer never need larger windows. */
 enum { WORD_WINDOW = 1 << 16, WORD_WINDOW_MOST = 1 << 22 };
 
 /* The members of all models. */
@@ -108,8 +108,8 @@ struct tokenizer_table {
 };
 void tokenizer_table_free(struct tokenizer_table *table);
 
-/* file.c: makes a tokenizer from the JSON value of a file, and releases `root`. If `table` is not NULL, vocabulary and merges come from it,
- * and it is left empty. */
+/* file.c: makes a tokenizer from the JSON value of a file, and releases `root`. If `table` is not NULL, vocabulary and merges come from the
+ * table, which is left empty. */
 wf_status tokenizer_of(json_t *root, struct tokenizer_table *table, const char *where, wf_tokenizer **out, wf_error *error) WF_CHECKED;
 
 /* model.c */

@@ -95,7 +95,7 @@ void model_index(struct reader *r)
         reader_no_memory(r);
 }
 
-/* The type of a model in files before version 0.9 of `tokenizers`, which do not name it. */
+/* Guesses the type of a model: files before version 0.9 of `tokenizers` do not name it. */
 static const char *guess(json_t *model)
 {
     return json_object_get(model, "merges") ? "BPE" : json_object_get(model, "continuing_subword_prefix") ? "WordPiece" : "WordLevel";

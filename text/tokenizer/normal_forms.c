@@ -64,7 +64,7 @@ static void reorder(uint32_t *point, uint32_t *spare, int64_t count)
     }
 }
 
-/* Appends the normal form of text[begin .. end-1]. starts_afresh is true for its first character and for the one after it. */
+/* Appends the normal form of text[begin .. end-1]. starts_afresh must be true for the characters at `begin` and at `end`. */
 static bool put_stretch(struct scratch *s, struct flow *out, const struct view *text, int64_t begin, int64_t end, bool compatible,
                         bool compose)
 {

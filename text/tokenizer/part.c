@@ -80,7 +80,7 @@ void wf_tokenizer_free(wf_tokenizer *t)
     wf_free(t);
 }
 
-/* --- by their descriptors ------------------------------------------------------------------------------------------ */
+/* --- reading and writing parts -------------------------------------------------------------------------------------- */
 
 static const struct part_type *const types[] = {
 #define PART(name) &name,
@@ -154,7 +154,7 @@ uint64_t part_hash(const struct part *part, uint64_t hash)
     return part ? keys_hash(part->type->keys, part, hash) : hash;
 }
 
-/* --- one after the other ------------------------------------------------------------------------------------------- */
+/* --- Sequence ------------------------------------------------------------------------------------------------------- */
 
 static void read_steps(struct reader *r, const struct key *key, json_t *object, void *field)
 {

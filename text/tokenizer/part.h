@@ -104,8 +104,8 @@ struct part_type {
     const struct key *keys;
     /* Called after the keys are read, for checks and derived values. May be NULL. */
     void (*ready)(struct reader *r, void *part);
-    /* The function that runs a part. It returns WF_ERR_MEMORY, or WF_ERR_FORMAT if matching a pattern took too long; s->fault is then
-     * where. */
+    /* The function that runs a part. It returns WF_ERR_MEMORY, or WF_ERR_FORMAT if matching a pattern took too long; s->fault is then the
+     * offset. */
     union {
         /* Normalizer: replaces *text. The new text may lie in the scratch, where it is valid until the next run. */
         wf_status (*normalize)(const void *part, struct scratch *s, struct view *text);

@@ -17,9 +17,9 @@ enum {
     HEAP_KIB = 256 * 1024 /* maximum memory of a match, in KiB */
 };
 /* Limits against malicious patterns. A match is first searched in a window of WINDOW bytes with STEPS steps, so that each position costs
- * little. If that is not enough, positions are tried one by one, each time with a larger window or more steps. This ends at the maximum
- * number of steps, or when the time for the text is over: the number of steps alone does not limit the cost, because one step may look at
- * the whole window. Real patterns do not need this. PCRE2's JIT is not used, since it does not count most steps. */
+ * little. If that is not enough, positions are tried one by one, each time with a larger window or more steps. The search gives up at the
+ * maximum number of steps, or when the time for the text is over. The number of steps alone does not limit the cost, because one step may
+ * look at the whole window. Real patterns do not need this. PCRE2's JIT is not used, since it does not count most steps. */
 enum { WINDOW = 256, STEPS = 64, MOST_STEPS = 1000000, MOST_STEPS_A_BYTE = 16 };
 /* The caller's function `cancelled` is called after ASK matches, and before an attempt in a window of more than ASK_WINDOW bytes. */
 enum { ASK = 1 << 14, ASK_WINDOW = 1 << 20, CANCELLED = INT32_MIN };
@@ -140,7 +140,7 @@ struct search {
     int64_t length;     /* bytes of the text */
     int64_t window;     /* bytes of the text after the position that the next attempt may use */
     int64_t steps;      /* maximum steps of the next attempt */
-    int64_t one_by_one; /* positions before this are tried one by one */
+    int64_t one_by_one; /* positions before this index are tried one by one */
     double end;         /* CPU time at which the search gives up; 0: the time has not started */
 };
 

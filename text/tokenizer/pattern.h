@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The pattern of a Split or Replace: a string, or a regular expression in the dialect of Oniguruma, the library of `tokenizers`. PCRE2
- * matches it. */
+/* The pattern of a Split or Replace: a string, or a regular expression in the dialect of Oniguruma, the library of `tokenizers`. PCRE2 does
+ * the matching. */
 #ifndef WEFT_TEXT_TOKENIZER_PATTERN_H
 #define WEFT_TEXT_TOKENIZER_PATTERN_H
 

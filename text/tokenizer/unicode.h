@@ -21,9 +21,9 @@ static inline unsigned unicode_class(uint32_t point)
 }
 
 /* Characters that BERT's normalizer treats specially. */
-bool unicode_is_control(uint32_t point);    /* categories Cc, Cf and Co, except for tab and line ends; it removes them */
-bool unicode_is_nonspacing(uint32_t point); /* category Mn; it strips them as accents */
-bool unicode_is_ideograph(uint32_t point);  /* it puts spaces around them */
+bool unicode_is_control(uint32_t point);    /* categories Cc, Cf and Co, except for tab and line ends: the normalizer removes them */
+bool unicode_is_nonspacing(uint32_t point); /* category Mn: the normalizer strips them as accents */
+bool unicode_is_ideograph(uint32_t point);  /* ideographs: the normalizer puts spaces around them */
 /* Marks (categories M*), which StripAccents removes. */
 bool unicode_is_mark(uint32_t point);
 /* Whether the mark is newer than Unicode 9. The package's normal forms use Unicode 9, so they treat a newer mark as an ordinary

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads BERT's vocab.txt. It is turned into the JSON of an equivalent tokenizer.json, so that the same code reads and checks it. */
+/* Reads BERT's vocab.txt, and makes the JSON of an equivalent tokenizer.json, so that the same code reads and checks both. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Parallel text: two files that are aligned by line, and batches of their sentence pairs.
  *
- * Files may be larger than memory. 24 bytes per pair are kept in memory; if there is a cache, they are mapped from it, and the processes of
- * a machine share them. Only "\n" ends a line, and the last line may lack it. A sentence is a line without white space at both ends
- * (Unicode's White_Space, which includes "\r" and no-break spaces). A byte order mark at the beginning of a file belongs to no sentence.
- * wf_bitext_open encodes every line once (the survey), to learn its length in ids and to find errors. The survey counts unused pairs by
- * reason.
+ * Files may be larger than memory. A bitext keeps 24 bytes per pair in memory. With a cache it maps these bytes from a cached file, so that
+ * the processes of a machine share them. Only "\n" ends a line, and the last line may lack it. A sentence is a line without white space at
+ * both ends (Unicode's White_Space, which includes "\r" and no-break spaces). A byte order mark at the beginning of a file belongs to no
+ * sentence. wf_bitext_open encodes every line once, to learn its length in ids and to find errors. This is the survey. It counts the pairs
+ * that are not used, by reason.
  *
  * While a bitext is open, its files may be replaced by renaming: the bitext keeps reading the old files until it is closed. If a file is
  * modified or truncated in place, the next call that reads it returns an error. */
@@ -25,8 +25,8 @@ struct wf_bitext_options {
     const wf_tokenizer *target; /* must outlive the bitext, and needs BOS and EOS */
     bool source_bos;            /* put BOS before each source sentence */
     bool source_eos;            /* put EOS after each source sentence */
-    /* The most ids of a side, counted as the model sees them: the source with its special tokens, the target with either BOS or EOS. Longer
-     * pairs are skipped. 0: no limit. */
+    /* Maximum number of ids of a side. The source counts its special tokens. The target counts one special token, because the decoder's
+     * input has only BOS and its target only EOS. Longer pairs are skipped. 0: no limit. */
     int64_t max_length;
     /* A folder that caches surveys by the content of files, tokenizers and options, such as wf_cache_folder() (<weft/corpus.h>). NULL: no
      * cache. */
@@ -89,9 +89,9 @@ WF_API wf_status wf_bitext_text(const wf_bitext *bitext, int64_t pair, int side,
 WF_API char *wf_bitext_describe(const struct wf_bitext_survey *survey, char *text, size_t size);
 
 /* --- batches by tokens --------------------------------------------------------------------------------------------- */
-/* An epoch contains every used pair once. Each epoch is planned in these steps. Pairs are shuffled, and divided into windows. Each window
- * is sorted by target length, then by source length; with the option `side`, only by target length, and the sort is stable. Each sorted
- * window is divided into batches that cost at most `tokens`; its last batch may be smaller. Then the batches are shuffled.
+/* An epoch contains every used pair once. To plan an epoch, pairs are shuffled and divided into windows. Each window is sorted by target
+ * length and then by source length. With the option `side`, a stable sort by target length is used instead. Each sorted window is divided
+ * into batches that cost at most `tokens`; its last batch may be smaller. Then the batches are shuffled.
  *
  * The result depends only on the files, the options and the epoch, on any machine and with any number of threads. So (epoch, index) is a
  * complete position in the data. Memory, besides the bitext: 4 bytes per pair, 8 per batch, and 4 per pair of a window. */
@@ -117,8 +117,8 @@ WF_API void wf_pair_batches_place(const wf_pair_batches *batches, int64_t *epoch
 /* Sets the position of the next batch. index may also be the number of batches of the epoch, which is the position after the last batch.
  * WF_ERR_ARGUMENT for an invalid position; the position is then unchanged. */
 WF_API wf_status wf_pair_batches_seek(wf_pair_batches *batches, int64_t epoch, int64_t index, wf_error *error) WF_CHECKED;
-/* The number of batches of the current epoch. That is the epoch of the last batch returned, or of the position if no batch has been
- * returned since it was set. The number varies slightly between epochs. */
+/* The number of batches of the current epoch, which varies slightly between epochs. The current epoch is that of the last batch returned,
+ * or after wf_pair_batches_seek that of the new position. */
 WF_API int64_t wf_pair_batches_count(const wf_pair_batches *batches);
 /* Sets *pairs to the next batch, valid until the next call. After the last batch of an epoch the next epoch follows. Pairs of a batch are
  * sorted by length, shortest targets first. Memory is allocated only if a tokenizer needs more for a sentence than for the longest one.

@@ -20,7 +20,7 @@ WF_BEGIN_DECLS
 struct wf_corpus_options {
     const wf_tokenizer *tokenizer; /* may be freed after the call */
     const char *cache;             /* a folder such as wf_cache_folder(); NULL: no cache */
-    /* Called a few times a second with numbers of bytes. It returns false to stop with WF_ERR_CANCELLED. May be NULL. */
+    /* Called a few times a second with the bytes done and the bytes in all. It returns false to stop with WF_ERR_CANCELLED. May be NULL. */
     bool (*progress)(void *ctx, int64_t done, int64_t total);
     void *ctx;
     wf_scans *scans; /* scans of the texts that earlier calls made; NULL: none */

@@ -15,8 +15,8 @@
 WF_BEGIN_DECLS
 
 struct wf_text_lines_options {
-    /* Maps the file instead of reading it into memory: for files larger than memory, and to share them between processes. If another
-     * process truncates a mapped file, the next access to it ends this process. Use it only for files to which nobody writes. */
+    /* Maps the file instead of reading it into memory. Use this for files larger than memory, or to share the memory between processes. If
+     * another process truncates a mapped file, the next access to it ends this process, so use it only for files to which nobody writes. */
     bool map;
 };
 /* A line ends at "\n" or "\r\n", which is not part of the line. The last line may lack a line end. Empty lines count. A byte order mark at

@@ -180,12 +180,15 @@ struct wf_encode_options {
 /* Appends the ids of `length` bytes of text to *out. An empty text has only the template's special tokens. Added tokens in the text
  * ("</s>") are recognised, as in `tokenizers`. A word or character outside the vocabulary becomes the unknown token.
  *
- * WF_ERR_FORMAT: the vocabulary lacks a word or character and there is no unknown token; the message shows the first one (as U+00E9, and
- * itself if it is printable). WF_ERR_FORMAT also for bytes that are not UTF-8. These messages have line and column (in characters, from 1)
- * and offset (in bytes, from 0). Against malicious files there are three limits, beyond which encoding fails with WF_ERR_FORMAT too:
+ * WF_ERR_FORMAT: the vocabulary lacks a word or character and there is no unknown token. The message names the first such word or character
+ * (a character as U+00E9, and also literally if it is printable). WF_ERR_FORMAT also for bytes that are not UTF-8. These messages have line
+ * and column (in characters, from 1) and offset (in bytes, from 0). Three limits protect against malicious files; a text that exceeds them
+ * is WF_ERR_FORMAT too:
+ *
  * - A pattern may take a limited number of steps per match, and one second plus 5 microseconds per byte for a text.
  * - Normalisation may make a text at most 32 times as long (and 64 KiB more).
  * - A word of more than four million pieces must be divisible into windows that are merged separately. Every trained tokenizer allows this.
+ *
  * WF_ERR_MEMORY, WF_ERR_CANCELLED. WF_ERR_ARGUMENT: the cache was made for another tokenizer. On an error *out is unchanged. */
 WF_API wf_status wf_tokenizer_encode_with(const wf_tokenizer *tokenizer, const char *text, int64_t length,
                                           const struct wf_encode_options *options, struct wf_tokens *out, wf_error *error) WF_CHECKED;

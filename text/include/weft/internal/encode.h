@@ -31,7 +31,7 @@ bool wf_tokenizer_special_at(const wf_tokenizer *tokenizer, int64_t index, int32
  * program's batches; here they would change sentences. */
 wf_status wf_tokenizer_check_whole(const wf_tokenizer *tokenizer, const char *name, wf_error *error);
 
-/* The byte that stands behind a character of a byte-level piece; -1: none. */
+/* The byte that a character of a byte-level piece stands for; -1: none. */
 int unicode_to_byte(uint32_t point);
 
 #endif
