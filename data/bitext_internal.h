@@ -101,7 +101,7 @@ struct pair_plan {
     int64_t most_pairs; /* most pairs that a batch can have */
 };
 
-/* Allocates enough for any epoch. Takes options->tokens and options->window as the user gave them, so 0 means no limit. */
+/* Allocates enough memory for every epoch. options->tokens and options->window are the user's values, so 0 means no limit. */
 wf_status pair_plan_new(const struct wf_bitext *bitext, const struct wf_pair_batches_options *options, struct pair_plan *plan,
                         wf_error *error) WF_CHECKED;
 void pair_plan_free(struct pair_plan *plan);

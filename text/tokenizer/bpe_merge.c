@@ -244,7 +244,7 @@ static bool merge_long(const struct model *m, struct scratch *s, int64_t *count,
         }
         int32_t place = (int32_t)(entry & UINT32_MAX);
         struct symbol *left = symbol + place;
-        /* Skips an entry if one of its two pieces has changed since it was pushed. */
+        /* Skips a stale entry: one of its two pieces has changed since the entry was pushed. */
         if (left->id < 0 || left->next < 0 || rank_of(m, left->id, symbol[left->next].id) != rank)
             continue;
         struct symbol *right = symbol + left->next;

@@ -16,7 +16,7 @@ struct pieces {
     int64_t capacity;
     bool open;     /* the last piece is not complete yet */
     int64_t total; /* bytes added so far */
-    int64_t most;  /* maximum of `total`, because a malicious file can repeat replacements of replacements */
+    int64_t most;  /* maximum of `total`; without it, a malicious file could make the text grow with every step */
     bool over;     /* `total` would have exceeded `most` */
 };
 bool pieces_begin(struct pieces *pieces);                                  /* adds an empty piece; false if there is no memory */

@@ -75,7 +75,7 @@ struct wf_tokenizer {
     const struct part *decoder;        /* NULL: none */
     int64_t specials;                  /* number of special tokens that the post-processor adds */
     bool marks_first;                  /* the pre-tokenizer has a Metaspace that marks only the first word of a text */
-    bool tracks; /* encoding records the origin of each byte, because that Metaspace must know which word begins the text */
+    bool tracks; /* encoding records the origin of each byte, because a Metaspace must know which word begins the text */
     struct truncation {
         bool on;
         int direction, strategy;

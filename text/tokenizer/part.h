@@ -89,8 +89,8 @@ json_t *text_write(const struct text *text);
 uint64_t text_hash(const struct text *text, uint64_t hash);
 uint64_t number_hash(int64_t number, uint64_t hash);
 
-/* These read the members of a JSON object into the struct `out`, write them from the struct `from`, and hash that struct. With `typed` the
- * object may also have the member "type". */
+/* keys_read reads the members of a JSON object into the struct `out`. keys_write writes the members from the struct `from`, and keys_hash
+ * hashes that struct. With `typed` the object may also have the member "type". */
 void keys_read(struct reader *r, const struct key *keys, bool typed, json_t *object, void *out);
 void keys_write(const struct key *keys, const void *from, json_t *object);
 uint64_t keys_hash(const struct key *keys, const void *from, uint64_t hash);
@@ -142,7 +142,8 @@ json_t *part_write(const struct part *part);
 uint64_t part_hash(const struct part *part, uint64_t hash);
 /* Whether the part, or a part of its Sequence, has this type. */
 bool part_has(const struct part *part, const struct part_type *type);
-/* These call the function of the part's type, if it has one; for a Sequence, that of each step. part may be NULL. */
+/* The next four functions call the function of the part's type, if there is one. For a Sequence they call that of each step. part may be
+ * NULL. */
 wf_status part_normalize(const struct part *part, struct scratch *s, struct view *text);
 wf_status part_split(const struct part *part, struct scratch *s);
 bool part_finish(const struct part *part, struct wf_tokens *out, int64_t begin);

@@ -26,7 +26,7 @@ struct flow {
     int64_t *origin; /* [length]: see struct view; NULL unless `tracked` */
     int64_t origin_capacity;
     bool tracked;
-    int64_t most;                 /* maximum length in bytes, because a malicious file can repeat replacements of replacements */
+    int64_t most;                 /* maximum length in bytes; without it, a malicious file could make the text grow with every step */
     bool over;                    /* the text would have exceeded `most` */
     bool (*cancelled)(void *ctx); /* the caller's function, or NULL */
     void *ctx;

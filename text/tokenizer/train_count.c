@@ -132,7 +132,7 @@ static wf_status count_block(void *ctx, const struct wf_lines *blocks, wf_error 
     return WF_OK;
 }
 
-/* Adds the words of all tables to the first one. */
+/* Adds the words of all tables to the first table. */
 static wf_status join(struct share *share, int shares, const struct wf_tokenizer_options *options, int64_t bytes, wf_error *error)
 {
     struct train_clock clock = {options, 0};

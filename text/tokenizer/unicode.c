@@ -46,7 +46,7 @@ static bool in(uint32_t point, const struct range *range, size_t count)
 }
 #define IN(point, ranges) in(point, ranges, sizeof(ranges) / sizeof *(ranges))
 
-/* Classes by utf8proc's category. All other categories have none. */
+/* Classes by utf8proc's category. A category that is not listed has no class. */
 static const uint8_t category_class[32] = {
     [UTF8PROC_CATEGORY_LU... UTF8PROC_CATEGORY_LO] = CHAR_LETTER | CHAR_WORD,
     [UTF8PROC_CATEGORY_MN... UTF8PROC_CATEGORY_ME] = CHAR_WORD,
