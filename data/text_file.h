@@ -15,7 +15,7 @@ struct text_file {
     int64_t bytes;
     int fd;
     char *memory;            /* the whole content of a pipe or a device; NULL for a regular file */
-    struct timespec written; /* the last modification that is known to have left the content unchanged */
+    struct timespec written; /* modification time at which the content is known to be as it was at opening */
     struct stat info;        /* result of fstat when the file was opened */
 };
 
@@ -68,8 +68,8 @@ void text_scan_free(struct text_scan *scan);
 struct wf_scans {
     struct scanned *first;
 };
-/* text_file_scan, but reuses a scan of the same file from `scans` and adds a new one to it. `scans` owns the memory of *out, which stays
- * valid until text_scans_clear. */
+/* text_file_scan, but reuses a scan of the same file from `scans`, or adds a new scan to `scans`. `scans` owns the memory of *out, which
+ * stays valid until text_scans_clear. */
 wf_status text_file_scan_once(const struct text_file *file, struct wf_scans *scans, struct text_progress *progress, struct text_scan *out,
                               wf_error *error) WF_CHECKED;
 void text_scans_clear(struct wf_scans *scans);

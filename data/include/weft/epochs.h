@@ -28,8 +28,8 @@ struct wf_epochs {
     int64_t steps; /* batches of an epoch */
     uint64_t seed;
     bool in_order;
-    int low;  /* item numbers are shuffled as two halves: bits of the lower half */
-    int high; /* bits of the upper half */
+    int low;  /* number of bits of the lower half of an item's number, in the Feistel network of wf_epochs_item */
+    int high; /* number of bits of the upper half */
 };
 
 /* Sets *epochs to epochs of items 0 .. items-1 in batches of `batch` items. options may be NULL. WF_ERR_ARGUMENT: items or batch is below
