@@ -196,7 +196,8 @@ static wf_status encode(const wf_pair_batches *b, struct encoder *encoder, int64
     return WF_OK;
 }
 
-/* The first pair of micro-batch `part`. A pair belongs to the micro-batch in whose share of all ids the middle of the pair lies. */
+/* The first pair of micro-batch `part`. The ids of the batch are divided, in order, into `parts` equal shares. A pair belongs to the share
+ * in which its middle lies. */
 static int64_t part_begin(const struct wf_pairs *all, int64_t part, int64_t parts)
 {
     int64_t n = all->count, total = (int64_t)all->source_offsets[n] + all->target_offsets[n], low = 0, high = n;

@@ -28,8 +28,8 @@ wf_status pair_plan_new(const struct wf_bitext *bitext, const struct wf_pair_bat
             plan->shortest[k] = WF_MIN(n, plan->shortest[k]);
         }
     }
-    /* An upper bound on the number of batches: every batch has at least `least` pairs, because so many fit even if all are longest, except
-     * for the last batch of each window. */
+    /* An upper bound on the number of batches. `least` pairs fit into a batch even if all are as long as the longest, so every batch has at
+     * least that many, except for the last batch of each window. */
     int64_t least = WF_MIN(plan->limit / cost(plan, 1, plan->longest), plan->window), windows = (pairs - 1) / plan->window + 1;
     plan->most_runs = pairs / WF_MAX(least, 1) + windows;
     plan->most_pairs = WF_MAX(1, WF_MIN(plan->limit / cost(plan, 1, plan->shortest), plan->window));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Encodes a text in blocks, on all threads. A cut between two blocks is valid if it does not change the ids: the text on the left and the
- * text on the right, encoded separately, must give the ids of both encoded together. This is checked on a window of text around each
+ * text on the right, encoded separately, must give the ids of both encoded together. The check uses a window of text around each
  * candidate. If no candidate is valid, the text is encoded as one block. */
 #include <pthread.h>
 #include <stdatomic.h>

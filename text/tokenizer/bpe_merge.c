@@ -160,8 +160,8 @@ struct tail {
     int64_t end;               /* pieces from this index on depend on the following text */
 };
 
-/* Whether merge k may now join the tail and the following text. If k, end[k] and the level are equal, merge k may not: one of the tail and
- * the piece after it was made at this level, but neither piece of merge k can be made at it. */
+/* Whether merge k may now join the tail and the following text. If k, end[k] and the level are all equal, merge k may not.
+ * Either the tail or the piece after it was made at this level, but neither piece of merge k can be made at level k. */
 static bool may_follow(const struct model *m, const struct tail *t, int32_t k)
 {
     int64_t length, begins;

@@ -4,9 +4,10 @@
  * merge takes the most frequent pair, or of equally frequent pairs the one with the smallest ids.
  *
  * Counts of pairs are updated, not recomputed: a merge changes only the words that contain its pair, and in them only the counts of the
- * pairs next to it. A candidate for a merge lists the words in which its pair arose. All its occurrences arose in the same round, the one
- * that made the newer of its two pieces, so this list is complete. The reason is that merges are the same in all words: a string between
- * two boundaries of pieces is divided in the same way in all words, and two merges never make the same piece. */
+ * pairs next to it. A candidate for a merge lists the words in which its pair arose. All
+ * occurrences of a pair arose in the same round, namely when the newer of its two pieces was made, so this list is complete. The reason is
+ * that merges are the same in all words: a string between two boundaries of pieces is divided in the same way in all words, and two merges
+ * never make the same piece. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -77,7 +77,8 @@ static bool compiles(const char *pattern)
     return test != NULL;
 }
 
-/* Translates \p{...}. \p{Han} means the characters of this script in Oniguruma, but also those of its script extensions in PCRE2. */
+/* Translates \p{...}. In Oniguruma \p{Han} has the characters of the script Han. In PCRE2 it also has those of the script's extensions, so
+ * the translation is \p{sc:Han}. */
 static void property(struct translation *t)
 {
     char name[48], test[64];

@@ -97,7 +97,7 @@ wf_status split_words(const struct part *part, struct scratch *s)
             add(&sp, sp.waiting.begin, sp.waiting.end);
         if (sp.failed || status != WF_OK)
             return sp.failed ? WF_ERR_MEMORY : status;
-        /* Empty matches make empty spans. They have an effect on their neighbours above, but are no words. */
+        /* Empty matches make empty spans. These affect how their neighbours are joined above, but they are no words. */
         int64_t kept = sp.first;
         for (int64_t k = sp.first; k < out->count; k++)
             if (out->span[k].begin < out->span[k].end)
