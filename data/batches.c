@@ -94,8 +94,8 @@ struct wf_spread wf_spread_of(int64_t limit, int64_t count, int64_t context, int
 
 int64_t wf_spread_at(const struct wf_spread *s, int64_t i)
 {
-    return (int64_t)((__int128)(2 * i + 1) * s->total /
-                     (2 * s->chosen)); /* the middle of share i, if `total` is divided into `chosen` shares */
+    /* The middle of share i, if `total` is divided into `chosen` shares. */
+    return (int64_t)((__int128)(2 * i + 1) * s->total / (2 * s->chosen));
 }
 
 void wf_windows_limit(struct wf_windows *windows, int64_t limit)

@@ -23,7 +23,7 @@ struct bitext_side {
     int32_t bos_id;
     int32_t eos_id;
     uint64_t content;   /* hash of the file's content */
-    int64_t longest_at; /* where the sentence with the most bytes begins; sentences of more than max_length ids do not count */
+    int64_t longest_at; /* offset of the sentence with the most bytes, among those of at most max_length ids */
 };
 
 struct wf_bitext {

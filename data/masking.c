@@ -104,7 +104,7 @@ wf_status wf_masking_frame(const struct wf_masking *m, int64_t rows, int64_t col
     if (rows < 0 || cols < 0)
         return wf_error_set(error, WF_ERR_ARGUMENT, "wf_masking_frame: %lld rows of %lld ids: neither may be negative", (long long)rows,
                             (long long)cols);
-    for (int64_t r = rows - 1; r >= 0; r--) { /* from the last row to the first, because a row moves to higher addresses and must not
+    for (int64_t r = rows - 1; r >= 0; r--) { /* the last row moves first, because rows move to higher addresses and must not
                                                  overwrite a row that has not moved yet */
         int32_t *row = ids + r * (cols + 2);
         memmove(row + 1, ids + r * cols, (size_t)cols * sizeof *ids);

@@ -10,9 +10,9 @@ struct sources {
     struct text_scan *scan; /* [files]; their memory belongs to the caller's scans or to `own` */
     struct text_part *part; /* [files]: each whole file without its byte order mark */
     int64_t files;
-    int64_t characters;  /* of all files together */
-    int64_t bytes;       /* of all files together */
-    struct wf_scans own; /* used if the caller gives no scans */
+    int64_t characters;  /* number of characters of all files together */
+    int64_t bytes;       /* number of bytes of all files together */
+    struct wf_scans own; /* the scans, if the caller gives none */
 };
 
 /* Opens the files. WF_ERR_ARGUMENT if files < 1; `pipes` and the other errors are those of text_file_open. Call sources_close after an

@@ -17,7 +17,7 @@
 struct work {              /* results of one worker */
     int64_t longest;       /* most ids of a line */
     int64_t longest_bytes; /* most bytes of a line that has at most max_length ids */
-    int64_t longest_at;    /* where that line begins in the file */
+    int64_t longest_at;    /* offset of that line in the file */
 };
 struct encoding {
     struct wf_bitext *bitext;

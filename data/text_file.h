@@ -37,8 +37,8 @@ wf_status text_file_place(const struct text_file *file, int64_t offset, char *pl
 struct text_progress {
     bool (*call)(void *ctx, int64_t done, int64_t total); /* returns false to cancel; may be NULL */
     void *ctx;
-    int64_t done;     /* bytes processed so far */
-    int64_t total;    /* bytes in all */
+    int64_t done;     /* number of bytes processed so far */
+    int64_t total;    /* number of bytes to process */
     const char *what; /* the activity, for the message: "the survey of the parallel text" */
 };
 /* Adds `more` bytes to progress->done and calls the user's function. WF_ERR_CANCELLED if it returns false. `progress` may be NULL. */

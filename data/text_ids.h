@@ -15,7 +15,7 @@ struct ids_foot {
     uint64_t key;   /* hash of everything that the ids depend on */
     uint64_t hash;  /* hash of the ids */
     uint64_t check; /* hash of the hashes of the file's chunks */
-    int64_t count;  /* ids */
+    int64_t count;  /* number of ids */
     int64_t width;  /* bytes per id: 2 or 4 */
     int64_t characters;
     int64_t unknown; /* unknown tokens among the ids */

@@ -35,8 +35,8 @@ static bool put_bytes(const struct model *m, struct symbol *symbol, int64_t *cou
 /* The position in a word while its characters become pieces. */
 struct first {
     const char *word;
-    int64_t length; /* bytes of the word */
-    int64_t at;     /* the next byte */
+    int64_t length; /* number of bytes of the word */
+    int64_t at;     /* index of the next byte */
     bool unknown; /* an unknown character was found, but its token is not appended yet: with fuse_unknown, one token stands for several in a
                      row */
 };

@@ -67,8 +67,8 @@ void pairs_free(struct pairs *p)
 /* --- lists --------------------------------------------------------------------------------------------------------- */
 
 enum {
-    CHUNK = 1 << 18, /* words of a chunk */
-    HEAD = 16        /* words at the start of a chunk that hold the pointer to the next chunk */
+    CHUNK = 1 << 18, /* number of words of a chunk */
+    HEAD = 16        /* number of words at the start of a chunk that hold the pointer to the next chunk */
 };
 
 static int class_of(int32_t count)

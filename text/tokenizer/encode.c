@@ -22,8 +22,8 @@ enum {
 };
 enum { ASK = 1 << 14 }; /* words between two calls of the caller's function `cancelled` */
 struct cached {
-    uint8_t length; /* bytes of the word; 0: empty entry */
-    uint8_t count;  /* ids of the word */
+    uint8_t length; /* number of bytes of the word; 0: empty entry */
+    uint8_t count;  /* number of ids of the word */
     char word[CACHE_WORD];
     int32_t id[CACHE_IDS];
 };

@@ -69,10 +69,10 @@ struct wf_tokenizer {
     int64_t added_count;
     struct prefixes raw;               /* the texts of added tokens to find before the normalizer; values are indices into `added` */
     struct prefixes normalized;        /* the texts of added tokens to find after the normalizer */
-    const struct part *normalizer;     /* NULL: none */
-    const struct part *pre_tokenizer;  /* NULL: none */
-    const struct part *post_processor; /* NULL: none */
-    const struct part *decoder;        /* NULL: none */
+    const struct part *normalizer;     /* NULL: the file has none */
+    const struct part *pre_tokenizer;  /* NULL: the file has none */
+    const struct part *post_processor; /* NULL: the file has none */
+    const struct part *decoder;        /* NULL: the file has none */
     int64_t specials;                  /* number of special tokens that the post-processor adds */
     bool marks_first;                  /* the pre-tokenizer has a Metaspace that marks only the first word of a text */
     bool tracks; /* encoding records the origin of each byte, because a Metaspace must know which word begins the text */

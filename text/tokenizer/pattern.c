@@ -137,7 +137,7 @@ struct search {
     const struct pattern *pattern;
     struct scratch *s;
     const char *text;
-    int64_t length;     /* bytes of the text */
+    int64_t length;     /* number of bytes of the text */
     int64_t window;     /* bytes of the text after the position that the next attempt may use */
     int64_t steps;      /* maximum steps of the next attempt */
     int64_t one_by_one; /* positions before this index are tried one by one */

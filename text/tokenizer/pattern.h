@@ -7,7 +7,7 @@
 #include "internal.h"
 #include "scratch.h"
 
-/* The pattern that matches every character. Oniguruma has no (?s), so this class is usual. */
+/* The pattern that matches every character. Oniguruma has no (?s), so files use this class. */
 #define EVERY_CHARACTER "[\\s\\S]"
 
 struct pattern {

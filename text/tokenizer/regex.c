@@ -18,8 +18,8 @@
 
 struct translation {
     const char *text;
-    int64_t length; /* bytes of `text` */
-    int64_t at;     /* the next byte */
+    int64_t length; /* number of bytes of `text` */
+    int64_t at;     /* index of the next byte */
     struct wf_string *out;
     const char *problem; /* syntax without a translation; NULL: none so far */
     bool full;           /* there was no memory */

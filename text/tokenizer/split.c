@@ -34,13 +34,13 @@ static void put(struct splitter *sp, int64_t begin, int64_t end, bool match)
     case SPLIT_ISOLATED:
         add(sp, begin, end);
         break;
-    case SPLIT_MERGED_WITH_PREVIOUS: /* of adjacent matches, only the first is joined to the span before */
+    case SPLIT_MERGED_WITH_PREVIOUS: /* only the first of adjacent matches is joined to the span before */
         if (match && !sp->was_match)
             join(sp, begin, end);
         else
             add(sp, begin, end);
         break;
-    case SPLIT_MERGED_WITH_NEXT: /* of adjacent matches, only the last is joined to the span after */
+    case SPLIT_MERGED_WITH_NEXT: /* only the last of adjacent matches is joined to the span after */
         if (match) {
             if (sp->waits)
                 add(sp, sp->waiting.begin, sp->waiting.end);

@@ -49,8 +49,8 @@ enum { BLOCK = 4 << 20 };
 
 struct reading {
     struct train_clock clock;
-    int64_t done;  /* bytes */
-    int64_t total; /* bytes; 0: not known */
+    int64_t done;  /* number of bytes read */
+    int64_t total; /* number of bytes to read; 0: not known */
     wf_status (*block)(void *ctx, const struct wf_lines *block, wf_error *error);
     void *ctx;
 };

@@ -57,7 +57,7 @@ struct wf_windows {
     struct wf_id_view ids;
     int64_t context;
     int64_t rows;            /* windows per batch; wf_windows_limit may reduce the number */
-    int64_t position;        /* index in `ids` of the next window's first id; 0 starts again */
+    int64_t position;        /* index in `ids` of the next window's first id; set it to 0 to start again */
     int64_t batch;           /* batches returned so far, if wf_windows_limit set a limit */
     int32_t *buffer;         /* [rows * context + 1]: 16-bit ids converted to 32 bits; NULL for 32-bit ids */
     struct wf_spread spread; /* the batches that wf_windows_limit selected */
@@ -78,7 +78,7 @@ WF_API wf_status wf_windows_init(struct wf_windows *windows, struct wf_id_view i
 WF_API void wf_windows_limit(struct wf_windows *windows, int64_t limit);
 /* Sets *batch to the next batch and returns true. Returns false at the end. */
 WF_API bool wf_windows_next(struct wf_windows *windows, struct wf_window_batch *batch);
-WF_API void wf_windows_free(struct wf_windows *windows); /* also allowed after an error of wf_windows_init */
+WF_API void wf_windows_free(struct wf_windows *windows); /* allowed also after an error of wf_windows_init */
 
 WF_END_DECLS
 

@@ -42,8 +42,8 @@ struct wf_bitext_options {
     bool deduplicate;
 };
 struct wf_bitext_survey {
-    int64_t lines; /* of each file */
-    int64_t used;  /* pairs that batches use */
+    int64_t lines; /* number of lines of each file */
+    int64_t used;  /* number of pairs that batches use */
     /* Skipped pairs by reason; their sum is lines - used. A pair counts once, under the first reason that applies, in the order of these
      * members. For example, a pair with an empty side counts as empty even if its other side is too long. */
     int64_t empty_source;
@@ -54,14 +54,14 @@ struct wf_bitext_survey {
     int64_t long_both;
     int64_t over_ratio;
     int64_t duplicates;
-    int64_t source_tokens;  /* of the used pairs, with special tokens */
-    int64_t target_tokens;  /* of the used pairs, with EOS but without BOS */
-    int64_t source_unknown; /* unknown tokens among source_tokens */
-    int64_t target_unknown; /* unknown tokens among target_tokens */
+    int64_t source_tokens;  /* number of source tokens in the used pairs, with special tokens */
+    int64_t target_tokens;  /* number of target tokens in the used pairs, with EOS but without BOS */
+    int64_t source_unknown; /* number of unknown tokens among source_tokens */
+    int64_t target_unknown; /* number of unknown tokens among target_tokens */
     int64_t longest_source; /* tokens of the longest line of the source, used or not, with special tokens */
     int64_t longest_target; /* tokens of the longest line of the target, used or not, with EOS */
-    int64_t max_length;     /* as in the options */
-    double max_ratio;       /* as in the options */
+    int64_t max_length;     /* the option max_length */
+    double max_ratio;       /* the option max_ratio */
     uint64_t hash;          /* hash of the content of both files */
     bool cached;            /* the survey was loaded from the cache */
 };

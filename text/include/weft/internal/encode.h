@@ -8,7 +8,7 @@
 /* The reason why a text could not be encoded, and the position. */
 struct wf_encode_fault {
     enum { FAULT_UTF8, FAULT_CHARACTER, FAULT_WORD, FAULT_PATTERN, FAULT_GROWTH, FAULT_LENGTH } kind;
-    int64_t offset; /* in the text, in bytes */
+    int64_t offset; /* number of bytes of the text before the fault */
     uint32_t point; /* FAULT_CHARACTER: the character that is not in the vocabulary */
     char word[72];  /* FAULT_WORD: the word that is not in the vocabulary, or its beginning */
 };
