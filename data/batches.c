@@ -39,12 +39,12 @@ int64_t wf_crops_start(const struct wf_crops *crops, int64_t step, int64_t row)
 {
     if (!crops)
         return 0;
-    /* The last word tells these numbers from everything else that is drawn under the same seed. */
-    static const uint32_t crops_tag = 0x706F7263; /* "crop" */
+    /* The tag in the last counter word separates these random numbers from all others that are drawn under the same seed. */
+    static const uint32_t crops_tag = 0x706F7263; /* "crop" in ASCII */
     uint32_t key[2] = {(uint32_t)crops->seed, (uint32_t)(crops->seed >> 32)}, word[4];
     uint32_t counter[4] = {(uint32_t)step, (uint32_t)(step >> 32), (uint32_t)row, crops_tag ^ (uint32_t)(row >> 32)};
     wf_philox(counter, key, word);
-    /* u n / 2^64 for a 64-bit u: no start is more likely than another by more than one part in 2^64 / n. */
+    /* Maps a random 64-bit u to floor(u n / 2^64). The probabilities of two starts differ by at most one part in 2^64 / n. */
     uint64_t u = (uint64_t)word[1] << 32 | word[0], starts = (uint64_t)(crops->ids.count - crops->context);
     return (int64_t)((unsigned __int128)u * starts >> 64);
 }
@@ -82,7 +82,7 @@ wf_status wf_windows_init(struct wf_windows *windows, struct wf_id_view ids, int
 
 struct wf_spread wf_spread_of(int64_t limit, int64_t count, int64_t context, int64_t *rows)
 {
-    enum { PIECES = 16 }; /* at least so many, where they are there */
+    enum { PIECES = 16 }; /* minimum number of chosen pieces, unless `limit` has room for fewer windows */
     if (limit <= 0 || limit >= count)
         return (struct wf_spread){0};
     int64_t most = limit / context / PIECES;
@@ -94,7 +94,8 @@ struct wf_spread wf_spread_of(int64_t limit, int64_t count, int64_t context, int
 
 int64_t wf_spread_at(const struct wf_spread *s, int64_t i)
 {
-    return (int64_t)((__int128)(2 * i + 1) * s->total / (2 * s->chosen)); /* in the middle of the i-th share */
+    /* The middle of share i, if `total` is divided into `chosen` shares. */
+    return (int64_t)((__int128)(2 * i + 1) * s->total / (2 * s->chosen));
 }
 
 void wf_windows_limit(struct wf_windows *windows, int64_t limit)

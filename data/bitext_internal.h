@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside the room: parallel text from its survey to the batches. */
+/* Internal to data/: parallel text, from its survey to its batches. */
 #ifndef WEFT_DATA_BITEXT_INTERNAL_H
 #define WEFT_DATA_BITEXT_INTERNAL_H
 
@@ -9,38 +9,40 @@
 
 #include "text_file.h"
 
-/* The data of a pair in memory. The ends of its sentences are found again when they are read. */
+/* A sentence pair in memory. Only the start of each sentence is kept: its end is found again when it is read. */
 struct pair {
-    int64_t at[2];   /* the first byte of the sentence in its file */
-    uint32_t ids[2]; /* lengths, with special tokens: the target's has one of EOS and BOS */
+    int64_t at[2];   /* the offset of the sentence's first byte in its file */
+    uint32_t ids[2]; /* number of ids: the source counts its special tokens, the target counts its EOS but not its BOS */
 };
 
 struct bitext_side {
     struct text_file file;
     const wf_tokenizer *tokenizer;
-    bool bos, eos; /* special tokens that count for the length: in the target one */
-    int32_t bos_id, eos_id;
-    uint64_t content;   /* hash */
-    int64_t longest_at; /* where the longest sentence in bytes is, of those that are short enough in ids */
+    bool bos; /* lengths count a BOS token: an option for the source, false for the target */
+    bool eos; /* lengths count an EOS token: an option for the source, true for the target */
+    int32_t bos_id;
+    int32_t eos_id;
+    uint64_t content;   /* hash of the file's content */
+    int64_t longest_at; /* offset of the sentence with the most bytes, among those of at most max_length ids */
 };
 
 struct wf_bitext {
     struct bitext_side side[2];
     struct wf_bitext_survey survey;
     bool deduplicate;
-    void *memory;      /* holds `pair`, if it was computed; */
-    struct wf_map map; /* otherwise the file in the cache that holds it */
-    struct pair *pair; /* read only, once surveyed */
+    void *memory;      /* holds `pair` if the survey was computed, else NULL */
+    struct wf_map map; /* the cached file that holds `pair` if the survey was loaded from it */
+    struct pair *pair; /* [used], read-only after the survey */
 };
 
-/* Of each thread that encodes. If both sides have one tokenizer, they share its cache. */
+/* What one thread needs to encode sentences. If both sides have the same tokenizer, cache[0] and cache[1] are the same. */
 struct encoder {
     wf_token_cache *cache[2];
     struct wf_tokens ids;
     struct wf_string text;
 };
 wf_status encoders_new(const struct wf_bitext *bitext, int count, struct encoder **out, wf_error *error) WF_CHECKED;
-/* Encodes the longest sentences in bytes and in ids with each encoder, so that later sentences need no more memory. */
+/* Encodes the longest sentences in bytes and in ids with each encoder. Encoders then hold enough memory for all other sentences. */
 wf_status encoders_warm(const struct wf_bitext *bitext, int count, struct encoder *encoders, wf_error *error) WF_CHECKED;
 void encoders_free(struct encoder *encoders, int count);
 
@@ -51,46 +53,55 @@ wf_status bitext_sentence(const struct bitext_side *side, int64_t at, struct wf_
 wf_status bitext_verify(struct wf_bitext *bitext, wf_error *error) WF_CHECKED;
 
 /* --- survey.c --- */
-/* Encodes every line: sets bitext->pair and the survey's counts. */
+/* Encodes every line, and sets bitext->pair and the counts of the survey. */
 wf_status survey_encode(struct wf_bitext *bitext, const struct text_scan scan[2], struct text_progress *progress,
                         wf_error *error) WF_CHECKED;
 
 /* --- repeats.c --- */
 struct repeats {
     const struct wf_bitext *bitext;
-    uint64_t *hash; /* [lines]: of both sentences; those of used pairs are at the front, as in bitext->pair */
-    uint32_t *slot; /* open addressing: 0, or the number of a used pair, from 1 */
-    uint64_t mask;
-    struct wf_string text[2];
+    uint64_t *hash;           /* [lines]: a hash of both sentences of a pair; hash[i] for i < used belongs to bitext->pair[i] */
+    uint32_t *slot;           /* hash table with open addressing: 0 for an empty slot, or 1 + the index of a used pair */
+    uint64_t mask;            /* number of slots - 1; the number is a power of two */
+    struct wf_string text[2]; /* the two sentences that are compared */
 };
 wf_status repeats_open(struct repeats *r, const struct wf_bitext *bitext, uint64_t *hash, wf_error *error) WF_CHECKED;
-/* Whether the pair at `line` is one of the used ones, 0 .. used-1; if not, it is to become pair `used`. */
+/* Sets *found if a used pair 0 .. used-1 has the same sentences as the pair at `line`. Otherwise enters that pair into the table as pair
+ * `used`. */
 wf_status repeats_find(struct repeats *r, int64_t line, int64_t used, bool *found, wf_error *error) WF_CHECKED;
-void repeats_close(struct repeats *r); /* also of {0}; leaves the hashes */
+void repeats_close(struct repeats *r); /* {0} is allowed; the caller keeps `hash` */
 
 /* --- survey_cache.c --- */
-/* Sets *found, the survey and the pairs, if the folder has them for this content, these tokenizers and options; a damaged or unreadable
- * file is ignored. The only error is WF_ERR_MEMORY. */
+/* Loads the survey and the pairs, and sets *found, if the folder holds them for the same content, tokenizers and options. A damaged or
+ * unreadable file is ignored. The only error is WF_ERR_MEMORY. */
 wf_status survey_cache_read(struct wf_bitext *bitext, const char *folder, int64_t lines, bool *found, wf_error *error) WF_CHECKED;
-/* The pairs are then mapped from the file, and their memory is given back. */
+/* Writes the survey and the pairs to the cache. Then maps the pairs from that file and frees bitext->memory. If the file cannot be written,
+ * the pairs stay in memory. The only error is WF_ERR_MEMORY. */
 wf_status survey_cache_write(struct wf_bitext *bitext, const char *folder, wf_error *error) WF_CHECKED;
 
-/* --- pair_batches_plan.c: which pairs make which batch of an epoch --- */
+/* --- pair_batches_plan.c: assigns the pairs of an epoch to batches --- */
 struct pair_plan {
     const struct pair *pair;
-    int64_t pairs, window, limit; /* limit: of a batch's cost */
-    bool side, in_order;
+    int64_t pairs;
+    int64_t window; /* pairs that are sorted together */
+    int64_t limit;  /* maximum cost of a batch of several pairs */
+    bool side;      /* the cost counts the longer side only, not the sum of both */
+    bool in_order;
     uint64_t seed;
-    int64_t longest[2], shortest[2]; /* ids of the pairs */
-    uint32_t *order, *spare;         /* [pairs]: the pairs, batch by batch; [window] */
+    int64_t longest[2];  /* most ids of a used pair, by side */
+    int64_t shortest[2]; /* fewest ids of a used pair, by side */
+    uint32_t *order;     /* [pairs]: indices of pairs, batch by batch */
+    uint32_t *spare;     /* [window]: scratch memory of the sort */
     struct pair_run {
-        uint32_t first, count; /* in `order` */
-    } * run;
-    int64_t runs, most_runs;
-    int64_t most_pairs; /* of a batch */
+        uint32_t first; /* index into `order` of the batch's first pair */
+        uint32_t count; /* number of pairs in the batch */
+    } * run;            /* [most_runs]: the batches of the epoch */
+    int64_t runs;       /* batches of the planned epoch */
+    int64_t most_runs;  /* most batches that an epoch can have */
+    int64_t most_pairs; /* most pairs that a batch can have */
 };
 
-/* Allocates what any epoch can need. options->tokens and window as the user gave them. */
+/* Allocates enough memory for every epoch. options->tokens and options->window are the user's values, so 0 means no limit. */
 wf_status pair_plan_new(const struct wf_bitext *bitext, const struct wf_pair_batches_options *options, struct pair_plan *plan,
                         wf_error *error) WF_CHECKED;
 void pair_plan_free(struct pair_plan *plan);

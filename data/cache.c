@@ -23,8 +23,8 @@
 
 static const int64_t default_limit = INT64_C(10) << 30;
 
-/* Of WEFT_CACHE_LIMIT: bytes, or with K, M, G, T after the number 1024 of them, 1024 * 1024, ...; -1 when it is unset or empty, -2 when it
- * is something else. */
+/* The value of WEFT_CACHE_LIMIT in bytes. A suffix K, M, G or T multiplies the number by 1024, 1024^2, 1024^3 or 1024^4. -1: unset or
+ * empty. -2: invalid. */
 static int64_t limit_given(void)
 {
     const char *text = getenv("WEFT_CACHE_LIMIT"), *units = "KMGT", *unit;
@@ -45,7 +45,7 @@ wf_status wf_cache_folder(char **folder, wf_error *error)
     if (wf_needs(error, "folder", folder))
         return WF_ERR_ARGUMENT;
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    bool standard = cache && cache[0] == '/'; /* by the standard a relative path counts as none */
+    bool standard = cache && cache[0] == '/'; /* the XDG standard says that a relative path is ignored */
     int64_t limit = limit_given();
     *folder = NULL;
     if (limit < -1)
@@ -58,7 +58,7 @@ wf_status wf_cache_folder(char **folder, wf_error *error)
     return *folder ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "no memory for the name of the cache");
 }
 
-/* How the names of cached files begin. */
+/* the first letters of the names of cached files, by kind */
 static const char *const prefixes[] = {[CACHE_IDS] = "ids-", [CACHE_SURVEY] = "survey-", [CACHE_TOKENIZER] = "tokenizer-"};
 
 char *cache_path(const char *folder, enum cache_kind kind, uint64_t key, wf_error *error)
@@ -72,7 +72,7 @@ char *cache_path(const char *folder, enum cache_kind kind, uint64_t key, wf_erro
 uint64_t cache_encoder(void)
 {
     char pcre2[64] = "", versions[192];
-    pcre2_config(PCRE2_CONFIG_VERSION, pcre2); /* 24 bytes suffice, its manual says */
+    pcre2_config(PCRE2_CONFIG_VERSION, pcre2); /* PCRE2's manual says that 24 bytes suffice */
     int length = snprintf(versions, sizeof versions, "weft %s, utf8proc %s, PCRE2 %s", wf_version(), utf8proc_version(), pcre2);
     return wf_hash(versions, length, 0);
 }
@@ -80,7 +80,7 @@ uint64_t cache_encoder(void)
 void cache_touch(const char *path)
 {
     if (utimensat(AT_FDCWD, path, NULL, 0) != 0)
-        errno = 0; /* on a read-only disk nothing is dropped either */
+        errno = 0; /* ignored: on a read-only disk no cached file is deleted, so its time of use does not matter */
 }
 
 bool cache_there(const char *path)
@@ -98,7 +98,7 @@ bool cache_map(const char *path, struct wf_map *map)
 {
     if (!cache_there(path) || wf_map_open(path, true, map, NULL) != WF_OK)
         return false;
-    /* Without a lock the file may be deleted, which does no harm to a process that has mapped it. */
+    /* If the lock fails, another process may delete the file; this process keeps its mapping all the same. */
     if (flock(map->fd, LOCK_SH | LOCK_NB) != 0)
         errno = 0;
     cache_touch(path);
@@ -139,7 +139,8 @@ static bool is_cached(const char *name)
     return false;
 }
 
-/* A mapped file is locked and stays. A process that has opened a file but not locked it yet keeps what it opened. */
+/* Deletes the least recently used files until the total is at most `limit` bytes. A mapped file is locked and stays. A process that has
+ * opened a file but not locked it yet can still read it after it is deleted. */
 static void drop_oldest(const char *folder, int64_t limit)
 {
     struct wf_names names;
@@ -168,7 +169,7 @@ static void drop_oldest(const char *folder, int64_t limit)
     wf_names_free(&names);
 }
 
-/* Only the user may read what he trains on: the cache has mode 0700. The folders above it are made as usual. */
+/* The cache has mode 0700, because its files reveal the user's training data. The folders above it get the usual mode. */
 static bool make_folder(const char *folder)
 {
     char *above = wf_strdup(folder), *slash = above ? strrchr(above, '/') : NULL;
@@ -185,7 +186,7 @@ bool cache_make_room(const char *folder, int64_t bytes)
     if (!make_folder(folder))
         return false;
     if (wf_file_sweep(folder, NULL, NULL) != WF_OK)
-        errno = 0; /* files that others left behind do not matter */
+        errno = 0; /* temporary files that cannot be removed do no harm */
     int64_t limit = limit_of(folder);
     drop_oldest(folder, bytes < limit ? limit - bytes : 0);
     return true;

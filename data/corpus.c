@@ -9,7 +9,8 @@
 
 #include "sources.h"
 
-/* The offset of character number `character` of file `i`; its size if `character` is the number of its characters. */
+/* The byte offset of character number `character`, from 0, of file `i`. It is the file's size if `character` equals the file's number of
+ * characters. */
 static wf_status offset_of(const struct sources *s, int64_t i, int64_t character, int64_t *offset, wf_error *error)
 {
     const struct text_scan *scan = s->scan + i;
@@ -32,7 +33,7 @@ static wf_status offset_of(const struct sources *s, int64_t i, int64_t character
 
 /* --- ids --- */
 
-/* Tokens that end a text, by what the field calls them: </s> and its like, and GPT-2's. */
+/* The token between documents: the tokenizer's end token (</s> and similar names), or GPT-2's <|endoftext|>; -1 if there is neither. */
 static int32_t separator_of(const wf_tokenizer *tokenizer)
 {
     static const char text_end[] = "<|endoftext|>";
@@ -52,7 +53,7 @@ static uint64_t key_of(const struct text_part *part, int64_t parts, const wf_tok
     return key;
 }
 
-/* Encodes into the file, or with NULL into memory; *written: false where that failed on the file. */
+/* Encodes into the file `path`, or into memory if `path` is NULL. *written: false if the file could not be written. */
 static wf_status encode_to(const char *path, uint64_t key, const struct text_part *part, int64_t parts,
                            const struct wf_corpus_options *options, struct text_progress *progress, struct wf_text_ids *out, bool *written,
                            wf_error *error)
@@ -94,7 +95,8 @@ static wf_status ids_of(const struct text_part *part, int64_t parts, int64_t cha
         progress->done = written ? progress->done : before;
         if (status == WF_OK && !written)
             status = encode_to(NULL, key, part, parts, options, progress, out, &written, error);
-        if (kept) /* what is mapped stays */
+        if (kept) /* the 2 * bytes above were an estimate, so the cache may exceed its limit now; the new file is mapped and therefore stays
+                   */
             cache_make_room(options->cache, 0);
     }
     wf_free(path);
@@ -133,7 +135,8 @@ static wf_status check_length(const char *part, const struct wf_text_ids *ids, i
                         held_out ? ", or give a validation file instead of holding out the last tenth" : "");
 }
 
-/* The training text's parts up to character number `kept`, and those behind it. */
+/* Divides the training text after its first `kept` characters. They stay in s->part, as its first *train_parts entries. The other
+ * characters go to `valid`, as its first *valid_parts entries. */
 static wf_status hold_out(const struct sources *s, int64_t kept, struct text_part *valid, int64_t *train_parts, int64_t *valid_parts,
                           wf_error *error)
 {
@@ -163,7 +166,7 @@ static wf_status build(struct sources *train, struct sources *valid, struct text
         status = sources_scan(valid, options->scans, &progress, error);
     if (status != WF_OK)
         return status;
-    /* n - ceil(n / 10) is floor(0.9 n) without a product that could overflow. */
+    /* n - ceil(n / 10) equals floor(0.9 n) and needs no product that could overflow. */
     int64_t n = train->characters, kept = held ? n - (n + 9) / 10 : n, train_parts = train->files, valid_parts = valid->files;
     if (held)
         status = hold_out(train, kept, held, &train_parts, &valid_parts, error);

@@ -7,8 +7,8 @@
 #include <weft/random.h>
 
 enum {
-    ROUNDS = 8,
-    LEAST_BITS = 8 /* a network of fewer would not reach all orders of a few items */
+    ROUNDS = 8,    /* rounds of the Feistel network */
+    LEAST_BITS = 8 /* minimum width of the network: a narrower one could not produce every order of a few items */
 };
 
 struct keys {
@@ -17,8 +17,8 @@ struct keys {
 
 static struct keys keys_of(const struct wf_epochs *e, int64_t epoch)
 {
-    /* The last word tells these numbers from everything else that is drawn under the same seed. */
-    static const uint32_t epochs_tag = 0x68637065; /* "epch" */
+    /* The tag in the last counter word separates these random numbers from all others that are drawn under the same seed. */
+    static const uint32_t epochs_tag = 0x68637065; /* "epch" in ASCII */
     const uint32_t key[2] = {(uint32_t)e->seed, (uint32_t)(e->seed >> 32)};
     struct keys keys;
     for (uint32_t i = 0; i < ROUNDS / 2; i++) {
@@ -31,7 +31,7 @@ static struct keys keys_of(const struct wf_epochs *e, int64_t epoch)
     return keys;
 }
 
-/* The first bits of splitmix64's finaliser. */
+/* The `bits` most significant bits of splitmix64's finaliser. */
 static uint64_t mix(uint64_t x, int bits)
 {
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -42,7 +42,8 @@ static uint64_t mix(uint64_t x, int bits)
 static int64_t shuffled(const struct wf_epochs *e, const struct keys *keys, int64_t place)
 {
     uint64_t x = (uint64_t)place;
-    do { /* all places together walk over each number of the network at most once: at most 2 steps a place from 128 items on */
+    do { /* For all items together, the loop computes each value of the network at most once. That is at most 2 steps per item on average,
+            if there are at least 128 items. */
         uint64_t high = x >> e->low, low = x & ((UINT64_C(1) << e->low) - 1);
         for (int i = 0; i < ROUNDS; i += 2) {
             high ^= mix(low + keys->round[i], e->high);

@@ -10,10 +10,10 @@
 
 #include "text_ids.h"
 
-enum { CHUNK = 1 << 16 }; /* bytes that are hashed together */
+enum { CHUNK = 1 << 16 }; /* bytes of a file that are hashed together */
 
 struct store {
-    struct wf_map map; /* {0}: memory */
+    struct wf_map map; /* {0} if the ids are in `memory` */
     char *memory;
 };
 
@@ -36,7 +36,8 @@ struct verifying {
     uint64_t *hash;
 };
 
-/* Read, not looked at in the mapping, whose pages would all count as the process's memory then. */
+/* Reads the chunk from the file instead of from the mapping, because every page of the mapping that is touched counts as memory of this
+ * process. */
 static wf_status verify_chunk(void *ctx, int64_t worker, int64_t chunk, wf_error *error)
 {
     struct verifying *v = ctx;
@@ -169,7 +170,7 @@ wf_status ids_writer_add(struct ids_writer *w, const int32_t *ids, int64_t count
     return WF_OK;
 }
 
-/* The rest and the foot, and then the file gets its name. */
+/* Writes the remaining ids and the foot, and then gives the file its final name. */
 static bool commit(struct ids_writer *w, const struct wf_text_ids *out)
 {
     int64_t bytes = w->foot.count * w->foot.width;

@@ -49,8 +49,8 @@ wf_status wf_masking_init(struct wf_masking *m, const wf_tokenizer *tokenizer, d
                       : wf_error_set(error, WF_ERR_MEMORY, "no memory for the tokens of a vocabulary of %lld", vocab_size);
     }
     m->threshold = (uint64_t)(rate * 4294967296.0);
-    /* A separate key: no number here is one that crops or dropout draw under the same seed. */
-    static const uint32_t tag[4] = {0x6B73616D}; /* "mask" */
+    /* A key derived from the seed, so that masking draws other random numbers than crops and dropout do under the same seed. */
+    static const uint32_t tag[4] = {0x6B73616D}; /* "mask" in ASCII */
     uint32_t word[4];
     wf_philox(tag, (const uint32_t[2]){(uint32_t)seed, (uint32_t)(seed >> 32)}, word);
     m->key[0] = word[0];
@@ -84,7 +84,7 @@ int64_t wf_masking_hide(const struct wf_masking *m, int64_t step, int64_t first_
             continue;
         places[count] = (int32_t)i;
         targets[count++] = ids[i];
-        /* u n / 2^64 for a 64-bit u: no token is more likely than another by more than one part in 2^64 / n. */
+        /* Maps a random 64-bit u to floor(u n / 2^64). The probabilities of two tokens differ by at most one part in 2^64 / n. */
         uint64_t u = (uint64_t)word[3] << 32 | word[2];
         if (word[1] < masked)
             ids[i] = m->mask;
@@ -104,7 +104,8 @@ wf_status wf_masking_frame(const struct wf_masking *m, int64_t rows, int64_t col
     if (rows < 0 || cols < 0)
         return wf_error_set(error, WF_ERR_ARGUMENT, "wf_masking_frame: %lld rows of %lld ids: neither may be negative", (long long)rows,
                             (long long)cols);
-    for (int64_t r = rows - 1; r >= 0; r--) { /* the last first: each moves into the room that those behind it have left */
+    for (int64_t r = rows - 1; r >= 0; r--) { /* the last row moves first, because rows move to higher addresses and must not
+                                                 overwrite a row that has not moved yet */
         int32_t *row = ids + r * (cols + 2);
         memmove(row + 1, ids + r * cols, (size_t)cols * sizeof *ids);
         row[0] = m->begin;

@@ -10,23 +10,28 @@
 
 #include "bitext_internal.h"
 
-enum { AT_ONCE = 8 }; /* pairs that a thread takes to encode */
+enum { AT_ONCE = 8 }; /* pairs that a thread encodes before it takes the next ones */
 
 struct wf_pair_batches {
     wf_bitext *bitext;
     struct pair_plan plan;
-    int64_t epoch, index; /* the epoch that is planned, and its next batch */
+    int64_t epoch; /* the epoch that `plan` holds */
+    int64_t index; /* the next batch of that epoch */
     int workers;
-    struct encoder *encoder;          /* [workers] */
-    int64_t *chosen;                  /* [most_pairs] */
-    int32_t *source, *input, *target; /* in one block of memory, which begins at source */
+    struct encoder *encoder; /* [workers] */
+    int64_t *chosen;         /* [most_pairs]: indices of the last batch's pairs */
+    int32_t *source;         /* the start of one block of memory that also holds the arrays below */
+    int32_t *input;
+    int32_t *target;
     struct offsets {
-        int32_t *source, *target; /* [most_pairs + 1] */
-    } whole, part;
+        int32_t *source; /* [most_pairs + 1] */
+        int32_t *target; /* [most_pairs + 1] */
+    } whole, part;       /* `whole`: offsets of the last batch; `part`: offsets of one of its micro-batches */
     struct wf_pairs last;
 };
 
-/* The most ids of a side that a batch can hold: its cost counts at least those. */
+/* The most ids of one side that a batch can hold. A batch of several pairs has at most plan->limit ids, since its cost is at least its
+ * number of ids. A longer pair is a batch alone. */
 static int64_t most_ids(const struct pair_plan *plan, int side, int64_t total)
 {
     int64_t most = WF_MAX(plan->limit, plan->longest[side]);
@@ -154,7 +159,7 @@ wf_status wf_pair_batches_seek(wf_pair_batches *b, int64_t epoch, int64_t index,
 
 /* --- encoding --- */
 
-/* Pair i of the batch, side k. */
+/* Encodes side k of the batch's pair i. */
 static wf_status encode(const wf_pair_batches *b, struct encoder *encoder, int64_t i, int k, wf_error *error)
 {
     const struct bitext_side *side = b->bitext->side + k;
@@ -191,7 +196,8 @@ static wf_status encode(const wf_pair_batches *b, struct encoder *encoder, int64
     return WF_OK;
 }
 
-/* The first pair of part `part`: parts are cut where the middles of pairs pass a share of all ids. */
+/* The first pair of micro-batch `part`. The ids of the batch are divided, in order, into `parts` equal shares. A pair belongs to the share
+ * in which its middle lies. */
 static int64_t part_begin(const struct wf_pairs *all, int64_t part, int64_t parts)
 {
     int64_t n = all->count, total = (int64_t)all->source_offsets[n] + all->target_offsets[n], low = 0, high = n;
@@ -228,7 +234,8 @@ wf_status wf_pair_batches_encode_parts(wf_pair_batches *b, int64_t begin, int64_
     const double ids = (double)(b->whole.source[p.end] - b->whole.source[p.begin]) + b->whole.target[p.end] - b->whole.target[p.begin];
     wf_error failure = {0};
     wf_status status = share_out(b->workers, 0, (p.end - p.begin + AT_ONCE - 1) / AT_ONCE, 60 * ids, encode_some, &p, &failure);
-    /* The survey has encoded these lines before: either the files have changed, or the survey is of other files. */
+    /* The survey has encoded these lines before, so an error of format means that the files have changed or that the cached survey is
+     * wrong. */
     if (status == WF_OK || status == WF_ERR_FORMAT)
         status = bitext_verify(b->bitext, error);
     if (status == WF_OK && failure.code)

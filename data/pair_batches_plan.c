@@ -28,7 +28,8 @@ wf_status pair_plan_new(const struct wf_bitext *bitext, const struct wf_pair_bat
             plan->shortest[k] = WF_MIN(n, plan->shortest[k]);
         }
     }
-    /* As many pairs as fit when all are longest make a batch, or the window ends before: that bounds the number of batches. */
+    /* An upper bound on the number of batches. `least` pairs fit into a batch even if all are as long as the longest, so every batch has at
+     * least that many, except for the last batch of each window. */
     int64_t least = WF_MIN(plan->limit / cost(plan, 1, plan->longest), plan->window), windows = (pairs - 1) / plan->window + 1;
     plan->most_runs = pairs / WF_MAX(least, 1) + windows;
     plan->most_pairs = WF_MAX(1, WF_MIN(plan->limit / cost(plan, 1, plan->shortest), plan->window));
@@ -49,7 +50,7 @@ void pair_plan_free(struct pair_plan *plan)
     *plan = (struct pair_plan){0};
 }
 
-/* Fisher and Yates, for elements of up to 8 bytes. */
+/* Fisher-Yates shuffle of elements of up to 8 bytes. */
 static inline void shuffle(void *data, int64_t n, size_t size, wf_rng rng)
 {
     char *x = data, t[8];
@@ -61,8 +62,9 @@ static inline void shuffle(void *data, int64_t n, size_t size, wf_rng rng)
     }
 }
 
-/* By target, then source; stable. A radix sort takes the least digit first: the source's. If only the longer side counts, sources stay in
- * the order in which they were drawn: sorted by both, the same few pairs would meet in each epoch. */
+/* Stable radix sort by target length, then source length. It sorts by the less significant key first, the source length. If the cost counts
+ * only the longer side, it does not sort by source length: pairs of equal target length then stay in shuffled order, so that batches of
+ * different epochs mix different pairs. */
 static void sort_window(const struct pair_plan *plan, uint32_t *order, int64_t n)
 {
     enum { BITS = 11, DIGITS = 1 << BITS };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pairs that a parallel text has already: found by hash, told by their bytes. */
+/* Finds pairs that occur twice in a parallel text: a hash table finds candidates, and a comparison of the texts confirms them. */
 #include <string.h>
 
 #include <weft/memory.h>
@@ -23,7 +23,8 @@ void repeats_close(struct repeats *r)
     *r = (struct repeats){0};
 }
 
-/* Their hashes are the same; so are their sentences, but for about one in 2^64 pairs. */
+/* Compares two pairs whose hashes are equal. Their sentences nearly always are equal too: different pairs share a hash with a probability
+ * of about 2^-64. */
 static wf_status compare(struct repeats *r, const struct pair *a, const struct pair *b, bool *same, wf_error *error)
 {
     *same = a->ids[0] == b->ids[0] && a->ids[1] == b->ids[1];

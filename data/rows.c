@@ -12,11 +12,11 @@
 enum { BLOCK = 64 << 10, PIECE = 256 };
 
 struct copying {
-    wf_array row; /* row 0 */
-    int64_t step; /* bytes from row to row */
-    size_t bytes; /* of a row of out */
-    bool contiguous;
-    wf_dtype dtype; /* of out */
+    wf_array row;    /* row 0 of the source array */
+    int64_t step;    /* bytes from a row of the source array to the next */
+    size_t bytes;    /* bytes of a row of `out` */
+    bool contiguous; /* a source row is contiguous */
+    wf_dtype dtype;  /* dtype of `out` */
     const int64_t *rows;
     char *out;
 };
@@ -28,7 +28,7 @@ static wf_array row_at(const struct copying *c, int64_t row)
     return from;
 }
 
-/* Elements at .. at + n - 1 of a row in row-major order, one after the other in piece. */
+/* Copies elements at .. at+n-1 of a row, in row-major order, to `piece`, where they are contiguous. */
 static void gather(const wf_array *row, int64_t at, int64_t n, char *piece)
 {
     const size_t size = wf_dtype_size(row->dtype);
@@ -83,7 +83,7 @@ static void copy_rows(void *ctx, int64_t begin, int64_t end)
     }
 }
 
-/* Integers from `least` to `most`; false for floats. */
+/* Sets the smallest and the largest value of an integer dtype; false for floats. */
 static bool range_of(wf_dtype dtype, int64_t *least, uint64_t *most)
 {
     const bool is_signed = dtype == WF_I8 || dtype == WF_I16 || dtype == WF_I32 || dtype == WF_I64;
@@ -95,7 +95,7 @@ static bool range_of(wf_dtype dtype, int64_t *least, uint64_t *most)
     return true;
 }
 
-/* An integer that wf_convert would wrap is refused before anything is written. */
+/* Refuses an integer that `dtype` cannot hold, which wf_convert would wrap. Runs before anything is written. */
 static wf_status check_integers(const struct copying *c, int64_t count, wf_error *error)
 {
     int64_t least, from_least, piece[PIECE], value[PIECE];
@@ -156,7 +156,7 @@ wf_status wf_rows_copy(const wf_array *array, const int64_t *rows, int64_t count
     if (!array->data)
         return wf_error_set(error, WF_ERR_ARGUMENT, "wf_rows_copy: the array has no data");
     const wf_status status = check_integers(&c, count, error);
-    /* Rows that lie apart in memory: 0.2 ns a byte. */
+    /* 0.2 ns per byte, measured for rows that are scattered in memory. */
     if (status == WF_OK)
         wf_parallel_ranges(count, BLOCK / (int64_t)c.bytes + 1, 0.2 * (double)count * (double)c.bytes, copy_rows, &c);
     return status;

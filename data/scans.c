@@ -7,12 +7,12 @@
 
 struct scanned {
     struct scanned *next;
-    struct stat info; /* of the file when it was opened */
-    bool regular;
+    struct stat info; /* fstat of the file when it was opened */
+    bool regular;     /* not a pipe or a device */
     struct text_scan scan;
 };
 
-/* Nothing has happened to the file since it was scanned. */
+/* Whether `s` is a scan of this file and the file has not changed since. */
 static bool is_of(const struct scanned *s, const struct text_file *file)
 {
     const struct stat *a = &s->info, *b = &file->info;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside the room: the files of a text, opened and looked through. */
+/* Internal to data/: the text files that a call encodes, opened and scanned. */
 #ifndef WEFT_DATA_SOURCES_H
 #define WEFT_DATA_SOURCES_H
 
@@ -7,17 +7,19 @@
 
 struct sources {
     struct text_file *file;
-    struct text_scan *scan; /* of the caller's scans, or of `own` */
-    struct text_part *part; /* each whole, without a byte order mark */
+    struct text_scan *scan; /* [files]; their memory belongs to the caller's scans or to `own` */
+    struct text_part *part; /* [files]: each whole file without its byte order mark */
     int64_t files;
-    int64_t characters, bytes;
-    struct wf_scans own;
+    int64_t characters;  /* number of characters of all files together */
+    int64_t bytes;       /* number of bytes of all files together */
+    struct wf_scans own; /* the scans, if the caller gives none */
 };
 
-/* WF_ERR_ARGUMENT without files; `pipes` and other errors as in text_file_open. Close it on an error too. */
+/* Opens the files. WF_ERR_ARGUMENT if files < 1; `pipes` and the other errors are those of text_file_open. Call sources_close after an
+ * error too. */
 wf_status sources_open(struct sources *s, const char *const *paths, int64_t files, bool pipes, wf_error *error) WF_CHECKED;
-/* scans: of other calls, which must stay until it is closed; NULL: none. */
+/* Scans every file. `scans`: the caller's scans, which must stay valid until sources_close. NULL: uses s->own. */
 wf_status sources_scan(struct sources *s, struct wf_scans *scans, struct text_progress *progress, wf_error *error) WF_CHECKED;
-void sources_close(struct sources *s); /* also of {0} */
+void sources_close(struct sources *s); /* {0} is allowed */
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The survey of parallel text: one walk over the bytes of each file, for content and number of lines, and one that encodes every line. */
+/* The survey of a parallel text encodes every line of both files once. The scan of each file, which comes before, has counted the lines and
+ * hashed the content. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -13,20 +14,22 @@
 
 #include "bitext_internal.h"
 
-struct work { /* of a worker */
-    int64_t longest, longest_bytes, longest_at;
+struct work {              /* results of one worker */
+    int64_t longest;       /* most ids of a line */
+    int64_t longest_bytes; /* most bytes of a line that has at most max_length ids */
+    int64_t longest_at;    /* offset of that line in the file */
 };
 struct encoding {
     struct wf_bitext *bitext;
-    int which;
+    int which; /* the side: 0 source, 1 target */
     const struct text_scan *scan;
-    uint32_t *unknown; /* [lines], or NULL */
-    uint64_t *hash;    /* [lines], or NULL: of the sentences so far */
+    uint32_t *unknown; /* [lines]: unknown tokens of each line; NULL if the tokenizer has no unknown token */
+    uint64_t *hash;    /* [lines]: hash of each line's sentences on the sides encoded so far; NULL without deduplication */
     struct encoder *encoder;
     struct work *work;
 };
 
-/* Line number `line`, which begins at text[begin]; text[0 .. length-1] are the bytes of the file from `base` on. */
+/* Encodes line number `line` (from 0), which begins at text[begin]. `text` holds the bytes of the file from offset `base` on. */
 static wf_status survey_line(struct encoding *e, struct encoder *encoder, struct work *work, int64_t line, int64_t base, int64_t begin,
                              int64_t *next, wf_error *error)
 {
@@ -36,7 +39,7 @@ static wf_status survey_line(struct encoding *e, struct encoder *encoder, struct
     int64_t from, to, unknown = 0, most = e->bitext->survey.max_length;
     *next = wf_line_at(text, encoder->text.length, begin, &from, &to);
     int64_t bad = wf_text_fault(text + begin, *next - begin);
-    if (bad >= 0) /* in the first line bytes count from the start of the file, a byte order mark too */
+    if (bad >= 0) /* in the first line the byte number in the message counts a byte order mark too */
         return wf_text_refuse(side->file.path, line + 1, bad + (line == 0 ? begin : 0) + 1, text + begin + bad,
                               encoder->text.length - begin - bad, error);
     pair->at[e->which] = base + from;
@@ -51,7 +54,7 @@ static wf_status survey_line(struct encoding *e, struct encoder *encoder, struct
     if (status != WF_OK)
         return status;
     int64_t ids = encoder->ids.count;
-    if (ids == 0) /* nothing that the tokenizer keeps */
+    if (ids == 0) /* The tokenizer gives no ids for this line, so the line counts as empty. */
         return WF_OK;
     ids += side->bos + side->eos;
     if (ids > INT32_MAX)
@@ -68,7 +71,7 @@ static wf_status survey_line(struct encoding *e, struct encoder *encoder, struct
     return WF_OK;
 }
 
-/* Reads `more` bytes behind those in the encoder's text. */
+/* Appends the next `more` bytes of the file to the encoder's text. */
 static wf_status read_more(const struct text_file *file, struct wf_string *text, int64_t base, int64_t more, wf_error *error)
 {
     int64_t left = file->bytes - base - text->length;
@@ -80,7 +83,7 @@ static wf_status read_more(const struct text_file *file, struct wf_string *text,
     return status;
 }
 
-/* The lines that begin in a piece: line 0, or what follows a "\n" in it. */
+/* Encodes the lines that begin in a piece: those after a "\n" in it, and line 0 in the first piece. */
 static wf_status survey_piece(void *ctx, int64_t worker, int64_t piece, wf_error *error)
 {
     struct encoding *e = ctx;
@@ -141,7 +144,7 @@ static bool over_ratio(const struct wf_bitext *bitext, const struct pair *pair)
     return bitext->survey.max_ratio > 0 && (n[0] > bitext->survey.max_ratio * n[1] || n[1] > bitext->survey.max_ratio * n[0]);
 }
 
-/* Sums up and leaves the used pairs, in order, at the front of the list. */
+/* Counts the skipped pairs by reason, and moves the used pairs, in order, to the front of bitext->pair. */
 static wf_status survey_sum(struct wf_bitext *bitext, uint32_t *const unknown[2], struct repeats *repeats, struct text_progress *progress,
                             wf_error *error)
 {
@@ -176,7 +179,7 @@ static wf_status survey_sum(struct wf_bitext *bitext, uint32_t *const unknown[2]
     return status;
 }
 
-/* The used pairs of what was encoded. */
+/* Selects the used pairs after both sides are encoded, and shrinks the memory of the pairs to their number. */
 static wf_status survey_choose(struct wf_bitext *bitext, uint32_t *const unknown[2], uint64_t *hash, struct text_progress *progress,
                                wf_error *error)
 {
@@ -185,7 +188,7 @@ static wf_status survey_choose(struct wf_bitext *bitext, uint32_t *const unknown
     if (status == WF_OK)
         status = survey_sum(bitext, unknown, hash ? &repeats : NULL, progress, error);
     repeats_close(&repeats);
-    if (hash && (status == WF_OK || status == WF_ERR_FORMAT)) { /* sentences were read once more */
+    if (hash && (status == WF_OK || status == WF_ERR_FORMAT)) { /* repeats_find has read sentences again, so the files are checked again */
         wf_status changed = bitext_verify(bitext, error);
         status = changed == WF_OK ? status : changed;
     }
@@ -193,7 +196,7 @@ static wf_status survey_choose(struct wf_bitext *bitext, uint32_t *const unknown
         return status;
     size_t bytes = (size_t)(bitext->survey.used ? bitext->survey.used : 1) * sizeof *bitext->pair;
     struct pair *less = wf_realloc(bitext->memory, bytes);
-    if (less) /* else it stays as large as it is */
+    if (less) /* if realloc fails, the larger memory stays valid */
         bitext->memory = bitext->pair = less;
     return WF_OK;
 }

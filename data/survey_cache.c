@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Surveys on the disk, so that a large text is encoded once and not at every start. A file is named after all that its content depends
- * on, and says so once more inside; it may be removed at any time. */
+/* Keeps surveys on the disk, so that a large parallel text is encoded once and not at every start. A file's name contains a hash of `struct
+ * key`, and the file also begins with that struct. A user may delete the files at any time. */
 #include <stddef.h>
 #include <string.h>
 
@@ -11,20 +11,23 @@
 #include "bitext_internal.h"
 #include "cache.h"
 
-/* Everything that a survey depends on. The structs are written as they lie; only `survey` has padding, after its last field. */
+/* Everything that a survey depends on. `struct head` is written to the file byte by byte; its only padding is at the end of `survey`. */
 struct key {
-    char magic[8];  /* "weftsrv" and the version of this format; */
-    int64_t layout; /* a struct that grew is another format too */
-    uint64_t content[2], tokenizer[2];
-    uint64_t encoder;                    /* of the versions of what encodes: another Unicode can give other ids */
-    int64_t bytes[2], max_length, marks; /* marks: special tokens, and from bit 8 on which filters there are */
+    char magic[8];         /* "weftsrv" and the version of this format */
+    int64_t layout;        /* sizeof(struct head): if that struct grows, older files no longer match */
+    uint64_t content[2];   /* hashes of both files */
+    uint64_t tokenizer[2]; /* hashes of both tokenizers */
+    uint64_t encoder;      /* hash of the versions of Weft, utf8proc and PCRE2, which can change the ids */
+    int64_t bytes[2];      /* sizes of both files */
+    int64_t max_length;
+    int64_t marks; /* bits 0 to 7: which sides count BOS and EOS; bit 8: deduplicate */
     double max_ratio;
 };
 struct head {
     struct key key;
     struct wf_bitext_survey survey;
     int64_t longest_at[2];
-    uint64_t check; /* of everything else in the file */
+    uint64_t check; /* hash of everything else in the file */
 };
 _Static_assert(sizeof(struct key) == 96 && sizeof(struct head) % 8 == 0 && sizeof(struct pair) == 24, "the layout of the file");
 
@@ -52,7 +55,7 @@ static uint64_t check_of(const struct head *head, const struct pair *pair, int64
     return wf_hash(pair, count * (int64_t)sizeof *pair, hash);
 }
 
-/* Whether the numbers can be those of a survey of these files. */
+/* Whether the numbers can belong to a survey of these files. */
 static bool sound(const struct wf_bitext *bitext, const struct head *head, const struct pair *pair, int64_t lines)
 {
     const struct wf_bitext_survey *s = &head->survey;
@@ -85,7 +88,7 @@ static bool sound(const struct wf_bitext *bitext, const struct head *head, const
     return true;
 }
 
-/* The pairs are used as they lie in the file. */
+/* Takes the survey from a mapped file if the file is intact and has this key. The pairs stay in the mapping, which the bitext then owns. */
 static bool take(struct wf_bitext *bitext, struct wf_map *map, const struct key *key, int64_t lines)
 {
     const struct head *in_file = (const void *)map->data;
@@ -97,7 +100,7 @@ static bool take(struct wf_bitext *bitext, struct wf_map *map, const struct key 
         return false;
     struct head head;
     memcpy(&head, in_file, sizeof head);
-    head.survey.cached = true; /* before it is read: a damaged byte may be no bool */
+    head.survey.cached = true; /* set before anything reads it, because in a damaged file its byte may not be a valid bool */
     if (head.survey.used != count || head.survey.max_length != key->max_length || head.survey.max_ratio != key->max_ratio ||
         head.survey.hash != bitext->survey.hash || !sound(bitext, &head, pair, lines))
         return false;
@@ -150,7 +153,7 @@ wf_status survey_cache_write(struct wf_bitext *bitext, const char *folder, wf_er
         return wf_error_set(error, status, "%s", failure.message);
     if (written && (status = survey_cache_read(bitext, folder, bitext->survey.lines, &written, error)) != WF_OK)
         return status;
-    if (written) { /* else the pairs stay in memory */
+    if (written) { /* otherwise the pairs stay in memory */
         bitext->survey.cached = false;
         wf_free(bitext->memory);
         bitext->memory = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A text is encoded in blocks. A cut is right if the text around it has the ids of its two sides, each encoded by itself. Around each
- * wanted cut a window of text is encoded both ways, to see whether the tokenizer allows it. A tokenizer that allows no cut gets the text
- * as a whole. */
+/* Encodes a text in blocks, on all threads. A cut between two blocks is valid if it does not change the ids: the text on the left and the
+ * text on the right, encoded separately, must give the ids of both encoded together. The check uses a window of text around each
+ * candidate. If no candidate is valid, the text is encoded as one block. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -16,20 +16,22 @@
 #include "text_ids.h"
 
 enum {
-    BLOCK = 1 << 17,
-    SEARCH = 1 << 14, /* bytes behind the wanted place in which a cut is looked for */
-    TRIES = 12,       /* places that are asked about */
-    WINDOW = 512,     /* bytes on each side that are encoded to ask; more where a token is long */
-    SLOTS = 4,        /* blocks a worker in a region */
-    ALONE = 1 << 22,  /* bytes of a block that the caller's thread encodes, so that it can be asked meanwhile whether to go on */
-    WORDS = 1 << 15   /* that a worker remembers */
+    BLOCK = 1 << 17,  /* wanted bytes of a block */
+    SEARCH = 1 << 14, /* bytes after the wanted position in which a cut is searched */
+    TRIES = 12,       /* candidates that are checked before the search gives up */
+    WINDOW = 512,     /* bytes on each side of a candidate that are encoded for the check; twice the longest token is added */
+    SLOTS = 4,        /* blocks per worker that are encoded in one parallel region */
+    ALONE = 1 << 22,  /* a longer block is encoded by the caller's thread alone, which meanwhile calls the user's progress function */
+    WORDS = 1 << 15   /* words that a worker's token cache holds */
 };
 
 struct slot {
-    int64_t nominal, cut; /* where an end was wanted, and where one may be: -1 nowhere */
-    int64_t begin, end;   /* of the block */
+    int64_t nominal; /* the wanted end of the block */
+    int64_t cut;     /* the first valid cut from there on; -1: none found */
+    int64_t begin;   /* first byte of the block */
+    int64_t end;     /* one past the last byte of the block */
     struct wf_tokens ids;
-    int64_t unknown;
+    int64_t unknown; /* unknown tokens among the ids */
 };
 struct worker {
     wf_token_cache *cache;
@@ -50,7 +52,7 @@ struct encoding {
     atomic_bool stopped;
 };
 
-/* The caller's function is called from the caller's thread alone. */
+/* The user's function may be called by the caller's thread only; other threads just read the flag. */
 static bool stopped(void *ctx)
 {
     struct encoding *e = ctx;
@@ -75,7 +77,7 @@ static wf_status read_text(struct encoding *e, struct worker *w, int64_t begin, 
     return WF_OK;
 }
 
-/* --- where a text may be cut --- */
+/* --- finding valid cuts --- */
 
 static bool encode_probe(const struct encoding *e, const struct worker *w, const char *text, int64_t length, struct wf_tokens *out)
 {
@@ -90,8 +92,8 @@ static bool continues(char c)
     return (c & 0xC0) == 0x80;
 }
 
-/* Whether text[0 .. length-1] may be cut at `at`. Twice, with windows that begin a character apart: a tokenizer that counts characters
- * cannot agree with both. */
+/* Whether text[0 .. length-1] may be cut at `at`. The check runs twice, with windows whose starts differ by one character, because a
+ * tokenizer that splits by counting characters could pass one check by chance but not both. */
 static bool safe_cut(const struct encoding *e, struct worker *w, const char *text, int64_t length, int64_t at)
 {
     int64_t from = at > e->window ? at - e->window : 0, to = length - at > e->window ? at + e->window : length;
@@ -113,8 +115,8 @@ static bool safe_cut(const struct encoding *e, struct worker *w, const char *tex
     return true;
 }
 
-/* Sets s->cut to the first place from s->nominal on. Words nearly always begin at white space, and where a line ends a full stop may join
- * it. */
+/* Sets s->cut to the first valid cut from s->nominal on. Candidates are spaces and line ends that follow a word, because in nearly every
+ * tokenizer a word begins at white space. Line ends alone would not suffice: some tokenizers join a line end to the full stop before it. */
 static wf_status find_cut(void *ctx, int64_t worker, int64_t slot, wf_error *error)
 {
     static const char spaces[] = " \t\r\n\v\f";
@@ -170,7 +172,8 @@ static wf_status encode_block(void *ctx, int64_t worker, int64_t slot, wf_error 
     return error->code;
 }
 
-/* The blocks from *begin on whose ends are known, into the slots; *from is the last place that was looked at. */
+/* Fills the slots with the next blocks, from *begin on. *from is the last position at which a cut was wanted. If no cut is found there, the
+ * block continues to the next valid cut. */
 static wf_status next_blocks(struct encoding *e, int64_t *begin, int64_t *from, int64_t *blocks, wf_error *error)
 {
     int64_t count = 0;
@@ -182,7 +185,7 @@ static wf_status next_blocks(struct encoding *e, int64_t *begin, int64_t *from, 
     wf_status status = share_out(e->workers, 0, count, (double)count * 1e5, find_cut, e, error);
     for (int64_t i = 0; i < count && status == WF_OK; i++) {
         int64_t cut = e->slot[i].cut;
-        if (cut <= *begin) /* none was found, or one of before */
+        if (cut <= *begin) /* no cut was found, or the block would be empty */
             continue;
         struct slot *s = e->slot + (*blocks)++;
         s->begin = *begin;

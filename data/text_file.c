@@ -30,7 +30,7 @@ wf_status text_file_changed(const struct text_file *file, wf_error *error)
 static wf_status open_it(struct text_file *file, bool pipes, wf_error *error)
 {
     struct stat info;
-    /* Without O_NONBLOCK a pipe without a writer would keep us for ever. */
+    /* Without O_NONBLOCK, opening a pipe that has no writer would wait for ever. */
     file->fd = open(file->path, O_RDONLY | O_CLOEXEC | (pipes ? 0 : O_NONBLOCK));
     if (file->fd < 0 || fstat(file->fd, &info) != 0)
         return wf_file_refused(file->path, "opened", errno, error);
@@ -61,7 +61,7 @@ static wf_status open_it(struct text_file *file, bool pipes, wf_error *error)
 wf_status text_file_open(struct text_file *file, const char *path, bool pipes, wf_error *error)
 {
     *file = (struct text_file){.path = wf_strdup(path), .fd = -1};
-    wf_error failure = {0}; /* the caller's may be NULL */
+    wf_error failure = {0}; /* a local error, since `error` may be NULL */
     wf_status status =
         file->path ? open_it(file, pipes, &failure) : wf_error_set(&failure, WF_ERR_MEMORY, "%s: no memory to open it", path);
     if (status == WF_OK)
@@ -91,7 +91,7 @@ wf_status text_file_read(const struct text_file *file, int64_t at, int64_t bytes
     return got < bytes ? text_file_changed(file, error) : WF_OK;
 }
 
-/* Line and column of a byte, both from 1: they are counted only for a message. */
+/* Line and column (in bytes) of the byte at `offset`, both from 1. They are counted only when a message needs them. */
 static wf_status find_line(const struct text_file *file, int64_t offset, int64_t *line, int64_t *column, wf_error *error)
 {
     char piece[4096];
@@ -136,12 +136,13 @@ wf_status text_progress(struct text_progress *p, int64_t more, wf_error *error)
     return p->call(p->ctx, p->done, p->total) ? WF_OK : wf_error_set(error, WF_ERR_CANCELLED, "%s was cancelled", p->what);
 }
 
-/* --- work for all threads --- */
+/* --- distributing items over threads --- */
 
 struct sharing {
     share_body *body;
     void *ctx;
-    int64_t end, failed; /* failed: the first item that did */
+    int64_t end;
+    int64_t failed; /* the lowest item that failed; `end`: none */
     _Atomic int64_t next;
     pthread_mutex_t mutex;
     wf_status status;
@@ -153,7 +154,7 @@ static void share_worker(void *ctx, int64_t worker)
     struct sharing *s = ctx;
     for (int64_t item; (item = atomic_fetch_add(&s->next, 1)) < s->end;) {
         wf_error error;
-        wf_error_clear(&error); /* not the whole message, which is long */
+        wf_error_clear(&error); /* cheaper than setting the whole struct to zero, because the message is long */
         wf_status status = s->body(s->ctx, worker, item, &error);
         if (status == WF_OK)
             continue;
@@ -190,23 +191,23 @@ wf_status text_file_walk(const struct text_file *file, int workers, int64_t at_o
     return status;
 }
 
-/* --- the walk over all bytes --- */
+/* --- the scan --- */
 
 struct scanning {
     const struct text_file *file;
     struct text_scan *out;
-    uint64_t *hash; /* [pieces] */
+    uint64_t *hash; /* [pieces]: hash of each piece */
     char *buffer;   /* [workers][TEXT_PIECE] */
-    char last;      /* byte of the file */
+    char last;      /* last byte of the file */
 };
 
-/* Bytes that are no continuation. */
+/* Characters of UTF-8 text: counts the bytes that are not continuation bytes. */
 static int64_t characters_in(const char *text, int64_t bytes)
 {
     int64_t count = 0;
     while (bytes > 0) {
         int64_t piece = bytes < 1 << 14 ? bytes : 1 << 14;
-        int32_t sum = 0; /* in 32 bits: the compiler then counts 16 bytes at once */
+        int32_t sum = 0; /* with a 32-bit sum the compiler counts 16 bytes at once */
         for (int64_t i = 0; i < piece; i++)
             sum += (text[i] & 0xC0) != 0x80;
         count += sum;
@@ -241,7 +242,7 @@ wf_status text_file_scan(const struct text_file *file, struct text_progress *pro
     size_t counts = (size_t)(pieces + 1) * sizeof(int64_t);
     *out = (struct text_scan){.pieces = pieces, .ends = wf_alloc(counts), .points = wf_alloc(counts)};
     struct scanning s = {.file = file, .out = out, .hash = wf_alloc(counts), .buffer = wf_alloc((size_t)workers * TEXT_PIECE)};
-    wf_status status = out->ends && out->points && s.hash && s.buffer /* 128 pieces take about 100 milliseconds */
+    wf_status status = out->ends && out->points && s.hash && s.buffer /* 128 pieces per worker take about 100 ms */
                            ? text_file_walk(file, workers, 128, 0.2, scan_piece, &s, progress, false, error)
                            : wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to look through it", file->path);
     if (status == WF_OK) {
@@ -270,11 +271,11 @@ void text_scan_free(struct text_scan *scan)
 wf_status text_file_verify(struct text_file *file, uint64_t content, wf_error *error)
 {
     struct stat info;
-    if (file->memory || fstat(file->fd, &info) != 0) /* nothing is known against it */
+    if (file->memory || fstat(file->fd, &info) != 0) /* the content of a pipe is in memory; if fstat fails, a change cannot be detected */
         return WF_OK;
     if (info.st_size == file->bytes && !memcmp(&info.st_mtim, &file->written, sizeof file->written))
         return WF_OK;
-    file->written.tv_nsec = -1; /* so that the next call does not take it for unchanged */
+    file->written.tv_nsec = -1; /* no file has this time, so the next call checks again */
     if (info.st_size != file->bytes)
         return text_file_changed(file, error);
     struct text_scan scan;

@@ -38,12 +38,12 @@ static wf_status load(struct store *store, struct wf_text_lines *lines, const ch
     return lines->bytes == wf_line_first(lines->text, lines->bytes) ? wf_text_empty(path, error) : WF_OK;
 }
 
-/* --- the walk over the text, in pieces of TEXT_PIECE bytes --- */
+/* --- two walks over the text, in pieces of TEXT_PIECE bytes --- */
 
 struct walk {
     struct wf_text_lines *lines;
     const char *path;
-    int64_t *ends; /* [pieces + 1]: lines that end before the piece */
+    int64_t *ends; /* [pieces + 1]: number of "\n" in the text before piece i */
 };
 
 static int64_t piece_end(const struct wf_text_lines *lines, int64_t piece)
@@ -61,7 +61,8 @@ static wf_status count_ends(void *ctx, int64_t worker, int64_t piece, wf_error *
     return WF_OK;
 }
 
-/* The first character that begins at `at` or behind it: a piece has the whole of each character that begins in it. */
+/* The offset of the first character that begins at or after `at`. check_piece checks the characters that begin in its piece, even if their
+ * last bytes are in the next piece. */
 static int64_t character(const struct wf_text_lines *lines, int64_t at)
 {
     int64_t to = at;
@@ -94,7 +95,7 @@ static wf_status index_lines(struct wf_text_lines *lines, const char *path, wf_e
 {
     const int64_t pieces = (lines->bytes + TEXT_PIECE - 1) / TEXT_PIECE;
     const int workers = pieces < wf_threads() ? (int)pieces : wf_threads();
-    const bool open = lines->text[lines->bytes - 1] != '\n'; /* the last line */
+    const bool open = lines->text[lines->bytes - 1] != '\n'; /* the last line has no "\n" */
     struct walk w = {lines, path, wf_alloc_zero((size_t)pieces + 1, sizeof *w.ends)};
     if (!w.ends)
         return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for its lines", path);
@@ -106,7 +107,7 @@ static wf_status index_lines(struct wf_text_lines *lines, const char *path, wf_e
         status = wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for its lines", path);
     if (status == WF_OK) {
         lines->start[0] = wf_line_first(lines->text, lines->bytes);
-        lines->start[lines->count] = lines->bytes + open; /* as behind a line end */
+        lines->start[lines->count] = lines->bytes + open; /* as if the last line also ended with "\n" */
         status = share_out(workers, 0, pieces, 0.5 * (double)lines->bytes, check_piece, &w, error);
     }
     wf_free(w.ends);
@@ -121,7 +122,7 @@ wf_status wf_text_lines_open_with(struct wf_text_lines *lines, const char *path,
     *lines = (struct wf_text_lines){0};
     if (wf_needs(error, "path", path))
         return WF_ERR_ARGUMENT;
-    wf_error failure = {0}; /* the caller's may be NULL */
+    wf_error failure = {0}; /* a local error, since `error` may be NULL */
     struct store *store = lines->store = wf_alloc_zero(1, sizeof *store);
     wf_status status =
         store ? load(store, lines, path, options && options->map, &failure) : wf_error_set(&failure, WF_ERR_MEMORY, "%s: no memory", path);

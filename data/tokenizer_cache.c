@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Trained tokenizers on the disk, so that the second training on a large text starts at once. A file is a head and the tokenizer as JSON.
- */
+/* Keeps trained tokenizers on the disk, so that a second training on the same texts only loads the result. A file has a head and the
+ * tokenizer as JSON. */
 #include <string.h>
 
 #include <weft/corpus.h>
@@ -13,11 +13,12 @@
 #include "sources.h"
 
 struct head {
-    char magic[8]; /* "wefttok" and the version of this format and of what trains */
-    uint64_t key, check;
-    int64_t bytes; /* of the JSON */
+    char magic[8];  /* "wefttok" and a version, which changes with this format and with the training algorithms */
+    uint64_t key;   /* hash of everything that the tokenizer depends on */
+    uint64_t check; /* hash of the JSON and the key */
+    int64_t bytes;  /* length of the JSON */
 };
-enum { LIMIT = 1 << 28 };
+enum { LIMIT = 1 << 28 }; /* maximum bytes of a cached file */
 
 /* --- the key --- */
 
@@ -37,7 +38,8 @@ static bool scanning(void *ctx, int64_t done, int64_t total)
     return !o->progress || o->progress(o->ctx, &(struct wf_tokenizer_progress){"reading", done, total});
 }
 
-/* The texts, by their content. False if they can be read only once, or not at all: the training then reports the error. */
+/* Adds the content of the texts to *key. False if a text cannot be read, or is a pipe, which can be read only once. The training then
+ * reports the error, if there is one. */
 static bool add_texts(struct sources *s, const char *const *paths, int64_t count, const struct wf_tokenizer_options *o, wf_scans *scans,
                       uint64_t *key, wf_error *error)
 {
@@ -77,7 +79,7 @@ static wf_tokenizer *find(const char *path, uint64_t key)
     return found;
 }
 
-/* A disk that is full or cannot be written only means that it is trained again. */
+/* Writes the tokenizer to the cache. Errors are ignored, because without the file the tokenizer is only trained again. */
 static void keep(const char *folder, const char *path, uint64_t key, const wf_tokenizer *tokenizer)
 {
     struct wf_string json = {0};
@@ -105,7 +107,7 @@ wf_status wf_tokenizer_train_cached(const char *const *paths, int64_t count, con
         return WF_ERR_ARGUMENT;
     options = options ? options : &(const struct wf_tokenizer_options){0};
     wf_error failure = {0};
-    /* To see which characters there are takes as long as to see whether the text is the same. */
+    /* A character tokenizer is not cached: collecting its characters takes as long as hashing the text. */
     if (!folder || count < 1 || options->kind == WF_TOKENIZER_CHAR)
         return wf_tokenizer_train_files_with(paths, count, options, out, error);
     struct sources s;

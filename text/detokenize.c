@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The rules of Moses' detokenizer, tried in order for each word; a rule says whether a space is written before the word and
- * whether one may be written before the next. */
+/* Detokenisation by the rules of Moses' detokenizer. For each word the rules are tried in order. A rule says whether to write a space
+ * before the word, and whether to allow one after it. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -14,16 +14,16 @@
 
 struct word {
     const char *text;
-    int64_t length; /* > 0; 0: there is no word */
+    int64_t length; /* 0: there is no word */
 };
 
-/* --- what was escaped ------------------------------------------------------------------------------------------------ */
+/* --- undoing the tokenizer's escapes --------------------------------------------------------------------------------- */
 
-/* The entities of Moses' tokenizer, older ones too. &amp; comes last: "&amp;lt;" is the text "&lt;". */
+/* The entities of Moses' tokenizer, including those of older versions. &amp; comes last, because "&amp;lt;" stands for the text "&lt;". */
 static const char *const entities[][2] = {{"&bar;", "|"},   {"&#124;", "|"}, {"&lt;", "<"},  {"&gt;", ">"},  {"&bra;", "["}, {"&ket;", "]"},
                                           {"&quot;", "\""}, {"&apos;", "'"}, {"&#91;", "["}, {"&#93;", "]"}, {"&amp;", "&"}};
 
-/* In one pass: no replacement begins an entity but that of &amp;, which is not looked at again. */
+/* Replaces all entities in one pass. The result is never unescaped again, so the "&" from &amp; cannot begin another entity. */
 static void unescape(const char *text, int64_t length, struct wf_string *out)
 {
     for (int64_t i = 0; i < length;) {
@@ -47,7 +47,7 @@ static bool blank(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* " @-@ " becomes "-": what the tokenizer's option -a splits. Of two with one space between them only the first is joined. */
+/* Replaces " @-@ ", which the tokenizer's option -a writes, by "-". If two of them share a space, only the first is replaced. */
 static void join_hyphens(struct wf_string *s)
 {
     int64_t out = 0;
@@ -62,7 +62,7 @@ static void join_hyphens(struct wf_string *s)
     s->length = out;
 }
 
-/* --- what words look like -------------------------------------------------------------------------------------------- */
+/* --- classes of words ------------------------------------------------------------------------------------------------ */
 
 static bool letter(uint32_t point)
 {
@@ -75,7 +75,7 @@ static bool letter_or_digit(uint32_t point)
     return letter(point) || utf8proc_category((utf8proc_int32_t)point) == UTF8PROC_CATEGORY_ND;
 }
 
-/* Scripts without spaces. Korean has them. */
+/* Characters of scripts without spaces between words. Korean is not among them. */
 static bool cjk(uint32_t point)
 {
     static const uint32_t ranges[][2] = {{0x2E80, 0x312F}, {0x3190, 0xA4CF}, {0xF900, 0xFAFF},
@@ -131,9 +131,13 @@ static bool is(const struct word *w, const char *text, int64_t length)
 
 /* --- rules ----------------------------------------------------------------------------------------------------------- */
 
-enum { ALONE = 0, JOIN_LEFT = 1, JOIN_RIGHT = 2 }; /* to the word before, to the one after */
+enum {
+    ALONE = 0,     /* spaces on both sides */
+    JOIN_LEFT = 1, /* no space before the word */
+    JOIN_RIGHT = 2 /* no space after the word */
+};
 
-/* 's of "it 's", and the n't of tokenizers that split "do n't" */
+/* Whether the word is a suffix such as the 's of "it 's", or the n't of tokenizers that split "do n't". */
 static bool contracted(const struct word *before, const struct word *w)
 {
     int size;
@@ -142,7 +146,8 @@ static bool contracted(const struct word *before, const struct word *w)
     return (w->text[0] == '\'' && w->length > 1 && letter(wf_utf8_at(w->text, 1, &size))) || is(w, "n't", 3);
 }
 
-/* How often each kind of quote has been seen. A line with more kinds than these is not text; its last ones are counted together. */
+/* How often each kind of quote has occurred in the line. Text has few kinds; if there are more than KINDS, the last entry counts the
+ * rest. */
 enum { KINDS = 8 };
 struct kind {
     struct word quote;
@@ -163,12 +168,12 @@ static bool low_or_high(uint32_t point)
     return point == 0x201E || point == 0x201C;
 }
 
-/* Opening and closing by turns, counted for each kind of quote separately; low and high German quotes count as one kind with ". */
+/* Quotes of a kind open and close in turn. German low and high quotes count as the same kind as ". */
 static int quote(const struct word *before, const struct word *w, bool english, struct kind kinds[KINDS])
 {
     int64_t *count = count_of(kinds, all(w, low_or_high) ? (struct word){"\"", 1} : *w);
     if (*count % 2 == 0 && english && is(w, "'", 1) && last(before) == 's')
-        return JOIN_LEFT; /* "the boys ' room": no quote at all */
+        return JOIN_LEFT; /* an apostrophe, as in "the boys ' room" */
     return (*count)++ % 2 == 0 ? JOIN_RIGHT : JOIN_LEFT;
 }
 
@@ -176,7 +181,7 @@ static void write_words(const struct wf_string *text, bool english, struct wf_st
 {
     struct kind kinds[KINDS] = {{{0}}};
     struct word before = {0};
-    bool space = false; /* none before the first word */
+    bool space = false; /* there is no space before the first word */
     for (int64_t at = 0, start = 0; at <= text->length; at++) {
         if (at < text->length && !blank(text->data[at]))
             continue;

@@ -18,7 +18,7 @@ function fail(message) { print "tales.awk: " message >"/dev/stderr"; failed = 1;
 # Park and Miller's generator: the products stay below 2^53, so every awk draws the same.
 function random(n) { seed = seed * 16807 % 2147483647; return 1 + seed % n }
 
-# Deals a rule's choices like cards: each is used once before one comes again.
+# Deals a rule's choices like cards: every choice is used once before any choice is used again.
 function deal(name,    i, swap) {
     if (!count[name])
         fail("no rule is called " name)
@@ -33,7 +33,7 @@ function deal(name,    i, swap) {
     return last[name] = swap
 }
 
-# <rule> is replaced by one of its choices, <x=rule> binds one to x and prints nothing, <X> is capitalised.
+# Replaces <rule> by one of the rule's choices. <x=rule> binds a choice to x and prints nothing. <X> is x with a capital letter.
 function expand(text,    out, tag, low, at) {
     while (match(text, /<[^<>]*>/)) {
         out = out substr(text, 1, RSTART - 1)

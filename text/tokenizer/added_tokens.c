@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tokens beside the model's: they are cut out of the text as they stand, before or after it is normalised. */
+/* Added tokens, which the file lists besides the model's vocabulary. They are found in the text by their exact spelling, before or after
+ * the normalizer, and cut out before the pre-tokenizer divides the rest. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 #include <weft/internal/text.h>
 #include <weft/internal/utf8.h>
 
-/* The longest in use are some dozen bytes. */
+/* maximum length of an added token; the longest in use have a few dozen bytes */
 enum { MOST_BYTES = 1000 };
 
 static const struct key keys[] = {{"id", &value_id, offsetof(struct added_token, id)},
@@ -85,7 +86,7 @@ uint64_t added_tokens_hash(const wf_tokenizer *t, uint64_t hash)
     return hash;
 }
 
-/* The text that a token is found by: the normalizer runs over it, as over the text around it. */
+/* Sets the text by which a token is found. A token that is searched in normalised text must itself be normalised. */
 static void find_match(struct reader *r, struct scratch *s, struct added_token *token)
 {
     struct view text = {.data = token->content.data, .length = token->content.length};
@@ -120,7 +121,7 @@ void added_tokens_index(struct reader *r)
         struct added_token *token = t->added + i;
         struct prefixes *set = token->normalized ? &t->normalized : &t->raw;
         find_match(r, &s, token);
-        /* Of two that match the same the special one counts, then the earlier. */
+        /* If two tokens match the same text, a special token wins, otherwise the one with the lower id. */
         int32_t value = i - (token->special ? INT32_MAX : 0);
         set->prefix[set->count++] = (struct prefix){token->match, token->match_length, value};
     }
@@ -147,7 +148,7 @@ const struct added_token *added_tokens_next(const wf_tokenizer *t, const struct 
 {
     for (int64_t at = *search; set->count > 0 && at < length; at++) {
         unsigned char first = (unsigned char)data[at];
-        if (set->first[first] == set->first[first + 1]) /* mostly: none begins with it */
+        if (set->first[first] == set->first[first + 1]) /* most often no token begins with this byte */
             continue;
         const struct prefix *found = prefixes_find(set, data + at, length - at);
         const struct added_token *token = !found ? NULL : t->added + found->value + (found->value < 0 ? INT32_MAX : 0);
@@ -162,7 +163,7 @@ const struct added_token *added_tokens_next(const wf_tokenizer *t, const struct 
         if (token->lstrip)
             *begin = unicode_skip_space_back(data, 0, *begin);
         if (*begin < from)
-            *begin = from; /* what the one before took stays with it */
+            *begin = from; /* white space that belongs to the token before stays with that token */
         if (token->rstrip)
             *end = unicode_skip_space(data, *end, length);
         return token;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Byte-pair encoding: the characters of a word as pieces, which bpe_merge.c joins, and the merges in the file. */
+/* The BPE model: divides a word into single characters, which bpe_merge.c merges, and reads and writes the merges in the file. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include <weft/internal/text.h>
 #include <weft/internal/utf8.h>
 
-/* Makes s->piece of a character: with the prefix of continued words and the suffix of ended ones. */
+/* Sets s->piece to a character with the prefix of pieces inside a word or the suffix of pieces at its end, or both. */
 static bool decorate(const struct model *m, struct scratch *s, const char *character, int size, bool first, bool last)
 {
     s->piece.length = 0;
@@ -21,7 +21,7 @@ static bool decorate(const struct model *m, struct scratch *s, const char *chara
     return wf_string_add(&s->piece, m->suffix.data, last ? m->suffix.length : 0);
 }
 
-/* Appends the ids of the piece's bytes, if the vocabulary has all of them. */
+/* Appends the ids of the piece's bytes if the vocabulary has a piece for every one of them. */
 static bool put_bytes(const struct model *m, struct symbol *symbol, int64_t *count, const char *bytes, int64_t length)
 {
     for (int64_t i = 0; i < length; i++)
@@ -32,15 +32,17 @@ static bool put_bytes(const struct model *m, struct symbol *symbol, int64_t *cou
     return true;
 }
 
-/* A word on its way to pieces. */
+/* The position in a word while its characters become pieces. */
 struct first {
     const char *word;
-    int64_t length, at;
-    bool unknown; /* one waits: fused with the next, or put before the next known piece */
+    int64_t length; /* number of bytes of the word */
+    int64_t at;     /* index of the next byte */
+    bool unknown; /* an unknown character was found, but its token is not appended yet: with fuse_unknown, one token stands for several in a
+                     row */
 };
 
-/* Appends the next characters of the word as pieces until there are `most`: what the vocabulary lacks becomes bytes or the unknown token.
- */
+/* Appends pieces for the next characters of the word until there are `most` pieces. A character that the vocabulary lacks becomes its bytes
+ * or the unknown token. */
 static wf_status first_pieces(const struct encoding *e, struct first *f, int64_t most, int64_t *count)
 {
     const struct model *m = &e->t->model;
@@ -95,7 +97,7 @@ static wf_status put_pieces(const struct encoding *e, int64_t count)
     return WF_OK;
 }
 
-/* In windows, each from the first piece on that the one before it has not settled. */
+/* Merges a long word in windows. Each window begins with the first piece that the window before it could not settle. */
 static wf_status long_word(const struct encoding *e, struct first *f)
 {
     struct scratch *s = e->s;
@@ -146,9 +148,9 @@ static wf_status bpe(const struct encoding *e, const char *word, int64_t length)
     return merge_word(m, s, &count) ? put_pieces(e, count) : WF_ERR_MEMORY;
 }
 
-/* --- in the file --------------------------------------------------------------------------------------------------- */
+/* --- reading and writing merges ------------------------------------------------------------------------------------- */
 
-/* "left right", as before version 0.20, or ["left", "right"]. */
+/* Reads a merge: "left right" in files before version 0.20 of `tokenizers`, or ["left", "right"]. */
 static bool merge_parts(json_t *value, const char *part[2], int64_t length[2])
 {
     if (json_is_array(value) && json_array_size(value) == 2) {
@@ -171,13 +173,13 @@ static bool merge_parts(json_t *value, const char *part[2], int64_t length[2])
     return true;
 }
 
-/* Adds a merge, for which there is room. */
+/* Adds a merge; the caller has allocated m->merge for it. */
 static void add_merge(struct reader *r, struct model *m, int32_t left, int32_t right, struct wf_string *join)
 {
     char quoted[WF_QUOTE_SIZE];
     int64_t a = 0, b = 0;
     const char *first = left < 0 ? "" : vocab_piece(m->vocab, left, &a), *second = right < 0 ? "" : vocab_piece(m->vocab, right, &b);
-    int64_t skip = b < m->prefix.length ? 0 : m->prefix.length; /* not part of the join */
+    int64_t skip = b < m->prefix.length ? 0 : m->prefix.length; /* the joined piece does not repeat the prefix of the second */
     join->length = 0;
     wf_string_add(join, first, a);
     if (!wf_string_add(join, second + skip, b - skip)) {
@@ -266,7 +268,8 @@ static void ready(struct reader *r, void *part)
         while (m->slot[at & m->slot_mask].rank >= 0 &&
                (m->slot[at & m->slot_mask].left != merge->left || m->slot[at & m->slot_mask].right != merge->right))
             at++;
-        m->slot[at & m->slot_mask] = (struct merge_slot){merge->left, merge->right, rank}; /* of two the later counts, as there */
+        m->slot[at & m->slot_mask] =
+            (struct merge_slot){merge->left, merge->right, rank}; /* if a pair is listed twice, the later rank counts, as in the package */
     }
     model_index(r);
 }

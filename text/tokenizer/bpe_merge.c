@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Byte-pair encoding: of all neighbours in a word that the list of merges holds, the pair that stands first in it (of equal ones the
- * leftmost) becomes one piece, until there is none.
+/* Byte-pair encoding of a word. The list of merges gives each pair of pieces a rank, its index in the list. As long as some pair of
+ * neighbours in the word is in the list, the pair with the lowest rank (the leftmost of equal ones) is merged into one piece.
  *
- * A long word is merged in windows (merge_front). A cut between two pieces of the result is exact: no merge crossed it, so each side was
- * merged by itself. Which pieces of a window are pieces of the word's result is found by assuming the worst of the text behind it: as soon
- * as the window's last piece is the left of a merge that could be next, it counts as merged with what follows, and the piece before it is
- * the last. `reach.end` bounds when a merge can be next. Let the level of a word be the highest rank merged in it so far. A merge of rank k
- * below the level needs a part that was made since the level was reached, and such a part was made by a merge whose own `end` is at least
- * the level. So with end[k] = max(k, the ends of all merges that make one of its two parts), merge k happens at levels up to end[k] only,
- * and at those of the window too, which are no higher than the word's. In a list that a trainer wrote, parts come before the merges that
- * use them, and end[k] = k. */
+ * A long word is merged in windows (merge_front). If two pieces of the final result are neighbours, no merge ever crossed the boundary
+ * between them, so the text on each side of it can be merged separately. A window may therefore return those of its pieces that are final
+ * whatever text follows. To find these pieces, merge_front assumes the worst about the following text. The last piece of the window is
+ * called the tail. As soon as the tail is the left piece of a merge that could come next, the tail counts as merged with the following
+ * text, and the piece before it becomes the tail.
+ *
+ * `reach.end` limits when a merge can come next. The level of a word is the highest rank merged in it so far. Suppose that merge k happens
+ * when the level is above k. Then one of the two pieces of merge k was made after that level was reached, since otherwise merge k would
+ * have come first. The merge that made this piece happened at the same level or a higher one, so its own `end` is at least that level.
+ * Therefore merge k happens only at levels up to end[k] = max(k, `end` of every merge that makes one of its two pieces). The same limit
+ * holds for the level of a window, which is never above that of the word. A trainer lists the merges that make a piece before those that
+ * use it, and then end[k] = k. */
 #include <string.h>
 
 #include "bpe_merge.h"
@@ -19,8 +23,8 @@
 
 enum {
     NO_MERGE = INT32_MAX,
-    SHORT = 40, /* pieces: up to here going over all of them beats a heap */
-    PASSES = 64 /* over the merges for reach.end; the lists of known models need fewer than ten */
+    SHORT = 40, /* up to this number of pieces, comparing all pairs for each merge is faster than a heap */
+    PASSES = 64 /* maximum number of passes over the merges to find reach.end; the lists of known models need fewer than ten */
 };
 
 static int32_t rank_of(const struct model *m, int32_t left, int32_t right)
@@ -34,7 +38,7 @@ static int32_t rank_of(const struct model *m, int32_t left, int32_t right)
     }
 }
 
-/* Goes over all pairs for each merge. Returns the number of pieces left. */
+/* Looks at all pairs for each merge. Returns the number of remaining pieces. */
 static int64_t merge_short(const struct model *m, struct symbol *symbol, int64_t count)
 {
     for (int64_t i = 0; i + 1 < count; i++)
@@ -57,7 +61,7 @@ static int64_t merge_short(const struct model *m, struct symbol *symbol, int64_t
     return count;
 }
 
-/* The heap holds rank << 32 | place. */
+/* Entries of the heap are rank << 32 | index of the left piece. */
 static void heap_push(struct scratch *s, int64_t *count, uint64_t entry)
 {
     int64_t at = (*count)++;
@@ -95,9 +99,9 @@ static void heap_pair(const struct model *m, struct scratch *s, int64_t *count, 
         heap_push(s, count, (uint64_t)rank << 32 | (uint32_t)place);
 }
 
-/* --- a word that goes on ------------------------------------------------------------------------------------------- */
+/* --- a word that continues behind the window ----------------------------------------------------------------------- */
 
-/* reach.rank: the merges by their left part. */
+/* Sorts the merges by their left piece: sets reach.first and reach.rank. */
 static void sort_by_left(const struct model *m, struct reach *r)
 {
     memset(r->first, 0, (size_t)(m->size + 1) * sizeof *r->first);
@@ -109,7 +113,7 @@ static void sort_by_left(const struct model *m, struct reach *r)
         r->rank[--r->first[m->merge[k].left]] = (int32_t)k;
 }
 
-/* reach.end, the least solution of its equations. */
+/* Finds reach.end, the least solution of its equations, by repeated passes. */
 static void find_ends(const struct model *m, struct reach *r, int32_t *latest)
 {
     bool changed = true;
@@ -127,7 +131,7 @@ static void find_ends(const struct model *m, struct reach *r, int32_t *latest)
             latest[merge->id] = WF_MAX(end, latest[merge->id]);
         }
     }
-    for (int64_t k = 0; changed && k < m->merges; k++) /* holds for any list */
+    for (int64_t k = 0; changed && k < m->merges; k++) /* no convergence: this limit is valid for any list */
         r->end[k] = (int32_t)m->merges;
 }
 
@@ -147,17 +151,17 @@ static bool find_reach(const struct model *m, struct reach *r)
     return r->model == m;
 }
 
-/* The last piece of a window that ends inside a word. */
+/* The tail: the last piece of a window whose word continues behind it. */
 struct tail {
-    const struct reach *reach; /* NULL: the word ends there */
-    int32_t place;             /* -1: no piece is settled */
-    int32_t level;             /* the highest rank merged so far, maybe with what follows */
-    int32_t after;             /* what follows begins with this piece; -1: it is not known */
-    int64_t end;               /* pieces from this place on depend on what follows */
+    const struct reach *reach; /* NULL: the window ends the word */
+    int32_t place;             /* index of the tail; -1: no piece of the window is final */
+    int32_t level;             /* the highest rank merged so far, including possible merges of the tail with the following text */
+    int32_t after;             /* the following text begins with this piece; -1: nothing is known of that text */
+    int64_t end;               /* pieces from this index on depend on the following text */
 };
 
-/* Whether merge k may join the tail and what follows now. Not at the level itself where that is the end too: one of the two pieces was made
- * at that level, and no part of the merge can be. */
+/* Whether merge k may now join the tail and the following text. If k, end[k] and the level are all equal, merge k may not.
+ * Either the tail or the piece after it was made at this level, but neither piece of merge k can be made at level k. */
 static bool may_follow(const struct model *m, const struct tail *t, int32_t k)
 {
     int64_t length, begins;
@@ -170,7 +174,8 @@ static bool may_follow(const struct model *m, const struct tail *t, int32_t k)
     return length > begins && !memcmp(piece, after, (size_t)begins);
 }
 
-/* The lowest rank with which the last piece may merge with what follows, behind all pairs of that rank. */
+/* Pushes the lowest rank with which the tail may be merged with the following text. The index UINT32_MAX places this entry after all pairs
+ * of that rank. */
 static void push_tail(const struct model *m, const struct tail *t, struct scratch *s, int64_t *waiting)
 {
     const struct reach *r = t->reach;
@@ -182,8 +187,9 @@ static void push_tail(const struct model *m, const struct tail *t, struct scratc
         }
 }
 
-/* The last piece may be merged with what follows, by a merge of this rank or of a higher one. The piece before it can meet another one than
- * it only after that, and one that begins with it. */
+/* Called when the tail may be merged with the following text, by a merge of this rank or a higher one. The tail is then not final, and the
+ * piece before it becomes the tail. The right neighbour of the new tail is the old tail, or after such a merge a piece that begins with the
+ * old tail. */
 static void give_up_tail(const struct model *m, struct tail *t, struct scratch *s, int32_t rank, int64_t *waiting)
 {
     t->level = WF_MAX(rank, t->level);
@@ -196,10 +202,10 @@ static void give_up_tail(const struct model *m, struct tail *t, struct scratch *
     }
 }
 
-/* --- with a heap --------------------------------------------------------------------------------------------------- */
+/* --- merging with a heap ------------------------------------------------------------------------------------------- */
 
-/* Each merge takes an entry out and puts in at most two and one for the tail, which moves at most once a piece; there are fewer merges than
- * pieces. */
+/* The heap needs at most 4 * count entries. There are fewer merges than pieces. Each merge removes one entry, and adds at most two for
+ * pairs and one for the tail. The tail moves to the left at most once per piece, and each move adds one entry. */
 static bool start_heap(const struct model *m, struct scratch *s, int64_t count, int64_t *waiting)
 {
     struct symbol *symbol = s->symbol;
@@ -238,7 +244,7 @@ static bool merge_long(const struct model *m, struct scratch *s, int64_t *count,
         }
         int32_t place = (int32_t)(entry & UINT32_MAX);
         struct symbol *left = symbol + place;
-        /* An entry is stale when one of the two has changed since. */
+        /* Skips a stale entry: one of its two pieces has changed since the entry was pushed. */
         if (left->id < 0 || left->next < 0 || rank_of(m, left->id, symbol[left->next].id) != rank)
             continue;
         struct symbol *right = symbol + left->next;

@@ -66,7 +66,10 @@ void pairs_free(struct pairs *p)
 
 /* --- lists --------------------------------------------------------------------------------------------------------- */
 
-enum { CHUNK = 1 << 18, HEAD = 16 }; /* of words; HEAD keeps the chain */
+enum {
+    CHUNK = 1 << 18, /* number of words of a chunk */
+    HEAD = 16        /* number of words at the start of a chunk that hold the pointer to the next chunk */
+};
 
 static int class_of(int32_t count)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Data structures for training byte-pair encodings: counts of pairs, a heap of candidates, lists of the words that hold a pair. */
+/* Data structures for training byte-pair encodings: counts of pairs, a heap of candidates for the next merge, and lists of words. */
 #ifndef WEFT_DATA_TOKENIZER_BPE_PAIRS_H
 #define WEFT_DATA_TOKENIZER_BPE_PAIRS_H
 
 #include <weft/error.h>
 
-/* A pair of pieces: left << 32 | right, so that the order of keys is that of pairs. */
+/* The key of a pair of pieces: left << 32 | right. Keys are ordered as pairs are. */
 static inline uint64_t pair_key(int32_t left, int32_t right)
 {
     return (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
@@ -13,20 +13,23 @@ static inline uint64_t pair_key(int32_t left, int32_t right)
 
 struct pair {
     uint64_t key;
-    int64_t count; /* how often it stands in the text */
-    /* Since round `round`: words in which it came up (the last one was `word`), as a chain in the caller's list. */
-    int32_t round, word, head, words;
+    int64_t count; /* occurrences of the pair in the text */
+    /* The words in which the pair arose in round `round`, the last round in which it arose. bpe_train.c lists them as linked events. */
+    int32_t round;
+    int32_t word;  /* the last of these words */
+    int32_t head;  /* index of the last event */
+    int32_t words; /* number of events */
 };
 struct pairs {
-    struct pair *slot; /* open addressing; a key of all ones is empty */
+    struct pair *slot; /* hash table with open addressing; a key of all ones marks an empty slot */
     int64_t slots, used;
 };
-/* Room for `more` pairs, so that as many calls of pairs_get cannot fail. */
+/* Allocates memory for `more` pairs, so that the next `more` calls of pairs_get cannot fail. */
 bool pairs_reserve(struct pairs *pairs, int64_t more);
-/* The pair, new with a count of 0 where it is not there; valid until the next reserve. */
+/* The pair with this key. If there is none, adds it with a count of 0. The pointer is valid until the next pairs_reserve. */
 struct pair *pairs_get(struct pairs *pairs, uint64_t key);
 
-/* Lists of words, of any length; those of length 1 need no memory. Freed lists are used again. */
+/* A list of words. A list of one word needs no memory; the memory of a freed list is reused. */
 struct word_list {
     union {
         int32_t one;
@@ -36,12 +39,12 @@ struct word_list {
 };
 enum { WORD_LIST_CLASSES = 32 };
 struct word_lists {
-    void *chunks;  /* all memory, a chain */
-    int32_t *next; /* what is left of the newest chunk */
-    int64_t left;
-    int32_t *spare[WORD_LIST_CLASSES]; /* freed lists of 2^class words, a chain each */
+    void *chunks;                      /* all chunks of memory, as a linked list */
+    int32_t *next;                     /* unused words of the newest chunk */
+    int64_t left;                      /* number of unused words */
+    int32_t *spare[WORD_LIST_CLASSES]; /* freed lists of 2^class words, as a linked list for each class */
 };
-/* A list of `count` words, to be filled through word_list_items; false without memory. */
+/* Makes a list of `count` words, which the caller fills through word_list_items. False if there is no memory. */
 bool word_list_new(struct word_lists *lists, int32_t count, struct word_list *out);
 void word_list_free(struct word_lists *lists, struct word_list *list);
 static inline int32_t *word_list_items(struct word_list *list)
@@ -49,8 +52,8 @@ static inline int32_t *word_list_items(struct word_list *list)
     return list->count == 1 ? &list->one : list->many;
 }
 
-/* The heap: highest count first, then the smallest pair. A candidate's count may be out of date; its words are those in which its
- * pair came up in one round. */
+/* A candidate for a merge. The heap is ordered by descending count, then by ascending key. `count` may be out of date. `words` are the
+ * words in which the pair arose in one round. */
 struct candidate {
     int64_t count;
     uint64_t key;
@@ -61,9 +64,9 @@ struct candidates {
     int64_t count, capacity;
 };
 bool candidates_push(struct candidates *heap, const struct candidate *candidate);
-/* The first one; heap->count must be positive. */
+/* Removes and returns the first candidate; heap->count must be positive. */
 struct candidate candidates_pop(struct candidates *heap);
-/* Gives the first one another count, and its new place. */
+/* Changes the count of the first candidate, and moves the candidate to its new position. */
 void candidates_recount(struct candidates *heap, int64_t count);
 
 void pairs_free(struct pairs *pairs);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Byte-pair encoding (Sennrich et al. 2016, https://arxiv.org/abs/1508.07909), trained as the package `tokenizers` does it, so
- * that merges and ids come out the same: special tokens, the characters of the text by code point, then a piece for each merge of
- * the most frequent pair; of equally frequent ones that of the smallest ids.
+/* Trains byte-pair encodings (Sennrich et al. 2016, https://arxiv.org/abs/1508.07909) as the package `tokenizers` does, with the same
+ * merges and ids. The vocabulary is the special tokens, then the characters of the text by code point, then one piece for each merge. Each
+ * merge takes the most frequent pair, or of equally frequent pairs the one with the smallest ids.
  *
- * Pair counts are kept up to date: a merge changes the words that hold its pair and the counts of what stood beside it there. A
- * candidate for a merge carries the words in which its pair came up. All of them came up in the round that made the newer of its
- * pieces: merges are the same in all words, so that a string between two borders of pieces is cut in the same way in all of them,
- * and two merges never make the same piece. */
+ * Counts of pairs are updated, not recomputed: a merge changes only the words that contain its pair, and in them only the counts of the
+ * pairs next to it. A candidate for a merge lists the words in which its pair arose. All
+ * occurrences of a pair arose in the same round, namely when the newer of its two pieces was made, so this list is complete. The reason is
+ * that merges are the same in all words: a string between two boundaries of pieces is divided in the same way in all words, and two merges
+ * never make the same piece. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -18,44 +19,52 @@
 #include <weft/internal/utf8.h>
 #include <weft/memory.h>
 
-enum { STEP = 16, ASK = 1 << 20 }; /* in symbols. STEP: looked at together; ASK: until `progress` is called */
-
-/* The distinct words as pieces of the vocabulary; words of one character are left out. */
-struct words {
-    int64_t count;
-    int32_t *symbol; /* of all words, end to end */
-    int64_t *start;  /* [count] */
-    int32_t *length; /* [count], in symbols */
-    int64_t *times;  /* [count], how often the text holds the word */
+enum {
+    STEP = 16,    /* symbols of a word that are compared together */
+    ASK = 1 << 20 /* symbols of work between two calls of the user's progress function */
 };
 
-/* A word in which a pair came up, and the one before it in which it did. */
+/* The distinct words as ids of pieces, called symbols. Words of one character have no pairs and are left out. */
+struct words {
+    int64_t count;
+    int32_t *symbol; /* symbols of all words, one word after the other */
+    int64_t *start;  /* [count]: index of each word's first symbol */
+    int32_t *length; /* [count]: symbols of each word */
+    int64_t *times;  /* [count]: occurrences of each word in the text */
+};
+
+/* A word in which a pair arose in the current round. */
 struct event {
-    int32_t word, next;
+    int32_t word;
+    int32_t next; /* index of the event before, for the same pair; -1: none */
 };
 
 struct trainer {
     const struct wf_tokenizer_options *options;
     struct train_clock clock;
-    int64_t first, vocab_size; /* pieces before the first merge; wanted */
-    int64_t passed;            /* symbols since the caller was asked */
-    wf_status status;          /* not WF_OK: the caller wants to stop, and *error says so */
+    int64_t first;      /* pieces before the first merge */
+    int64_t vocab_size; /* wanted number of pieces */
+    int64_t passed;     /* symbols of work since the progress function was called */
+    wf_status status;   /* not WF_OK: the user wants to stop, and *error is set */
     wf_error *error;
     struct tokenizer_table table;
     struct words words;
     struct pairs pairs;
     struct word_lists lists;
     struct candidates heap;
-    struct event *event; /* of this round */
-    int64_t events, event_room;
-    uint64_t *touched; /* pairs that came up in this round */
-    int64_t touches, touch_room;
+    struct event *event; /* [events]: events of the current round */
+    int64_t events;
+    int64_t event_room;
+    uint64_t *touched; /* [touches]: keys of the pairs that arose in the current round */
+    int64_t touches;
+    int64_t touch_room;
     int64_t merge_room;
-    struct wf_string joined;
+    struct wf_string joined; /* text of a new piece */
     int32_t round;
 };
 
-/* After work on so many symbols: false, with t->status, where the caller wants to stop. */
+/* Counts `symbols` as work done, and calls the user's progress function if it is due. False, with t->status set, if the user wants to
+ * stop. */
 static bool go_on(struct trainer *t, int64_t symbols)
 {
     t->passed += symbols;
@@ -68,8 +77,8 @@ static bool go_on(struct trainer *t, int64_t symbols)
 
 /* --- words -------------------------------------------------------------------------------------------------------- */
 
-/* Marks the characters that occur, with those of all bytes where `bytes` is set, then adds them to the vocabulary by code point: id[point]
- * is the piece. Returns false without memory. */
+/* Adds the characters that occur in the words to the vocabulary, by code point, and with `bytes` GPT-2's characters for all 256 bytes. Sets
+ * id[point] to the id of each. False if there is no memory. */
 static bool add_alphabet(const struct vocab *words, bool bytes, struct vocab *pieces, int32_t *id)
 {
     uint32_t point;
@@ -141,7 +150,7 @@ static wf_status set_words(struct trainer *t, const struct word_counts *counts)
 
 /* --- pairs -------------------------------------------------------------------------------------------------------- */
 
-/* The pair stands in the word `times` more often than was known. Room for the pair, an event and a touch must be there. */
+/* Adds `times` occurrences of a pair in a word. The caller must have called room_for. */
 static void came_up(struct trainer *t, uint64_t key, int32_t word, int64_t times)
 {
     struct pair *p = pairs_get(&t->pairs, key);
@@ -167,7 +176,7 @@ static bool room_for(struct trainer *t, int64_t more)
            wf_grow(&t->touched, &t->touch_room, t->touches + more, sizeof *t->touched);
 }
 
-/* Makes a candidate of each pair that came up in this round. */
+/* Pushes a candidate for each pair that arose in this round. */
 static bool end_round(struct trainer *t)
 {
     for (int64_t i = 0; i < t->touches; i++) {
@@ -194,7 +203,7 @@ static bool count_pairs(struct trainer *t)
     for (int64_t i = 0; i < w->count; i++) {
         const int32_t *s = w->symbol + w->start[i];
         for (int32_t k = 0; k + 1 < w->length[i]; k++) {
-            if (k % STEP == 0 && !room_for(t, STEP)) /* not for all of a long word: its pairs repeat */
+            if (k % STEP == 0 && !room_for(t, STEP)) /* reserved in steps, because the pairs of a long word repeat */
                 return false;
             came_up(t, pair_key(s[k], s[k + 1]), (int32_t)i, w->times[i]);
         }
@@ -204,7 +213,8 @@ static bool count_pairs(struct trainer *t)
     return end_round(t);
 }
 
-/* The next place of the pair in s[at .. n-1]; n if there is none. A word may be a page without a blank: sixteen symbols at a time. */
+/* The next index of the pair in s[at .. n-1]; n if there is none. Compares STEP symbols at a time, because a word may be a page of text
+ * without spaces. */
 static int32_t find(const int32_t *s, int32_t at, int32_t n, int32_t left, int32_t right)
 {
     for (; n - at > STEP; at += STEP) {
@@ -220,7 +230,7 @@ static int32_t find(const int32_t *s, int32_t at, int32_t n, int32_t left, int32
     return n;
 }
 
-/* Replaces the pair in a word, from the left, and notes what changes beside it. */
+/* Replaces the pair in a word, from left to right, and updates the counts of the pairs next to it. */
 static bool merge_word(struct trainer *t, int32_t word, int32_t left, int32_t right, int32_t joined)
 {
     struct words *w = &t->words;
@@ -250,7 +260,7 @@ static bool merge_word(struct trainer *t, int32_t word, int32_t left, int32_t ri
     return true;
 }
 
-/* The piece of two others: new, but where a special token is spelled like it. -1 without memory. */
+/* The id of the piece that joins two others. The piece is new, unless a special token has the same text. -1 if there is no memory. */
 static int32_t join(struct trainer *t, int32_t left, int32_t right)
 {
     int64_t first, second;
@@ -260,7 +270,7 @@ static int32_t join(struct trainer *t, int32_t left, int32_t right)
     return wf_string_add(&t->joined, b, second) ? vocab_add(&t->table.pieces, t->joined.data, t->joined.length) : -1;
 }
 
-/* Merges a candidate's pair in its words. False without memory, or with t->status. */
+/* Merges a candidate's pair in all its words. False if there is no memory, or if the user wants to stop (t->status). */
 static bool merge(struct trainer *t, struct candidate *c)
 {
     int32_t left = (int32_t)(c->key >> 32), right = (int32_t)(c->key & 0xFFFFFFFFu), joined = join(t, left, right);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tokenizers that are trained here: the trainer makes the table, this makes the tokenizer of it. */
+/* Makes a tokenizer from the vocabulary and merges that a trainer has found. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ static json_t *byte_level(bool add_prefix_space)
     return json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", add_prefix_space, "trim_offsets", 1, "use_regex", 1);
 }
 
-/* A cut at every match. */
+/* A pre-tokenizer that makes every match of a pattern a word. */
 static json_t *isolate(const char *pattern_type, const char *pattern)
 {
     return json_pack("{s:s, s:{s:s}, s:s, s:b}", "type", "Split", "pattern", pattern_type, pattern, "behavior", "Isolated", "invert", 0);
@@ -78,7 +78,7 @@ wf_tokenizer *build_cutter(const struct wf_tokenizer_options *options, const str
     return NULL;
 }
 
-/* None joins the pieces with spaces. */
+/* The decoder for these options. Without a decoder (null), pieces are joined by spaces. */
 static json_t *decoder(const struct wf_tokenizer_options *options)
 {
     if (options->kind == WF_TOKENIZER_BYTE_BPE)
@@ -88,13 +88,13 @@ static json_t *decoder(const struct wf_tokenizer_options *options)
     return pre_tokenizer_of(options) == WF_WHITESPACE ? json_null() : metaspace(options);
 }
 
-/* {"SpecialToken": {"id": "<s>", "type_id": 0}}; NULL without that token. */
+/* The JSON of a template's item: {"SpecialToken": {"id": "<s>", "type_id": 0}}. NULL if `id` is NULL. */
 static json_t *item(const char *kind, const char *id, int type)
 {
     return id ? json_pack("{s:{s:s, s:i}}", kind, "id", id, "type_id", type) : NULL;
 }
 
-/* BOS ... EOS, and for a pair another text and EOS. */
+/* A template that puts BOS before a text and EOS after it. For a pair of texts, the second text and another EOS follow. */
 static json_t *post_processor(const struct tokenizer_table *table)
 {
     const char *bos = special_name(&table->pieces, table->specials, WF_SPECIAL_BOS);
@@ -132,18 +132,19 @@ wf_status build_tokenizer(json_t *root, struct tokenizer_table *table, const cha
     return status;
 }
 
-/* The tokenizer of a table: the file that `tokenizers` would write, through the one reader. */
+/* Makes the tokenizer as if from the file that `tokenizers` would write, so that the same code reads and checks it. */
 static wf_status tokenizer_of_table(const struct wf_tokenizer_options *options, struct tokenizer_table *table, wf_tokenizer **out,
                                     wf_error *error)
 {
     bool bpe = options->kind == WF_TOKENIZER_BPE || options->kind == WF_TOKENIZER_BYTE_BPE;
-    const char *unknown = bpe ? NULL : "<unk>"; /* WordLevel must name one, there or not */
+    const char *unknown = bpe ? NULL : "<unk>"; /* a WordLevel model must name an unknown token, even one that is not in the vocabulary */
     wf_json_init();
     wf_json_memory_clear();
     json_t *added = json_array();
     for (int32_t id = 0; id < table->specials; id++) {
         const char *token = vocab_piece(&table->pieces, id, &(int64_t){0});
-        if ((!strcmp(token, "<unk>") || !strcmp(token, "[UNK]")) && options->kind != WF_TOKENIZER_BYTE_BPE) /* bytes are never unknown */
+        if ((!strcmp(token, "<unk>") || !strcmp(token, "[UNK]")) &&
+            options->kind != WF_TOKENIZER_BYTE_BPE) /* in a byte-level tokenizer no character is unknown */
             unknown = token;
         json_array_append_new(added, build_added_token(token, id));
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* ByteLevel: GPT-2's cutting, and bytes as printable characters, which the decoder takes back. It is a normalizer, a pre-tokenizer, a
- * decoder, and a post-processor, which moves offsets; they are not kept here. */
+/* ByteLevel as a normalizer, a pre-tokenizer, a decoder and a post-processor. The pre-tokenizer divides text by GPT-2's pattern, and
+ * replaces each byte by a printable character; the decoder restores the bytes. The post-processor changes only offsets, which Weft does not
+ * keep. */
 #include <string.h>
 
 #include "decoder.h"
@@ -29,7 +30,7 @@ static wf_status normalize(const void *part, struct scratch *s, struct view *tex
 }
 const struct part_type normalizer_byte_level = {"ByteLevel", PART_NORMALIZER, .normalize = normalize};
 
-/* The end of the match of GPT-2's pattern at data[at], -1 where the caller wants to stop:
+/* The end of the match of GPT-2's pattern at data[at]; -1 if the caller wants to stop. The pattern is
  * 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ */
 static int64_t gpt2_match(const struct scratch *s, const char *data, int64_t at, int64_t end)
 {
@@ -52,7 +53,7 @@ static int64_t gpt2_match(const struct scratch *s, const char *data, int64_t at,
             if (scratch_cancelled_at(s, next, &asked))
                 return -1;
         }
-        /* The last of several spaces before a word goes with the word. */
+        /* The pattern leaves the last of several white-space characters to the word that follows. */
         return next < end && last > at ? last : next;
     }
     while (next < end && (unicode_class(wf_utf8_at(data, next, &size)) & KINDS) == kind) {
@@ -75,7 +76,7 @@ static wf_status cut(const void *part, struct scratch *s, struct splitter *sp, i
     return WF_OK;
 }
 
-/* A space before each word that does not begin with one. */
+/* Puts a space before each word that does not begin with a space. */
 static bool prefix_space(const void *part, struct flow *out, const struct view *text, struct span word)
 {
     (void)part;
@@ -84,7 +85,7 @@ static bool prefix_space(const void *part, struct flow *out, const struct view *
     return flow_copy(out, text, word.begin, word.end - word.begin);
 }
 
-/* Bytes as GPT-2's characters. */
+/* Replaces each byte by GPT-2's character for it. */
 static bool print_bytes(const void *part, struct flow *out, const struct view *text, struct span word)
 {
     (void)part;
@@ -118,8 +119,8 @@ const struct part_type pre_byte_level = {"ByteLevel",    PART_PRE_TOKENIZER, siz
                                          .split = split, .cut = cut};
 const struct part_type post_byte_level = {"ByteLevel", PART_POST_PROCESSOR, sizeof(struct byte_level), BYTE_LEVEL_KEYS(false)};
 
-/* Appends bytes as text: invalid UTF-8 becomes U+FFFD, one for each longest beginning of a character, as Unicode advises. The bytes that
- * are left in `bytes` begin a character that is not complete. */
+/* Appends bytes as text. Each longest invalid sequence that could begin a character becomes one U+FFFD, as Unicode recommends. Afterwards
+ * `bytes` holds only the start of an incomplete character; with `last` it is empty. */
 static bool add_lossy(struct pieces *out, struct wf_string *bytes, bool last)
 {
     const char *data = bytes->data;
@@ -133,7 +134,8 @@ static bool add_lossy(struct pieces *out, struct wf_string *bytes, bool last)
             at += size;
             continue;
         }
-        /* How much of it could have begun a character: a cut one decodes with some continuation put after it. */
+        /* Counts how many of the bytes could begin a character: those for which some continuation bytes after them give a valid
+         * character. */
         unsigned char first = (unsigned char)data[at];
         int64_t n = 1;
         for (int64_t take = 2; first >= 0xE0 && take <= 3 && at + take <= length; take++) {
@@ -163,7 +165,7 @@ static wf_status decode(struct stage *s, struct pieces *out)
         const char *text = pieces_get(&s->in, i, &length);
         for (int64_t at = 0; at < length;) {
             int size, byte = unicode_to_byte(wf_utf8_at(text, at, &size));
-            if (byte < 0) { /* not a piece of bytes, such as a special token: it stands for itself */
+            if (byte < 0) { /* this piece does not stand for bytes, for example a special token, and is appended unchanged */
                 s->bytes.length = before;
                 ok = wf_string_add(&s->bytes, text, length);
                 break;

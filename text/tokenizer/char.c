@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tokenizers whose tokens are single code points: trained on the sorted distinct ones of a text, and encoded without the pipeline. */
+/* Tokenizers whose tokens are single code points. Training collects the distinct code points of a text. Encoding looks up each character
+ * without the pipeline. */
 #include <string.h>
 
 #include "build.h"
@@ -9,7 +10,7 @@
 
 static wf_status see(void *ctx, const struct wf_lines *block, wf_error *error)
 {
-    /* In memory a byte order mark is a character like others. */
+    /* In a text from memory, a byte order mark counts as a character. */
     int64_t mark = block->fd < 0 ? block->mark : 0, length = block->length + mark;
     const char *text = block->text - mark;
     uint8_t *seen = ctx;
@@ -18,7 +19,7 @@ static wf_status see(void *ctx, const struct wf_lines *block, wf_error *error)
         uint64_t eight = 0;
         if (length - at >= 8)
             memcpy(&eight, text + at, 8);
-        /* Eight bytes of ASCII and none of them NUL, most of what there is: the subtraction sets the high bit of a zero byte. */
+        /* Fast path for eight bytes of ASCII without NUL: the subtraction sets the high bit of a byte that is zero. */
         if (length - at >= 8 && ((eight | (eight - 0x0101010101010101u)) & 0x8080808080808080u) == 0) {
             for (size = 0; size < 8; size++)
                 seen[(uint8_t)text[at + size]] = 1;

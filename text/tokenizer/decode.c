@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Queries: ids, tokens, kinds. */
+/* Functions that look up ids, tokens and properties of a tokenizer. */
 #include <stdio.h>
 #include <string.h>
 
@@ -95,7 +95,8 @@ bool wf_tokenizer_gives_text(const wf_tokenizer *t)
 char *wf_unknown_describe(int64_t unknown, int64_t tokens, char *text, size_t size)
 {
     char some[WF_NUMBER_SIZE], all[WF_NUMBER_SIZE];
-    int64_t tenths = tokens > 0 ? (int64_t)(1000 * (double)unknown / (double)tokens + 0.5) : 0; /* in integers: no decimal comma */
+    int64_t tenths = tokens > 0 ? (int64_t)(1000 * (double)unknown / (double)tokens + 0.5)
+                                : 0; /* computed with integers, because printf of a double would use the locale's decimal comma */
     snprintf(text, size, "unknown tokens: %s of %s (%s%d.%d %%)", wf_text_count(unknown, some), wf_text_count(tokens, all),
              tenths == 0 ? "<" : "", (int)(tenths / 10), tenths == 0 ? 1 : (int)(tenths % 10));
     return text;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Decoders of text: Fuse, Strip, Replace, BPEDecoder, WordPiece, ByteFallback. */
+/* Decoders that work on characters: Fuse, Strip, Replace, BPEDecoder, WordPiece, ByteFallback. */
 #include <string.h>
 
 #include "decoder.h"
 #include "pattern.h"
 #include <weft/internal/utf8.h>
 
-/* The keys of these decoders in the file. */
+/* The values of all these decoders' keys; each decoder uses those that its own keys set. */
 struct text_decoder {
     struct part part;
     struct text text;
@@ -24,7 +24,7 @@ static wf_status fuse(struct stage *s, struct pieces *out)
 
 const struct part_type decoder_fuse = {"Fuse", PART_DECODER, .decode = fuse};
 
-/* Of a piece that is not whole yet it keeps back what may be stripped from its end. */
+/* Of an open piece, the end is held back if it may have to be stripped. */
 static wf_status strip(struct stage *s, struct pieces *out)
 {
     const struct text_decoder *d = (const struct text_decoder *)s->part;
@@ -78,7 +78,7 @@ const struct part_type decoder_replace = {"Replace", PART_DECODER, sizeof(struct
                                                {"content", &value_text, offsetof(struct text_decoder, text)}),
                                           .piece = replace};
 
-/* Suffixes end words: the last piece waits for the next one if it has any. */
+/* A suffix ends a word and becomes a space, except in the last piece. A piece with a suffix therefore waits until another piece follows. */
 static wf_status bpe(struct stage *s, int64_t i, const char *text, int64_t length, struct pieces *out)
 {
     const struct text_decoder *d = (const struct text_decoder *)s->part;
@@ -93,7 +93,7 @@ static wf_status bpe(struct stage *s, int64_t i, const char *text, int64_t lengt
 const struct part_type decoder_bpe = {"BPEDecoder", PART_DECODER, sizeof(struct text_decoder),
                                       KEYS({"suffix", &value_text, offsetof(struct text_decoder, text)}), .piece = bpe};
 
-/* BERT's clean-up of English: these replacements, in order, within a piece. */
+/* BERT's clean-up of English text: applies these replacements, in order, to the last piece. */
 static void clean(struct pieces *out)
 {
     static const char *const pairs[][2] = {{" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
@@ -105,7 +105,8 @@ static void clean(struct pieces *out)
         char *data = out->bytes.data, *at = data + begin, *end = data + out->bytes.length, *write = at, *found;
         if (at == end || !memmem(at, (size_t)(end - at), pairs[p][0], (size_t)from))
             continue;
-        for (; (found = memmem(at, (size_t)(end - at), pairs[p][0], (size_t)from)); at = found + from) { /* none gets longer */
+        for (; (found = memmem(at, (size_t)(end - at), pairs[p][0], (size_t)from));
+             at = found + from) { /* no replacement is longer than its original */
             memmove(write, at, (size_t)(found - at));
             write += found - at;
             memcpy(write, pairs[p][1], (size_t)to);
@@ -139,12 +140,12 @@ static int hex(char c)
     return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
 }
 
-/* The byte of "<0x41>", or -1. */
+/* The byte that a piece such as "<0x41>" stands for; -1 for any other piece. */
 static int byte_of(const char *text, int64_t length)
 {
     if (length != 6 || memcmp(text, "<0x", 3) != 0 || text[5] != '>')
         return -1;
-    int high = text[3] == '+' ? 0 : hex(text[3]), low = hex(text[4]); /* Rust reads a sign too */
+    int high = text[3] == '+' ? 0 : hex(text[3]), low = hex(text[4]); /* Rust's parser accepts a plus sign as the first digit */
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
@@ -165,7 +166,7 @@ static bool put_bytes(struct pieces *out, struct wf_string *bytes)
     return ok;
 }
 
-/* Whether a run of bytes is text is known when it ends. */
+/* Holds back a run of bytes until it ends, because only then it is known whether the run is valid UTF-8. */
 static wf_status byte_fallback(struct stage *s, struct pieces *out)
 {
     bool ok = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Pieces of text on their way through the decoders. Each decoder makes new pieces of those that have arrived, and keeps back what a later
- * piece may still change: the text is the same however many pieces arrive at a time. */
+/* Lists of pieces, and running a step of a decoder. A step makes new pieces from those that have arrived, and holds back what a later piece
+ * may still change. So the text does not depend on how many pieces arrive at a time. */
 #include <string.h>
 
 #include "decoder.h"

@@ -1,44 +1,50 @@
 /* SPDX-License-Identifier: MIT */
-/* The text that decoders work on, in pieces. */
+/* The text that decoders work on, as a list of pieces. */
 #ifndef WEFT_TEXT_TOKENIZER_DECODER_H
 #define WEFT_TEXT_TOKENIZER_DECODER_H
 
 #include "internal.h"
 #include "scratch.h"
 
-#define REPLACEMENT "\uFFFD" /* for bytes that are not text */
+#define REPLACEMENT "\uFFFD" /* U+FFFD, for bytes that are not valid UTF-8 */
 
-/* Pieces of text: piece i is bytes[end[i-1] .. end[i]-1]. */
+/* A list of pieces of text. Piece i is bytes[end[i-1] .. end[i]-1]. */
 struct pieces {
     struct wf_string bytes;
-    int64_t *end, count, capacity;
-    bool open;           /* the last one is not whole yet */
-    int64_t total, most; /* bytes so far, and at most: a file can ask for replacements of replacements */
-    bool over;           /* that was not enough */
+    int64_t *end; /* [count] */
+    int64_t count;
+    int64_t capacity;
+    bool open;     /* the last piece is not complete yet */
+    int64_t total; /* bytes added so far */
+    int64_t most;  /* maximum of `total`; without it, a malicious file could make the text grow with every step */
+    bool over;     /* `total` would have exceeded `most` */
 };
-bool pieces_begin(struct pieces *pieces);                                  /* a new, empty piece; false without memory */
-bool pieces_add(struct pieces *pieces, const char *bytes, int64_t length); /* to the last one */
-bool pieces_new(struct pieces *pieces, const char *bytes, int64_t length); /* begins one with that in it */
-/* The piece that a step is still writing, or a new one. */
+bool pieces_begin(struct pieces *pieces);                                  /* adds an empty piece; false if there is no memory */
+bool pieces_add(struct pieces *pieces, const char *bytes, int64_t length); /* appends bytes to the last piece */
+bool pieces_new(struct pieces *pieces, const char *bytes, int64_t length); /* adds a piece with these bytes */
+/* Adds an empty piece, unless the last piece is open. `open`: whether the last piece stays open afterwards. */
 bool pieces_continue(struct pieces *pieces, bool open);
-/* Adds data with each `from` as `to`; an empty `from` is around every character. */
+/* Appends data to the last piece, with each occurrence of `from` replaced by `to`. An empty `from` matches before and after each
+ * character. */
 bool pieces_add_replaced(struct pieces *pieces, const char *data, int64_t length, const struct text *from, const char *to);
 const char *pieces_get(const struct pieces *pieces, int64_t i, int64_t *length);
-/* Removes `count` pieces from the front, and `partial` bytes of the next. */
+/* Removes the first `count` pieces, and `partial` bytes of the next one. */
 void pieces_drop(struct pieces *pieces, int64_t count, int64_t partial);
 
-/* A step at work. An open piece consists of whole characters at any time. */
+/* A step of a decoder while it runs. An open piece always ends after a whole character. */
 struct stage {
-    const struct part *part; /* no Sequence */
+    const struct part *part; /* any decoder but a Sequence */
     struct scratch *scratch;
-    struct pieces in;       /* what waits; `ready` of them are whole, and all are if `last`: nothing follows */
-    int64_t ready, partial; /* the step lowers `ready` to those that it took, and sets the bytes of an open one that it took */
-    bool last;
-    int64_t done;           /* pieces before those */
-    struct wf_string bytes; /* ByteLevel, ByteFallback: not text yet */
-    int64_t stripped;       /* Strip: from the present piece's beginning */
+    struct pieces in;       /* pieces that wait for this step */
+    int64_t ready;          /* number of complete pieces in `in`; a step that takes fewer pieces lowers the number */
+    int64_t partial;        /* bytes that the step took of the open piece, which follows the complete ones */
+    bool last;              /* no further piece follows the pieces in `in` */
+    int64_t done;           /* number of pieces that earlier runs took */
+    struct wf_string bytes; /* ByteLevel and ByteFallback: bytes that do not make complete characters yet */
+    int64_t stripped;       /* Strip: how often the content was removed from the start of the current piece */
 };
-/* Takes what can be taken of s->in and appends what it becomes. WF_ERR_MEMORY; WF_ERR_FORMAT when a pattern gave up. */
+/* Runs a step: takes pieces from s->in and appends the pieces that they become. WF_ERR_MEMORY; WF_ERR_FORMAT if matching a pattern took too
+ * long. */
 wf_status stage_run(struct stage *s, struct pieces *out, bool last);
 
 #endif

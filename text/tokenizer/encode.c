@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Text to ids and back: the parts in their order, the cache of words, messages with a place. */
+/* Text to ids: runs the parts in their order, keeps a cache of words, and makes messages with positions. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,11 +14,16 @@
 #include <weft/internal/utf8.h>
 #include <weft/memory.h>
 
-/* Words of up to so many bytes and tokens, which is nearly all: a cache line each. */
-enum { CACHE_WORD = 30, CACHE_IDS = 8, MOST_CACHED = 1 << 24 };
-enum { ASK = 1 << 14 }; /* words, after which the caller is asked whether to go on */
+/* An entry of the cache takes 64 bytes, a cache line. Nearly all words fit into it. */
+enum {
+    CACHE_WORD = 30,      /* maximum bytes of a cached word */
+    CACHE_IDS = 8,        /* maximum ids of a cached word */
+    MOST_CACHED = 1 << 24 /* maximum entries of a cache */
+};
+enum { ASK = 1 << 14 }; /* words between two calls of the caller's function `cancelled` */
 struct cached {
-    uint8_t length, count; /* length 0: empty */
+    uint8_t length; /* number of bytes of the word; 0: empty entry */
+    uint8_t count;  /* number of ids of the word */
     char word[CACHE_WORD];
     int32_t id[CACHE_IDS];
 };
@@ -85,7 +90,7 @@ static wf_status encode_word(const struct encoding *e, const char *word, int64_t
     return WF_OK;
 }
 
-/* A stretch of normalised text without added tokens. */
+/* Encodes a range of normalised text that has no added tokens. */
 static wf_status encode_plain(const struct encoding *e, const struct view *text, int64_t begin, int64_t end)
 {
     struct words *words = &e->s->words;
@@ -114,7 +119,7 @@ static wf_status encode_plain(const struct encoding *e, const struct view *text,
     return status;
 }
 
-/* Ids of the added tokens of a set in the text, and of what `between` makes of the stretches between them. */
+/* Encodes a text in which added tokens of `set` may occur: appends their ids, and calls `between` for the text between them. */
 static wf_status encode_around(const struct encoding *e, const struct prefixes *set, const struct view *text,
                                wf_status (*between)(const struct encoding *e, const struct view *text, int64_t begin, int64_t end))
 {
@@ -130,7 +135,7 @@ static wf_status encode_around(const struct encoding *e, const struct prefixes *
     return status == WF_OK ? between(e, text, at, text->length) : status;
 }
 
-/* A stretch of the caller's text between added tokens that are found before the normalizer. */
+/* Encodes a range of the caller's text that has none of the added tokens that are found before the normalizer. */
 static wf_status encode_stretch(const struct encoding *e, const struct view *whole, int64_t begin, int64_t end)
 {
     struct view text = {.data = whole->data + begin, .length = end - begin, .base = begin};
@@ -183,7 +188,7 @@ static bool pad_ids(const wf_tokenizer *t, struct wf_tokens *out, int64_t before
     return true;
 }
 
-/* With a scratch, through all parts. */
+/* Encodes a text with all parts of the pipeline. */
 static wf_status run(const wf_tokenizer *t, struct scratch *s, const struct wf_encode_options *options, const char *text, int64_t length,
                      struct wf_tokens *out, struct wf_encode_fault *fault)
 {
@@ -197,7 +202,8 @@ static wf_status run(const wf_tokenizer *t, struct scratch *s, const struct wf_e
     s->ctx = options->ctx;
     scratch_start(s, length, t->tracks);
     wf_status status = encode_text(&e, text, length);
-    if (status == WF_ERR_FORMAT && !t->tracks) { /* once more, to find the place in the caller's text */
+    if (status == WF_ERR_FORMAT &&
+        !t->tracks) { /* encoded a second time, with origins, to find the position of the fault in the caller's text */
         out->count = before;
         scratch_start(s, length, true);
         status = encode_text(&e, text, length);
@@ -267,7 +273,7 @@ wf_status wf_tokenizer_fault(const wf_tokenizer *t, const char *text, int64_t le
                             " tokens, which has no unknown token; remove it, or train on text that contains it",
                             place, wf_text_quote(fault->word, quoted), t->vocab.count);
     default:
-        if (t->kind == WF_TOKENIZER_BYTE_BPE) /* the model saw GPT-2's character for a byte */
+        if (t->kind == WF_TOKENIZER_BYTE_BPE) /* the model saw GPT-2's character for this byte */
             return wf_error_set(error, WF_ERR_FORMAT, "%s: the byte 0x%02X is not in the vocabulary of %" PRId64 " tokens", place,
                                 (unsigned char)text[fault->offset], t->vocab.count);
         return wf_error_set(error, WF_ERR_FORMAT,

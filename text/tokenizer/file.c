@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tokenizer.json, as the package `tokenizers` reads and writes it. The file describes a pipeline; a reader that skipped a part of it would
- * give other ids, so that every part must be one that we do. */
+/* Reads and writes tokenizer.json, as the package `tokenizers` does. A reader that skipped an unknown part of the pipeline would give other
+ * ids. So a file with an unknown part is an error. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -14,15 +14,16 @@
 #include <weft/memory.h>
 
 static const int64_t most_bytes = (int64_t)256 << 20;
-/* Limits of how often a post-processor may repeat a text; no real one repeats it. */
+/* Maximum numbers of times that a post-processor repeats the text, and of special tokens that it adds. Real post-processors do not repeat
+ * the text. */
 enum { MOST_TIMES = 16, MOST_SPECIALS = 65536 };
 
 /* --- truncation and padding ---------------------------------------------------------------------------------------- */
 
 static const char *const directions[] = {[DIRECTION_RIGHT] = "Right", [DIRECTION_LEFT] = "Left", NULL};
-static const char *const strategies[] = {"LongestFirst", "OnlyFirst", NULL}; /* for one text the same */
+static const char *const strategies[] = {"LongestFirst", "OnlyFirst", NULL}; /* both strategies are the same for a single text */
 
-/* "BatchLongest" or {"Fixed": length} */
+/* The strategy of padding: "BatchLongest" or {"Fixed": length}. */
 static void read_strategy(struct reader *r, const struct key *key, json_t *object, void *field)
 {
     json_t *strategy = json_object_get(object, key->name);
@@ -203,7 +204,7 @@ wf_status wf_tokenizer_json(const wf_tokenizer *t, struct wf_string *out, wf_err
     int64_t bytes = 0, before = out->length;
     char *text = wf_json_memory_failed() ? NULL : wf_json_text(root, 2, &bytes, NULL);
     json_decref(root);
-    bool written = text && wf_string_add(out, text, bytes - 1); /* without the newline, as the package writes it */
+    bool written = text && wf_string_add(out, text, bytes - 1); /* the package writes no newline at the end */
     wf_free(text);
     if (written)
         return WF_OK;
@@ -215,7 +216,9 @@ uint64_t wf_tokenizer_hash(const wf_tokenizer *t)
 {
     if (!t)
         return 0;
-    uint64_t hash = keys_hash(t->model.part.type->keys, &t->model, part_hash(&t->model.part, 0)); /* twice, as files have it */
+    uint64_t hash =
+        keys_hash(t->model.part.type->keys, &t->model,
+                  part_hash(&t->model.part, 0)); /* the model's keys are hashed twice; this must stay, because files hold such hashes */
     hash = added_tokens_hash(t, hash);
     hash = part_hash(t->decoder, part_hash(t->post_processor, part_hash(t->pre_tokenizer, part_hash(t->normalizer, hash))));
     hash = t->truncation.on ? keys_hash(truncation_keys, &t->truncation, hash) : hash;

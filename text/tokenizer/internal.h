@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The structure of a tokenizer, and the way of a text through it:
+/* The structure of a tokenizer. A text becomes ids in these steps:
  *
- *   text  ->  added tokens cut out (added_tokens.c)  ->  normalizer  ->  pre-tokenizer: words  ->  model: ids  ->  post-processor: ids with
- *   specials;          ids  ->  pieces  ->  decoder: text
+ *   text -> cut out added tokens (added_tokens.c) -> normalizer -> pre-tokenizer: words -> model: ids -> post-processor: add special ids
  *
- * The parts are those of parts.def. encode.c puts them together, file.c reads and writes the file. Characters that are tokens have a short
- * way, char.c. */
+ * and ids become text in these:   ids -> pieces -> decoder: text
+ *
+ * parts.def lists all parts. encode.c runs them in this order, and file.c reads and writes the file. Tokenizers of single characters need
+ * no pipeline (char.c). */
 #ifndef WEFT_TEXT_TOKENIZER_INTERNAL_H
 #define WEFT_TEXT_TOKENIZER_INTERNAL_H
 
@@ -16,57 +17,65 @@
 #include "prefixes.h"
 #include "vocab.h"
 
-/* A longer word is merged in windows of so many pieces, or of more, up to the second, where the merges of a window depend on text far
- * behind it. No tokenizer that was trained needs more. */
+/* A word of more than WORD_WINDOW pieces is merged in windows. A window starts with WORD_WINDOW pieces, and doubles up to WORD_WINDOW_MOST
+ * pieces if its merges depend on text far behind it. The merges of a trained tokenizer never need larger windows. */
 enum { WORD_WINDOW = 1 << 16, WORD_WINDOW_MOST = 1 << 22 };
 
-/* The fields of all models. */
+/* The members of all models. */
 struct model {
     struct part part;
-    const struct vocab *vocab; /* the tokenizer's, of which the first `size` pieces are the model's */
+    const struct vocab *vocab; /* the tokenizer's vocabulary; its first `size` pieces belong to the model */
     int64_t size;
     struct text unknown;     /* the name of the unknown token */
-    int32_t unknown_id;      /* -1: none, or not in the vocabulary */
-    struct text prefix;      /* of pieces that do not begin a word */
-    struct text suffix;      /* of the piece that ends a word */
-    struct point_map points; /* pieces of one character */
-    int32_t byte[256];       /* ids of <0x00> ... <0xFF>, -1 where there is none */
-    /* BPE */
+    int32_t unknown_id;      /* id of the unknown token; -1 if `unknown` is not set or not in the vocabulary */
+    struct text prefix;      /* begins every piece that does not begin a word, such as "##" */
+    struct text suffix;      /* ends every piece that ends a word, such as "</w>" */
+    struct point_map points; /* ids of the pieces of one character */
+    int32_t byte[256];       /* ids of <0x00> ... <0xFF>; -1 for a byte without a piece */
+    /* members that only BPE uses */
     bool fuse_unknown, byte_fallback, ignore_merges;
     struct merge {
-        int32_t left, right, id; /* id: of their join */
-    } * merge;                   /* best first */
+        int32_t left;
+        int32_t right;
+        int32_t id; /* id of the piece that joins left and right */
+    } * merge;      /* [merges], by rank */
     int64_t merges;
     struct merge_slot {
-        int32_t left, right, rank; /* rank -1: empty */
-    } * slot;
+        int32_t left;
+        int32_t right;
+        int32_t rank; /* index into `merge`; -1: empty slot */
+    } * slot;         /* hash table of the merges by (left, right), with open addressing */
     uint64_t slot_key, slot_mask;
     int slot_shift;
-    /* WordPiece */
-    int64_t most_characters;   /* a longer word is unknown */
-    struct prefixes pieces[2]; /* those that begin a word; those that do not, without the prefix */
+    /* members that only WordPiece uses */
+    int64_t most_characters;   /* a word with more characters becomes the unknown token */
+    struct prefixes pieces[2]; /* [0]: pieces that begin a word; [1]: pieces inside a word, without their prefix */
 };
 
 struct added_token {
     int32_t id;
     struct text content;
-    const char *match; /* what is looked for: the content, normalised where it asks for that */
+    const char *match; /* the text that is searched for: the content, normalised if `normalized` is set */
     int64_t match_length;
     bool single_word, lstrip, rstrip, normalized, special;
 };
 
 struct wf_tokenizer {
     wf_tokenizer_kind kind;
-    bool plain;         /* characters, and nothing else: they need no pipeline */
-    struct vocab vocab; /* the model's pieces, then added tokens that it lacks */
+    bool plain;         /* the tokens are single characters, and the file has nothing else, so char.c encodes without the pipeline */
+    struct vocab vocab; /* the model's pieces, then the added tokens that the model lacks */
     struct model model;
-    struct added_token *added; /* by id */
+    struct added_token *added; /* [added_count], by ascending id */
     int64_t added_count;
-    struct prefixes raw, normalized; /* places in `added`: what is looked for before and after the normalizer */
-    const struct part *normalizer, *pre_tokenizer, *post_processor, *decoder; /* these may be NULL */
-    int64_t specials;                                                         /* how many the post-processor adds */
-    bool marks_first;                                                         /* a Metaspace marks the text's first word only */
-    bool tracks;                                                              /* the words depend on where in the text they came from */
+    struct prefixes raw;               /* the texts of added tokens to find before the normalizer; values are indices into `added` */
+    struct prefixes normalized;        /* the texts of added tokens to find after the normalizer */
+    const struct part *normalizer;     /* NULL: the file has none */
+    const struct part *pre_tokenizer;  /* NULL: the file has none */
+    const struct part *post_processor; /* NULL: the file has none */
+    const struct part *decoder;        /* NULL: the file has none */
+    int64_t specials;                  /* number of special tokens that the post-processor adds */
+    bool marks_first;                  /* the pre-tokenizer has a Metaspace that marks only the first word of a text */
+    bool tracks; /* encoding records the origin of each byte, because a Metaspace must know which word begins the text */
     struct truncation {
         bool on;
         int direction, strategy;
@@ -75,36 +84,40 @@ struct wf_tokenizer {
     struct padding {
         bool on;
         int direction;
-        int64_t fixed, multiple_of, type_id; /* fixed: -1 for the longest of a batch; multiple_of: -1 for none */
+        int64_t fixed;       /* length to pad to; -1: the longest of a batch */
+        int64_t multiple_of; /* round the length up to a multiple of this; -1: do not */
+        int64_t type_id;
         int32_t id;
         struct text token;
     } padding;
-    struct block *block;     /* the memory of all parts */
-    struct pattern *pattern; /* all patterns, which PCRE2 must free */
+    struct block *block;     /* list of the memory blocks of all parts */
+    struct pattern *pattern; /* list of all regular expressions, which only PCRE2 can free */
 };
 enum direction { DIRECTION_RIGHT, DIRECTION_LEFT };
 
-/* A vocabulary in the making; the first `specials` of its pieces are special tokens. Of byte BPE the pieces are in the printable form of
- * the file (GPT-2's 256 characters). */
+/* A vocabulary that a trainer makes. Its first `specials` pieces are special tokens. For byte-level BPE the pieces are in the printable
+ * form of the file, in which each byte is one of GPT-2's 256 characters. */
 struct tokenizer_table {
     struct vocab pieces;
     int64_t specials;
     struct tokenizer_merge {
-        int32_t left, right; /* pieces; their join is a piece too */
-    } * merge;               /* best first */
+        int32_t left;  /* id of a piece */
+        int32_t right; /* id of a piece; the joined text of both is a piece too */
+    } * merge;         /* [merges], by rank */
     int64_t merges;
 };
 void tokenizer_table_free(struct tokenizer_table *table);
 
-/* file.c: the tokenizer of a file's value; the reference is taken. A table that is not NULL gives vocabulary and merges, and is emptied. */
+/* file.c: makes a tokenizer from the JSON value of a file, and releases `root`. If `table` is not NULL, vocabulary and merges come from the
+ * table, which is left empty. */
 wf_status tokenizer_of(json_t *root, struct tokenizer_table *table, const char *where, wf_tokenizer **out, wf_error *error) WF_CHECKED;
 
 /* model.c */
 void model_read(struct reader *r, json_t *object);
-/* Derived from the vocabulary, for all models. */
+/* Fills the tables that all models derive from the vocabulary. */
 void model_index(struct reader *r);
-int32_t model_id(const struct model *m, const char *piece, int64_t length); /* of the model's pieces, or -1 */
-/* A text on its way to ids. */
+int32_t model_id(const struct model *m, const char *piece, int64_t length); /* the id of one of the model's pieces; -1: none */
+/* A text while it is encoded. */
 struct encoding {
     const wf_tokenizer *t;
     struct scratch *s;
@@ -112,34 +125,35 @@ struct encoding {
     struct wf_tokens *out;
     struct wf_encode_fault *fault;
 };
-wf_status model_unknown(const struct encoding *e); /* for a whole word; an error without an unknown token */
+wf_status model_unknown(const struct encoding *e); /* appends the unknown token for a whole word; WF_ERR_FORMAT if there is none */
 extern const struct key_kind value_vocab;
 
 /* added_tokens.c */
 void added_tokens_read(struct reader *r, json_t *root);
 json_t *added_tokens_write(const wf_tokenizer *t);
 uint64_t added_tokens_hash(const wf_tokenizer *t, uint64_t hash);
-/* Finds what they match as, after the normalizer is known, and sorts them for the search. */
+/* Finds the text that each added token matches, and sorts these texts. The normalizer must have been read before. */
 void added_tokens_index(struct reader *r);
-/* The next one at data[*search ..] of those in `set`: [*begin, *end) and the token, NULL for none. `from` is where the last one ended. */
+/* Finds the next token of `set` in data[0 .. length-1], from *search on. Returns the token, and sets *search and the range [*begin, *end)
+ * that the token takes. NULL: there is none. `from` is the end of the token found before. */
 const struct added_token *added_tokens_next(const wf_tokenizer *t, const struct prefixes *set, const char *data, int64_t length,
                                             int64_t *search, int64_t from, int64_t *begin, int64_t *end);
 
-/* decode.c: the first of a special token's usual names that is a piece with an id less than `below`, or NULL */
+/* decode.c: the first of a special token's usual names that is a piece with an id below `below`; NULL: none */
 const char *special_name(const struct vocab *pieces, int64_t below, enum wf_special special);
 
-/* normalizer_characters.c: each character becomes what `put` makes of it. normal_forms.c: NFD, or with `compatible` NFKD, or with `compose`
- * NFC and NFKC; linear in the text. WF_ERR_MEMORY. */
+/* normalizer_characters.c: replaces each character by what `put` appends for it. normal_forms.c: converts to NFD, to NFKD with
+ * `compatible`, to NFC with `compose`, or to NFKC with both, in time linear in the text. The only error is WF_ERR_MEMORY. */
 wf_status normalize_points(struct scratch *s, struct view *text, put_point *put);
 wf_status normal_form(struct scratch *s, struct view *text, bool compatible, bool compose);
 
 /* char.c */
 wf_status char_encode(const wf_tokenizer *t, const char *text, int64_t length, struct wf_tokens *out, struct wf_encode_fault *fault);
 
-bool pre_split_is_characters(const struct part *part); /* Split at [\s\S], Isolated */
+bool pre_split_is_characters(const struct part *part); /* the part is a Split with the pattern [\s\S] and the behaviour Isolated */
 
-/* Room for `more` further elements; false without memory. */
+/* Allocates memory for `more` further ids. False if there is no memory. */
 bool tokens_reserve(struct wf_tokens *tokens, int64_t more);
-wf_status tokens_add(struct wf_tokens *tokens, int32_t id); /* WF_ERR_MEMORY */
+wf_status tokens_add(struct wf_tokens *tokens, int32_t id); /* appends an id; WF_ERR_MEMORY */
 
 #endif

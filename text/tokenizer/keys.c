@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Keys of tokenizer.json: each kind of value is read, written and hashed in one place. The hash is of what the values mean, in the order of
- * the keys here, so that it does not depend on how a file is laid out. */
+/* The keys of tokenizer.json: reads, writes and hashes each kind of value. The hash covers values in the order of the descriptors' keys, so
+ * it does not depend on the layout of a file. */
 #include <stdio.h>
 #include <string.h>
 

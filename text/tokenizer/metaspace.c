@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Metaspace: spaces become marks at the front of words, so that decoding gives back the text. */
+/* Metaspace: the pre-tokenizer replaces each space by a mark at the start of the next word, and the decoder turns marks back into
+ * spaces. */
 #include <string.h>
 
 #include "decoder.h"
@@ -10,8 +11,8 @@ struct metaspace {
     struct part part;
     struct text mark;
     int32_t prepend;
-    bool split;      /* of the pre-tokenizer */
-    bool add_prefix; /* versions before 0.15 of the package have it instead of `prepend` */
+    bool split;      /* the pre-tokenizer divides the text at marks */
+    bool add_prefix; /* replaced by prepend_scheme in version 0.15 of the package */
 };
 static const char *const prepend_names[] = {"always", "first", "never", NULL};
 static const struct key keys[] = {
@@ -31,7 +32,7 @@ static void ready(struct reader *r, void *part)
         r->t->marks_first = true;
 }
 
-/* Puts the mark for each space, and before the word where that is asked for. */
+/* Replaces each space by the mark, and puts a mark before the word if `prepend` asks for it. */
 static bool mark_spaces(const void *part, struct flow *out, const struct view *text, struct span word)
 {
     const struct metaspace *m = part;
@@ -68,7 +69,7 @@ static wf_status split(const void *part, struct scratch *s)
 const struct part_type pre_metaspace = {"Metaspace",    PART_PRE_TOKENIZER, sizeof(struct metaspace), keys, .ready = ready,
                                         .split = split, .cut = cut};
 
-/* The first piece loses its marks: they were put there. */
+/* In the first piece the decoder drops marks, because the pre-tokenizer has put a mark before the text. */
 static wf_status piece(struct stage *s, int64_t i, const char *text, int64_t length, struct pieces *out)
 {
     const struct metaspace *d = (const struct metaspace *)s->part;

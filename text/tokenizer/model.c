@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Common to all models: the vocabulary in the file, and tables to look it up. WordLevel is nothing more. */
+/* The vocabulary in the file and the tables to look it up, for all models; and the WordLevel model, which needs nothing else. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include <weft/internal/text.h>
 #include <weft/memory.h>
 
-/* Keys by id: every id of 0 .. count-1 exactly once. */
+/* Sorts the vocabulary's keys by id. Every id from 0 to count-1 must occur exactly once. */
 static void order(struct reader *r, json_t *vocab, int64_t count, const char **piece)
 {
     const char *name;
@@ -72,7 +72,7 @@ static json_t *write_vocab(const void *field)
 static uint64_t hash_vocab(const void *field, uint64_t hash)
 {
     const struct model *m = field;
-    return wf_hash(m->vocab->bytes, m->vocab->start[m->size], hash); /* a NUL follows each piece */
+    return wf_hash(m->vocab->bytes, m->vocab->start[m->size], hash); /* the NUL after each piece separates the pieces */
 }
 
 const struct key_kind value_vocab = {KIND_OWN, read_vocab, write_vocab, hash_vocab};
@@ -95,7 +95,7 @@ void model_index(struct reader *r)
         reader_no_memory(r);
 }
 
-/* Files before 0.9 do not say which model they hold. */
+/* Guesses the type of a model: files before version 0.9 of `tokenizers` do not name it. */
 static const char *guess(json_t *model)
 {
     return json_object_get(model, "merges") ? "BPE" : json_object_get(model, "continuing_subword_prefix") ? "WordPiece" : "WordLevel";
@@ -116,7 +116,7 @@ void model_read(struct reader *r, json_t *object)
 static void ready(struct reader *r, void *part)
 {
     struct model *m = part;
-    if (!m->unknown.data) /* the package's default */
+    if (!m->unknown.data) /* the default of the package */
         m->unknown = (struct text){"<unk>", 5};
     model_index(r);
 }

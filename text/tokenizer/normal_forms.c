@@ -8,9 +8,9 @@
 #include <weft/internal/grow.h>
 #include <weft/internal/utf8.h>
 
-/* Whether what stands before a character cannot change what becomes of it, and the other way round: then the text may be cut there.
- * Not so: marks, which are reordered and composed; second halves of Hangul syllables and of Kirat Rai vowels; and what decomposes into one
- * of these. */
+/* Whether normalisation never combines a character with those before it, so that the text may be divided before it. False for marks, which
+ * are reordered and composed; for second halves of Hangul syllables and of Kirat Rai vowels; and for characters that decompose into one of
+ * these. */
 static bool starts_afresh(uint32_t point)
 {
     if (point < 0x300)
@@ -34,7 +34,7 @@ static int class_of(uint32_t point)
     return class != 0 && unicode_is_later_mark(point) ? 0 : class;
 }
 
-/* Stable, by combining class: counting, for a text may be nothing but marks. */
+/* Sorts by combining class, stably. It counts instead of comparing, because a text may be one long run of marks. */
 static void order_run(uint32_t *point, uint32_t *spare, int64_t count)
 {
     int64_t place[257] = {0};
@@ -64,16 +64,16 @@ static void reorder(uint32_t *point, uint32_t *spare, int64_t count)
     }
 }
 
-/* text[begin .. end-1], which starts afresh and is followed by what does. */
+/* Appends the normal form of text[begin .. end-1]. starts_afresh must be true for the characters at `begin` and at `end`. */
 static bool put_stretch(struct scratch *s, struct flow *out, const struct view *text, int64_t begin, int64_t end, bool compatible,
                         bool compose)
 {
-    enum { LONGEST = 32 }; /* the longest decomposition is of 18 characters */
+    enum { LONGEST = 32 }; /* the longest decomposition has 18 characters */
     int64_t count = 0, origin = view_origin(text, begin);
     for (int64_t at = begin; at < end;) {
         int size, boundary = 0;
         uint32_t point = wf_utf8_at(text->data, at, &size);
-        /* Twice: the second half is what reordering writes to. */
+        /* Twice the size, because order_run needs a second array. */
         if (!wf_grow(&s->point, &s->points_room, 2 * (count + LONGEST), sizeof *s->point))
             return false;
         utf8proc_option_t options = UTF8PROC_DECOMPOSE | UTF8PROC_STABLE | (compatible ? UTF8PROC_COMPAT : 0);
@@ -110,7 +110,7 @@ wf_status normal_form(struct scratch *s, struct view *text, bool compatible, boo
         end = at;
         while (end < text->length && (unsigned char)text->data[end] < 0x80)
             end++;
-        if (end > at + 1) { /* the last may get a mark */
+        if (end > at + 1) { /* the run's last ASCII character may be followed by a mark, so it is left for put_stretch */
             end--;
             if (!flow_copy(out, text, at, end - at))
                 return WF_ERR_MEMORY;

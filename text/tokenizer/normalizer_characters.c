@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Normalizers that go over the text character by character: Lowercase, StripAccents, BertNormalizer. */
+/* Normalizers that replace single characters: Lowercase, StripAccents, BertNormalizer. */
 #include <utf8proc.h>
 
 #include "internal.h"
@@ -23,7 +23,7 @@ wf_status normalize_points(struct scratch *s, struct view *text, put_point *put)
 
 static bool put_lower(struct flow *out, uint32_t point, int64_t origin)
 {
-    if (point == 0x130) /* the only letter whose small form is two characters */
+    if (point == 0x130) /* U+0130 is the only letter whose lower case has two characters */
         return flow_put(out, "i\xCC\x87", 3, origin);
     return flow_put_point(out, (uint32_t)utf8proc_tolower((utf8proc_int32_t)point), origin);
 }
@@ -41,8 +41,10 @@ const struct part_type normalizer_strip_accents = {"StripAccents", PART_NORMALIZ
 
 struct bert {
     struct part part;
-    bool clean, ideographs, lowercase;
-    int32_t accents; /* -1: as lowercase */
+    bool clean;      /* removes control characters, and replaces white space by spaces */
+    bool ideographs; /* puts spaces around ideographs */
+    bool lowercase;
+    int32_t accents; /* 1: strips accents; 0: keeps them; -1: strips them if `lowercase` is set */
 };
 
 static bool put_spacing(struct flow *out, uint32_t point, int64_t origin)

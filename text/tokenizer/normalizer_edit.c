@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Normalizers that take away or put in: Strip, Prepend, Replace. */
+/* Normalizers that remove, add or replace text: Strip, Prepend, Replace. */
 #include "pattern.h"
 #include "unicode.h"
 

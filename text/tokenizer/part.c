@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the parts of a file by their descriptors, and parts made of other parts. */
+/* Reads parts by their descriptors, runs Sequences, and holds the memory of parts. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include <weft/internal/text.h>
 #include <weft/memory.h>
 
-/* The head of a kept block, as wide as its alignment. */
+/* The head of a block of memory. Its 64 bytes keep the memory after it aligned. */
 struct block {
     struct block *next;
     char pad[64 - sizeof(struct block *)];
@@ -80,7 +80,7 @@ void wf_tokenizer_free(wf_tokenizer *t)
     wf_free(t);
 }
 
-/* --- by their descriptors ------------------------------------------------------------------------------------------ */
+/* --- reading and writing parts -------------------------------------------------------------------------------------- */
 
 static const struct part_type *const types[] = {
 #define PART(name) &name,
@@ -93,8 +93,8 @@ static const char *const stages[] = {[PART_NORMALIZER] = "normalizer",
                                      [PART_POST_PROCESSOR] = "post_processor",
                                      [PART_DECODER] = "decoder"};
 
-/* Steps of one part, at most. Each costs a pass over the whole text, and over each added token when the file is read. Real files have
- * fewer than ten. */
+/* Maximum number of parts of one stage, including steps of Sequences. Each step costs a pass over the whole text, and when the file is read
+ * a pass over each added token. Real files have fewer than ten. */
 enum { MOST_PARTS = 256 };
 
 const struct part_type *part_type_of(struct reader *r, enum part_stage stage, json_t *value, const char *otherwise)
@@ -154,7 +154,7 @@ uint64_t part_hash(const struct part *part, uint64_t hash)
     return part ? keys_hash(part->type->keys, part, hash) : hash;
 }
 
-/* --- one after the other ------------------------------------------------------------------------------------------- */
+/* --- Sequence ------------------------------------------------------------------------------------------------------- */
 
 static void read_steps(struct reader *r, const struct key *key, json_t *object, void *field)
 {

@@ -12,13 +12,16 @@
 #include <weft/internal/utf8.h>
 #include <weft/memory.h>
 
-enum { MOST_BYTES = 65536, HEAP_KIB = 256 * 1024 };
-/* A match is looked for in a window of the text first, in few steps, so that hostile patterns cost little at each position. If that is
- * not enough, positions are tried one by one with a larger window or more steps, up to a limit of time for the text. The number of steps
- * alone does not bound the cost: one step may go over the whole window. Real patterns never come here. No JIT: it does not count most
- * steps. */
+enum {
+    MOST_BYTES = 65536,   /* maximum length of a pattern */
+    HEAP_KIB = 256 * 1024 /* maximum memory of a match, in KiB */
+};
+/* Limits against malicious patterns. A match is first searched in a window of WINDOW bytes with STEPS steps, so that each position costs
+ * little. If that is not enough, positions are tried one by one, each time with a larger window or more steps. The search gives up at the
+ * maximum number of steps, or when the time for the text is over. The number of steps alone does not limit the cost, because one step may
+ * look at the whole window. Real patterns do not need this. PCRE2's JIT is not used, since it does not count most steps. */
 enum { WINDOW = 256, STEPS = 64, MOST_STEPS = 1000000, MOST_STEPS_A_BYTE = 16 };
-/* The caller is asked whether to go on after so many matches, or attempts in a window of so many bytes. */
+/* The caller's function `cancelled` is called after ASK matches, and before an attempt in a window of more than ASK_WINDOW bytes. */
 enum { ASK = 1 << 14, ASK_WINDOW = 1 << 20, CANCELLED = INT32_MIN };
 static const double most_seconds = 1, most_seconds_a_byte = 5e-6;
 
@@ -34,7 +37,7 @@ static void release(void *block, void *ctx)
     wf_free(block);
 }
 
-/* PCRE2 by the library's allocator; NULL without memory. The context may go before what was made by it. */
+/* A context that makes PCRE2 use the library's allocator; NULL if there is no memory. It may be freed before the objects made with it. */
 static pcre2_general_context *memory(void)
 {
     return pcre2_general_context_create(allocate, release, NULL);
@@ -61,14 +64,14 @@ static void compile(struct reader *r, struct pattern *p)
     pcre2_compile_context_free(context);
     pcre2_general_context_free(general);
     wf_string_free(&text);
-    /* ERR21, which is HEAP_FAILED here: failed to allocate heap memory */
+    /* PCRE2 has two codes for lack of memory */
     if (status == WF_ERR_FORMAT || (!p->code && code != PCRE2_ERROR_NOMEMORY && code != PCRE2_ERROR_HEAP_FAILED))
         reader_refuse(r, "the pattern %s is not supported by this version: %s", wf_text_quote(p->text.data, quoted), problem);
     else if (!p->code)
         reader_no_memory(r);
 }
 
-/* {"String": ...} or {"Regex": ...}. A pattern that PCRE2 would match differently is refused. */
+/* Reads {"String": ...} or {"Regex": ...}. A pattern that PCRE2 would match differently is an error. */
 static void read_pattern(struct reader *r, const struct key *key, json_t *object, void *field)
 {
     struct pattern *p = reader_keep(r, 1, sizeof *p);
@@ -117,7 +120,7 @@ static wf_status find_string(const struct pattern *p, struct scratch *s, const c
     return WF_OK;
 }
 
-/* Every character, or with `empty` the empty strings before and after each. */
+/* Matches every character, or with `empty` the empty strings before and after every character. */
 static wf_status find_every(struct scratch *s, const char *data, int64_t begin, int64_t end, bool empty)
 {
     int size = 1;
@@ -134,12 +137,15 @@ struct search {
     const struct pattern *pattern;
     struct scratch *s;
     const char *text;
-    int64_t length, window, steps;
-    int64_t one_by_one; /* positions before this are tried one by one */
-    double end;         /* of the time for it; 0: it did not begin */
+    int64_t length;     /* number of bytes of the text */
+    int64_t window;     /* bytes of the text after the position that the next attempt may use */
+    int64_t steps;      /* maximum steps of the next attempt */
+    int64_t one_by_one; /* positions before this index are tried one by one */
+    double end;         /* CPU time at which the search gives up; 0: the time has not started */
 };
 
-/* Looks for a match from text[at] on, or at text[at] only: its bounds are in the match data, or PCRE2's error. */
+/* Searches a match that begins at text[at] or later, or only at text[at] with `here`. Returns PCRE2's code; the match data has the
+ * bounds. */
 static int attempt(struct search *q, int64_t at, bool here)
 {
     int64_t stop = q->length - at > q->window ? at + q->window : q->length;
@@ -151,7 +157,7 @@ static int attempt(struct search *q, int64_t at, bool here)
                        q->s->match_context);
 }
 
-/* Whether the next attempt may take more. */
+/* Doubles the window or the steps. False if the limits of steps or time are reached. */
 static bool grow(struct search *q, bool window)
 {
     struct timespec now;
@@ -164,7 +170,7 @@ static bool grow(struct search *q, bool window)
     return time < q->end && q->steps / 2 <= MOST_STEPS + MOST_STEPS_A_BYTE * q->length && q->steps <= UINT32_MAX;
 }
 
-/* The next match from *at on: PCRE2's code; *at is then where it was found. */
+/* Searches the next match from *at on. Returns PCRE2's code, and sets *at to the position of the match or the error. */
 static int next_match(struct search *q, int64_t *at)
 {
     q->window = WINDOW;
@@ -199,7 +205,7 @@ static int next_match(struct search *q, int64_t *at)
     }
 }
 
-/* As the crate `onig` goes through a text: an empty match right after the last one is passed over by a character. */
+/* Finds all matches in the way of the crate `onig`: an empty match right after another match is skipped, together with one character. */
 static wf_status find_regex(struct search *q, int64_t begin)
 {
     int64_t last = -1;
@@ -212,7 +218,7 @@ static wf_status find_regex(struct search *q, int64_t begin)
             return WF_OK;
         if (code == PCRE2_ERROR_NOMEMORY)
             return WF_ERR_MEMORY;
-        if (code < 0 || found[0] > found[1]) { /* \K in a look-ahead can turn them around */
+        if (code < 0 || found[0] > found[1]) { /* \K in a look-ahead can make the start greater than the end */
             q->s->fault = begin + at;
             return WF_ERR_FORMAT;
         }

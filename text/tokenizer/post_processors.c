@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Post-processors that put special tokens around the text's ids: TemplateProcessing, BertProcessing, RobertaProcessing. */
+/* Post-processors that put special tokens around the ids of a text: TemplateProcessing, BertProcessing, RobertaProcessing. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +10,8 @@
 #include <weft/internal/text.h>
 
 struct item {
-    bool sequence;
-    struct text id; /* "A" or "B", or a special token's name */
+    bool sequence;  /* the item stands for a text; otherwise for a special token */
+    struct text id; /* "A" or "B" for a text; else the name of the special token */
     int64_t type_id;
     const struct special *special;
 };
@@ -20,17 +20,18 @@ struct items {
     int64_t count;
 };
 struct special {
-    struct text id, *token;
-    int32_t *ids;
+    struct text id;
+    struct text *token; /* [count] */
+    int32_t *ids;       /* [count] */
     int64_t count;
 };
-/* The template for pairs of texts is kept for writing only. */
+/* Weft encodes single texts only: the template for pairs is just read and written. */
 struct template
 {
     struct part part;
     struct items single, pair;
     struct specials {
-        struct special *special; /* by name */
+        struct special *special; /* sorted by name */
         int64_t count;
     } specials;
 };
@@ -38,7 +39,7 @@ struct template
 static const struct key item_keys[] = {
     {"id", &value_text, offsetof(struct item, id)}, {"type_id", &value_count, offsetof(struct item, type_id), .most = UINT32_MAX}, {0}};
 
-/* An id of the vocabulary. */
+/* Reads an id, which must be in the vocabulary. */
 static int32_t read_id(struct reader *r, const json_t *value)
 {
     int64_t id = json_is_integer(value) ? json_integer_value(value) : -1;
@@ -207,7 +208,8 @@ static void grows(const void *part, int64_t *times, int64_t *added)
     grow(times, added, sequences, specials);
 }
 
-/* The ids of the text, out->id[begin ..], go to the end, and the result is put together where they were. */
+/* Moves the ids of the text, out->id[begin ..], behind the space for the result, and then copies the items of the template to that
+ * space. */
 static bool finish(const void *part, struct wf_tokens *out, int64_t begin)
 {
     const struct items *single = &((const struct template *)part)->single;
@@ -248,10 +250,10 @@ struct mark {
 struct bert {
     struct part part;
     struct mark sep, cls;
-    bool trim_offsets, add_prefix_space; /* they move offsets, not ids */
+    bool trim_offsets, add_prefix_space; /* change only offsets, which Weft does not keep */
 };
 
-/* ["[SEP]", 102] */
+/* Reads a token and its id: ["[SEP]", 102]. */
 static void read_mark(struct reader *r, const struct key *key, json_t *object, void *field)
 {
     struct mark *mark = field;

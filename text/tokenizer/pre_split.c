@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Pre-tokenizers that cut words: Whitespace, WhitespaceSplit, BertPreTokenizer, Punctuation, Digits, CharDelimiterSplit, Split. */
+/* Pre-tokenizers that divide words at characters or patterns: Whitespace, WhitespaceSplit, BertPreTokenizer, Punctuation, Digits,
+ * CharDelimiterSplit, Split. */
 #include "pattern.h"
 #include "split.h"
 #include "unicode.h"
 #include <weft/internal/utf8.h>
 
-/* Runs of characters that agree in these classes, without spaces; those of the classes `alone` by themselves. */
+/* Divides a word into runs of characters that are equal in these classes, and drops white space. A character of the classes `alone` is a
+ * word. */
 static inline wf_status cut_runs(struct scratch *s, struct splitter *sp, int64_t begin, int64_t end, unsigned classes, unsigned alone)
 {
     unsigned last = CHAR_SPACE;

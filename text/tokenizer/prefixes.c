@@ -31,7 +31,8 @@ static inline int byte_of(const struct prefixes *set, int64_t i, int64_t depth)
     return (unsigned char)set->prefix[i].data[depth];
 }
 
-/* The first of low .. high-1 whose byte is not below `limit`, or high. From both ends, for mostly it is near one. */
+/* The first index in low .. high-1 whose byte at `depth` is at least `limit`; high if there is none. Searches from both ends, because the
+ * index is mostly near one end. */
 static int64_t bound(const struct prefixes *set, int64_t low, int64_t high, int64_t depth, int limit)
 {
     for (int64_t step = 1; low < high; step *= 2) {

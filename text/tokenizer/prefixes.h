@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The longest of many strings that a text begins with: the sorted strings that agree with the text so far are a stretch, which each byte
- * narrows. It takes as many steps as the text agrees with any of them, however long others are. */
+/* Finds the longest string of a set that a text begins with. The strings are sorted, so those that agree with the first bytes of the text
+ * are neighbours; each further byte narrows their range. The time depends on how far the text agrees with any string, not on the length of
+ * strings. */
 #ifndef WEFT_TEXT_TOKENIZER_PREFIXES_H
 #define WEFT_TEXT_TOKENIZER_PREFIXES_H
 
@@ -8,16 +9,16 @@
 
 struct prefix {
     const char *data;
-    int64_t length; /* > 0 */
+    int64_t length; /* above 0 */
     int32_t value;
 };
 struct prefixes {
-    struct prefix *prefix; /* sorted; of equal ones that with the smallest value comes first and counts */
+    struct prefix *prefix; /* sorted; of equal strings the one with the smallest value comes first and is found */
     int64_t count;
-    int32_t first[257]; /* those that begin with byte c are first[c] .. first[c+1]-1 */
+    int32_t first[257]; /* strings that begin with byte c have the indices first[c] .. first[c+1]-1 */
 };
 void prefixes_sort(struct prefixes *set);
-/* NULL: none of them. length > 0. */
+/* The longest string of the set that text[0 .. length-1] begins with; NULL: none. length must be above 0. */
 const struct prefix *prefixes_find(const struct prefixes *set, const char *text, int64_t length);
 
 #endif

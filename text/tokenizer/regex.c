@@ -9,8 +9,8 @@
 #include <weft/internal/utf8.h>
 #include <weft/memory.h>
 
-/* Members of a class, as Oniguruma 6.9 has them (found by trying every code point): outside of brackets \w holds the six numbers of Latin-1
- * too. */
+/* Members of Oniguruma 6.9's classes, found by trying every code point. BARE is \w outside of brackets, which also has six numbers of
+ * Latin-1. */
 #define WORD "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}"
 #define BARE WORD "\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}"
 #define SPACE "\\t-\\r\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
@@ -18,12 +18,13 @@
 
 struct translation {
     const char *text;
-    int64_t length, at;
+    int64_t length; /* number of bytes of `text` */
+    int64_t at;     /* index of the next byte */
     struct wf_string *out;
-    const char *problem;
-    bool full;   /* no memory */
-    bool folds;  /* (?i) came: from there on case may not count */
-    char before; /* the letter, in small, that stands right before; 0: none */
+    const char *problem; /* syntax without a translation; NULL: none so far */
+    bool full;           /* there was no memory */
+    bool folds;          /* an option (?i) has occurred, so letters after it may match in either case */
+    char before;         /* lower case of the letter right before; 0: no letter */
 };
 
 static void put(struct translation *t, const char *bytes, int64_t length)
@@ -36,7 +37,7 @@ static void put_text(struct translation *t, const char *text)
     put(t, text, (int64_t)strlen(text));
 }
 
-/* The next bytes as they are. */
+/* Copies the next `length` bytes unchanged. */
 static void copy(struct translation *t, int64_t length)
 {
     put(t, t->text + t->at, length);
@@ -49,8 +50,8 @@ static bool next_is(const struct translation *t, const char *text)
     return t->length - t->at >= n && !memcmp(t->text + t->at, text, (size_t)n);
 }
 
-/* A character that stands for itself. If case does not count, Oniguruma takes "ss" for the sharp s and "fi" for the ligature; PCRE2 does
- * not. */
+/* Copies a character that matches itself. If case is ignored, Oniguruma lets "ss" match the sharp s and "fi" the ligature, but PCRE2 does
+ * not. So such a pattern has no translation. */
 static void literal(struct translation *t, bool inside)
 {
     static const char pairs[][2] = {{'s', 's'}, {'s', 't'}, {'f', 'f'}, {'f', 'i'}, {'f', 'l'}};
@@ -76,7 +77,8 @@ static bool compiles(const char *pattern)
     return test != NULL;
 }
 
-/* \p{Han} is the script here and the script's extensions to PCRE2. */
+/* Translates \p{...}. In Oniguruma \p{Han} has the characters of the script Han. In PCRE2 it also has those of the script's extensions, so
+ * the translation is \p{sc:Han}. */
 static void property(struct translation *t)
 {
     char name[48], test[64];
@@ -98,7 +100,7 @@ static void property(struct translation *t)
     t->at += n;
 }
 
-/* The translation of a one-letter escape, outside and inside a class: "" has no translation, NULL leaves it as it is. */
+/* Translations of escapes of one letter, outside and inside of brackets. "": there is no translation. NULL: the escape stays unchanged. */
 static const struct escape {
     char letter;
     const char *outside, *inside;
@@ -149,7 +151,7 @@ static void escape(struct translation *t, bool inside)
     t->at += 2;
 }
 
-/* [...], from its bracket on. */
+/* Translates a class [...], from its opening bracket on. */
 static void class(struct translation *t)
 {
     static const struct {
@@ -186,7 +188,7 @@ static void class(struct translation *t)
         t->problem = "a class without an end";
 }
 
-/* After an opening bracket: groups and options; (?m) is PCRE2's (?s). */
+/* Translates what follows an opening parenthesis: the kind of a group, or options. Oniguruma's (?m) is PCRE2's (?s). */
 static void group(struct translation *t)
 {
     if (next_is(t, "(*")) {
@@ -210,7 +212,7 @@ static void group(struct translation *t)
     t->problem = "a group of a kind that is not known here";
 }
 
-/* {n,m}, if it is that; else a bracket is a character. */
+/* Translates an interval {n,m}. Any other opening brace matches itself. */
 static void interval(struct translation *t)
 {
     const char *p = t->text + t->at + 1;

@@ -15,7 +15,7 @@ static void add(struct splitter *sp, int64_t begin, int64_t end)
     sp->failed = sp->failed || !spans_add(sp->out, begin, end);
 }
 
-/* To the last stretch of the word, if there is one. */
+/* Extends the word's last span to `end`; if the word has no span yet, adds one. */
 static void join(struct splitter *sp, int64_t begin, int64_t end)
 {
     if (sp->out->count > sp->first)
@@ -34,13 +34,13 @@ static void put(struct splitter *sp, int64_t begin, int64_t end, bool match)
     case SPLIT_ISOLATED:
         add(sp, begin, end);
         break;
-    case SPLIT_MERGED_WITH_PREVIOUS: /* of several matches in a row, the first */
+    case SPLIT_MERGED_WITH_PREVIOUS: /* only the first of adjacent matches is joined to the span before */
         if (match && !sp->was_match)
             join(sp, begin, end);
         else
             add(sp, begin, end);
         break;
-    case SPLIT_MERGED_WITH_NEXT: /* the last */
+    case SPLIT_MERGED_WITH_NEXT: /* only the last of adjacent matches is joined to the span after */
         if (match) {
             if (sp->waits)
                 add(sp, sp->waiting.begin, sp->waiting.end);
@@ -73,7 +73,7 @@ void split_match(struct splitter *sp, int64_t begin, int64_t end)
 
 void split_at(struct splitter *sp, const char *data, int64_t begin, int64_t end, const struct text *mark)
 {
-    /* The next mark is a word away: too near for memmem, which took a sixth of the time of encoding. */
+    /* A simple loop: the next mark is usually one word away, and for such short distances memmem took a sixth of the encoding time. */
     for (int64_t at = begin; at <= end - mark->length;)
         if (data[at] == mark->data[0] && memcmp(data + at, mark->data, (size_t)mark->length) == 0) {
             split_match(sp, at, at + mark->length);
@@ -97,7 +97,7 @@ wf_status split_words(const struct part *part, struct scratch *s)
             add(&sp, sp.waiting.begin, sp.waiting.end);
         if (sp.failed || status != WF_OK)
             return sp.failed ? WF_ERR_MEMORY : status;
-        /* Empty stretches come from empty matches; they count above, but are no words. */
+        /* Empty matches make empty spans. These affect how their neighbours are joined above, but they are no words. */
         int64_t kept = sp.first;
         for (int64_t k = sp.first; k < out->count; k++)
             if (out->span[k].begin < out->span[k].end)

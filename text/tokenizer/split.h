@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Cutting words at matches: what becomes of the matches is one of five behaviours. */
+/* Dividing words at matches. A behaviour says what happens to the matched text. */
 #ifndef WEFT_TEXT_TOKENIZER_SPLIT_H
 #define WEFT_TEXT_TOKENIZER_SPLIT_H
 
@@ -7,27 +7,30 @@
 #include "scratch.h"
 
 enum behavior { SPLIT_ISOLATED, SPLIT_REMOVED, SPLIT_MERGED_WITH_PREVIOUS, SPLIT_MERGED_WITH_NEXT, SPLIT_CONTIGUOUS };
-extern const char *const behavior_names[]; /* for value_name */
+extern const char *const behavior_names[]; /* names for value_name */
 
-/* Cuts one word into the list `out`. A part's cut() sets `behavior` and `invert` where it wants others than 0, and puts stretches that
- * cover the word in order. */
+/* Divides one word and appends the resulting words to `out`. A part's cut() may set `behavior` and `invert`, and then calls split_match for
+ * each match, in order. */
 struct splitter {
     struct spans *out;
     int behavior;
-    bool invert;         /* matches are what stands between the matches */
-    int64_t first;       /* of the word's spans */
-    int64_t at;          /* text before this is in `out` or was dropped; the rest follows after cut() */
-    struct span waiting; /* a match for the stretch after it */
-    bool waits, was_match, failed;
+    bool invert;         /* the text between the matches counts as matches, and the matches as text between */
+    int64_t first;       /* index in `out` of the first span of this word */
+    int64_t at;          /* the text before this offset is done; the text after the last match is added after cut() */
+    struct span waiting; /* SPLIT_MERGED_WITH_NEXT: a match that will begin the next span */
+    bool waits;          /* `waiting` is set */
+    bool was_match;      /* the last range was a match */
+    bool failed;         /* there was no memory */
 };
 void split_match(struct splitter *splitter, int64_t begin, int64_t end);
-/* A match at every occurrence of a string, length > 0. */
+/* Calls split_match for every occurrence of `mark`, whose length must be above 0. */
 void split_at(struct splitter *splitter, const char *data, int64_t begin, int64_t end, const struct text *mark);
-/* Rewrites all words of s->words: rewrite() puts what becomes of text[word.begin .. word.end-1]; false without memory, here too. */
+/* Rewrites all words of s->words: rewrite() appends the new text of text[word.begin .. word.end-1] to `out`. Both functions return false if
+ * there is no memory. */
 typedef bool rewrite_word(const void *part, struct flow *out, const struct view *text, struct span word);
 bool split_rewrite(const void *part, struct scratch *s, rewrite_word *rewrite);
 
-/* Cuts all words of s->words by the part's cut(). */
+/* Divides all words of s->words by the part's cut(). */
 wf_status split_words(const struct part *part, struct scratch *s);
 
 #endif

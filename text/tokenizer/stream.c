@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ids to text, all at once or as they come: each id's piece goes through the stages of the file's decoder. */
+/* Ids to text, all at once or one by one. Each id's piece goes through the steps of the file's decoder, which are called stages here. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -10,14 +10,14 @@
 struct wf_decoder {
     const wf_tokenizer *tokenizer;
     bool specials;
-    struct stage *stage; /* [stages], and one more whose input is the text */
+    struct stage *stage; /* [stages + 1]: the last one has no step; its input is the text */
     int64_t stages;
     struct scratch scratch;
-    struct wf_string text; /* of the last push */
-    bool over;             /* a file made too much of the tokens */
+    struct wf_string text; /* the text of the last push or finish */
+    bool over;             /* a malicious decoder made the text too long */
 };
 
-/* Puts a stage for each step of a decoder, which may be nested as deep as JSON may; the number of them. */
+/* Fills `out` (may be NULL) with a stage for each step of a decoder, in order. Returns the number of stages. Sequences may be nested. */
 static int64_t put_stages(const struct part *d, struct scratch *scratch, struct stage *out)
 {
     const struct steps *steps = part_steps(d);
@@ -66,7 +66,7 @@ static wf_status feed(struct wf_decoder *s, int32_t id)
         return WF_OK;
     int64_t length;
     const char *piece = vocab_piece(&t->vocab, id, &length);
-    if (token) { /* as it stands in the normalised text */
+    if (token) { /* an added token decodes to its normalised text */
         piece = token->match;
         length = token->match_length;
     }
@@ -75,7 +75,8 @@ static wf_status feed(struct wf_decoder *s, int32_t id)
     return pieces_begin(in) && pieces_add(in, piece, length) ? WF_OK : WF_ERR_MEMORY;
 }
 
-/* Appends the text of what was fed; `last`: nothing follows, and what was kept back comes too. */
+/* Runs all stages on the pieces that were fed, and appends the resulting text. With `last` no piece follows, so all text that was held back
+ * is appended too. */
 static wf_status drain(struct wf_decoder *s, bool last, struct wf_string *out)
 {
     int64_t fed = s->stage[0].in.total;
@@ -182,7 +183,7 @@ wf_status wf_tokenizer_decode_with(const wf_tokenizer *t, const int32_t *ids, in
 {
     if (wf_needs(error, "tokenizer, ids, out", t, wf_some(ids, count), out))
         return WF_ERR_ARGUMENT;
-    enum { BLOCK = 4096 }; /* bounds what lies between the stages */
+    enum { BLOCK = 4096 }; /* limits the memory of pieces between the stages */
     struct wf_decoder s = {0};
     int64_t before = out->length, length;
     wf_status status = WF_OK;
@@ -193,7 +194,7 @@ wf_status wf_tokenizer_decode_with(const wf_tokenizer *t, const int32_t *ids, in
     if (!wf_string_add(out, "", 0) || (!t->plain && !decoder_start(&s, t, options)))
         status = WF_ERR_MEMORY;
     for (int64_t i = 0; status == WF_OK && i < count; i++) {
-        if (t->plain) { /* the same text without the detour */
+        if (t->plain) { /* the pieces themselves are the text */
             const char *piece = vocab_piece(&t->vocab, ids[i], &length);
             status = wf_string_add(out, piece, length) ? WF_OK : WF_ERR_MEMORY;
             continue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Common to trainers of all kinds: options, special tokens, progress. */
+/* Functions that all trainers use: reading text, options, special tokens, progress. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -26,8 +26,8 @@ wf_status train_tick(struct train_clock *clock, const char *phase, int64_t done,
     return wf_error_set(error, WF_ERR_CANCELLED, "the training of the tokenizer was stopped; nothing was saved");
 }
 
-/* The bytes of a source, 0 if one of its files is no regular file. A missing file is reported now, not after hours of reading the files
- * before it. */
+/* The number of bytes of a source; 0 if a file is not a regular file. Reports a missing file at once, and not after the files before it
+ * have been read. */
 static wf_status total_of(const struct tokenizer_source *source, int64_t *total, wf_error *error)
 {
     bool known = true;
@@ -43,12 +43,14 @@ static wf_status total_of(const struct tokenizer_source *source, int64_t *total,
     return WF_OK;
 }
 
-/* A block is large enough for the threads to share, small enough for progress to move. A line that is longer comes in several. */
+/* Bytes of a block: enough work for all threads, and small enough for a smooth display of progress. A longer line is divided into
+ * blocks. */
 enum { BLOCK = 4 << 20 };
 
 struct reading {
     struct train_clock clock;
-    int64_t done, total; /* bytes */
+    int64_t done;  /* number of bytes read */
+    int64_t total; /* number of bytes to read; 0: not known */
     wf_status (*block)(void *ctx, const struct wf_lines *block, wf_error *error);
     void *ctx;
 };
@@ -58,7 +60,7 @@ static wf_status read_file(struct reading *r, struct wf_lines *file, wf_error *e
     int64_t before = r->done;
     wf_status status;
     while ((status = wf_lines_block(file, BLOCK, error)) == WF_OK && file->text) {
-        if (file->length == 0) /* a byte order mark alone */
+        if (file->length == 0) /* the file has only a byte order mark */
             return wf_text_empty(file->name, error);
         const char *foreign = r->done == before ? wf_foreign_text(file->text, file->length) : NULL;
         if (foreign)

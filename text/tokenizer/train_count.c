@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Counting the words of a text: every block is cut into as many shares as there are threads, each with its own table. A word of more than
- * LONGEST bytes, as in DNA or base64, is counted in pieces of so many: of the pairs in it all but one in LONGEST count, and the time and
- * memory of training stay those of ordinary text. As a vocabulary's word it is left out. */
+/* Counts the words of a text. Every block is divided into one share per thread, and each share has its own table of words. A word of more
+ * than LONGEST bytes, such as a DNA sequence, is counted in pieces of at most LONGEST bytes. So training takes no more time and memory than
+ * for ordinary text, and loses only the pairs between two pieces. A word-level vocabulary leaves such words out. */
 #include <string.h>
 
 #include "build.h"
@@ -14,19 +14,24 @@
 #include <weft/internal/utf8.h>
 #include <weft/memory.h>
 
-enum { MOST_SHARES = 16, SMALLEST_SHARE = 65536, LONGEST = 1 << 21, ASK = 1 << 16 };
+enum {
+    MOST_SHARES = 16,       /* maximum number of shares */
+    SMALLEST_SHARE = 65536, /* minimum bytes of a share, if there are several */
+    LONGEST = 1 << 21,      /* maximum bytes of a word */
+    ASK = 1 << 16           /* words that are joined between two calls of the user's progress function */
+};
 
 struct share {
     const struct part *pre_tokenizer;
     struct scratch scratch;
-    bool running; /* line ends are words */
-    bool whole;   /* long words are left out */
+    bool running; /* a line end is a word of its own */
+    bool whole;   /* words of more than LONGEST bytes are left out */
     const char *data;
     int64_t length;
     struct word_counts counts;
-    int64_t cut;   /* words that were too long */
-    bool full;     /* no memory */
-    int64_t fault; /* offset of the first byte that no text may hold, or -1 */
+    int64_t cut;   /* number of words of more than LONGEST bytes */
+    bool full;     /* there was no memory */
+    int64_t fault; /* offset of the first byte that is invalid in text; -1: none */
 };
 
 static bool add(struct word_counts *c, const char *word, int64_t length, int64_t times)
@@ -46,7 +51,7 @@ void word_counts_free(struct word_counts *c)
     *c = (struct word_counts){0};
 }
 
-/* Counts a word that is too long. */
+/* Counts a word of more than LONGEST bytes. */
 static bool add_pieces(struct share *s, const char *word, int64_t length)
 {
     s->cut++;
@@ -60,7 +65,8 @@ static bool add_pieces(struct share *s, const char *word, int64_t length)
     return true;
 }
 
-/* Counts the words as the part would hand them to the model. False without memory: no pattern of a trained tokenizer gives up. */
+/* Counts the words that the pre-tokenizer makes of a line, as the model would get them. False if there is no memory, the only possible
+ * error: the pre-tokenizers of trained tokenizers use no pattern that could take too long. */
 static bool count_line(struct share *s, const char *line, int64_t length)
 {
     struct words *words = &s->scratch.words;
@@ -97,7 +103,7 @@ struct counting {
     int64_t bytes, lines_cut;
 };
 
-/* Cuts a block at ends of lines and counts it; of several faults the first in the text is reported. */
+/* Divides a block at line ends and counts the words of each share. Of several invalid bytes the first in the text is reported. */
 static wf_status count_block(void *ctx, const struct wf_lines *blocks, wf_error *error)
 {
     struct share *share = ((struct counting *)ctx)->share;
@@ -126,7 +132,7 @@ static wf_status count_block(void *ctx, const struct wf_lines *blocks, wf_error 
     return WF_OK;
 }
 
-/* Puts all tables into the first one. */
+/* Adds the words of all tables to the first table. */
 static wf_status join(struct share *share, int shares, const struct wf_tokenizer_options *options, int64_t bytes, wf_error *error)
 {
     struct train_clock clock = {options, 0};

@@ -5,8 +5,9 @@
 #include "unicode.h"
 #include <weft/internal/utf8.h>
 
-/* The package takes BERT's classes from tables of Unicode 8 and marks and decompositions from tables of Unicode 9. Characters that
- * came later have, for it, no such class: these ranges hold all of them (found by trying every code point against version 0.23). */
+/* The package `tokenizers` uses tables of Unicode 8 for BERT's classes, and of Unicode 9 for marks and decompositions. These ranges contain
+ * all characters that were added later and that the package therefore does not classify. They were found by trying every code point with
+ * version 0.23 of the package. */
 struct range {
     uint32_t first, last;
 };
@@ -45,7 +46,7 @@ static bool in(uint32_t point, const struct range *range, size_t count)
 }
 #define IN(point, ranges) in(point, ranges, sizeof(ranges) / sizeof *(ranges))
 
-/* By utf8proc's category; the rest are 0. */
+/* Classes by utf8proc's category. A category that is not listed has no class. */
 static const uint8_t category_class[32] = {
     [UTF8PROC_CATEGORY_LU... UTF8PROC_CATEGORY_LO] = CHAR_LETTER | CHAR_WORD,
     [UTF8PROC_CATEGORY_MN... UTF8PROC_CATEGORY_ME] = CHAR_WORD,
@@ -58,7 +59,8 @@ static const uint8_t category_class[32] = {
 
 unsigned unicode_class_of(uint32_t point)
 {
-    /* Joiners and circled letters are alphabetic; Mongolian and Sharada signs were punctuation. */
+    /* Joiners and circled letters count as alphabetic. Two signs, Mongolian (U+166D) and Sharada (U+111C9), were punctuation in older
+     * versions of Unicode. */
     static const struct range words[] = {{0x200C, 0x200D}, {0x24B6, 0x24E9}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
     unsigned class = category_class[utf8proc_category((utf8proc_int32_t)point)];
     if (class & CHAR_LETTER)
@@ -72,7 +74,7 @@ unsigned unicode_class_of(uint32_t point)
     return class == 0 && IN(point, words) ? CHAR_WORD : class;
 }
 
-/* The same for ASCII, where signs are punctuation too. */
+/* Classes of ASCII characters. Here symbols count as punctuation too. */
 const uint8_t unicode_ascii[128] = {
     0,  0,  0,  0,  0,  0,  0,  0,  0,  1,  1,  1,  1,  1,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,
     1,  16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 16, 16, 16, 16, 16, 16,
@@ -144,7 +146,7 @@ int64_t unicode_skip_space_back(const char *text, int64_t from, int64_t to)
     return to;
 }
 
-/* The printable bytes are 33-126, 161-172 and 174-255; the others follow from U+0100 on, in order. */
+/* Printable bytes are 33 to 126, 161 to 172 and 174 to 255. All other bytes, in order, have the characters from U+0100 on. */
 uint32_t unicode_of_byte(unsigned char byte)
 {
     if (byte <= 32)

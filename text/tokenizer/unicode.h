@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Classes of characters as the parts of a tokenizer mean them: Unicode's properties, from utf8proc, where \w, \s and "punctuation" are
- * those of the package `tokenizers`. */
+/* Classes of characters, as the parts of a tokenizer use them. Unicode's properties come from utf8proc. \w, \s and punctuation are those of
+ * the package `tokenizers`. */
 #ifndef WEFT_DATA_TOKENIZER_UNICODE_H
 #define WEFT_DATA_TOKENIZER_UNICODE_H
 
 #include <weft/internal/encode.h>
 
 enum char_class {
-    CHAR_SPACE = 1,       /* White_Space */
-    CHAR_WORD = 2,        /* \w by UTS 18: letters, marks, decimal digits, connectors, joiners */
-    CHAR_LETTER = 4,      /* L* */
-    CHAR_NUMBER = 8,      /* N* */
-    CHAR_PUNCTUATION = 16 /* P* and ASCII's signs */
+    CHAR_SPACE = 1,       /* Unicode's White_Space */
+    CHAR_WORD = 2,        /* \w of UTS 18: letters, marks, decimal digits, connectors and joiners */
+    CHAR_LETTER = 4,      /* categories L* */
+    CHAR_NUMBER = 8,      /* categories N* */
+    CHAR_PUNCTUATION = 16 /* categories P*, and ASCII's symbols */
 };
 unsigned unicode_class_of(uint32_t point);
 extern const uint8_t unicode_ascii[128];
@@ -20,22 +20,24 @@ static inline unsigned unicode_class(uint32_t point)
     return point < 0x80 ? unicode_ascii[point] : unicode_class_of(point);
 }
 
-/* Characters that BERT's normalizer drops, turns into a space, or strips as an accent. */
-bool unicode_is_control(uint32_t point);    /* Cc, Cf, Co but tab and line ends */
-bool unicode_is_nonspacing(uint32_t point); /* Mn */
-bool unicode_is_ideograph(uint32_t point);  /* what it puts spaces around */
-/* M*: what StripAccents drops. */
+/* Characters that BERT's normalizer treats specially. */
+bool unicode_is_control(uint32_t point);    /* categories Cc, Cf and Co, except for tab and line ends: the normalizer removes them */
+bool unicode_is_nonspacing(uint32_t point); /* category Mn: the normalizer strips them as accents */
+bool unicode_is_ideograph(uint32_t point);  /* ideographs: the normalizer puts spaces around them */
+/* Marks (categories M*), which StripAccents removes. */
 bool unicode_is_mark(uint32_t point);
-/* Whether it came after the Unicode 9 of the package's normal forms, to which it is a character that nothing joins. */
+/* Whether the mark is newer than Unicode 9. The package's normal forms use Unicode 9, so they treat a newer mark as an ordinary
+ * character. */
 bool unicode_is_later_mark(uint32_t point);
-/* Whether the package decomposes it, whose tables are of Unicode 9. */
+/* Whether the package's normal forms, which use Unicode 9, decompose the character. */
 bool unicode_is_decomposed(uint32_t point);
 
-/* The end of the white space at text[from], and the start of the white space that ends at text[to-1]. Invalid UTF-8 is no white space. */
+/* unicode_skip_space returns the end of the white space that begins at text[from]; unicode_skip_space_back returns the start of the white
+ * space that ends at text[to-1]. Invalid UTF-8 is no white space. */
 int64_t unicode_skip_space(const char *text, int64_t from, int64_t to);
 int64_t unicode_skip_space_back(const char *text, int64_t from, int64_t to);
 
-/* GPT-2's 256 characters for bytes: itself where it is printable, else 256 and on. */
-uint32_t unicode_of_byte(unsigned char byte); /* unicode_to_byte of encode.h is its inverse */
+/* GPT-2's character for a byte: the byte itself if it is printable, else a character from U+0100 on. */
+uint32_t unicode_of_byte(unsigned char byte); /* encode.h declares its inverse, unicode_to_byte */
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* BERT's vocab.txt. It becomes the tokenizer.json that means the same and goes through the same reader, with its checks. */
+/* Reads BERT's vocab.txt, and makes the JSON of an equivalent tokenizer.json, so that the same code reads and checks both. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -62,7 +62,7 @@ static wf_status build(const char *path, struct tokenizer_table *table, const st
     }
     wf_json_init();
     wf_json_memory_clear();
-    json_t *added = json_array(); /* by id, as the package writes them */
+    json_t *added = json_array(); /* sorted by id, as in files of the package */
     for (int piece = 0; piece < table->pieces.count; piece++) {
         int i = 0;
         while (i < SPECIALS && id[i] != piece)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Word-level vocabularies: special tokens, then the words of the text, the most frequent first. */
+/* Trains word-level vocabularies: the special tokens, and then the words of the text by descending frequency. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static int by_frequency(const void *a, const void *b, void *ctx)
 static wf_status build(struct word_counts *words, const struct wf_tokenizer_options *options, struct tokenizer_table *out, wf_error *error)
 {
     const int64_t count = words->words.count, most = options->vocab_size ? options->vocab_size : INT32_MAX;
-    int32_t *order = wf_alloc((size_t)count * sizeof *order); /* not the words themselves, which may fill most of the memory */
+    int32_t *order = wf_alloc((size_t)count * sizeof *order); /* sorts indices, because a copy of the words might not fit into memory */
     wf_status status = order ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "no memory to sort %" PRId64 " words", count);
     for (int32_t i = 0; order && i < count; i++)
         order[i] = i;
@@ -32,7 +32,7 @@ static wf_status build(struct word_counts *words, const struct wf_tokenizer_opti
     for (int64_t i = 0; order && i < count && out->pieces.count < most && words->times[order[i]] >= options->min_frequency; i++) {
         int64_t length;
         const char *word = vocab_piece(&words->words, order[i], &length);
-        if (vocab_add(&out->pieces, word, length) < 0) { /* one that is a special token keeps its place */
+        if (vocab_add(&out->pieces, word, length) < 0) { /* a word that equals a special token keeps that token's id */
             status = wf_error_set(error, WF_ERR_MEMORY, "no memory for a vocabulary of %" PRId64 " words", out->pieces.count);
             break;
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* WordPiece: the longest piece that the word begins with, then the longest that the rest begins with, and so on; pieces that do not begin
- * the word carry a prefix ("##"). A word that cannot be cut so to its end is unknown as a whole. */
+/* The WordPiece model. It takes the longest piece that the word begins with, then the longest piece that the rest begins with, and so on.
+ * Pieces inside a word have a prefix ("##"). If the rest begins with no piece, the whole word becomes the unknown token. */
 #include <string.h>
 
 #include "internal.h"
@@ -27,7 +27,7 @@ static wf_status wordpiece(const struct encoding *e, const char *word, int64_t l
     return WF_OK;
 }
 
-/* The pieces with this prefix, without it. */
+/* Collects the pieces that begin with `prefix`, and stores them without it. */
 static void index_pieces(struct reader *r, const struct model *m, const struct text *prefix, struct prefixes *out)
 {
     out->prefix = reader_keep(r, m->size, sizeof *out->prefix);

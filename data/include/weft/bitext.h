@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Parallel text: two files, aligned by line, and batches of their sentence pairs.
+/* Parallel text: two files that are aligned by line, and batches of their sentence pairs.
  *
- * Files may be larger than memory: 24 bytes per pair are kept in memory, mapped from the cache where there is one, so that the processes
- * of a machine share them. A line ends at "\n" only; the last line may lack it. White space
- * at both ends of a line (Unicode's White_Space, including "\r" and no-break spaces) and a byte order mark at the beginning of a file are
- * not part of the sentences. Opening encodes every line once (the survey) to find its length in ids and errors. Pairs that are not used
- * are counted by reason.
+ * Files may be larger than memory. A bitext keeps 24 bytes per pair in memory. With a cache it maps these bytes from a cached file, so that
+ * the processes of a machine share them. Only "\n" ends a line, and the last line may lack it. A sentence is a line without white space at
+ * both ends (Unicode's White_Space, which includes "\r" and no-break spaces). A byte order mark at the beginning of a file belongs to no
+ * sentence. wf_bitext_open encodes every line once, to learn its length in ids and to find errors. This is the survey. It counts the pairs
+ * that are not used, by reason.
  *
- * A file may be replaced by renaming while it is open: the bitext keeps the old one until it is closed. A file that is modified or
- * truncated in place is detected by the next call that reads it, which returns an error. */
+ * While a bitext is open, its files may be replaced by renaming: the bitext keeps reading the old files until it is closed. If a file is
+ * modified or truncated in place, the next call that reads it returns an error. */
 #ifndef WEFT_BITEXT_H
 #define WEFT_BITEXT_H
 
@@ -21,90 +21,115 @@ WF_BEGIN_DECLS
 typedef struct wf_bitext wf_bitext;
 
 struct wf_bitext_options {
-    const wf_tokenizer *source, *target; /* must outlive the bitext; the target's needs BOS and EOS */
-    bool source_bos, source_eos;         /* special tokens around the source */
-    int64_t max_length;                  /* of either side as the model sees it: the source with its special tokens, the target with one of
-                                            BOS and EOS; longer pairs are skipped. 0: no limit */
-    const char *cache;                   /* a folder that caches surveys, such as wf_cache_folder() (<weft/corpus.h>), by the content of
-                                            files, tokenizers and options. NULL: no cache */
-    bool (*progress)(void *ctx, int64_t done, int64_t total); /* bytes; false: WF_ERR_CANCELLED. May be NULL. */
+    const wf_tokenizer *source; /* must outlive the bitext */
+    const wf_tokenizer *target; /* must outlive the bitext, and needs BOS and EOS */
+    bool source_bos;            /* put BOS before each source sentence */
+    bool source_eos;            /* put EOS after each source sentence */
+    /* Maximum number of ids of a side. The source counts its special tokens. The target counts one special token, because the decoder's
+     * input has only BOS and its target only EOS. Longer pairs are skipped. 0: no limit. */
+    int64_t max_length;
+    /* A folder that caches surveys by the content of files, tokenizers and options, such as wf_cache_folder() (<weft/corpus.h>). NULL: no
+     * cache. */
+    const char *cache;
+    bool (*progress)(void *ctx, int64_t done, int64_t total); /* counts bytes; returns false to stop with WF_ERR_CANCELLED; may be NULL */
     void *ctx;
-    wf_scans *scans;  /* walks over the files that were made before; NULL: none */
-    double max_ratio; /* of the lengths of a pair's sides in ids, special tokens excluded: a pair whose longer side has more than max_ratio
-                         times the ids of the shorter one is skipped. At least 1; 0: no limit */
-    bool deduplicate; /* of pairs with the same two sentences, byte for byte, the first is used and the others are skipped. Hashes find
-                         them, and then their texts are compared, so that no other pair is lost. The survey takes 13 to 19 bytes a line
-                         more for it */
+    wf_scans *scans; /* scans of the files that earlier calls made; NULL: none */
+    /* A pair is skipped if its longer side has more than max_ratio times the ids of its shorter side, without special tokens. At least 1.
+     * 0: no limit. */
+    double max_ratio;
+    /* Of several pairs with the same two sentences, byte for byte, only the first is used. The survey finds candidates by hash and then
+     * compares their texts. This takes 13 to 19 more bytes per line during the survey. */
+    bool deduplicate;
 };
 struct wf_bitext_survey {
-    int64_t lines, used;
-    /* Skipped pairs by reason; their sum is lines - used. The first reason counts, in this order: a pair with an empty side counts as
-     * empty, even if the other side is too long. */
-    int64_t empty_source, empty_target, empty_both, long_source, long_target, long_both, over_ratio, duplicates;
-    int64_t source_tokens, target_tokens;   /* of the used pairs: source with special tokens, target with EOS, without BOS */
-    int64_t source_unknown, target_unknown; /* unknown tokens among them */
-    int64_t longest_source, longest_target; /* in tokens, of all lines, counted in the same way */
-    int64_t max_length;                     /* as in the options */
-    double max_ratio;                       /* as in the options */
-    uint64_t hash;                          /* of the content of both files */
-    bool cached;                            /* was loaded from the cache */
+    int64_t lines; /* number of lines of each file */
+    int64_t used;  /* number of pairs that batches use */
+    /* Skipped pairs by reason; their sum is lines - used. A pair counts once, under the first reason that applies, in the order of these
+     * members. For example, a pair with an empty side counts as empty even if its other side is too long. */
+    int64_t empty_source;
+    int64_t empty_target;
+    int64_t empty_both;
+    int64_t long_source;
+    int64_t long_target;
+    int64_t long_both;
+    int64_t over_ratio;
+    int64_t duplicates;
+    int64_t source_tokens;  /* number of source tokens in the used pairs, with special tokens */
+    int64_t target_tokens;  /* number of target tokens in the used pairs, with EOS but without BOS */
+    int64_t source_unknown; /* number of unknown tokens among source_tokens */
+    int64_t target_unknown; /* number of unknown tokens among target_tokens */
+    int64_t longest_source; /* tokens of the longest line of the source, used or not, with special tokens */
+    int64_t longest_target; /* tokens of the longest line of the target, used or not, with EOS */
+    int64_t max_length;     /* the option max_length */
+    double max_ratio;       /* the option max_ratio */
+    uint64_t hash;          /* hash of the content of both files */
+    bool cached;            /* the survey was loaded from the cache */
 };
-/* Opens two files and surveys them on all threads; the result does not depend on their number. Close with wf_bitext_close; NULL on an
- * error. WF_ERR_FORMAT: an empty file, different numbers of lines (the message has both), no usable pair (with the counts by reason); with
- * file:line:byte: bytes that are not UTF-8, NUL, a word outside a vocabulary without an unknown token. WF_ERR_IO: a file cannot be opened,
- * or is a folder, a pipe or a device. WF_ERR_ARGUMENT: a tokenizer lacks a required special token, or its file sets truncation or padding.
- * An unusable cache is ignored. */
+/* Opens two files and surveys them on all threads. The result does not depend on the number of threads. The caller closes *out with
+ * wf_bitext_close. On an error *out is NULL. Without a usable cached survey, all lines are encoded.
+ *
+ * WF_ERR_FORMAT: an empty file; different numbers of lines (the message has both); no usable pair (the message has the reasons).
+ * WF_ERR_FORMAT with file:line:byte: bytes that are not UTF-8, NUL, or a word outside a vocabulary that has no unknown token. WF_ERR_IO: a
+ * file cannot be opened, or is a folder, a pipe or a device. WF_ERR_ARGUMENT: a tokenizer lacks a required special token, its file sets
+ * truncation or padding, or an option is out of range. WF_ERR_MEMORY. WF_ERR_CANCELLED: `progress` returned false. */
 WF_API wf_status wf_bitext_open(const char *source, const char *target, const struct wf_bitext_options *options, wf_bitext **out,
                                 wf_error *error) WF_CHECKED;
 WF_API void wf_bitext_close(wf_bitext *bitext); /* NULL is allowed */
+/* The counts of the survey, valid until wf_bitext_close. */
 WF_API const struct wf_bitext_survey *wf_bitext_survey(const wf_bitext *bitext);
-/* Lengths in ids of used pair `pair`, 0 .. used-1, in the order of the files: source with special tokens, target with EOS. */
+/* Sets the lengths in ids of used pair `pair`, 0 .. used-1, in the order of the files. *source counts special tokens, *target counts
+ * EOS. */
 WF_API void wf_bitext_lengths(const wf_bitext *bitext, int64_t pair, int64_t *source, int64_t *target);
-/* Sets *out to a sentence of a used pair, trimmed as described above. side 0: source, 1: target. WF_ERR_FORMAT: the file was truncated. */
+/* Sets *out to a sentence of used pair `pair`, without white space at its ends. side 0: source, 1: target. WF_ERR_FORMAT: the file was
+ * truncated. WF_ERR_IO, WF_ERR_MEMORY. */
 WF_API wf_status wf_bitext_text(const wf_bitext *bitext, int64_t pair, int side, struct wf_string *out, wf_error *error) WF_CHECKED;
-/* A one-line summary: "28,988 pairs, 431,002 + 467,118 tokens; 12 skipped: 3 empty source, 9 source longer than 512"; unknown tokens, if
- * any, follow the tokens. Truncated to `size` bytes with its NUL; 500 bytes suffice. Returns text. */
+/* Writes a one-line summary to text[0 .. size-1] and returns `text`. For example: "28,988 pairs, 431,002 + 467,118 tokens; 12 skipped: 3
+ * empty source, 9 source longer than 512". If there are unknown tokens, their numbers follow the tokens. A summary of `size` or more bytes
+ * is truncated and ends with NUL; 500 bytes suffice. */
 WF_API char *wf_bitext_describe(const struct wf_bitext_survey *survey, char *text, size_t size);
 
 /* --- batches by tokens --------------------------------------------------------------------------------------------- */
-/* An epoch has every used pair once. Pairs are shuffled; windows of them are sorted by target length, then source length (with `side` by
- * target length only; the sort is stable) and divided into batches of a cost of at most `tokens`; the last batch of a window may be
- * smaller. Then the batches are shuffled. The result depends on (seed, epoch) only, on any machine and any number of threads, so that
- * (epoch, index) is a complete position in the data. Memory: 4 bytes per pair, 8 per batch and 4 per pair of a window, besides the
- * bitext. */
+/* An epoch contains every used pair once. To plan an epoch, pairs are shuffled and divided into windows. Each window is sorted by target
+ * length and then by source length. With the option `side`, a stable sort by target length is used instead. Each sorted window is divided
+ * into batches that cost at most `tokens`; its last batch may be smaller. Then the batches are shuffled.
+ *
+ * The result depends only on the files, the options and the epoch, on any machine and with any number of threads. So (epoch, index) is a
+ * complete position in the data. Memory, besides the bitext: 4 bytes per pair, 8 per batch, and 4 per pair of a window. */
 typedef struct wf_pair_batches wf_pair_batches;
 struct wf_pair_batches_options {
-    int64_t tokens;    /* maximum cost of a batch: pairs x (longest source + longest target). A pair that costs more is a batch alone.
-                          0: one batch of all pairs */
-    bool side;         /* the cost is pairs x the longer of the two instead */
-    int64_t tolerance; /* a batch may exceed `tokens` by this much */
+    int64_t tokens;    /* maximum cost of a batch, in ids: pairs x (longest source + longest target). A pair that costs more is a batch
+                          alone. 0: one batch of all pairs */
+    bool side;         /* the cost is pairs x (the larger of longest source and longest target) instead */
+    int64_t tolerance; /* the cost of a batch may exceed `tokens` by this number */
     int64_t window;    /* pairs that are sorted together; 0: all */
     uint64_t seed;
-    bool in_order; /* for evaluation: sorted without shuffling, the same in each epoch */
+    bool in_order; /* pairs are sorted but not shuffled, and all epochs are the same; meant for evaluation */
 };
-/* Starts at the first batch of epoch 0. The bitext must outlive it. Several may use one bitext, but not from two threads at a time. Encodes
- * on the current number of threads, wf_threads(). WF_ERR_ARGUMENT: a negative number, or batches of more than 2^31 - 1 ids. *out is NULL
- * on an error. */
+/* Starts at the first batch of epoch 0. The bitext must outlive *out. Several wf_pair_batches may use one bitext, but not from two threads
+ * at the same time. Later calls encode on as many threads as wf_threads() returns now. WF_ERR_ARGUMENT: a negative option, or batches of
+ * more than 2^31 - 1 ids. WF_ERR_MEMORY. On an error *out is NULL. */
 WF_API wf_status wf_pair_batches_new(wf_bitext *bitext, const struct wf_pair_batches_options *options, wf_pair_batches **out,
                                      wf_error *error) WF_CHECKED;
 WF_API void wf_pair_batches_free(wf_pair_batches *batches); /* NULL is allowed */
-/* The position of the next batch: epochs from 0, index within the epoch. After the last batch of an epoch it is (epoch + 1, 0). */
+/* The position of the next batch: *epoch counts from 0, *index is the number of the batch in its epoch. After the last batch of an epoch
+ * the position is (epoch + 1, 0). */
 WF_API void wf_pair_batches_place(const wf_pair_batches *batches, int64_t *epoch, int64_t *index);
-/* Sets the position; index may also be the epoch's number of batches, its end. WF_ERR_ARGUMENT for an invalid position, which changes
- * nothing. */
+/* Sets the position of the next batch. index may also be the number of batches of the epoch, which is the position after the last batch.
+ * WF_ERR_ARGUMENT for an invalid position; the position is then unchanged. */
 WF_API wf_status wf_pair_batches_seek(wf_pair_batches *batches, int64_t epoch, int64_t index, wf_error *error) WF_CHECKED;
-/* The number of batches of the current epoch: that of the last batch returned, or before the first that of the position. It varies slightly
- * between epochs. */
+/* The number of batches of the current epoch, which varies slightly between epochs. The current epoch is that of the last batch returned,
+ * or after wf_pair_batches_seek that of the new position. */
 WF_API int64_t wf_pair_batches_count(const wf_pair_batches *batches);
-/* The next batch, continuing with the next epoch at the end of one; valid until the next call. Its pairs are sorted by length, shortest
- * targets first. Allocates only if a tokenizer needs more memory for a sentence than for the longest one. WF_ERR_FORMAT: a file was
- * modified after it was opened. After an error the position is unchanged. */
+/* Sets *pairs to the next batch, valid until the next call. After the last batch of an epoch the next epoch follows. Pairs of a batch are
+ * sorted by length, shortest targets first. Memory is allocated only if a tokenizer needs more for a sentence than for the longest one.
+ * WF_ERR_FORMAT: a file was modified after it was opened. WF_ERR_IO, WF_ERR_MEMORY. After an error the position is unchanged. */
 WF_API wf_status wf_pair_batches_next(wf_pair_batches *batches, struct wf_pairs *pairs, wf_error *error) WF_CHECKED;
-/* The pairs of the last batch: its pair i is used pair index[i] of the bitext. Valid until the next call of wf_pair_batches_next. */
+/* The indices of the last batch's pairs: pair i of the batch is used pair index[i] of the bitext. Valid until the next call of
+ * wf_pair_batches_next. */
 WF_API const int64_t *wf_pair_batches_index(const wf_pair_batches *batches);
-/* Micro-batch `part` (from 0) of `parts` of the last batch: consecutive pairs, with about the same number of ids in each part. A part may
- * be empty (count 0). Offsets begin at 0; first_source and first_target are the numbers of ids of the batch before the part. Valid until
- * the next call of this function or of wf_pair_batches_next. */
+/* Sets *pairs to micro-batch `part`, 0 .. parts-1, of the last batch. A micro-batch is a run of consecutive pairs. All micro-batches have
+ * about the same number of ids, and some may be empty (count 0). The offsets in *pairs begin at 0; first_source and first_target are the
+ * numbers of ids that come before the micro-batch in the batch. Valid until the next call of this function or of wf_pair_batches_next. */
 WF_API void wf_pair_batches_part(wf_pair_batches *batches, int64_t part, int64_t parts, struct wf_pairs *pairs);
 
 WF_END_DECLS

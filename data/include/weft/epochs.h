@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Passes over a set of items as shuffled batches, and the rows of arrays that a batch has: what a DataLoader does.
+/* Epochs over a set of items in shuffled batches, and copies of the array rows of a batch. This is the work of PyTorch's DataLoader.
  *
  *   struct wf_epochs epochs;
  *   wf_epochs_init(&epochs, images, 64, seed, &error);
@@ -7,8 +7,8 @@
  *       int64_t row[64], n = wf_epochs_batch(&epochs, step, row);
  *       wf_rows_copy(&pixels, row, n, WF_REAL, x, &error);     x [n, ...], the rows of an array [images, ...]
  *
- * A batch is a function of (seed, step), computed without state: a training that resumes at any step sees the same batches, and so do
- * several processes. In a task of wf_fit (weft/fit.h) `next` calls wf_epochs_batch, and there is nothing to put or get. */
+ * A batch is a pure function of (seed, step). So a training that resumes at any step sees the same batches, and several processes agree on
+ * them. In a task of wf_fit (weft/fit.h) the function `next` calls wf_epochs_batch; `put` and `get` have no state to save. */
 #ifndef WEFT_EPOCHS_H
 #define WEFT_EPOCHS_H
 
@@ -18,18 +18,22 @@
 WF_BEGIN_DECLS
 
 struct wf_epochs_options {
-    bool drop_last; /* leaves out an epoch's last batch if it is short; which items that are differs from epoch to epoch */
+    bool drop_last; /* drop the last batch of an epoch if it is short; which items are dropped differs from epoch to epoch */
     bool in_order;  /* items 0, 1, 2, ... in every epoch, for evaluation */
 };
-/* A plain value without memory; nothing changes it, so threads may share it. */
+/* A plain value without allocated memory. No function except init changes it, so threads may share it. */
 struct wf_epochs {
-    int64_t items, batch, steps; /* steps: batches of an epoch */
+    int64_t items;
+    int64_t batch; /* items of a batch */
+    int64_t steps; /* batches of an epoch */
     uint64_t seed;
     bool in_order;
-    int low, high; /* bits of the two halves of the shuffled numbers */
+    int low;  /* number of bits of the lower half of an item's number, in the Feistel network of wf_epochs_item */
+    int high; /* number of bits of the upper half */
 };
 
-/* Epochs of items 0 .. items-1 in batches of `batch`. WF_ERR_ARGUMENT: items or batch below 1; with drop_last fewer items than a batch. */
+/* Sets *epochs to epochs of items 0 .. items-1 in batches of `batch` items. options may be NULL. WF_ERR_ARGUMENT: items or batch is below
+ * 1, or items is below batch with drop_last. */
 WF_API wf_status wf_epochs_init_with(struct wf_epochs *epochs, int64_t items, int64_t batch, uint64_t seed,
                                      const struct wf_epochs_options *options, wf_error *error) WF_CHECKED;
 #ifndef __cplusplus
@@ -37,23 +41,26 @@ WF_API wf_status wf_epochs_init_with(struct wf_epochs *epochs, int64_t items, in
 #define wf_epochs_init(epochs, items, batch, seed, error, ...)                                                                             \
     wf_epochs_init_with(epochs, items, batch, seed, &(struct wf_epochs_options){__VA_ARGS__}, error)
 #endif
-/* The items of the batch of step 0, 1, 2, ... in rows[0 .. n-1], which has room for `batch`. Returns n: `batch`, or less for the last of an
- * epoch; 0 for a negative step. Each item comes once in an epoch. 50 to 100 ns an item; allocates nothing. */
+/* Sets rows[0 .. n-1] to the items of the batch of `step`, which counts from 0 over all epochs. The caller provides `batch` entries.
+ * Returns n, which is `batch`, or less for the last batch of an epoch, or 0 for a negative step. An epoch contains each item once. Takes 50
+ * to 100 ns per item and allocates nothing. */
 WF_API int64_t wf_epochs_batch(const struct wf_epochs *epochs, int64_t step, int64_t *rows);
-WF_API int64_t wf_epochs_steps(const struct wf_epochs *epochs);               /* batches of an epoch */
-WF_API int64_t wf_epochs_epoch(const struct wf_epochs *epochs, int64_t step); /* the epoch of a step: step / wf_epochs_steps */
-/* The item at place 0 .. items-1 of epoch 0, 1, ...; -1 outside. The places of an epoch are a permutation with key (seed, epoch): a Feistel
- * network of 8 rounds (Luby and Rackoff 1988), applied until its number is below items (Black and Rogaway 2002). */
+WF_API int64_t wf_epochs_steps(const struct wf_epochs *epochs); /* number of batches of an epoch */
+/* The epoch to which `step` belongs: step / wf_epochs_steps(epochs). */
+WF_API int64_t wf_epochs_epoch(const struct wf_epochs *epochs, int64_t step);
+/* The item at position `place`, 0 .. items-1, of epoch 0, 1, ...; -1 outside these ranges. Each epoch is a permutation with the key (seed,
+ * epoch). The permutation is a Feistel network of 8 rounds (Luby and Rackoff 1988) that is applied until its result is below items (Black
+ * and Rogaway 2002). */
 WF_API int64_t wf_epochs_item(const struct wf_epochs *epochs, int64_t epoch, int64_t place);
 
-/* out[i] = array[rows[i]], i = 0 .. count-1: rows are the array's first dimension, of any dtype and strides, and of a mapped file too; out
- * is row-major, [count, ...], of `dtype`: WF_REAL for the wf_real of a batch, WF_I32 for ids. The array's own dtype is copied, any other
- * converted, so that NumPy's F64 and I64 become them; which pairs there are, and how floats are rounded: wf_convert (weft/array.h). A row
- * may come several times. In parallel for large batches; allocates nothing.
+/* out[i] = array[rows[i]] for i = 0 .. count-1. A row is an index of the array's first dimension, and may occur several times in `rows`.
+ * The array may have any dtype and strides, and may lie in a mapped file. `out` is row-major, [count, ...], of type `dtype`: WF_REAL for a
+ * batch of wf_real, WF_I32 for ids. If `dtype` is not the array's own, elements are converted, for example NumPy's F64 and I64 to these
+ * two. wf_convert (weft/array.h) lists the conversions and their rounding. Large batches are copied in parallel. Allocates nothing.
  *
- * Nothing is written on an error. WF_ERR_SHAPE: an array without dimensions, or an invalid one. WF_ERR_ARGUMENT: a row outside
- * 0 .. dim[0]-1, by its place in `rows`; dtypes that are not converted, such as F32 to I32; an integer that `dtype` does not hold, such as
- * 2^31 for WF_I32, by its row and value. */
+ * On an error nothing is written. WF_ERR_SHAPE: the array is invalid or has no dimensions. WF_ERR_ARGUMENT: a row is outside 0 .. dim[0]-1
+ * (the message has its position in `rows`); there is no such conversion, as from F32 to I32; or `dtype` cannot hold an integer, such as
+ * 2^31 in WF_I32 (the message has its row and value). */
 WF_API wf_status wf_rows_copy(const wf_array *array, const int64_t *rows, int64_t count, wf_dtype dtype, void *out,
                               wf_error *error) WF_CHECKED;
 

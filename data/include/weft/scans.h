@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Walks over texts, handed on from call to call. A call that looks a result up in a cache, or encodes a text, first walks over all bytes of
- * its files, to hash them and to count characters and lines; 500 MB take about 0.15 s. Calls that are given the same wf_scans walk over a
- * file once, as long as it stays the same: its inode, size and times of change. A pipe is never the same.
+/* Scans of texts that several calls share. A call that encodes a text, or looks for its result in a cache, first reads all bytes of its
+ * files, to hash them and to count characters and lines. Such a scan of 500 MB takes about 0.15 s. Calls with the same wf_scans scan a file
+ * once, as long as its inode, size and times of change stay the same. A pipe is scanned by every call.
  *
  *   wf_scans *scans = wf_scans_new();
  *   wf_tokenizer_train_cached(&path, 1, &options, cache, scans, &tokenizer, &error);
  *   wf_text_ids_open(&path, 1, &(struct wf_corpus_options){tokenizer, cache, .scans = scans}, &ids, &error);
  *   wf_scans_free(scans);
  *
- * Results and keys of caches are the same with and without. For one thread at a time. */
+ * Results and cache keys are the same with and without a wf_scans. Only one thread may use a wf_scans at a time. */
 #ifndef WEFT_SCANS_H
 #define WEFT_SCANS_H
 
@@ -16,9 +16,9 @@
 
 WF_BEGIN_DECLS
 
-typedef struct wf_scans wf_scans;           /* takes 16 bytes for each 256 KiB of text */
-WF_API wf_scans *wf_scans_new(void);        /* NULL without memory; functions that take scans accept NULL */
-WF_API void wf_scans_free(wf_scans *scans); /* NULL is allowed; what was opened with them stays as it is */
+typedef struct wf_scans wf_scans;           /* holds 16 bytes for each 256 KiB of text */
+WF_API wf_scans *wf_scans_new(void);        /* NULL if there is no memory; functions that take scans accept NULL */
+WF_API void wf_scans_free(wf_scans *scans); /* NULL is allowed; results of calls that used the scans stay valid */
 
 WF_END_DECLS
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Tokenizers: text to token ids and back. A tokenizer is immutable, so that threads may share it.
+/* Tokenizers: text to ids and back. A tokenizer never changes, so threads may share it.
  *
  * The file format is Hugging Face's tokenizer.json: normalizer, pre-tokenizer, model, added tokens, template, truncation, padding and
- * decoder. Ids are the same as those of the Python package `tokenizers`, with two exceptions: a character outside the vocabulary of a BPE
- * tokenizer without an unknown token is an error here, while the package drops it; characters that are newer than the Unicode version of
- * the installed utf8proc have no character class. Kinds:
+ * decoder. Ids are those of the Python package `tokenizers`, with two exceptions. If a BPE tokenizer has no unknown token, a character
+ * outside its vocabulary is an error here, while the package drops it. A character that is newer than the Unicode version of the installed
+ * utf8proc belongs to no class of characters. The kinds are:
  *
- * - char: every code point is a token. The vocabulary is the special tokens (by default none) and the sorted distinct code points of the
- *   text. No normalisation. Without an unknown token a character outside the vocabulary is an error
- * - word: every word is a token. Without an unknown token a word outside the vocabulary is an error that names it
- * - bpe: byte-pair encoding (Sennrich et al. 2016) over characters, with the pre-tokenizer Metaspace or Whitespace
- * - byte-bpe: byte-pair encoding over bytes (Radford et al. 2019); every text can be encoded and is restored exactly
- * - wordpiece: BERT's subwords; can be loaded, but not trained */
+ * - char: every code point is a token. The vocabulary is the special tokens (by default none) and the text's distinct code points, sorted.
+ *   The text is not normalised. Without an unknown token, a character outside the vocabulary is an error.
+ * - word: every word is a token. Without an unknown token, a word outside the vocabulary is an error that names the word.
+ * - bpe: byte-pair encoding (Sennrich et al. 2016) of characters, with the pre-tokenizer Metaspace or Whitespace.
+ * - byte-bpe: byte-pair encoding of bytes (Radford et al. 2019). Every text can be encoded, and decoding restores it exactly.
+ * - wordpiece: BERT's subwords. They can be loaded but not trained. */
 #ifndef WEFT_TOKENIZER_H
 #define WEFT_TOKENIZER_H
 
@@ -30,50 +30,57 @@ typedef enum wf_tokenizer_kind {
     WF_TOKENIZER_WORDPIECE
 } wf_tokenizer_kind;
 
-/* A growing list of ids. Initialize it with {0}, free it with wf_tokens_free; to reuse its memory set count to 0. (Decoding appends to a
- * wf_string in the same way: <weft/strings.h>.) */
+/* A growing list of ids. Initialise it with {0}, and free it with wf_tokens_free. To reuse its memory, set count to 0. (wf_string of
+ * <weft/strings.h> does the same for text.) */
 struct wf_tokens {
     int32_t *id;
-    int64_t count, capacity;
+    int64_t count;
+    int64_t capacity;
 };
 WF_API void wf_tokens_free(struct wf_tokens *tokens);
 
 enum wf_pre_tokenizer {
-    WF_METASPACE,       /* default of bpe: a space becomes U+2581 at the beginning of the next word, so that decoding restores the text;
-                           punctuation is split off, or many entries would be words with a full stop (1,325 of 10,000 for Multi30k) */
-    WF_WHITESPACE,      /* default of word: runs of letters or digits, runs of other characters (\w+|[^\w\s]+) */
-    WF_METASPACE_ALONE, /* splits at spaces only: Metaspace of `tokenizers` */
-    WF_RUNNING_TEXT     /* for language models, which see consecutive lines: as WF_METASPACE, but the line end is a token and the first word
-                           has no U+2581, so that decoding restores every text */
+    /* The default of bpe: a space becomes U+2581 at the start of the next word, so that decoding restores the text. Punctuation is split
+     * off. Otherwise many entries would be words with a full stop (1,325 of 10,000 for Multi30k). */
+    WF_METASPACE,
+    WF_WHITESPACE,      /* the default of word: runs of letters or digits, and runs of other characters (\w+|[^\w\s]+) */
+    WF_METASPACE_ALONE, /* splits only at spaces, as Metaspace of `tokenizers` */
+    /* For language models, which see consecutive lines. Like WF_METASPACE, but a line end is a token and the first word gets no U+2581, so
+     * that decoding restores every text. */
+    WF_RUNNING_TEXT
 };
 struct wf_tokenizer_progress {
-    const char *phase;   /* "reading", "merging" */
-    int64_t done, total; /* bytes; merges */
+    const char *phase; /* "reading" or "merging" */
+    int64_t done;      /* bytes read, or merges made */
+    int64_t total;     /* bytes to read (0: not known), or merges to make */
 };
 struct wf_tokenizer_options {
     wf_tokenizer_kind kind;
-    int64_t vocab_size;    /* maximum vocabulary size, special tokens included. 0: bpe 10,000, word no limit */
-    int64_t min_frequency; /* bpe: of a merged pair; word: of a word. 0: 1 */
-    const char *const
-        *specials; /* ids 0, 1, ...; NULL: char none, word <pad> <bos> <eos>, bpe <s> <pad> </s> <unk>, byte-bpe <s> <pad> </s> */
+    int64_t vocab_size;    /* maximum vocabulary size, with special tokens. 0: 10,000 for bpe and byte-bpe, no limit for word */
+    int64_t min_frequency; /* minimum occurrences of a merged pair (bpe, byte-bpe) or of a word (word). 0 means 1 */
+    /* [special_count]: special tokens, which get the ids 0, 1, ... NULL: none for char; <pad> <bos> <eos> for word; <s> <pad> </s> <unk>
+     * for bpe; <s> <pad> </s> for byte-bpe. */
+    const char *const *specials;
     int64_t special_count;
-    bool other_pre_tokenizer; /* use `pre_tokenizer` instead of the kind's default; word and bpe only */
+    bool other_pre_tokenizer; /* use `pre_tokenizer` instead of the kind's default; only for word and bpe */
     enum wf_pre_tokenizer pre_tokenizer;
-    bool (*progress)(void *ctx, const struct wf_tokenizer_progress *progress); /* a few times a second; false: WF_ERR_CANCELLED */
+    /* Called a few times a second. It returns false to stop with WF_ERR_CANCELLED. May be NULL. */
+    bool (*progress)(void *ctx, const struct wf_tokenizer_progress *progress);
     void *ctx;
-    int64_t *long_words; /* if not NULL: the number of words of more than 2 MiB is added to it. They are no words of a language; bpe
-                            counts the pairs in pieces of 2 MiB, word leaves them out */
+    /* If not NULL, the number of words of more than 2 MiB is added to *long_words. Such words belong to no language. For bpe and byte-bpe
+     * their pairs are counted in pieces of 2 MiB; for word they are left out. */
+    int64_t *long_words;
 };
 
-/* Trains a tokenizer on `length` bytes of text. The same text and options give the same tokenizer; for bpe it is that of the trainer of
- * `tokenizers`. WF_ERR_FORMAT: the text is empty, is not UTF-8 or contains a NUL. WF_ERR_ARGUMENT: invalid options, such as a vocab_size
- * that is too small for the special tokens and characters (the message has the minimum). *out is NULL on an error; free it with
- * wf_tokenizer_free. */
+/* Trains a tokenizer on `length` bytes of text. The same text and options give the same tokenizer. For bpe it is the one that the trainer
+ * of `tokenizers` gives. options may be NULL. The caller frees *out with wf_tokenizer_free. WF_ERR_FORMAT: the text is empty, is not UTF-8
+ * or contains NUL. WF_ERR_ARGUMENT: invalid options, such as a vocab_size that is too small for the special tokens and characters (the
+ * message has the minimum). WF_ERR_MEMORY, WF_ERR_CANCELLED. On an error *out is NULL. */
 WF_API wf_status wf_tokenizer_train_with(const char *text, int64_t length, const struct wf_tokenizer_options *options, wf_tokenizer **out,
                                          wf_error *error) WF_CHECKED;
-/* The same from files of any size, read in blocks of lines, or of parts of a long line; only the distinct words (char: the characters) are
- * kept in memory. Line ends ("\n" and "\r\n") are not part of words (WF_RUNNING_TEXT: "\n" is a token). Errors in the text give
- * file:line:byte. */
+/* wf_tokenizer_train_with for `count` files of any size. They are read in blocks of lines; a very long line is divided. Memory holds only
+ * the distinct words (for char the distinct characters). Line ends ("\n" and "\r\n") are not part of words; with WF_RUNNING_TEXT "\n" is a
+ * token. Errors in the text are reported with file:line:byte. WF_ERR_IO: a file cannot be read. */
 WF_API wf_status wf_tokenizer_train_files_with(const char *const *paths, int64_t count, const struct wf_tokenizer_options *options,
                                                wf_tokenizer **out, wf_error *error) WF_CHECKED;
 #ifndef __cplusplus
@@ -83,22 +90,32 @@ WF_API wf_status wf_tokenizer_train_files_with(const char *const *paths, int64_t
     wf_tokenizer_train_files_with(paths, count, &(struct wf_tokenizer_options){__VA_ARGS__}, out, error)
 #endif
 
-/* Loads a tokenizer.json. Files from untrusted sources are safe to load. Unsupported parts are errors that name them ("model Unigram",
- * "normalizer Nmt", a pattern that PCRE2 would match differently from Oniguruma). WF_ERR_IO, WF_ERR_FORMAT, WF_ERR_MEMORY. */
+/* Loads a tokenizer.json. A file from an untrusted source is safe to load. A part that Weft does not support is an error that names it
+ * ("model Unigram", "normalizer Nmt", or a pattern that PCRE2 would match differently from Oniguruma). The caller frees *out with
+ * wf_tokenizer_free. WF_ERR_IO, WF_ERR_FORMAT, WF_ERR_MEMORY. On an error *out is NULL. */
 WF_API wf_status wf_tokenizer_load(const char *path, wf_tokenizer **out, wf_error *error) WF_CHECKED;
-/* The same from memory; `name` is used in messages instead of the path. */
+/* wf_tokenizer_load for `length` bytes of JSON in memory. Messages have `name` instead of the path. */
 WF_API wf_status wf_tokenizer_parse(const char *json, int64_t length, const char *name, wf_tokenizer **out, wf_error *error) WF_CHECKED;
 
-/* BERT's vocab.txt: one token per line, the first with id 0; white space at the end of a line is ignored. The tokenizer is the same as
- * BertWordPieceTokenizer of `tokenizers`: it cleans the text, puts spaces around ideographs, splits words at spaces and punctuation, and
- * prefixes subwords inside a word with ##; special tokens are [CLS] ... [SEP]. */
+/* Options for BERT's vocab.txt, which has one token per line; the first token has id 0. White space at the end of a line is ignored. The
+ * tokenizer is that of BertWordPieceTokenizer in `tokenizers`: it cleans the text, puts spaces around ideographs, splits words at spaces
+ * and punctuation, and marks subwords inside a word with ##. Special tokens are [CLS] before and [SEP] after the text. */
 struct wf_vocab_options {
-    bool cased;         /* keeps upper case; default: converts to lower case */
-    bool whole_scripts; /* no spaces around ideographs (tokenize_chinese_chars false) */
-    enum wf_accents { WF_ACCENTS_BY_CASE, WF_ACCENTS_STRIP, WF_ACCENTS_KEEP } accents; /* default: strips them unless cased */
-    const char *unknown, *begin, *end, *pad, *mask; /* NULL: [UNK], [CLS], [SEP], [PAD], [MASK]; the first three are required */
+    bool cased;         /* keep upper case; by default it becomes lower case */
+    bool whole_scripts; /* put no spaces around ideographs (tokenize_chinese_chars=False in the package) */
+    enum wf_accents {
+        WF_ACCENTS_BY_CASE, /* the default: strip accents unless `cased` is set */
+        WF_ACCENTS_STRIP,   /* strip accents */
+        WF_ACCENTS_KEEP     /* keep accents */
+    } accents;
+    const char *unknown; /* name of the unknown token, which the vocabulary must have; NULL: [UNK] */
+    const char *begin;   /* name of the token before a text, which the vocabulary must have; NULL: [CLS] */
+    const char *end;     /* name of the token after a text, which the vocabulary must have; NULL: [SEP] */
+    const char *pad;     /* name of the padding token; NULL: [PAD] */
+    const char *mask;    /* name of the mask token; NULL: [MASK] */
 };
-/* WF_ERR_IO, WF_ERR_FORMAT (file:line: not UTF-8, an empty line, a duplicate token; missing [UNK], [CLS] or [SEP]), WF_ERR_MEMORY. */
+/* Loads a vocab.txt. The caller frees *out with wf_tokenizer_free. WF_ERR_FORMAT: a line is not UTF-8, is empty or repeats a token (the
+ * message has file:line), or the vocabulary lacks a required special token. WF_ERR_IO, WF_ERR_MEMORY. On an error *out is NULL. */
 WF_API wf_status wf_tokenizer_load_vocab_with(const char *path, const struct wf_vocab_options *options, wf_tokenizer **out,
                                               wf_error *error) WF_CHECKED;
 #ifndef __cplusplus
@@ -106,86 +123,104 @@ WF_API wf_status wf_tokenizer_load_vocab_with(const char *path, const struct wf_
     wf_tokenizer_load_vocab_with(path, &(struct wf_vocab_options){__VA_ARGS__}, out, error)
 #endif
 
-/* Saves a tokenizer.json: written under a temporary name, synced and renamed. The bytes are the same as those that `tokenizers` writes. */
+/* Saves a tokenizer.json, with the same bytes that `tokenizers` writes. The file is written under a temporary name, synced, and then
+ * renamed. WF_ERR_IO, WF_ERR_MEMORY. */
 WF_API wf_status wf_tokenizer_save(const wf_tokenizer *tokenizer, const char *path, wf_error *error) WF_CHECKED;
-/* The same text, appended to *out. */
+/* Appends to *out the text that wf_tokenizer_save writes. WF_ERR_MEMORY; *out is then unchanged. */
 WF_API wf_status wf_tokenizer_json(const wf_tokenizer *tokenizer, struct wf_string *out, wf_error *error) WF_CHECKED;
 
 WF_API void wf_tokenizer_free(wf_tokenizer *tokenizer); /* NULL is allowed */
 
 WF_API wf_tokenizer_kind wf_tokenizer_kind_of(const wf_tokenizer *tokenizer);
-WF_API const char *wf_tokenizer_kind_name(wf_tokenizer_kind kind);             /* "char", as in the command and in config.json */
-WF_API bool wf_tokenizer_kind_parse(const char *name, wf_tokenizer_kind *out); /* false for an unknown name */
-/* A hash of pipeline, vocabulary and merges that does not depend on the file's formatting; identifies the tokenizer that weights or ids
- * were made with. */
+/* The name of a kind as in the command and in config.json, such as "byte-bpe"; "unknown" for any other value. */
+WF_API const char *wf_tokenizer_kind_name(wf_tokenizer_kind kind);
+WF_API bool wf_tokenizer_kind_parse(const char *name, wf_tokenizer_kind *out); /* returns false for an unknown name */
+/* A hash of the pipeline, the vocabulary and the merges. It does not depend on the formatting of the file. It identifies the tokenizer with
+ * which weights or ids were made. */
 WF_API uint64_t wf_tokenizer_hash(const wf_tokenizer *tokenizer);
 
-/* The id of a special token, found by its usual names, or -1. BOS: <s> <bos> [CLS]; EOS: </s> <eos> [SEP] <|endoftext|> <|end_of_text|>;
- * PAD: <pad> [PAD]; UNKNOWN: the model's unknown token; MASK: <mask> [MASK]. */
-enum wf_special { WF_SPECIAL_BOS, WF_SPECIAL_EOS, WF_SPECIAL_PAD, WF_SPECIAL_UNKNOWN, WF_SPECIAL_MASK };
+/* A special token, which is found by its usual names. */
+enum wf_special {
+    WF_SPECIAL_BOS,     /* <s> <bos> [CLS] */
+    WF_SPECIAL_EOS,     /* </s> <eos> [SEP] <|endoftext|> <|end_of_text|> */
+    WF_SPECIAL_PAD,     /* <pad> [PAD] */
+    WF_SPECIAL_UNKNOWN, /* the unknown token that the model names */
+    WF_SPECIAL_MASK     /* <mask> [MASK] */
+};
+/* The id of a special token; -1: the tokenizer has none. */
 WF_API int32_t wf_tokenizer_special(const wf_tokenizer *tokenizer, enum wf_special special);
-WF_API int64_t wf_tokenizer_vocab_size(const wf_tokenizer *tokenizer);
+WF_API int64_t wf_tokenizer_vocab_size(const wf_tokenizer *tokenizer); /* ids are 0 .. vocab_size-1 */
 
-/* The token as the vocabulary stores it, NUL-terminated, *length bytes (length may be NULL); owned by the tokenizer. NULL for an id outside
- * 0 .. vocab_size-1. */
+/* The token as the vocabulary stores it, with a NUL at its end. Sets *length (length may be NULL) to its number of bytes. The tokenizer
+ * owns the text. NULL for an id outside 0 .. vocab_size-1. */
 WF_API const char *wf_tokenizer_token(const wf_tokenizer *tokenizer, int32_t id, int64_t *length);
-/* The id of a token of `length` bytes; -1 if it is not in the vocabulary. */
+/* The id of the token that consists of the `length` bytes of `piece`; -1 if it is not in the vocabulary. */
 WF_API int32_t wf_tokenizer_id(const wf_tokenizer *tokenizer, const char *piece, int64_t length);
 
-/* A cache of the ids of about `words` words, for callers that encode much text. Its size is fixed, so that encoding does not allocate; a
- * word replaces another one in the same slot. Use it from one thread at a time. */
+/* A cache of the ids of about `words` words, for callers that encode much text. Its size is fixed, so encoding allocates nothing for it. A
+ * new word replaces the word in its slot. Only one thread at a time may use a cache. The tokenizer must outlive it. NULL on an error:
+ * WF_ERR_MEMORY, or WF_ERR_ARGUMENT for `words` below 1 or above 2^24. */
 typedef struct wf_token_cache wf_token_cache;
 WF_API wf_token_cache *wf_token_cache_new(const wf_tokenizer *tokenizer, int64_t words, wf_error *error) WF_CHECKED;
 WF_API void wf_token_cache_free(wf_token_cache *cache);
 
 struct wf_encode_options {
-    bool specials;         /* adds the template's special tokens, such as <s> ... </s> */
-    int64_t *unknown;      /* if not NULL: the number of unknown tokens is added to it */
-    wf_token_cache *cache; /* may be NULL */
-    bool whole;            /* ignores the file's truncation and padding */
-    int64_t most;          /* above 0: maximum number of ids, special tokens included, instead of the file's maximum; longer texts are
-                              truncated at the side given in the file (default: the end) */
-    int64_t *cut;          /* if not NULL: the number of ids removed because of `most` is added to it */
-    bool (*cancelled)(
-        void *ctx); /* called now and then in a long text, from the same thread: true ends with WF_ERR_CANCELLED. May be NULL. */
+    bool specials;         /* add the template's special tokens, such as <s> ... </s> */
+    int64_t *unknown;      /* if not NULL, the number of unknown tokens is added to it */
+    wf_token_cache *cache; /* made for this tokenizer; may be NULL */
+    bool whole;            /* ignore the truncation and padding of the file */
+    /* Above 0: the maximum number of ids, with special tokens, instead of the file's maximum. Longer texts are truncated on the side that
+     * the file names (by default at the end). */
+    int64_t most;
+    int64_t *cut; /* if not NULL, the number of ids removed because of `most` is added to it */
+    /* Called at intervals during a long text, by the calling thread. It returns true to stop with WF_ERR_CANCELLED. May be NULL. */
+    bool (*cancelled)(void *ctx);
     void *ctx;
 };
-/* Appends the ids of `length` bytes of text to *out; for an empty text only the template's special tokens. Added tokens in the text
- * ("</s>") are recognised, as in `tokenizers`. A word or character outside the vocabulary becomes the unknown token; without an unknown
- * token it is an error that names the first one (as U+00E9, and itself if it is printable) with line and column (in characters, from 1) and
- * offset (in bytes, from 0). Bytes that are not UTF-8 are reported in the same way. Both are WF_ERR_FORMAT. So are, against malicious
- * files: a pattern that exceeds the limit of steps for one match, or for a text the limit of one second plus 5 microseconds per byte; and
- * normalisation that makes a text more than 32 times as long; and a word of more than 65,536 characters that can only be merged as a whole
- * and has more than four million (only merges that no trainer makes ask for that; other words of any length take little memory). On an
- * error *out is unchanged. */
+/* Appends the ids of `length` bytes of text to *out. An empty text has only the template's special tokens. Added tokens in the text
+ * ("</s>") are recognised, as in `tokenizers`. A word or character outside the vocabulary becomes the unknown token.
+ *
+ * WF_ERR_FORMAT: the vocabulary lacks a word or character and there is no unknown token. The message names the first such word or character
+ * (a character as U+00E9, and also literally if it is printable). WF_ERR_FORMAT also for bytes that are not UTF-8. These messages have line
+ * and column (in characters, from 1) and offset (in bytes, from 0). Three limits protect against malicious files; a text that exceeds them
+ * is WF_ERR_FORMAT too:
+ *
+ * - A pattern may take a limited number of steps per match, and one second plus 5 microseconds per byte for a text.
+ * - Normalisation may make a text at most 32 times as long (and 64 KiB more).
+ * - A word of more than four million pieces must be divisible into windows that are merged separately. Every trained tokenizer allows this.
+ *
+ * WF_ERR_MEMORY, WF_ERR_CANCELLED. WF_ERR_ARGUMENT: the cache was made for another tokenizer. On an error *out is unchanged. */
 WF_API wf_status wf_tokenizer_encode_with(const wf_tokenizer *tokenizer, const char *text, int64_t length,
                                           const struct wf_encode_options *options, struct wf_tokens *out, wf_error *error) WF_CHECKED;
+/* wf_tokenizer_encode_with with the default options. */
 WF_API wf_status wf_tokenizer_encode(const wf_tokenizer *tokenizer, const char *text, int64_t length, struct wf_tokens *out,
-                                     wf_error *error) WF_CHECKED; /* with the defaults */
+                                     wf_error *error) WF_CHECKED;
 
 struct wf_decode_options {
-    bool specials; /* prints special tokens; otherwise they are omitted */
+    bool specials; /* write special tokens; by default they are left out */
 };
-/* Appends the text of `count` ids to *out, by the file's decoder; without a decoder tokens are joined by spaces. Invalid UTF-8 becomes
- * U+FFFD. An id outside the vocabulary is WF_ERR_ARGUMENT. On an error *out is unchanged. */
+/* Appends the text of `count` ids to *out, as the file's decoder makes it. Without a decoder, tokens are joined by spaces. Invalid UTF-8
+ * becomes U+FFFD. options may be NULL. WF_ERR_ARGUMENT: an id is outside the vocabulary. WF_ERR_MEMORY. WF_ERR_FORMAT: the decoder of a
+ * malicious file takes too long or makes the text more than 32 times as long (and 64 KiB more). On an error *out is unchanged. */
 WF_API wf_status wf_tokenizer_decode_with(const wf_tokenizer *tokenizer, const int32_t *ids, int64_t count,
                                           const struct wf_decode_options *options, struct wf_string *out, wf_error *error) WF_CHECKED;
+/* wf_tokenizer_decode_with with the default options. */
 WF_API wf_status wf_tokenizer_decode(const wf_tokenizer *tokenizer, const int32_t *ids, int64_t count, struct wf_string *out,
-                                     wf_error *error) WF_CHECKED; /* with the defaults */
-/* A streaming decoder, for ids that arrive one by one, as in generation. The concatenated texts of all pushes and the finish are the text
- * of wf_tokenizer_decode_with for all ids. Text that a later id may still change is held back: an incomplete character of a byte-level
- * tokenizer, a run of byte-fallback tokens, the end of a word. */
+                                     wf_error *error) WF_CHECKED;
+/* A streaming decoder, for ids that arrive one by one, as in generation. The texts of all pushes and of the finish together are the text
+ * that wf_tokenizer_decode_with gives for all ids. The decoder holds back text that a later id may still change, for example an incomplete
+ * character of a byte-level tokenizer, a run of byte-fallback tokens, or the end of a word. */
 typedef struct wf_decoder wf_decoder;
-/* options: NULL for the defaults. The tokenizer must outlive the decoder. NULL if out of memory. */
+/* Makes a decoder. options: NULL for the defaults. The tokenizer must outlive the decoder. NULL if there is no memory. */
 WF_API wf_decoder *wf_decoder_new(const wf_tokenizer *tokenizer, const struct wf_decode_options *options, wf_error *error) WF_CHECKED;
-/* Decodes one more id into *text: UTF-8, NUL-terminated, *length bytes (which may be 0), valid until the next call. An id outside the
- * vocabulary is WF_ERR_ARGUMENT and has no effect; after any other error the decoder can only be freed. */
+/* Decodes one more id. *text is UTF-8 with a NUL at its end, and valid until the next call; *length is its number of bytes, which may be 0.
+ * An id outside the vocabulary is WF_ERR_ARGUMENT and has no effect. After any other error the decoder can only be freed. */
 WF_API wf_status wf_decoder_push(wf_decoder *decoder, int32_t id, const char **text, int64_t *length, wf_error *error) WF_CHECKED;
-/* Gives the text that was held back. The next push starts a new text. */
+/* Returns the text that was held back, as wf_decoder_push does. The next push starts a new text. */
 WF_API wf_status wf_decoder_finish(wf_decoder *decoder, const char **text, int64_t *length, wf_error *error) WF_CHECKED;
 WF_API void wf_decoder_free(wf_decoder *decoder); /* NULL is allowed */
-/* Whether decoding restores words: the file has a decoder, or its tokens are whole words or characters. False for subwords (bpe, byte-bpe,
- * wordpiece) without a decoder, which are decoded to subwords separated by spaces. */
+/* Whether decoding gives complete words. True if the file has a decoder, or if tokens are whole words or characters. False for subwords
+ * (bpe, byte-bpe, wordpiece) without a decoder, which are decoded to subwords with spaces between them. */
 WF_API bool wf_tokenizer_gives_text(const wf_tokenizer *tokenizer);
 
 WF_END_DECLS

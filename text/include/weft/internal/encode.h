@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: MIT */
-/* Encoding for readers of files, which place a fault in the file. */
+/* Encoding for functions that read files and report the position of an error in the file. */
 #ifndef WEFT_INTERNAL_ENCODE_H
 #define WEFT_INTERNAL_ENCODE_H
 
 #include <weft/tokenizer.h>
 
-/* Why text could not be encoded, and where. */
+/* The reason why a text could not be encoded, and the position. */
 struct wf_encode_fault {
     enum { FAULT_UTF8, FAULT_CHARACTER, FAULT_WORD, FAULT_PATTERN, FAULT_GROWTH, FAULT_LENGTH } kind;
-    int64_t offset;
-    uint32_t point; /* the character that the vocabulary lacks */
-    char word[72];  /* the word, or its beginning */
+    int64_t offset; /* number of bytes of the text before the fault */
+    uint32_t point; /* FAULT_CHARACTER: the character that is not in the vocabulary */
+    char word[72];  /* FAULT_WORD: the word that is not in the vocabulary, or its beginning */
 };
 
-/* Encodes with the place of a fault instead of a message. WF_ERR_FORMAT means that *fault is set; WF_ERR_MEMORY and WF_ERR_CANCELLED leave
- * the message to the caller. On an error *out keeps what it had. */
+/* wf_tokenizer_encode_with, but without messages: WF_ERR_FORMAT sets *fault, from which wf_tokenizer_fault makes the message. The caller
+ * also writes the messages for WF_ERR_MEMORY and WF_ERR_CANCELLED. On an error *out keeps its former ids. */
 wf_status wf_tokenizer_encode_placed(const wf_tokenizer *tokenizer, const char *text, int64_t length,
                                      const struct wf_encode_options *options, struct wf_tokens *out, struct wf_encode_fault *fault);
-/* The message for a fault at `place`. */
+/* Sets the error for a fault at `place`, such as "file:line:byte". Returns WF_ERR_FORMAT. */
 wf_status wf_tokenizer_fault(const wf_tokenizer *tokenizer, const char *text, int64_t length, const struct wf_encode_fault *fault,
                              const char *place, wf_error *error);
 
-/* "unknown tokens: 12 of 3,456 (0.3 %)", for warnings. Returns text. */
+/* Writes "unknown tokens: 12 of 3,456 (0.3 %)" to text[0 .. size-1], for a warning. Returns text. */
 char *wf_unknown_describe(int64_t unknown, int64_t tokens, char *text, size_t size);
 
-/* The id of special token number `index`, or -1 where that added token is not special; false past the last. */
+/* Sets *id to the id of added token number `index`, or to -1 if that token is not special. Returns false if there is no such token. */
 bool wf_tokenizer_special_at(const wf_tokenizer *tokenizer, int64_t index, int32_t *id);
 
-/* WF_ERR_ARGUMENT, with `name` in the message, for a tokenizer whose file asks for truncation or padding of each text: what another program
- * wants of its batches would change sentences here. */
+/* WF_ERR_ARGUMENT, with `name` in the message, if the tokenizer's file asks for truncation or padding. These settings are for another
+ * program's batches; here they would change sentences. */
 wf_status wf_tokenizer_check_whole(const wf_tokenizer *tokenizer, const char *name, wf_error *error);
 
-/* The byte that a character of a byte-level piece stands for; -1 when it stands for none. */
+/* The byte that a character of a byte-level piece stands for; -1: none. */
 int unicode_to_byte(uint32_t point);
 
 #endif
