@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Comparisons of reals, and choices by bools. The compiler makes the vectors: nothing is rounded here. */
+/* Comparisons of reals, and selection of elements by bools. Plain loops, which the compiler vectorises: nothing is rounded, so all
+ * instruction sets give the same results. */
 #include "../simd.h"
 
 #define COMPARE(name, op)                                                                                                                  \
@@ -18,7 +19,7 @@ COMPARE(compare_le, <=)
 COMPARE(compare_gt, >)
 COMPARE(compare_ge, >=)
 
-/* y may be in[1] or in[2]: no element depends on another. */
+/* Lets the compiler vectorise although y may be in[1] or in[2]: no element depends on another. */
 #ifdef __clang__
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
