@@ -44,8 +44,8 @@ V_INLINE vr log_parts(vr x, vr *low)
 /* Returns e^(high + low), where |low| is at most a rounding error of `high`. */
 V_INLINE vr exp_parts(vr high, vr low)
 {
-    low =
-        v_if_less(v_abs(high), v_set((wf_real)(2 * V_EXP_MAX)), low, v_set(0)); /* beyond, e^high is 0 or infinite, and low may be a NaN */
+    /* For a greater |high| the result is 0 or infinite, and low may be a NaN. */
+    low = v_if_less(v_abs(high), v_set((wf_real)(2 * V_EXP_MAX)), low, v_set(0));
     vr x = v_max(v_set((wf_real)V_EXP_MIN), v_min(v_set((wf_real)V_EXP_MAX), high)), magic = v_set((wf_real)V_MAGIC);
     vr n = v_fma(x, v_set(V_LOG2_E), magic) - magic;
     vr r = v_fnma(n, v_set((wf_real)V_LN2_LOW), v_fnma(n, v_set((wf_real)V_LN2_HIGH), x)) + low;

@@ -140,7 +140,7 @@ V_INLINE vr v_log_reduced(vr x, vr *n)
     vr least = v_set((wf_real)V_LEAST_NORMAL);
     vr scaled = v_if_less(x, least, x * v_set((wf_real)((v_ulane)1 << V_MANTISSA)), x);
     vr bump = v_if_less(x, least, v_set(V_MANTISSA), v_set(0));
-    /* The bits of sqrt(1/2), where n changes: subtracting them leaves n in the exponent bits. */
+    /* n changes where x is sqrt(1/2) times a power of 2. Subtracting the bits of sqrt(1/2) leaves n in the exponent bits. */
     const v_ulane cut = sizeof(wf_real) == 4 ? 0x3f3504f3u : (v_ulane)0x3fe6a09e667f3bcdu;
     vu bits = (vu)scaled - cut, whole = (vu)v_seti((v_lane)(((v_ulane) ~(v_ulane)0) << V_MANTISSA));
     /* Convert n to wf_real. n + 2 V_BIAS is not negative, so that a logical shift, which every instruction set has, is enough. */
