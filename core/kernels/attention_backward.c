@@ -17,13 +17,13 @@
 
 struct work {
     const struct wf_attention *a;
-    int64_t pe;        /* key_columns(e) */
-    int64_t pf;        /* key_columns(f) */
+    int64_t pe;        /* elements between two rows of q and dk: key_columns(e) */
+    int64_t pf;        /* elements between two rows of dout and dv: key_columns(f) */
     int64_t keys;      /* queries of this call attend only to keys below this one */
     int64_t packed;    /* keys below this one are packed */
     int64_t cleared;   /* keys below this one: dk and dv are set to 0 for this piece */
-    int64_t written;   /* keys below this one: the gradients of this piece are in a->dk and a->dv */
-    int64_t high;      /* keys below this one: gradients of some piece are in a->dk and a->dv, so that others are added */
+    int64_t written;   /* keys below this one: the gradients of this piece are already in a->dk and a->dv */
+    int64_t high;      /* keys below this one: a->dk and a->dv hold gradients, to which later pieces add */
     wf_real *k;        /* packed keys [keys][e] */
     wf_real *v;        /* packed values [keys][f] */
     bool *k_nonfinite; /* for each tile of keys: whether its keys hold a NaN or an infinity */
@@ -61,7 +61,7 @@ V_INLINE void weights_part(const struct work *w, bool some, bool dropped, bool g
                 *s = p;
             }
             vr x = p * (dp - d[j]);
-            *ds = guarded ? v_select((vi)(p == 0), v_set(0), x) : x; /* a masked key has p = 0, but dp may be a NaN */
+            *ds = guarded ? v_select((vi)(p == 0), v_set(0), x) : x; /* a masked key has p = 0, and its dp may be a NaN */
         }
 }
 
@@ -96,7 +96,7 @@ static void multiply_slopes(int64_t n, const wf_real *slope, wf_real *ds)
     }
 }
 
-enum { FETCHED = 20 }; /* rows for each call of fetch_some: for a window of 128 keys, 15 calls prefetch all rows of next_rows */
+enum { FETCHED = 20 }; /* rows for each call of fetch_some: 15 calls, for a window of 128 keys, are enough for all rows of next_rows */
 
 V_INLINE void key_tile(const struct work *w, struct fetch *fetch, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys,
                        bool q_nonfinite, bool dout_nonfinite, const vr top[QV], const vr inverse[QV], const vr d[QV], const int qv)

@@ -18,7 +18,7 @@ struct tile {
     int64_t packed;  /* keys first .. packed - 1 are packed so far */
     int64_t end;     /* end of the keys to pack */
     wf_real *qt;     /* the scaled queries of the tile, transposed: [e][QUERIES] */
-    wf_real *ot;     /* their results, transposed: [f][QUERIES] */
+    wf_real *ot;     /* the results of the tile, transposed: [f][QUERIES] */
     wf_real *s;      /* scores, then weights: [KEYS][QUERIES] */
     wf_real *drop;   /* dropout multipliers, or the packed bias: [KEYS][QUERIES] */
     v_lane *allow;   /* from attention_allowed: [KEYS][QUERIES] */
@@ -72,7 +72,7 @@ V_INLINE bool softmax_tile(wf_real *s, const v_lane *allow, bool some, struct cu
     }
 #pragma GCC unroll 16
     for (int j = 0; j < qv; j++) {
-        /* The query may not attend to any key so far. Base -inf would give NaN; any finite base gives exponentials of 0. */
+        /* If a query may not attend to any key so far, base -inf would give NaN, while any finite base gives exponentials of 0. */
         base[j] = v_select((vi)(top[j] == -V_INF), v_set(0), top[j]);
         factor[j] = v_exp2_low(m[j] - base[j]);
         change |= (vi)(factor[j] != 1);
@@ -134,7 +134,7 @@ static void write_weights(const struct tile *t, int64_t head, int64_t q0, int64_
     }
 }
 
-enum { FETCHED = 16 }; /* rows for each call of fetch_some: for a window of 128 keys, 9 calls prefetch all rows of next_rows */
+enum { FETCHED = 16 }; /* rows for each call of fetch_some: 9 calls, for a window of 128 keys, are enough for all rows of next_rows */
 
 /* Returns the rows to prefetch during this tile: those of its result, and the queries and keys of the next tile. */
 V_INLINE struct fetch next_rows(const struct tile *t, int64_t head, int64_t q0, int64_t rows)
@@ -203,8 +203,8 @@ V_INLINE void forward_tile(const struct tile *t, int64_t head, int64_t q0, int64
         write_weights(t, head, q0, rows, limit, m, inverse, qv);
 }
 
-/* Packs the keys below `end` just before their first use. It packs QUERIES keys at a time: that many are new for each tile of queries if a
- * causal mask is set. */
+/* Packs the keys below `end` just before their first use, QUERIES keys at a time, because with a causal mask each tile of queries needs
+ * that many more keys. */
 static void prepare_keys(struct tile *t, int64_t end)
 {
     const struct wf_attention *a = t->a;

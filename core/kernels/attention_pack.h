@@ -35,13 +35,13 @@ V_INLINE vr upper_half(vr a)
     return __builtin_shufflevector(a, a, V_LIST(SWAPPED_HALVES, HALF));
 }
 
-/* Transposes one square of pack_queries, V_LANES by V_LANES. `rows` and `columns` say how many there are from this square on: missing rows
- * count as 0, missing columns are not stored. `full`: the square has all rows and columns. */
+/* Transposes one square of pack_queries, V_LANES by V_LANES. `rows` and `columns` count the rows and columns from this square to the end of
+ * the matrix. Rows beyond the end count as 0, columns beyond the end are not stored. `full`: the square has all rows and columns. */
 V_INLINE void pack_square(bool full, int64_t rows, int64_t columns, const wf_real *from, int64_t step, vr scale, vi *found, wf_real *to)
 {
     vr r[V_LANES];
     if (!full && columns <= HALF) {
-        /* At most half of the columns exist: rows l and l + HALF share a register, so that one transpose with half the shuffles is
+        /* Only half of the columns or fewer exist: rows l and l + HALF share a register, so that one transpose with half the shuffles is
          * enough. */
 #pragma GCC unroll 8
         for (int l = 0; l < HALF; l++) {
@@ -132,8 +132,8 @@ V_NOINLINE void unpack_queries(int64_t rows, int64_t columns, const wf_real *fro
         }
 }
 
-/* Copies `rows` rows of `columns` elements. A row of `to` has to_step elements, columns <= to_step < columns + V_LANES; the elements behind
- * the copied ones become 0. Returns true if all values are finite. */
+/* Copies `rows` rows of `columns` elements. A row of `to` has to_step elements, up to V_LANES - 1 more than `columns`; the additional
+ * elements become 0. Returns true if all values are finite. */
 V_NOINLINE bool pack_rows(int64_t rows, int64_t columns, const wf_real *from, int64_t step, wf_real *to, int64_t to_step)
 {
     vi found = v_seti(0);
@@ -153,9 +153,9 @@ V_NOINLINE bool pack_rows(int64_t rows, int64_t columns, const wf_real *from, in
     return all_finite(found);
 }
 
-/* Rows to prefetch because they are read or written soon. The rows of a head lie pages apart, and the hardware prefetcher does not follow
- * such steps. fetch_some prefetches a few rows at a time between the products of a tile, so that memory works while the processor computes.
- * The rows go into the second-level cache: in the first-level cache, rows at a distance of whole pages would evict each other. */
+/* Rows to prefetch, because they are read or written soon. The rows of a head lie pages apart, and the hardware prefetcher does not follow
+ * such steps. So fetch_some prefetches a few rows at a time between the products of a tile, while the processor computes. The rows go into
+ * the second-level cache; in the first-level cache, rows whose distance is a whole number of pages would evict each other. */
 struct fetch {
     struct {
         const char *p;

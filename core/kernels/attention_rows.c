@@ -7,8 +7,8 @@
  * multiples of KEYS. Terms of weight 0 change no sum, so this file skips them. */
 #include "attention_pack.h"
 
-/* Computes the scores s[KEYS] of one tile. Masked keys, keys before `first` and keys from `keys` on get -inf. Returns false if the mask
- * allows no key of the tile. */
+/* Computes the scores s[KEYS] of one tile, which has `keys` keys. Masked keys, keys before `first`, and the elements behind the last key
+ * get -inf. Returns false if the mask allows no key of the tile. */
 static bool tile_scores(const struct wf_attention *a, const wf_real *q, const wf_real *k, const bool *mask, const wf_real *bias,
                         int64_t first, int64_t keys, wf_real *s)
 {

@@ -93,7 +93,7 @@ V_INLINE void blocks(int64_t rows, int registers, bool by_rows, bool add, int64_
     }
 }
 
-/* The same product over `width` registers of columns. */
+/* C = A B, or C += A B with `add`, for any number of rows and for `width` registers of columns. */
 V_INLINE void product(int64_t rows, int64_t width, bool by_rows, bool add, int64_t depth, const wf_real *a, int64_t a_step,
                       const wf_real *b, int64_t b_step, wf_real *c, int64_t c_step)
 {
@@ -103,7 +103,7 @@ V_INLINE void product(int64_t rows, int64_t width, bool by_rows, bool add, int64
         blocks(rows, 1, by_rows, add, depth, a, a_step, b, b_step, c, c_step);
 }
 
-/* A function with the parameters of `product` for one tile. */
+/* Declares a function that computes a product of tiles. Its parameters are those of `product`. */
 #define TILE_PRODUCT(name)                                                                                                                 \
     V_NOINLINE void name(int64_t rows, int64_t width, int64_t depth, const wf_real *a, int64_t a_step, const wf_real *b, int64_t b_step,   \
                          wf_real *c, int64_t c_step)
@@ -123,8 +123,8 @@ TILE_PRODUCT(product_columns_add)
     product(rows, width, false, true, depth, a, a_step, b, b_step, c, c_step);
 }
 
-/* The sums of product_columns_add, bit for bit, for tiles that hold a NaN or an infinity. Terms with a weight of 0 are left out, so that
- * masked keys contribute nothing: 0 times a NaN would be a NaN. The weights are B. */
+/* Computes the sums of product_columns_add, bit for bit, for tiles that hold a NaN or an infinity. Terms with a weight of 0 are left out,
+ * so that masked keys contribute nothing; 0 times a NaN would be a NaN. The weights are B. */
 TILE_PRODUCT(masked_columns_add)
 {
     for (int64_t i = 0; i < rows; i++)
@@ -138,8 +138,8 @@ TILE_PRODUCT(masked_columns_add)
         }
 }
 
-/* The sums of product_rows_add, bit for bit, for tiles that hold a NaN or an infinity. The weights are A; terms with a weight of 0 are left
- * out. */
+/* Computes the sums of product_rows_add, bit for bit, for tiles that hold a NaN or an infinity. Terms with a weight of 0 are left out. The
+ * weights are A. */
 TILE_PRODUCT(masked_rows_add)
 {
     (void)width; /* c_step is the width of c, which may be half a register */
@@ -198,9 +198,9 @@ V_INLINE int64_t key_columns(int64_t n)
     return n <= HALF_LANES ? HALF_LANES : (n + V_LANES - 1) / V_LANES * V_LANES;
 }
 
-/* The products of a tile that a causal mask or a window saves. Only the first HALF_QUERIES queries of the tile may attend to its keys [0,
- * low), and only the other queries to its keys [high, keys). Each half of the queries skips the products with the other half's keys. Their
- * weights would be 0, which changes no sum. */
+/* The products that need not be computed in a tile, because of a causal mask or a window. Only the first HALF_QUERIES queries of the tile
+ * may attend to its keys [0, low), and only the other queries to its keys [high, keys). Each half of the queries skips the products with
+ * the other half's keys. Their weights would be 0, which changes no sum. */
 enum { HALF_QUERIES = QUERIES / 2 };
 struct cut {
     int64_t low, high;
@@ -209,7 +209,7 @@ V_INLINE struct cut cut_of(const struct wf_attention *a, int64_t q0, int64_t row
 {
     const int64_t low = a->first_key + q0 + HALF_QUERIES - k0, high = a->first_limit + q0 + HALF_QUERIES - 1 - k0;
     struct cut c = {0, keys};
-    if (qv < QV || rows <= HALF_QUERIES || a->dbias) /* attention_bias_grad reads the whole tile */
+    if (qv < QV || rows <= HALF_QUERIES || a->dbias) /* a->dbias: attention_bias_grad reads the whole tile */
         return c;
     c.low = low <= 0 ? 0 : WF_MIN(low, keys) / 8 * 8;
     c.high = high >= keys ? keys : high <= c.low ? c.low : (high + 7) / 8 * 8;

@@ -37,8 +37,7 @@ V_INLINE vr softplus_of(wf_real beta, vr x)
     return (v_max(v_set(0), z) + v_log_1_plus(v_exp(-v_abs(z)))) / beta;
 }
 
-/* x if x > 0, else alpha (e^x - 1), without cancellation near 0. Clamping x at -2 V_TANH_MAX is exact, because e^x - 1 rounds to -1
- * below. */
+/* x if x > 0, else alpha (e^x - 1), without cancellation near 0. x is clamped at -2 V_TANH_MAX, below which e^x - 1 rounds to -1. */
 V_INLINE vr elu_of(wf_real alpha, vr x)
 {
     vr n, r = v_exp_reduced(v_max(v_set(-2 * (wf_real)V_TANH_MAX), v_min(v_set(0), x)), &n), power = v_power_of_2(n);
@@ -50,7 +49,7 @@ V_INLINE vr elu_of(wf_real alpha, vr x)
 MAP_1(abs, v_abs(x))
 /* dy sign(x), where the sign of 0 and of a NaN is 0. */
 MAP_2(abs_grad, v_if_less(v_set(0), v_abs(x), (vr)((vi)dy ^ ((vi)x & v_seti(V_SIGN))), v_set(0)))
-MAP_1(clamp, v_min(v_set(p[1]), v_max(v_set(p[0]), x))) /* x is the second operand, so a NaN stays */
+MAP_1(clamp, v_min(v_set(p[1]), v_max(v_set(p[0]), x))) /* a NaN stays, because x is the second operand */
 MAP_2(clamp_grad, v_if_less_equal(v_set(p[0]), x, v_if_less_equal(x, v_set(p[1]), dy, v_set(0)), v_set(0)))
 MAP_1(softplus, softplus_of(p[0], x))
 MAP_2(softplus_grad, dy * v_sigmoid(x * p[0]))

@@ -138,7 +138,7 @@ V_INLINE void top_of_rows(int64_t rows, int64_t n, const wf_real *x, int64_t k, 
         vi moved_at = v_seti((v_lane)j);
         for (int64_t s = 0; s < held; s++) {
             const vr old = best[s];
-            const vi old_at = at[s], wins = before(v, old, false); /* v wins against this entry and all after it, or against none */
+            const vi old_at = at[s], wins = before(v, old, false); /* if v wins against an entry, it wins against all entries after it */
             best[s] = v_select(wins, moved, old);
             at[s] = (vi)v_select(wins, (vr)moved_at, (vr)old_at);
             moved = v_select(wins, old, moved);

@@ -43,7 +43,7 @@ V_INLINE vr unless_zero(vr p, vr value)
 V_INLINE vr bce_of(vr x, vr t, vr w)
 {
     vr tail = softplus_tail(x), minus = v_max(v_set(0), -x) + tail, plus = v_max(v_set(0), x) + tail, rest = 1 - t;
-    return unless_zero(t, w * t * minus) + unless_zero(rest, rest * plus); /* with factor 0, a term is 0 even if it is infinite */
+    return unless_zero(t, w * t * minus) + unless_zero(rest, rest * plus); /* 0 times an infinite loss counts as 0 */
 }
 
 V_INLINE vr bce_slope_target_of(vr x, vr w)

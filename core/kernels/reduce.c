@@ -93,9 +93,9 @@ void WF_KERNEL(sum_each_row)(int64_t rows, int64_t n, const wf_real *x, double *
     }
 }
 
-/* Sums columns j of all rows, for up to 4 registers of columns. Each group of group_rows rows is summed in wf_real, and the sums of the
- * groups are added in double, so that the rounding error does not grow with the number of rows. Row i lies at x + offset[i], or at x + i *
- * stride if `offset` is NULL. With `add`, the result is added to y. */
+/* Sums up to 4 registers of columns over all rows. Each group of group_rows rows is summed in wf_real, and the sums of the groups are added
+ * in double, so that the rounding error does not grow with the number of rows. Row i lies at x + offset[i], or at x + i * stride if
+ * `offset` is NULL. With `add`, the result is added to y. */
 V_INLINE void sum_columns(int64_t rows, int registers, int64_t count, const wf_real *x, int64_t stride, const int64_t *offset,
                           int group_rows, bool add, wf_real *y)
 {

@@ -55,7 +55,7 @@ UNARY(log, v_log(x))
 UNARY(sqrt, v_sqrt(x))
 UNARY(tanh, v_tanh(x))
 UNARY(sigmoid, v_sigmoid(x))
-UNARY(relu, v_max(v_set(0), x)) /* x is the second operand, so a NaN stays */
+UNARY(relu, v_max(v_set(0), x)) /* a NaN stays, because x is the second operand */
 UNARY(gelu, gelu_of(x))
 UNARY(gelu_tanh, x / (v_exp(gelu_tanh_minus_2u(x)) + 1))
 UNARY(silu, silu_of(x))

@@ -24,13 +24,14 @@ V_INLINE vr v_poly(vr x, const wf_real *c, int count)
 #ifdef WF_DOUBLE
 #define V_MANTISSA 52
 #define V_BIAS 1023
-#define V_MAGIC 6755399441055744.0            /* 1.5 * 2^52: adding this rounds to an integer, which then is in the low bits */
+#define V_MAGIC 6755399441055744.0 /* 1.5 * 2^52: adding this to a number rounds the number to an integer, which is then in the low bits   \
+                                    */
 #define V_LN2_HIGH 6.93147180369123816490e-01 /* ln 2 = HIGH + LOW; HIGH ends in zero bits, so that n * HIGH is exact */
 #define V_LN2_LOW 1.90821492927058770002e-10
 #define V_EXP_MIN (-746.0) /* e^x is 0 below V_EXP_MIN, and infinite above V_EXP_MAX */
 #define V_EXP_MAX 710.0
-#define V_EXP_SAFE 709.0 /* e^x is finite for this x, and 1 / e^(2 x) is 0 */
-#define V_TANH_MAX 20.0  /* tanh(x) is +-1 beyond */
+#define V_EXP_SAFE 709.0 /* e^V_EXP_SAFE is finite, and 1 / e^(2 V_EXP_SAFE) is 0 */
+#define V_TANH_MAX 20.0  /* tanh(x) rounds to +-1 beyond V_TANH_MAX */
 #define V_LEAST_NORMAL 0x1p-1022
 /* (2^r - 1) / r as a polynomial in r, for |r| <= 1/2. Fit: 1.8e-17 relative to 2^r - 1 */
 static const wf_real v_exp2_poly[] = {0.69314718055994530942, 0.240226506959100961,   0.0555041086648213223,    0.00961812910760772246,
@@ -59,10 +60,10 @@ static const wf_real v_phi_poly[] = {
 #define V_EXP_SAFE 88.0f
 #define V_TANH_MAX 10.0f
 #define V_LEAST_NORMAL 0x1p-126f
-/* The function that v_exp2_poly approximates in double. Fit: 1.3e-8 */
+/* Approximates the same function as v_exp2_poly in double. Fit: 1.3e-8 */
 static const wf_real v_exp2_poly[] = {0.69314718055994530942f, 0.240226498090046424f,   0.0555036988930906647f,
                                       0.00961825218846803563f, 0.00133866585870280257f, 0.000153964682532207025f};
-/* The function that v_log_poly approximates in double. Fit: 8.1e-10 */
+/* Approximates the same function as v_log_poly in double. Fit: 8.1e-10 */
 static const wf_real v_log_poly[] = {0.666667764151592187f, 0.399775369853291321f, 0.298718618962773363f};
 /* Phi(-t) e^(t^2/2) (t + 3.5) as a polynomial in (t - 3.5) / (t + 3.5), for 0 <= t <= 14.5. Fit: 7.2e-9, relative */
 #define V_PHI_K 3.5f
@@ -102,7 +103,7 @@ V_INLINE vr v_times_power_of_2(vr e, vr n)
 #endif
 }
 
-/* e^x for x <= V_EXP_MAX and x no lower than a little below V_EXP_MIN. Denormal results are correct; a NaN stays. */
+/* e^x for x from V_EXP_MIN, or a little less, to V_EXP_MAX. Denormal results are correct; a NaN stays. */
 V_INLINE vr v_exp_bounded(vr x)
 {
     vr n;
@@ -113,7 +114,7 @@ V_INLINE vr v_exp_bounded(vr x)
 /* e^x for x <= V_EXP_MAX, also for -inf; a NaN stays. */
 V_INLINE vr v_exp_low(vr x)
 {
-    return v_exp_bounded(v_max(v_set((wf_real)V_EXP_MIN), x)); /* x is the second operand, so a NaN stays */
+    return v_exp_bounded(v_max(v_set((wf_real)V_EXP_MIN), x)); /* a NaN stays, because x is the second operand */
 }
 
 /* e^x for every x: infinite for large x; a NaN stays. */
