@@ -44,7 +44,7 @@ static void at_exit(int code, void *unused)
     (void)unused;
     if (!world.transport || world.owner != getpid())
         return;
-    if (world.together > 0 || (code != 0 && !world.agreed)) /* the MPI says which rank aborted */
+    if (world.together > 0 || (code != 0 && !world.agreed)) /* no message, because the MPI names the rank that aborted */
         world.transport->abort(world.transport, 1);
     world.transport->close(world.transport);
     world.transport = NULL;
@@ -160,7 +160,7 @@ static void report_wait(wf_dist *dist, int transfer, double seconds)
 
 /* A wait for one transfer. */
 struct waiting {
-    double since; /* time of the first call of wait_on; 0 before */
+    double since; /* time of the first call of wait_on in seconds; 0 before that call */
     bool reported;
 };
 
@@ -204,7 +204,7 @@ static wf_status exchange_asleep(wf_dist *dist, const struct wf_message *out, in
     wf_status status = wf_dist_begin(dist, 0, out, outs, in, ins, &transfer, error);
     while (status == WF_OK && (status = wf_dist_finish(dist, transfer, false, &done, error)) == WF_OK && !done) {
         wait_on(dist, transfer, &w);
-        nanosleep(&pause, NULL); /* may end early because of a signal */
+        nanosleep(&pause, NULL); /* a signal may end the sleep early */
         pause.tv_nsec = pause.tv_nsec < LONGEST ? 2 * pause.tv_nsec : LONGEST;
     }
     return status;
@@ -371,7 +371,7 @@ wf_status wf_dist_agree_as(wf_dist *dist, wf_status status, int weight, bool *se
     if (passed != WF_OK)
         return wf_error_set(error, passed, "%s", why.message);
     dist->agreed = true;
-    if (shared.code == WF_OK) /* the failed rank gave no message */
+    if (shared.code == WF_OK) /* the failed rank has set no error */
         shared.code = WF_ERR_STATE;
     return worst > 0 ? wf_error_set(error, shared.code, "rank %d: %s", worst, shared.message)
                      : wf_error_set(error, shared.code, "%s", shared.message);

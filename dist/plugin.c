@@ -26,8 +26,8 @@ static bool own_folder(char *path, size_t size)
     return slash && (size_t)snprintf(path, size, "%.*s", (int)(slash - name), name) < size;
 }
 
-/* Returns NULL if the file is missing or does not load. If it does not load, `why` gets the loader's reason, unless it holds one
- * already. */
+/* Loads a plug-in from the folder `below` of `folder`. Returns NULL if the file is missing or does not load. In the second case, stores the
+ * loader's reason in `why`, unless `why` holds a reason already. */
 static void *load(const char *folder, const char *below, const char *name, char *why, size_t size)
 {
     char *path = wf_format("%s%s/weft-mpi-%s.so", folder, below, name);

@@ -21,8 +21,8 @@ enum { NAME = 1024 };
 const char *name_in(const struct wf_optimizer_part *part, int i, char text[NAME]);
 
 /* optimizer.c */
-/* Returns true if wf_fit runs on several processes, so that each holds only a shard of the optimiser's state, and the call does not come
- * from wf_fit. */
+/* Returns true while each process holds only a shard of the optimiser's state, during a wf_fit of several processes; but false within the
+ * update that all processes do together. */
 bool is_shared(const struct wf_optimizer *opt);
 #define SHARED "the optimiser is shared among several processes until wf_fit returns"
 wf_status optimizer_begin(struct wf_optimizer *opt, wf_registry *registry, wf_error *error);
@@ -33,7 +33,7 @@ void drop_moments(struct wf_optimizer_part *part);
 /* Indices of slabs: those of the rule come first, the slab of the moving averages comes last. */
 enum { AVERAGE = WF_RULE_SLABS, SLABS };
 
-/* Returns the address of a moment of element `at` of a parameter, where a block begins. */
+/* Returns the address of a moment of a parameter's element `at`, which must begin a block. */
 static inline wf_real *moment_at(const struct wf_optimizer_part *part, const struct wf_shard *shard, int parameter, int64_t count,
                                  int64_t at, int moment)
 {
@@ -41,7 +41,7 @@ static inline wf_real *moment_at(const struct wf_optimizer_part *part, const str
 }
 
 /* rule.c */
-/* Returns how many slabs of the rule are in use now: the first ones. */
+/* Returns how many slabs of the rule, counted from the first one, are in use now. */
 int moments_used(const struct wf_optimizer *opt);
 static inline bool slab_used(const struct wf_optimizer *opt, int k)
 {

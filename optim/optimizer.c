@@ -263,7 +263,7 @@ static void average(int64_t count, const wf_real *value, double decay, wf_real *
         mean[i] = decay > 0 ? mean[i] + step * (value[i] - mean[i]) : value[i];
 }
 
-/* Updates `count` elements of a parameter from element `at` on, where a block begins. */
+/* Updates `count` elements of a parameter from element `at` on, which begins a block. */
 static void update(const struct run *r, int parameter, int64_t at, int64_t count)
 {
     const struct wf_optimizer *opt = r->opt;

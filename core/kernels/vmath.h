@@ -24,8 +24,7 @@ V_INLINE vr v_poly(vr x, const wf_real *c, int count)
 #ifdef WF_DOUBLE
 #define V_MANTISSA 52
 #define V_BIAS 1023
-#define V_MAGIC 6755399441055744.0 /* 1.5 * 2^52: adding this to a number rounds the number to an integer, which is then in the low bits   \
-                                    */
+#define V_MAGIC 6755399441055744.0            /* 1.5 * 2^52: adding this rounds a number to an integer, in the low bits of the sum */
 #define V_LN2_HIGH 6.93147180369123816490e-01 /* ln 2 = HIGH + LOW; HIGH ends in zero bits, so that n * HIGH is exact */
 #define V_LN2_LOW 1.90821492927058770002e-10
 #define V_EXP_MIN (-746.0) /* e^x is 0 below V_EXP_MIN, and infinite above V_EXP_MAX */

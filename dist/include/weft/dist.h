@@ -27,8 +27,8 @@ WF_BEGIN_DECLS
 typedef struct wf_dist wf_dist;
 
 /* Returns the world: all processes that were started together with this one. The first call opens the connection; it closes when the
- * program exits. On failure returns NULL and sets *error: WF_ERR_STATE if there is no plug-in for the MPI of the launcher, if the MPI does
- * not start, or if its world size is not the launcher's; WF_ERR_MEMORY. */
+ * program exits. On failure returns NULL and sets *error. WF_ERR_STATE: there is no plug-in for the MPI of the launcher, the MPI does not
+ * start, or its world size is not the launcher's. WF_ERR_MEMORY: there is no memory. */
 WF_API wf_dist *wf_dist_world(wf_error *error);
 /* Returns the rank of this process, 0 .. size - 1, or 0 if `dist` is NULL. */
 WF_API int wf_dist_rank(const wf_dist *dist);
@@ -51,10 +51,10 @@ struct wf_dist_watch {
 };
 WF_API struct wf_dist_watch wf_dist_watch(wf_dist *dist, const struct wf_dist_watch *watch);
 
-/* The following functions return WF_ERR_ARGUMENT if an argument is wrong, and WF_ERR_STATE if a message fails. After a failed message the
- * ranks are out of step, and all further messages fail.
- *
- * Returns when all ranks have called it. */
+/* In the following functions, WF_ERR_STATE means that a message has failed. Then the ranks are out of step, and all further messages fail.
+ * WF_ERR_ARGUMENT means that an argument is invalid. */
+
+/* Returns when all ranks have called it. */
 WF_API wf_status wf_dist_barrier(wf_dist *dist, wf_error *error) WF_CHECKED;
 /* Copies data[bytes] of rank `root` into `data` on all ranks. */
 WF_API wf_status wf_dist_broadcast(wf_dist *dist, void *data, int64_t bytes, int root, wf_error *error) WF_CHECKED;

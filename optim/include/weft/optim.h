@@ -18,19 +18,19 @@ WF_BEGIN_DECLS
 
 /* --- gradients: norms and clipping ---------------------------------------------------------------------------------- */
 
-/* Returns the Euclidean norm of all gradients, summed in double in a fixed order. Returns NaN if `grads` is NULL, as for a registry without
- * gradients. */
+/* Returns the Euclidean norm of all gradients, summed in double in a fixed order. Returns NaN if `grads` is NULL, which is what
+ * wf_registry_grads returns for a registry without gradients. */
 WF_API double wf_grad_norm(wf_grads *grads);
 /* Returns the common norm of the gradients of several registries, grads[count]. */
 WF_API double wf_grad_norm_of(wf_grads *const *grads, int count);
-/* Scales the gradients by min(1, max_norm / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_ does. Sets *norm, unless `norm` is NULL, to
- * their norm before the scaling. max_norm = 0 disables clipping, but the norm is computed.
+/* Scales the gradients by min(1, max_norm / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_ does. *norm (`norm` may be NULL) becomes the
+ * norm before the scaling. max_norm = 0 disables clipping, but the norm is computed.
  *
  * The multiplication happens later, in the next call that uses the gradients. An optimiser's step multiplies in its own pass over the
  * gradients; wf_grad, wf_grads_at and wf_backward multiply before anything else. The results have the same bits in all cases.
  *
- * After an error nothing has changed. WF_ERR_ARGUMENT: max_norm is negative or NaN. WF_ERR_STATE: `grads` is NULL, as for a registry
- * without gradients, or the last backward pass failed. WF_ERR_NUMERIC: the norm is not finite; *norm is set. */
+ * After an error nothing has changed. WF_ERR_ARGUMENT: max_norm is negative or NaN. WF_ERR_STATE: `grads` is NULL, or the last backward
+ * pass failed. WF_ERR_NUMERIC: the norm is not finite; *norm is set. */
 WF_API wf_status wf_clip_norm(wf_grads *grads, double max_norm, double *norm, wf_error *error) WF_CHECKED;
 /* The same for the common norm of the gradients of several registries, grads[count]. WF_ERR_ARGUMENT also if two of them are the same. */
 WF_API wf_status wf_clip_norm_of(wf_grads *const *grads, int count, double max_norm, double *norm, wf_error *error) WF_CHECKED;
@@ -64,8 +64,8 @@ enum {
 };
 /* The state of an optimiser for one parameter. */
 struct wf_optimizer_parameter {
-    double weight_decay;            /* set by groups; else that of the optimiser */
-    double lr_scale;                /* set by groups; else 1 */
+    double weight_decay;            /* from the last group that sets it; else that of the optimiser */
+    double lr_scale;                /* from the last group that sets it; else 1 */
     int64_t updates;                /* updates of this parameter */
     int64_t place;                  /* first element of its moments in each slab; -1: it has no moments */
     bool wanted;                    /* it has moments, or must get them even if it is frozen */
@@ -101,7 +101,7 @@ struct wf_optimizer {
     int64_t step; /* updates done */
     const struct wf_optimizer_rule *rule;
     void *ctx;                      /* argument of the rule's functions */
-    double weight_decay;            /* for parameters that no group sets */
+    double weight_decay;            /* weight decay of parameters for which no group sets one */
     struct wf_optimizer_part *part; /* [parts] */
     int64_t parts;                  /* registries */
     int64_t room;                   /* parts for which memory is allocated */
@@ -189,13 +189,13 @@ WF_API wf_status wf_optimizer_step(struct wf_optimizer *opt, wf_error *error) WF
 
 /* Adds the state to a file. It consists of the tensors
  *
- *   prefix + "step"                I64 [1]: updates done
- *   prefix + "updates." + name     I64 [1]: updates of the parameter `name`
+ *   prefix + "step"                I64 of shape [1]: updates done
+ *   prefix + "updates." + name     I64 of shape [1]: updates of the parameter `name`
  *   prefix + "m." + name           moments of the parameter: "m." and "v." of Adam, "momentum." of SGD
  *   prefix + "ema." + name         moving average of the parameter, if there is one
  *
- * and of the metadata prefix + "optimizer". Settings and groups are not part of the state, because the program sets them. Values are read
- * when the writer commits. */
+ * and of the metadata prefix + "optimizer", the name of the rule. Settings and groups are not part of the state, because the program sets
+ * them. Values are read when the writer commits. */
 WF_API void wf_optimizer_save(const struct wf_optimizer *opt, wf_safetensors_writer *writer, const char *prefix);
 /* Restores a state that was written by wf_optimizer_save, or by Weft 0.1 with one registry. WF_ERR_FORMAT, with nothing changed: the state
  * is that of another optimiser, a number of updates is missing or impossible, the state lacks a trained parameter, it has names under the

@@ -41,7 +41,7 @@ struct wf_update {
     const wf_tensor *parameter;           /* for its shape: use wf_ndim and wf_dim */
     int64_t updates;                      /* updates of this parameter, including this one: t in bias corrections */
     double lr;                            /* the learning rate times the parameter's lr_scale */
-    double weight_decay;                  /* the parameter's; its meaning is up to the rule */
+    double weight_decay;                  /* the parameter's weight decay; its meaning is up to the rule */
     double factor[WF_RULE_FACTORS];       /* results of .factors for `updates` */
     int64_t at;                           /* the first element of the range */
     int64_t count;                        /* the number of elements */
@@ -67,8 +67,8 @@ struct wf_optimizer_rule {
      * registries. This is for rules that need whole matrices; .step may then use wf_parallel and matrix products. With several processes,
      * each of which holds only some elements of a parameter, such a rule is refused (WF_ERR_ARGUMENT). */
     bool whole;
-    /* Returns how many of the slabs are in use with the present hyperparameters: the first ones. The other slabs take no memory and are not
-     * saved. Weft may call this at any time. NULL: all slabs are in use. */
+    /* Returns how many of the slabs, counted from the first one, are in use with the present hyperparameters. The other slabs take no
+     * memory and are not saved. Weft may call this at any time. NULL: all slabs are in use. */
     int (*used)(void *ctx, const struct wf_optimizer *opt);
     /* Checks whether the hyperparameters are in their ranges. Called by the init, and at the beginning of each step in the caller's thread,
      * before anything changes. Weft itself checks lr and weight_decay. NULL: no check. */
@@ -87,7 +87,7 @@ struct wf_optimizer_rule {
 
 struct wf_optimizer_options {
     double lr;           /* 1e-3 unless given */
-    double weight_decay; /* 0 unless given; for parameters that no group sets */
+    double weight_decay; /* 0 unless given; for parameters for which no group sets one */
 };
 /* Returns the default options. */
 WF_API struct wf_optimizer_options wf_optimizer_defaults(void);

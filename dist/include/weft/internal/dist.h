@@ -31,9 +31,9 @@ void wf_dist_together(wf_dist *dist, bool begin);
 /* wf_dist_agree, except that all ranks return the failure with the greatest weight. Among equal weights, that of the lowest rank counts. A
  * failure that only follows from another failure gets a smaller weight. *sent becomes true if the ranks have exchanged their outcomes. */
 wf_status wf_dist_agree_as(wf_dist *dist, wf_status status, int weight, bool *sent, wf_error *error);
-/* Compares settings that must be the same on all ranks. `words` holds words separated by blanks: KEY=VALUE, or #KEY=HASH for large data. A
- * message does not show the hash but only the key, for example "training text" for #training-text=HASH. If the words differ, all ranks
- * return WF_ERR_ARGUMENT with the first difference. Frees the content of `words`. */
+/* Compares settings that must be the same on all ranks. `words` holds words separated by blanks: KEY=VALUE, or #KEY=HASH for large data.
+ * For large data, a message shows only the key: "training text" for #training-text=HASH. If the words differ, all ranks return
+ * WF_ERR_ARGUMENT with the first difference. Frees the content of `words`. */
 wf_status wf_dist_compare(wf_dist *dist, struct wf_string *words, wf_error *error);
 
 /* --- share.c: distributes items of work over the ranks ---------------------------------------------------------------
@@ -59,8 +59,7 @@ struct wf_share {
     int64_t room;  /* bytes that are allocated for `mine` */
     bool failed;   /* there was no memory for a result */
     char *all;     /* results of all ranks, in the order of the ranks; with one process, the same as `mine` */
-    /* [2 size + 1]: where the results of each rank begin in `all`, and the end of the last rank's; then the next byte to read of each rank
-     */
+    /* [2 size + 1]: where the results of each rank begin in `all`, and where the last ones end; then the next byte to read of each rank */
     int64_t *at;
     int64_t one; /* the next byte to read, if there is one process */
 };
@@ -71,8 +70,8 @@ bool wf_share_mine(const struct wf_share *share, int64_t item);
 void wf_share_add(struct wf_share *share, const void *result, int64_t bytes);
 /* Called by all ranks, each with its status and, unless that is WF_OK, a message in *error. All ranks return the same outcome. */
 wf_status wf_share_gather(struct wf_share *share, wf_status status, wf_error *error) WF_CHECKED;
-/* Reads the next `bytes` bytes of the rank that computed the item, so items are read in order. WF_ERR_STATE: fewer bytes are left, because
- * the ranks did not do the same. */
+/* Reads the next `bytes` bytes from the results of the rank that computed the item. Items are read in the order in which they were added.
+ * WF_ERR_STATE: fewer bytes are left, because the ranks did not do the same. */
 wf_status wf_share_take(struct wf_share *share, int64_t item, void *result, int64_t bytes, wf_error *error) WF_CHECKED;
 void wf_share_free(struct wf_share *share);
 

@@ -24,7 +24,7 @@ struct wf_optimizer_place {
 };
 /* Sets *out to the moving average of parameter `i` of a registry. Returns false if the optimiser has none. */
 bool wf_optimizer_average(const struct wf_optimizer *opt, const wf_registry *registry, int i, struct wf_optimizer_place *out);
-/* Returns the address of element `at` of a moment, where a block begins, or NULL if this process does not hold that block. */
+/* Returns the address of a moment's element `at`, which must begin a block, or NULL if this process does not hold that block. */
 wf_real *wf_optimizer_moment(const struct wf_optimizer_place *place, int64_t at);
 
 /* wf_optimizer_save, except that read(ctx, place, at, count, out) supplies the moments during the commit. `source` NULL: this process holds
