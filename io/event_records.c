@@ -32,7 +32,7 @@ uint32_t wf_record_checksum(const void *data, int64_t bytes)
 static uint32_t load32(const char *p)
 {
     uint32_t value;
-    memcpy(&value, p, sizeof value); /* meson.build allows only little-endian machines */
+    memcpy(&value, p, sizeof value); /* little-endian, like all machines that meson.build allows */
     return value;
 }
 

@@ -46,7 +46,7 @@ char *wf_file_load_open(int fd, const char *path, int64_t limit, int64_t *bytes,
             status = wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for %" PRId64 " bytes", path, in.length + hint);
             break;
         }
-        int64_t room = in.capacity - 1 - in.length, most = limit + 1 - in.length; /* Linux reads at most 0x7ffff000 bytes at once */
+        int64_t room = in.capacity - 1 - in.length, most = limit + 1 - in.length; /* read may return less; then the loop goes on */
         got = read(fd, in.data + in.length, (size_t)WF_MIN(room, most));
         if (got > 0)
             in.length += got;

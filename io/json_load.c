@@ -151,7 +151,8 @@ json_t *wf_json_decode(const char *text, int64_t bytes, int depth, json_error_t 
         place_of(text, deep, failure);
         snprintf(failure->text, sizeof failure->text, "nested more than %d deep", depth);
     } else if (!value) {
-        /* jansson gives the place of the last character that it has read, with column 0 if there is none. Name at least the first place. */
+        /* jansson gives the place of the last character that it has read, or column 0 if it has read none. Report at least line 1, column
+         * 1. */
         failure->position = WF_MAX(failure->position, 0);
         failure->line = failure->line > 0 ? failure->line : 1;
         failure->column = failure->column > 0 ? failure->column : 1;

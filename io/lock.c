@@ -63,7 +63,7 @@ static wf_status take(wf_lock *lock, wf_error *error)
     }
     char text[24];
     int length = snprintf(text, sizeof text, "%ld\n", (long)getpid());
-    /* The lock works without the process id too. On a full disk, other processes do not learn the id of the holder. */
+    /* The lock works without the process id too. On a full disk, other processes just do not learn the id. */
     if ((ftruncate(lock->fd, 0) != 0 || pwrite(lock->fd, text, (size_t)length, 0) != length) && ftruncate(lock->fd, 0) != 0)
         errno = 0;
     return WF_OK;

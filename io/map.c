@@ -38,7 +38,7 @@ wf_status wf_map_open(const char *path, bool pages, struct wf_map *map, wf_error
 int64_t wf_map_read(int fd, int64_t offset, char *out, int64_t bytes)
 {
     int64_t done = 0;
-    while (done < bytes) { /* Linux reads at most 0x7ffff000 bytes at once */
+    while (done < bytes) { /* one read may return less */
         ssize_t got = pread(fd, out + done, (size_t)(bytes - done), offset + done);
         if (got < 0 && errno == EINTR)
             continue;

@@ -10,8 +10,8 @@
 
 static const char *const descrs[WF_DTYPE_COUNT] = {[WF_F32] = "<f4", [WF_F64] = "<f8", [WF_I32] = "<i4", [WF_BOOL] = "|b1"};
 
-/* Makes the header, so long that the data begin at a multiple of 64. numpy.save also leaves room for the first dimension to grow; for up to
- * six dimensions, that changes no byte. */
+/* Makes the header, with blanks at its end, so that the data begin at a multiple of 64. numpy.save also leaves room for the first dimension
+ * to grow; for up to six dimensions, that changes no byte. */
 static void make_header(struct wf_string *out, const wf_array *a, const char *descr)
 {
     enum { PREAMBLE = 10, ALIGN = 64 };

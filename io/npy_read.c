@@ -114,7 +114,7 @@ static bool take_number(struct header *h, int64_t *out)
         if (__builtin_mul_overflow(size, (int64_t)10, &size) || __builtin_add_overflow(size, (int64_t)(*h->at - '0'), &size))
             return refuse(h, "a size of the shape is too large");
     *out = size;
-    (void)take_word(h, "L"); /* Python 2 writes 3L */
+    (void)take_word(h, "L"); /* Python 2 writes a number as 3L */
     return true;
 }
 

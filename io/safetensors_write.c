@@ -154,7 +154,7 @@ wf_status wf_safetensors_commit(wf_safetensors_writer *w, const char *path, wf_e
     if (json_object_size(w->metadata) == 0)
         json_object_del(w->header, "__metadata__");
     char *text = failure.code ? NULL : wf_json_text(w->header, 0, &bytes, &failure);
-    uint64_t length = ((uint64_t)bytes + 7) / 8 * 8; /* meson.build allows only little-endian machines */
+    uint64_t length = ((uint64_t)bytes + 7) / 8 * 8; /* little-endian, like all machines that meson.build allows */
     if (length > (uint64_t)SAFETENSORS_MAX_HEADER)
         wf_error_set(&failure, WF_ERR_ARGUMENT, "the file would be larger than the safetensors format allows");
     wf_error_prefix(&failure, "%s", path);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads whole files, up to a given size, and writes files atomically, so that a reader sees either the old or the new file.
  *
- * Paths are bytes, usually UTF-8, and relative to the working folder. WF_ERR_IO reports failures of the system; its message has the path
- * and the system's reason, which is in English in every locale. WF_ERR_MEMORY reports a lack of memory. Several threads may call these
- * functions at once. */
+ * A path is a string of bytes, usually UTF-8; a relative path begins at the working folder. WF_ERR_IO reports failures of the system; its
+ * message has the path and the system's reason, which is in English in every locale. WF_ERR_MEMORY reports a lack of memory. Several
+ * threads may call these functions at once. */
 #ifndef WEFT_FILE_H
 #define WEFT_FILE_H
 

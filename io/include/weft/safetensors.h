@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads and writes files in the format of weights and checkpoints, https://huggingface.co/docs/safetensors. A file consists of eight bytes
- * that give the length of a JSON header, the header, and the tensors one after another, row-major and little-endian. The header has the
- * dtype, shape and byte range of each named tensor, and a map of strings. Compatible with the Python package `safetensors` in both
+/* Reads and writes files in the format of weights and checkpoints, https://huggingface.co/docs/safetensors. A file consists of three parts:
+ * eight bytes with the length of the header, the header in JSON, and the tensors one after another, row-major and little-endian. The header
+ * has the dtype, shape and byte range of each named tensor, and a map of strings. Compatible with the Python package `safetensors` in both
  * directions. */
 #ifndef WEFT_SAFETENSORS_H
 #define WEFT_SAFETENSORS_H
@@ -56,7 +56,7 @@ WF_API const struct wf_safetensors_entry *wf_safetensors_find(const wf_safetenso
 WF_API wf_status wf_safetensors_read(const wf_safetensors *file, const char *name, wf_dtype dtype, void *dst, int64_t count,
                                      wf_error *error) WF_CHECKED;
 
-/* The same for elements at .. at + count - 1 of a tensor. WF_ERR_SHAPE: the tensor has no such elements. */
+/* The same for elements at .. at + count - 1 of a tensor. WF_ERR_SHAPE: the tensor does not have all of these elements. */
 WF_API wf_status wf_safetensors_read_range(const wf_safetensors *file, const char *name, wf_dtype dtype, int64_t at, void *dst,
                                            int64_t count, wf_error *error) WF_CHECKED;
 

@@ -23,9 +23,9 @@ bool wf_json_memory_failed(void);
 /* How deep arrays and objects may be nested in JSON that is read or written. */
 enum { WF_JSON_MAX_DEPTH = 128 };
 
-/* Parses a strict JSON value that is nested at most `depth` deep. A key must not occur twice in an object. On failure returns NULL: if
- * wf_json_memory_failed(), there was no memory; else *failure has the reason, with line and column from 1. For readers that report the
- * place of an error in another way than the functions below. */
+/* Parses a strict JSON value that is nested at most `depth` deep. A key must not occur twice in an object. Returns NULL on failure. Then
+ * wf_json_memory_failed() is true if there was no memory; otherwise *failure has the reason, with line and column from 1. This is for
+ * readers that report the place of an error in another way than the functions below. */
 json_t *wf_json_decode(const char *text, int64_t bytes, int depth, json_error_t *failure);
 /* Reads a file of at most `limit` bytes: any value in strict JSON and UTF-8. A byte order mark is skipped. A key must not occur twice in an
  * object. Returns NULL on failure. Errors in the text are WF_ERR_FORMAT, "file:line:column: ...", where lines and columns count from 1 and
