@@ -4,7 +4,7 @@
  *
  *   parity [-t threads] [-n updates] [-a activation] [-l] CASE FILE        -l: only weights, the first batch and its loss
  *
- * Cases are those of stopwatch.h, without dropout. The updates train as the preset does (AdamW, clipping, schedule), one batch
+ * The cases are defined in stopwatch.h, here without dropout. The updates train as the preset does (AdamW, clipping, schedule), one batch
  * each. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -129,7 +129,7 @@ bool wf_file_remove_unlocked(const char *path)
     return removed;
 }
 
-/* Returns true if `name` is that of a temporary file of wf_file_writer: ".weft-", 16 hexadecimal digits, ".tmp". */
+/* Returns true if `name` has the form of a temporary file of wf_file_writer: ".weft-", 16 hexadecimal digits, ".tmp". */
 static bool is_temporary(const char *name)
 {
     return strlen(name) == 26 && !strncmp(name, ".weft-", 6) && strspn(name + 6, "0123456789abcdef") == 16 && !strcmp(name + 22, ".tmp");

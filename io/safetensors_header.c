@@ -138,7 +138,8 @@ const struct wf_safetensors_entry *wf_safetensors_find(const wf_safetensors *fil
     return found ? *found : NULL;
 }
 
-/* Checks that every byte behind the header belongs to exactly one tensor. by_name is sorted by place here, and by name later. */
+/* Checks that every byte behind the header belongs to exactly one tensor. For this check by_name is sorted by offset, and afterwards by
+ * name. */
 static wf_status check_cover(wf_safetensors *file, wf_error *error)
 {
     char quoted[2][WF_QUOTE_SIZE];

@@ -32,10 +32,8 @@ static wf_status read_bytes(const wf_safetensors *file, int64_t offset, char *ds
 
 static wf_status open_header(wf_safetensors *file, wf_error *error)
 {
-    uint64_t length = 0;
-    wf_status status = file->bytes < 8
-                           ? WF_OK
-                           : read_bytes(file, 0, (char *)&length, 8, error); /* little-endian, like all machines that meson.build allows */
+    uint64_t length = 0; /* little-endian, like all machines that meson.build allows */
+    wf_status status = file->bytes < 8 ? WF_OK : read_bytes(file, 0, (char *)&length, 8, error);
     wf_error failure = {0};
     char *text = NULL;
     if (status != WF_OK)

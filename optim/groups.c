@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Groups of parameters with settings of their own, and the restriction of an optimiser to some parameters. */
+/* Groups, which set other settings for some parameters, and the restriction of an optimiser to some parameters. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

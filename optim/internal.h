@@ -26,11 +26,11 @@ const char *name_in(const struct wf_optimizer_part *part, int i, char text[NAME]
 bool is_shared(const struct wf_optimizer *opt);
 #define SHARED "the optimiser is shared among several processes until wf_fit returns"
 wf_status optimizer_begin(struct wf_optimizer *opt, wf_registry *registry, wf_error *error);
-/* Allocates moments for parameters that have none, and that are not frozen or have `wanted` set. */
+/* Allocates moments for parameters that need them and have no moments yet: parameters that are not frozen, or for which `wanted` is set. */
 wf_status make_moments(struct wf_optimizer *opt, wf_error *error);
 void drop_moments(struct wf_optimizer_part *part);
 
-/* Indices of slabs: those of the rule come first, the slab of the moving averages comes last. */
+/* Indices of slabs: first the slabs of the rule, last the slab of the moving averages. */
 enum { AVERAGE = WF_RULE_SLABS, SLABS };
 
 /* Returns the address of a moment of a parameter's element `at`, which must begin a block. */

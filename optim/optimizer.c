@@ -136,7 +136,7 @@ static int64_t count_of(const struct wf_optimizer_part *part, int i)
     return wf_array_count(&info_of(part, i)->value);
 }
 
-/* Returns true if the parameter needs moments and has none. */
+/* Returns true if the parameter needs moments and has no moments yet. */
 static bool to_make(const struct wf_optimizer_part *part, int i)
 {
     const struct wf_optimizer_parameter *p = &part->parameter[i];

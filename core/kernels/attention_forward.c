@@ -136,7 +136,8 @@ static void write_weights(const struct tile *t, int64_t head, int64_t q0, int64_
 
 enum { FETCHED = 16 }; /* rows for each call of fetch_some: 9 calls, for a window of 128 keys, are enough for all rows of next_rows */
 
-/* Returns the rows to prefetch during this tile: those of its result, and the queries and keys of the next tile. */
+/* Returns the rows to prefetch during this tile: the rows of its result, and the rows of the queries and keys that are new in the next
+ * tile. */
 V_INLINE struct fetch next_rows(const struct tile *t, int64_t head, int64_t q0, int64_t rows)
 {
     const struct wf_attention *a = t->a;

@@ -160,8 +160,8 @@ typedef wf_real v_half __attribute__((vector_size(V_BYTES / 2)));
 typedef wf_real v_half_memory __attribute__((vector_size(V_BYTES / 2), aligned(sizeof(wf_real)), may_alias));
 enum { HALF_LANES = V_LANES / 2 };
 
-/* c[rows][HALF_LANES] += a[rows][depth] b[depth][HALF_LANES], where the rows of `a` lie QUERIES apart. The sums are those of
- * product_rows_add, bit for bit. */
+/* c[rows][HALF_LANES] += a[rows][depth] b[depth][HALF_LANES], where the rows of `a` lie QUERIES apart. The sums have the same bits as in
+ * product_rows_add. */
 V_INLINE void half_block(const int rows, int64_t depth, const wf_real *restrict a, const wf_real *restrict b, wf_real *restrict c)
 {
     v_half sum[BLOCK_ROWS];

@@ -37,7 +37,7 @@ V_INLINE void normal_part(int64_t i, int64_t count, const uint32_t *word, wf_rea
 #define EVEN(lane, k) ((lane) / 2 * 2)
 #define ODD(lane, k) ((lane) / 2 * 2 + 1)
     vr number = number_of(word + i), turn = v_set(0);
-    V_EACH(lane) turn[lane] = lane % 2 ? (wf_real)0.25 : 0; /* odd lanes: sin t is the cosine of t minus a quarter turn */
+    V_EACH(lane) turn[lane] = lane % 2 ? (wf_real)0.25 : 0; /* odd lanes: sin t = cos(t - a quarter turn) */
     vr u = __builtin_shufflevector(number, number, V_LIST(EVEN, 0)), v = __builtin_shufflevector(number, number, V_LIST(ODD, 0));
     vr r = v_sqrt(v_log((u + (wf_real)0.5) * (wf_real)0x1p-32) * (wf_real)-2);
     vr t = v * (wf_real)0x1p-32 - turn, magic = v_set((wf_real)V_MAGIC);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Optimisers, gradient clipping and learning-rate schedules. For an optimiser of your own, see weft/optimizer_rule.h.
+/* Optimisers, gradient clipping and learning-rate schedules. To write another optimiser, see weft/optimizer_rule.h.
  *
  *   struct wf_optimizer opt;
  *   wf_adamw_init(&opt, registry, &error, .lr = 1e-3, .weight_decay = 0.1);
@@ -18,8 +18,8 @@ WF_BEGIN_DECLS
 
 /* --- gradients: norms and clipping ---------------------------------------------------------------------------------- */
 
-/* Returns the Euclidean norm of all gradients, summed in double in a fixed order. Returns NaN if `grads` is NULL, which is what
- * wf_registry_grads returns for a registry without gradients. */
+/* Returns the Euclidean norm of all gradients, summed in double in a fixed order. Returns NaN if `grads` is NULL; wf_registry_grads returns
+ * NULL for a registry without gradients. */
 WF_API double wf_grad_norm(wf_grads *grads);
 /* Returns the common norm of the gradients of several registries, grads[count]. */
 WF_API double wf_grad_norm_of(wf_grads *const *grads, int count);
@@ -103,7 +103,7 @@ struct wf_optimizer {
     void *ctx;                      /* argument of the rule's functions */
     double weight_decay;            /* weight decay of parameters for which no group sets one */
     struct wf_optimizer_part *part; /* [parts] */
-    int64_t parts;                  /* registries */
+    int64_t parts;                  /* number of registries */
     int64_t room;                   /* parts for which memory is allocated */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Interface for an optimiser of your own: you write a rule that updates elements of parameters. Registries, groups, schedules, clipping,
+/* How to write your own optimiser: as a rule that updates elements of parameters. Registries, groups, schedules, clipping,
  * the state, wf_fit and several processes then work as with Adam and SGD, which are such rules themselves. Example: Lion (Chen et al. 2023,
  * algorithm 2):
  *
@@ -60,8 +60,8 @@ struct wf_optimizer_rule {
     /* Names of the slabs in files, of the same characters as `name`; at most WF_RULE_SLABS, followed by NULL. The names "step", "steps",
      * "updates", "ema" and "optimizer" are not allowed. NULL: the rule has no state. */
     const char *const *slab;
-    /* True: .step uses u->scale * u->gradient[i], so that clipping needs no pass of its own. False: Weft multiplies a clipped gradient by
-     * its factor before .step. */
+    /* True: .step uses u->scale * u->gradient[i], so that clipping needs no separate pass. False: Weft multiplies a clipped gradient by its
+     * factor before .step. */
     bool scales;
     /* True: .step is called once for each parameter, with all of its elements (at = 0), in the caller's thread and in the order of the
      * registries. This is for rules that need whole matrices; .step may then use wf_parallel and matrix products. With several processes,
@@ -78,7 +78,7 @@ struct wf_optimizer_rule {
     void (*factors)(void *ctx, const struct wf_optimizer *opt, int64_t updates, double factor[WF_RULE_FACTORS]);
     /* Updates u->value and u->slab. Unless .whole is set, several threads call it in parallel for different elements, so it must only read
      * *ctx. It cannot fail, and must not allocate memory. The ranges of a parameter depend only on its shape. If a new value depends only
-     * on the value, gradient and state of its own element, the number of threads and processes changes no bit of the result.
+     * on the value, gradient and state of the same element, the number of threads and processes changes no bit of the result.
      *
      * .step is not called for parameters without a gradient, frozen parameters, and parameters of other optimisers (wf_optimizer_only). */
     void (*step)(void *ctx, const struct wf_update *u);

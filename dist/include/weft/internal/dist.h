@@ -28,8 +28,8 @@ wf_status wf_dist_rest(wf_dist *dist, wf_error *error) WF_CHECKED;
 /* Call this with begin = true before work in which the other ranks wait for this one, and with begin = false after it. Calls nest. If this
  * rank exits in between, all ranks are aborted. */
 void wf_dist_together(wf_dist *dist, bool begin);
-/* wf_dist_agree, except that all ranks return the failure with the greatest weight. Among equal weights, that of the lowest rank counts. A
- * failure that only follows from another failure gets a smaller weight. *sent becomes true if the ranks have exchanged their outcomes. */
+/* wf_dist_agree, except that all ranks return the failure with the greatest weight; among failures of equal weight, the lowest rank counts.
+ * A failure that only follows from another failure gets a smaller weight. *sent becomes true if the ranks have exchanged their outcomes. */
 wf_status wf_dist_agree_as(wf_dist *dist, wf_status status, int weight, bool *sent, wf_error *error);
 /* Compares settings that must be the same on all ranks. `words` holds words separated by blanks: KEY=VALUE, or #KEY=HASH for large data.
  * For large data, a message shows only the key: "training text" for #training-text=HASH. If the words differ, all ranks return
@@ -59,7 +59,8 @@ struct wf_share {
     int64_t room;  /* bytes that are allocated for `mine` */
     bool failed;   /* there was no memory for a result */
     char *all;     /* results of all ranks, in the order of the ranks; with one process, the same as `mine` */
-    /* [2 size + 1]: where the results of each rank begin in `all`, and where the last ones end; then the next byte to read of each rank */
+    /* [2 size + 1]: first the bounds, so that rank r has the results all[at[r]] .. all[at[r + 1] - 1]; then the next byte to read of each
+     * rank */
     int64_t *at;
     int64_t one; /* the next byte to read, if there is one process */
 };

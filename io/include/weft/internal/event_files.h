@@ -6,8 +6,8 @@
 #include <weft/internal/files.h>
 
 /* Lists the names of the event files that Weft has written into a folder, oldest first: events.out.tfevents.SECONDS.HOST.weft. TensorBoard
- * reads every file with "tfevents" in its name. The ending .weft tells Weft's files from those of other programs, which are not changed.
- * Works without protobuf-c too. */
+ * reads every file with "tfevents" in its name. The ending .weft distinguishes Weft's files from event files of other programs, which are
+ * not changed. Works without protobuf-c too. */
 wf_status wf_event_files(const char *folder, struct wf_names *names, wf_error *error) WF_CHECKED;
 /* Returns the name of a new event file, which the caller frees with wf_free. */
 char *wf_event_file_name(int64_t seconds, const char *host);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Files and folders: atomic writing in several calls, removal of temporary files, lists, files that would be replaced, and locks. */
+/* Files and folders: atomic writing in several calls, removal of temporary files, lists of files, renaming of files that would be replaced,
+ * and locks. */
 #ifndef WEFT_INTERNAL_FILES_H
 #define WEFT_INTERNAL_FILES_H
 

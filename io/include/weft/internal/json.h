@@ -11,8 +11,8 @@
 
 #include <weft/error.h>
 
-/* Makes jansson allocate with wf_alloc; calls after the first do nothing. Reading and parsing call this. Call it before constructors of
- * jansson, such as json_object(). */
+/* Makes jansson allocate with wf_alloc; calls after the first do nothing. The functions that read or parse JSON call this themselves. Other
+ * code calls it before constructors of jansson, such as json_object(). */
 void wf_json_init(void);
 
 /* jansson does not say whether a call failed for lack of memory. Call wf_json_memory_clear before values are built. Afterwards
