@@ -21,7 +21,7 @@ WF_BEGIN_DECLS
 /* Returns the Euclidean norm of all gradients, summed in double in a fixed order. Returns NaN if `grads` is NULL; wf_registry_grads returns
  * NULL for a registry without gradients. */
 WF_API double wf_grad_norm(wf_grads *grads);
-/* Returns the common norm of the gradients of several registries, grads[count]. */
+/* Returns the norm of the gradients of several registries taken together, grads[count]. */
 WF_API double wf_grad_norm_of(wf_grads *const *grads, int count);
 /* Scales the gradients by min(1, max_norm / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_ does. *norm (`norm` may be NULL) becomes the
  * norm before the scaling. max_norm = 0 disables clipping, but the norm is computed.
@@ -32,7 +32,8 @@ WF_API double wf_grad_norm_of(wf_grads *const *grads, int count);
  * After an error nothing has changed. WF_ERR_ARGUMENT: max_norm is negative or NaN. WF_ERR_STATE: `grads` is NULL, or the last backward
  * pass failed. WF_ERR_NUMERIC: the norm is not finite; *norm is set. */
 WF_API wf_status wf_clip_norm(wf_grads *grads, double max_norm, double *norm, wf_error *error) WF_CHECKED;
-/* The same for the common norm of the gradients of several registries, grads[count]. WF_ERR_ARGUMENT also if two of them are the same. */
+/* The same for the norm of the gradients of several registries taken together, grads[count]. WF_ERR_ARGUMENT also if two of them are the
+ * same. */
 WF_API wf_status wf_clip_norm_of(wf_grads *const *grads, int count, double max_norm, double *norm, wf_error *error) WF_CHECKED;
 
 /* --- optimisers ----------------------------------------------------------------------------------------------------- */
@@ -205,9 +206,10 @@ WF_API wf_status wf_optimizer_load(struct wf_optimizer *opt, const wf_safetensor
 
 /* --- schedules: the learning rate of step 0, 1, 2, ... ------------------------------------------------------------- */
 enum wf_schedule_kind {
-    WF_SCHEDULE_CONSTANT,    /* peak (step + 1) / (warmup + 1) during the warm-up, then peak */
-    WF_SCHEDULE_COSINE,      /* the same warm-up, then half a cosine from `peak` to `min`, which it reaches at `steps` */
-    WF_SCHEDULE_INVERSE_SQRT /* peak min(t / w, sqrt(w / t)), t = step + 1, w = warmup (Vaswani et al. 2017 with peak = d^-0.5 w^-0.5) */
+    WF_SCHEDULE_CONSTANT, /* peak (step + 1) / (warmup + 1) during the warm-up, then peak */
+    WF_SCHEDULE_COSINE,   /* the same warm-up, then half a cosine from `peak` to `min`, which it reaches at `steps` */
+    /* peak * min(t / w, sqrt(w / t)) with t = step + 1 and w = warmup; Vaswani et al. 2017 with peak = d^-0.5 w^-0.5 */
+    WF_SCHEDULE_INVERSE_SQRT
 };
 struct wf_schedule {
     enum wf_schedule_kind kind;

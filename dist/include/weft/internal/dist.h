@@ -12,8 +12,8 @@ WF_BEGIN_DECLS
 /* Sends the messages `out`, receives the messages `in`, and returns when all are done. With one process it does nothing. After a failure
  * the ranks are out of step, and every further message is refused. */
 wf_status wf_dist_exchange(wf_dist *dist, const struct wf_message *out, int outs, const struct wf_message *in, int ins, wf_error *error);
-/* All-gather of ranges of different sizes. Rank r contributes the bytes all[at[r]] .. all[at[r + 1] - 1], which are in place before the
- * call. `at` is the same on all ranks. */
+/* All-gather of ranges of different sizes. Rank r contributes the bytes all[at[r]] .. all[at[r + 1] - 1], which it has stored in `all`
+ * before the call. `at` is the same on all ranks. */
 wf_status wf_dist_gather_parts(wf_dist *dist, void *all, const int64_t *at, wf_error *error);
 /* wf_dist_exchange in two steps, so that a rank can compute in between. wf_dist_begin starts the messages and sets *transfer.
  * wf_dist_finish sets *done to whether they are done; with `wait` it returns only when they are. The data must stay valid until then. All
