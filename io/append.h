@@ -12,7 +12,7 @@ struct append_file {
 };
 
 /* Removes the pieces of steps after `last`, and an incomplete last piece, from the bytes of a log. Moves the other pieces to the front of
- * `data` and sets *kept to their length. *prefix becomes true if they were there already. `where` is the path, for messages. */
+ * `data` and sets *kept to their length. *prefix becomes true if no piece had to move. `where` is the path, for messages. */
 typedef wf_status append_keeper(char *data, int64_t bytes, int64_t last, const char *where, int64_t *kept, bool *prefix, wf_error *error);
 
 /* Opens a log, or creates it, for a training that continues after step `last`. The pieces that `keep` drops are removed from the file. If

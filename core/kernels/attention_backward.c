@@ -96,7 +96,8 @@ static void multiply_slopes(int64_t n, const wf_real *slope, wf_real *ds)
     }
 }
 
-enum { FETCHED = 20 }; /* rows for each call of fetch_some: 15 calls, for a window of 128 keys, are enough for all rows of next_rows */
+/* Rows that one call of fetch_some prefetches. With a window of 128 keys, the 15 calls in a tile cover all rows of next_rows. */
+enum { FETCHED = 20 };
 
 V_INLINE void key_tile(const struct work *w, struct fetch *fetch, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys,
                        bool q_nonfinite, bool dout_nonfinite, const vr top[QV], const vr inverse[QV], const vr d[QV], const int qv)

@@ -9,7 +9,7 @@
 WF_BEGIN_DECLS
 
 /* Writes an array (any strides) in C order, little-endian, as "<f4", "<f8", "<i4" or "|b1". The file is replaced atomically; "/dev/stdout"
- * is written directly. WF_ERR_ARGUMENT: the array has another dtype. */
+ * is written directly. WF_ERR_ARGUMENT: the array has another dtype, or its shape or data are invalid. */
 WF_API wf_status wf_npy_save(const char *path, const wf_array *array, wf_error *error) WF_CHECKED;
 
 /* Maps the array in a file into memory, read-only. Accepts formats 1.0, 2.0 and 3.0, little-endian floats of 2, 4 and 8 bytes, integers of

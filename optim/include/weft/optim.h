@@ -32,8 +32,8 @@ WF_API double wf_grad_norm_of(wf_grads *const *grads, int count);
  * After an error nothing has changed. WF_ERR_ARGUMENT: max_norm is negative or NaN. WF_ERR_STATE: `grads` is NULL, or the last backward
  * pass failed. WF_ERR_NUMERIC: the norm is not finite; *norm is set. */
 WF_API wf_status wf_clip_norm(wf_grads *grads, double max_norm, double *norm, wf_error *error) WF_CHECKED;
-/* The same for the norm of the gradients of several registries taken together, grads[count]. WF_ERR_ARGUMENT also if two of them are the
- * same. */
+/* The same for the norm of the gradients of several registries taken together, grads[count]. WF_ERR_ARGUMENT also if two elements of
+ * `grads` are the same. */
 WF_API wf_status wf_clip_norm_of(wf_grads *const *grads, int count, double max_norm, double *norm, wf_error *error) WF_CHECKED;
 
 /* --- optimisers ----------------------------------------------------------------------------------------------------- */
