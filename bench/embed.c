@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Sentence vectors of a text's lines: writes them for a comparison with another library, and says how long it took.
+/* Computes sentence vectors for the lines of a text, writes them for a comparison with another library, and prints the time.
  *
- *   embed [-t threads] [-n times] [-o FILE] FOLDER TEXT        FILE: the vectors, float32 or float64, one line's after another's
+ *   embed [-t threads] [-n times] [-o FILE] FOLDER TEXT
  *
- * Lines longer than the model lose their end. One JSON object: lines, width, dtype, ms (median of `times`, after one that does not
- * count), ms_min, truncated, threads. bench/embed.py reads both. */
+ * FILE gets the vectors of all lines one after another, in float32 or float64. Lines that are longer than the model allows are truncated.
+ * Prints one JSON object: lines, width, dtype, ms (the median of `times` runs, after one run that does not count), ms_min, truncated,
+ * threads. bench/embed.py reads the vectors and the object. */
 #include <string.h>
 
 #include <weft/embed.h>

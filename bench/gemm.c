@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Speed of core/gemm: our own kernels and BLIS on the shapes of small transformers.
+/* Measures the speed of core/gemm, with Weft's own kernels and with BLIS, on the shapes of small transformers.
  *
  *   gemm [-t threads] [-i isa] [-m own,blis,auto] [-c 1] [-p peak] [OP m n k [count]]...
  *
- * OP: NT (forward, B stored [n, k], with a bias), NN (dX), TN (dW, added to C), NTr and NNr: the same under the row rule.
+ * OP is NT (forward, B stored as [n, k], with a bias), NN (dX) or TN (dW, added to C). NTr and NNr set wf_gemm.rows_alone.
+ * -c 1 measures processor time instead of elapsed time; use it with one thread on a busy machine. -p: the peak that ./peak prints, in
+ * GFLOP/s.
  *
- * With -c 1 processor time is counted: for one thread on a busy machine. -p: what ./peak prints, in GFLOP/s.
- * Prints GFLOP/s with operands that are hot, the same in each run, and cold, others in each run, in 576 MB: each the median of up to 101
- * and (the best); and the time of one product, or of all when count > 1, with cold ones. With -p also the share of the peak that the median
- * with cold operands is, and at the end the geometric mean of those shares over shapes of 256 rows and more, and the least. For m = 1 the
- * bandwidth of reading B counts, and is printed. */
+ * Prints GFLOP/s with hot operands, which are the same in each run, and with cold operands, which are others in each run, taken from
+ * 576 MB. Each number is the median of up to 101 samples, with the best sample in parentheses. Then follows the time of one product, or of
+ * all `count` products, with cold operands. For m = 1 also prints the bandwidth of reading B, which limits such products.
+ *
+ * With -p also prints the share of the peak that the median with cold operands reaches. The last line has the geometric mean and the
+ * minimum of these shares, over single products with m and n >= 256 and k >= 64. */
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -20,7 +23,7 @@
 
 #include "measure.h"
 
-/* Many short samples: on a busy machine some of them find it free. */
+/* Many short samples, because on a busy machine some of them run undisturbed. */
 enum { SAMPLES = 101 };
 
 struct shape {
@@ -46,7 +49,7 @@ static const struct shape all[] = {
     {"NN", 64, 32, 64, 384},
     {"TN", 64, 32, 64, 384},
     {"NT", 256, 256, 64, 48},
-    /* nanogpt-char-small */
+    /* preset nanogpt-char-small */
     {"NT", 768, 384, 128, 1},
     {"NN", 768, 128, 384, 1},
     {"TN", 384, 128, 768, 1},
@@ -62,7 +65,7 @@ static const struct shape all[] = {
     {"NT", 768, 65, 128, 1},
     {"NN", 768, 128, 65, 1},
     {"TN", 65, 128, 768, 1},
-    /* char-rms */
+    /* preset char-rms */
     {"NT", 4096, 64, 64, 1},
     {"NN", 4096, 64, 64, 1},
     {"NT", 4096, 192, 64, 1},
@@ -76,7 +79,7 @@ static const struct shape all[] = {
     {"NT", 4096, 70, 64, 1},
     {"NN", 4096, 64, 70, 1},
     {"TN", 70, 64, 4096, 1},
-    /* tiny */
+    /* tiny shapes */
     {"NT", 6, 8, 6, 1},
     {"NN", 6, 8, 6, 1},
     {"NT", 10, 10, 8, 96},
@@ -106,14 +109,14 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Operands lie here; cold ones come one set after the other. */
+/* Memory for the operands. `at` is the current operand; cold operands are taken one after another. */
 static struct operand {
     wf_real *data;
     size_t at;
 } as, bs, cs;
 static size_t elements_max;
 
-/* The next of so many elements; the same again if they are to be hot. */
+/* Returns an operand of `elements` elements: with `cold` the next one, else always the first one. */
 static wf_real *next(struct operand *o, int64_t elements, bool cold)
 {
     const size_t size = ((size_t)elements + 15) / 16 * 16;
@@ -132,7 +135,7 @@ static void run(const struct shape *s, bool cold)
         exit(fail("no memory for packing"));
 }
 
-/* Seconds for one run, the median of 101; *best: the least. */
+/* Returns the seconds of one run: the median of up to SAMPLES samples. *best becomes the smallest sample. */
 static double seconds_of(const struct shape *s, bool cold, double *best)
 {
     double times[SAMPLES];
@@ -156,7 +159,7 @@ static double seconds_of(const struct shape *s, bool cold, double *best)
 static double peak, logarithms, lowest = 100;
 static int counted;
 
-/* Returns a share of the peak in per cent. It is counted if the shape is large enough to come near the peak. */
+/* Returns `share`, a share of the peak in per cent. Adds it to the statistics if the shape is large enough to come near the peak. */
 static double count(const struct shape *s, double share)
 {
     if (s->m >= 256 && s->n >= 256 && s->k >= 64 && s->count == 1) {

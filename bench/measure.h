@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the programs that measure: options, messages, memory, time and medians. */
+/* Options, messages, memory, time and medians for the programs that measure. */
 #ifndef WEFT_BENCH_MEASURE_H
 #define WEFT_BENCH_MEASURE_H
 
@@ -11,14 +11,14 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Returns the program's exit code. */
+/* Prints a message and returns the exit code for a failure. */
 static inline int fail(const char *message)
 {
     fprintf(stderr, "%s: %s\n", program_invocation_short_name, message);
     return 1;
 }
 
-/* Zeros; without memory the program ends. */
+/* Returns `count` zeroed elements of `size` bytes, and one more. Ends the program if there is no memory. */
 static inline void *room(int64_t count, size_t size)
 {
     void *block = calloc((size_t)count + 1, size);
@@ -27,7 +27,8 @@ static inline void *room(int64_t count, size_t size)
     return block;
 }
 
-/* Reads options as getopt describes them: value['x'] is the argument of -x, "" if it takes none. False: an unknown option. */
+/* Reads options, which `letters` describes as for getopt: value['x'] becomes the argument of -x, or "" if -x takes none. Returns false if
+ * an option is unknown. */
 static inline bool read_options(int argc, char **argv, const char *letters, const char *value[128])
 {
     for (int letter; (letter = getopt(argc, argv, letters)) != -1;) {
@@ -50,14 +51,14 @@ static inline double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* For qsort of doubles. */
+/* Compares two doubles for qsort. */
 static inline int ascending(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-/* Sorts them. */
+/* Sorts x[count] and returns the median. */
 static inline double median(double *x, int64_t count)
 {
     qsort(x, (size_t)count, sizeof *x, ascending);

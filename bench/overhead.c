@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The cost of an op beside its arithmetic, from a chain of additions of 16 numbers, forward and backward, on one thread; and the cost of
- * dividing work, from an empty job on all threads.
+/* Measures what an op costs in addition to its arithmetic, by a chain of additions of 16 numbers, forward and backward, on one thread; and
+ * what it costs to distribute work, by an empty job on all threads.
  *
- *   overhead        prints nanoseconds an addition, and a job: least and median of 200 passes of 1,000 */
+ *   overhead        prints the nanoseconds of an addition and of a job: minimum and median of 200 passes with 1,000 each */
 #include <weft/compute.h>
 #include <weft/ops.h>
 #include <weft/runtime.h>
@@ -40,7 +40,7 @@ int main(void)
     for (int i = 0; i < WIDTH; i++)
         data[i] = (wf_real)(i + 1) / WIDTH;
     double ns[PASSES];
-    for (int pass = -3; pass < PASSES; pass++) { /* three that warm up */
+    for (int pass = -3; pass < PASSES; pass++) { /* the first three passes only warm up */
         double begin = seconds();
         wf_tape_reset(tape, WF_TRAIN);
         wf_tensor *x = wf_input(tape, data, &(wf_shape){1, {WIDTH}}, true), *y = x;

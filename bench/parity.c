@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes the numbers of a case to a safetensors file, for a comparison with another library: weights, batches, loss, logits, all gradients
- * and the losses of some updates. bench/parity.py and ./bench/compare read it.
+/* Writes the numbers of a training case to a safetensors file, for a comparison with another library: weights, batches, loss, logits, all
+ * gradients, and the losses of some updates. bench/parity.py and ./bench/compare read the file.
  *
- *   parity [-t threads] [-n updates] [-a activation] [-l] CASE FILE        -l: weights, the first batch and its loss alone
+ *   parity [-t threads] [-n updates] [-a activation] [-l] CASE FILE        -l: only weights, the first batch and its loss
  *
- * Cases are those of stopwatch.h, without dropout; updates are as the preset trains (AdamW, clipping, schedule), a batch each. */
+ * The cases are defined in stopwatch.h, here without dropout. The updates train as the preset does (AdamW, clipping, schedule), one batch
+ * each. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,14 +29,16 @@ struct parity {
     wf_tape *tape;
     wf_safetensors_writer *writer;
     int64_t updates;
-    int32_t *x, *y;              /* [updates, batch, length]; of pairs: source and target, each update's end to end */
-    int32_t *places;             /* [batch, length]: 0, 1, 2, ...: an encoder has a target for every token */
-    int32_t *input, *offsets[2]; /* of pairs: [updates, batch, length]; source's and target's [updates, batch + 1] */
+    int32_t *x;          /* ids [updates, batch, length]; for pairs: ids of the sources, end to end in each update */
+    int32_t *y;          /* ids of the targets, laid out like x */
+    int32_t *places;     /* [batch, length]: 0, 1, 2, ..., because an encoder has a target for every token */
+    int32_t *input;      /* for pairs: ids that the decoder reads, laid out like y */
+    int32_t *offsets[2]; /* for pairs: offsets of the sources and of the targets, [updates, batch + 1] each */
     bool loss_only;
     double loss, *losses;
 };
 
-/* Each target is a function of its id, so that there is something to learn. No id is 0: other libraries' models may take it for
+/* Each target is a function of its id, so that the model can learn it. No id is 0, because models of other libraries may take 0 for
  * padding. */
 static void make_batches(struct parity *p)
 {
@@ -51,8 +54,8 @@ static void make_batches(struct parity *p)
     }
 }
 
-/* Lengths as the case says; to compare everything they differ in any case. A target is a function of its input and of the source's
- * first id. */
+/* Makes pairs of sequences. Lengths vary from the case's `shortest` to its `length`. If the case has no `shortest`, they vary from half of
+ * `length`, or with -l are all equal. A target is a function of its input and of the first id of the source. */
 static void make_pairs(struct parity *p)
 {
     int64_t rows = p->c.batch, length = p->c.length, least = p->loss_only ? length : (length + 1) / 2;
@@ -105,7 +108,7 @@ static wf_tensor *loss_of(struct parity *p, int64_t update)
     return wf_model_loss(p->model, x, wf_ids(p->tape, p->y + at, rows, length));
 }
 
-/* Puts a copy of an array (the file is written when everything has been computed). */
+/* Puts a copy of an array, because the file is written only after everything has been computed. */
 static void put(struct parity *p, const char *prefix, const char *name, const wf_array *a)
 {
     char key[512];
@@ -158,7 +161,8 @@ static void put_ids(struct parity *p, const char *name, int32_t *ids, wf_shape s
     put(p, "", name, &a);
 }
 
-/* The batches of all updates; of pairs the ids stand end to end in the room of an update. Then the first batch once more. */
+/* Puts the batches of all updates, then the first batch once more under other names. In a batch of pairs, the ids lie end to end and may
+ * leave elements at the end unused. */
 static void put_batches(struct parity *p)
 {
     int64_t rows = p->c.batch, n = rows * p->c.length;
@@ -222,7 +226,7 @@ static wf_status train(struct parity *p, wf_error *error)
                                          c->training.warmup, c->training.steps};
     struct wf_optimizer opt;
     wf_status status = wf_adamw_init(&opt, p->registry, error, .beta1 = c->training.beta1, .beta2 = c->training.beta2,
-                                     .eps = c->training.eps, .weight_decay = c->training.weight_decay); /* without decay it is Adam */
+                                     .eps = c->training.eps, .weight_decay = c->training.weight_decay); /* 0 gives Adam */
     if (status != WF_OK)
         return status;
     wf_optimizer_decay_matrices_only(&opt);
@@ -278,5 +282,5 @@ int main(int argc, char **argv)
     if (wf_safetensors_commit(p.writer, argv[optind + 1], &error) != WF_OK)
         return fail(error.message);
     printf("%s %.17g\n", p.c.name, p.loss);
-    return 0; /* the copies go with the process */
+    return 0; /* the copies are freed with the process */
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The rate of multiply-adds in float that the processor reaches in registers, what 100 % means in ./bench/compare; and of reading memory.
+/* Measures the rate of float multiply-adds that the processor reaches in registers, which is 100 % in ./bench/compare, and the rate of
+ * reading memory.
  *
  *   peak [-t threads] [-i avx512|avx2|base] [-m]
  *
- * prints GFLOP/s, and with -m GB/s of reading 576 MB: the best of seven samples, since turbo and neighbours only take away. */
+ * Prints GFLOP/s, and with -m also GB/s of reading 576 MB. Each is the best of seven samples, because changes of the clock rate and other
+ * programs only slow a sample down. */
 #include <omp.h>
 #include <string.h>
 
@@ -15,7 +17,7 @@
 enum { SAMPLES = 7, CHAINS = 12, LANES = 16 };
 static const size_t far = (size_t)576 << 20; /* more than the caches hold */
 
-/* Twelve chains hide a latency of four cycles at two and three instructions a cycle. */
+/* Twelve independent chains hide a latency of four cycles at up to three instructions per cycle. */
 #define TWELVE(F) F(x0) F(x1) F(x2) F(x3) F(x4) F(x5) F(x6) F(x7) F(x8) F(x9) F(xa) F(xb)
 #define LOOP(type, F)                                                                                                                      \
     type b, c;                                                                                                                             \
@@ -52,7 +54,7 @@ __attribute__((noinline)) static float loop_base(long n)
 }
 
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
-/* Reads elements begin .. end - 1 of x, a multiple of 4 LANES. */
+/* Reads elements begin .. end - 1 of x by adding them up. Their number is a multiple of 4 LANES. */
 __attribute__((noinline)) static float sum_of(const float *x, size_t begin, size_t end)
 {
     lanes sum[4] = {{0}};
@@ -63,7 +65,8 @@ __attribute__((noinline)) static float sum_of(const float *x, size_t begin, size
     return sum[0][0];
 }
 
-/* GB/s, each thread its own part, which it touched first; 0 without memory. */
+/* Returns the rate of reading memory in GB/s, or 0 if there is no memory. Each thread reads its own range. The same thread has written it
+ * first, so that the range lies in memory near the thread. */
 static double reading(int threads)
 {
     float *x = aligned_alloc(1 << 21, far);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The time of an update of several processes: a case of stopwatch.h, its batch cut into parts that the processes share.
+/* Measures the time of an update on several processes. A batch of a case of stopwatch.h is cut into micro-batches, which the processes
+ * share.
  *
  *   mpirun -n 2 several [-t threads] [-a accumulate] [-n updates] [-b rows] [-o] CASE FOLDER
  *
- * -b: rows or pairs of an update instead of the case's; -o: nothing overlaps.
+ * -b: rows or pairs of an update, instead of those of the case; -o: computation and messages do not overlap.
  *
- * Prints one line of JSON: the median and the least of the updates' milliseconds, and the memory of rank 0 while it trains, MiB.
- * ./bench/several.py compares. The run that is left in FOLDER can be removed. */
+ * Prints one line of JSON: the median and the minimum of the milliseconds of an update, and the resident memory of rank 0 in MiB.
+ * ./bench/several.py compares such lines. The run that remains in FOLDER can be removed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,7 @@ struct several {
     double *ms;
     double last;
     int64_t done;
-    double resident; /* MiB, after the last update */
+    double resident; /* resident memory after the last update, MiB */
 };
 
 static wf_status next(void *ctx, int64_t step, double *weight, wf_error *error)
@@ -56,7 +57,7 @@ static void event(void *ctx, const struct wf_fit_event *e)
     if (e->kind != WF_EVENT_STEP)
         return;
     const double now = seconds();
-    if (s->done > 1) /* the first two are not counted */
+    if (s->done > 1) /* the first two updates are not counted */
         s->ms[s->done - 2] = 1e3 * (now - s->last);
     s->last = now;
     s->done++;

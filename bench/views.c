@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Ops on views, joins of many parts and whole rows sorted: milliseconds, median of some passes. bench/torch_views.py times the same.
+/* Times ops on views, joins of many tensors, and the sorting of whole rows: milliseconds, the median of 11 passes. bench/torch_views.py
+ * times the same in PyTorch.
  *
- *   views [-t threads] [-j]        a table, or with -j one JSON object: the same names */
+ *   views [-t threads] [-j]        prints a table, or with -j one JSON object with the same names */
 #include <weft/ops.h>
 #include <weft/random.h>
 #include <weft/runtime.h>
@@ -19,7 +20,8 @@ static wf_tensor *square(wf_tape *tape, bool needs_grad)
     return needs_grad ? wf_input(tape, numbers, WF_SHAPE(N, N), true) : wf_borrow(tape, &a);
 }
 
-/* Each makes its operands in `prepare` and returns the result of what is timed; with a gradient the backward is timed too. */
+/* Functions of the cases. `prepare` makes the operands. `run` computes the result and is timed; with `gradient`, the backward pass is timed
+ * too. */
 static wf_tensor *one(wf_tape *tape)
 {
     return wf_input(tape, numbers, &(wf_shape){0}, false);

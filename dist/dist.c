@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The world of processes and its collective calls. All are made of one call of the transport: begin sends and receives, finish waits. */
+/* The world of ranks and its collective calls. Each call starts its messages with `begin` of the transport and waits for them with
+ * `finish`. */
 #include <weft/dist.h>
 
 #include <pthread.h>
@@ -16,34 +17,34 @@
 
 #include "plugin.h"
 
-enum { PATIENCE = 60 }; /* seconds of a wait before it is reported */
-struct outcome {
+enum { PATIENCE = 60 }; /* seconds after which a wait is reported, if the watch does not set them */
+struct outcome {        /* what each rank sends in wf_dist_agree_as */
     int32_t status, weight;
 };
 struct wf_dist {
     int rank, size, local_rank;
-    struct wf_transport *transport; /* NULL: one process */
-    struct wf_message *message;     /* [2 size] */
-    struct outcome *outcome;        /* [size] */
-    bool *late;                     /* [size] */
+    struct wf_transport *transport; /* NULL with one process */
+    struct wf_message *message;     /* [2 size]: scratch of the collective calls */
+    struct outcome *outcome;        /* [size]: scratch of wf_dist_agree_as */
+    bool *late;                     /* [size]: scratch of report_wait */
     struct wf_dist_watch watch;
-    pid_t owner;
-    int together; /* depth of wf_dist_together: an exit of this rank alone would leave the others waiting */
-    bool agreed;  /* all ranks know of a failure: each may exit with an error */
-    bool lost;    /* a message has failed: the ranks are out of step, and nothing more is sent */
+    pid_t owner;  /* the process that opened the world: a forked child must not close it */
+    int together; /* depth of wf_dist_together: if > 0, an exit of this rank alone would leave the other ranks waiting */
+    bool agreed;  /* all ranks know of a failure, so each may exit with an error */
+    bool lost;    /* a message has failed: the ranks are out of step, and no further message is sent */
 };
 
 static struct wf_dist world;
 static bool opened;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Aborts all ranks if this one exits while the others wait for it, or with an error that they do not know of. */
+/* Aborts all ranks if this rank exits while the other ranks wait for it, or exits with an error that they do not know of. */
 static void at_exit(int code, void *unused)
 {
     (void)unused;
     if (!world.transport || world.owner != getpid())
         return;
-    if (world.together > 0 || (code != 0 && !world.agreed)) /* the MPI says which rank it was */
+    if (world.together > 0 || (code != 0 && !world.agreed)) /* no message, because the MPI names the rank that aborted */
         world.transport->abort(world.transport, 1);
     world.transport->close(world.transport);
     world.transport = NULL;
@@ -150,18 +151,20 @@ static void report_wait(wf_dist *dist, int transfer, double seconds)
     for (int r = 0; r < dist->size; r++)
         if (dist->late[r] && count++ < NAMED)
             length += snprintf(ranks + length, sizeof ranks - (size_t)length, "%s%d", count > 1 ? ", " : "", r);
-    if (count == 0) /* the messages have come in the meantime */
+    if (count == 0) /* the messages have arrived in the meantime */
         return;
     snprintf(text, sizeof text, "waiting for rank%s %s%s since %.0f s: %s", count > 1 ? "s" : "", ranks, count > NAMED ? ", ..." : "",
              seconds, count > 1 ? "are their processes stopped?" : "is its process stopped?");
     dist->watch.waits(dist->watch.ctx, text);
 }
 
-/* A wait that goes on. The transport has polled many times before the clock is read here. */
+/* A wait for one transfer. */
 struct waiting {
-    double since; /* 0: not begun */
+    double since; /* time of the first call of wait_on in seconds; 0 before that call */
     bool reported;
 };
+
+/* Called while a transfer is not done, after some time of polling or sleep. Reports a long wait, once. */
 static void wait_on(wf_dist *dist, int transfer, struct waiting *w)
 {
     struct timespec now;
@@ -189,10 +192,11 @@ wf_status wf_dist_finish(wf_dist *dist, int transfer, bool wait, bool *done, wf_
     return status;
 }
 
+/* wf_dist_exchange, except that the rank sleeps while it waits. */
 static wf_status exchange_asleep(wf_dist *dist, const struct wf_message *out, int outs, const struct wf_message *in, int ins,
                                  wf_error *error)
 {
-    enum { LONGEST = 4000000 }; /* nanoseconds of a sleep */
+    enum { LONGEST = 4000000 }; /* the longest sleep in nanoseconds */
     struct timespec pause = {.tv_nsec = LONGEST / 64};
     struct waiting w = {0};
     int transfer;
@@ -200,13 +204,13 @@ static wf_status exchange_asleep(wf_dist *dist, const struct wf_message *out, in
     wf_status status = wf_dist_begin(dist, 0, out, outs, in, ins, &transfer, error);
     while (status == WF_OK && (status = wf_dist_finish(dist, transfer, false, &done, error)) == WF_OK && !done) {
         wait_on(dist, transfer, &w);
-        nanosleep(&pause, NULL); /* a signal may end it early */
+        nanosleep(&pause, NULL); /* a signal may end the sleep early */
         pause.tv_nsec = pause.tv_nsec < LONGEST ? 2 * pause.tv_nsec : LONGEST;
     }
     return status;
 }
 
-/* All ranks send to rank 0, so that it can name the late ones; then rank 0 answers all. */
+/* All ranks send to rank 0, so that rank 0 can name the late ranks. Then rank 0 answers all ranks. */
 wf_status wf_dist_rest(wf_dist *dist, wf_error *error)
 {
     const int size = wf_dist_size(dist);
@@ -290,7 +294,7 @@ wf_status wf_dist_broadcast(wf_dist *dist, void *data, int64_t bytes, int root, 
     return wf_dist_exchange(dist, out, count, NULL, 0, error);
 }
 
-/* all[size][n]: adds rows first .. first + rows - 1 into row `first`, as a binary tree. */
+/* Adds rows first .. first + rows - 1 of all[size][n] as a binary tree. Row `first` becomes the sum. */
 static void sum_tree(wf_real *all, int64_t n, int first, int rows)
 {
     int left = 1;
@@ -306,7 +310,7 @@ static void sum_tree(wf_real *all, int64_t n, int first, int rows)
 
 wf_status wf_dist_sum(wf_dist *dist, wf_real *data, int64_t count, wf_error *error)
 {
-    enum { PIECE = 1 << 16 }; /* elements of each rank that are gathered at a time */
+    enum { PIECE = 1 << 16 }; /* elements that are gathered from each rank at a time */
     if (!dist || count < 0 || (count > 0 && !data))
         return refuse("wf_dist_sum",
                       !dist       ? "dist is NULL: see wf_dist_world"
@@ -367,7 +371,7 @@ wf_status wf_dist_agree_as(wf_dist *dist, wf_status status, int weight, bool *se
     if (passed != WF_OK)
         return wf_error_set(error, passed, "%s", why.message);
     dist->agreed = true;
-    if (shared.code == WF_OK) /* a failure without a message */
+    if (shared.code == WF_OK) /* the failed rank has set no error */
         shared.code = WF_ERR_STATE;
     return worst > 0 ? wf_error_set(error, shared.code, "rank %d: %s", worst, shared.message)
                      : wf_error_set(error, shared.code, "%s", shared.message);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The plug-in. It is compiled once for each MPI that Meson finds, with that MPI's header, because their types differ. */
+/* The plug-in for one MPI. It is compiled once for each MPI that Meson finds, with the header of that MPI, because their types differ. */
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,11 +10,15 @@
 #include <weft/internal/minmax.h>
 #include <weft/internal/transport.h>
 
-enum { CHUNK = 1 << 30, TAG = 77, LOOKS = 20000 };
+enum {
+    CHUNK = 1 << 30, /* bytes of a request: MPI takes counts as int */
+    TAG = 77,        /* MPI tag of label 0 */
+    LOOKS = 20000    /* polls of `finish` with `wait` */
+};
 
 struct transfer {
     MPI_Request *request;
-    int *peer; /* of each request: the rank it receives from, or ~rank it sends to */
+    int *peer; /* for each request, its other rank: r if it receives from rank r, ~r if it sends to rank r */
     int count, room;
     bool used;
 };
@@ -25,7 +29,7 @@ struct state {
     int transfers;
 };
 
-/* Replaces wf_error_set, which a plug-in can't call: a statically linked program need not export it. */
+/* Replaces wf_error_set. A plug-in can't call that, because a statically linked program need not export it. */
 __attribute__((format(printf, 3, 4))) static wf_status set(wf_error *error, wf_status code, const char *format, ...)
 {
     va_list args;
@@ -54,7 +58,7 @@ static int64_t chunks(const struct wf_message *m, int count)
     return sum;
 }
 
-/* Posts the requests of one message, one for each CHUNK; MPI keeps their order. */
+/* Posts the requests of one message, one for each CHUNK bytes. MPI keeps their order. */
 static void post(struct state *s, struct transfer *x, int tag, bool send, const struct wf_message *m, int *code)
 {
     for (int64_t at = 0; at < m->bytes && *code == MPI_SUCCESS; at += CHUNK) {
@@ -67,7 +71,7 @@ static void post(struct state *s, struct transfer *x, int tag, bool send, const 
     }
 }
 
-/* A free transfer with room for `requests`; NULL: no memory. */
+/* Returns an unused transfer that can hold `requests` requests, or NULL if there is no memory. */
 static struct transfer *new_transfer(struct state *s, int64_t requests)
 {
     int i = 0;
@@ -121,7 +125,7 @@ static wf_status finish(struct wf_transport *t, int transfer, bool wait, bool *d
     int flag = 0, code = MPI_SUCCESS;
     for (int looks = 0; code == MPI_SUCCESS && !flag && looks < (wait ? LOOKS : 1); looks++) {
         if (looks > 0)
-            sched_yield(); /* the rank it waits for may need this processor, which MPICH's MPI_Waitall would not give up */
+            sched_yield(); /* the late rank may need this processor; MPICH's MPI_Waitall would not yield it */
         code = MPI_Testall(x->count, x->request, &flag, MPI_STATUSES_IGNORE);
     }
     *done = code == MPI_SUCCESS && flag;
@@ -202,7 +206,7 @@ struct wf_transport *wf_transport_open(wf_error *error)
     s->started = !running;
     int code = running ? MPI_SUCCESS : MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
     if (code == MPI_SUCCESS)
-        code = MPI_Comm_dup(MPI_COMM_WORLD, &s->world); /* so that the program's own messages never match ours */
+        code = MPI_Comm_dup(MPI_COMM_WORLD, &s->world); /* so that messages of the program never match Weft's */
     if (code == MPI_SUCCESS)
         code = MPI_Comm_set_errhandler(s->world, MPI_ERRORS_RETURN);
     if (code == MPI_SUCCESS)

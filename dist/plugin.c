@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds and loads the plug-in of an MPI. Looks in the folder that WEFT_PLUGINS names, beside this library or program, and in the folder of
- * the installation. */
+/* Finds and loads the plug-in for an MPI. Looks in the folder that WEFT_PLUGINS names, then near this library or program, then in the
+ * folder of the installation. */
 #include "plugin.h"
 
 #include <dlfcn.h>
@@ -12,7 +12,7 @@
 #include <weft/memory.h>
 #include <weft/strings.h>
 
-/* The folder of the library or program that contains this function; false: unknown. */
+/* Sets `path` to the folder of the library or program that contains this function. Returns false if the folder is unknown. */
 static bool own_folder(char *path, size_t size)
 {
     Dl_info info;
@@ -26,13 +26,14 @@ static bool own_folder(char *path, size_t size)
     return slash && (size_t)snprintf(path, size, "%.*s", (int)(slash - name), name) < size;
 }
 
-/* NULL: the file is missing or does not load; in the second case `why` gets the loader's reason. */
+/* Loads a plug-in from the folder `below` of `folder`. Returns NULL if the file is missing or does not load. In the second case, stores the
+ * loader's reason in `why`, unless `why` holds a reason already. */
 static void *load(const char *folder, const char *below, const char *name, char *why, size_t size)
 {
     char *path = wf_format("%s%s/weft-mpi-%s.so", folder, below, name);
     void *handle = NULL;
     if (path && access(path, R_OK) == 0) {
-        handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL); /* global: components that Open MPI loads later need its symbols */
+        handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL); /* RTLD_GLOBAL, because components that Open MPI loads later need its symbols */
         const char *reason = handle ? NULL : dlerror();
         if (reason && !why[0])
             snprintf(why, size, "%s", reason);

@@ -5,7 +5,7 @@
 #include <weft/internal/launcher.h>
 #include <weft/internal/transport.h>
 
-/* Loads the plug-in for the launcher's MPI and opens it; NULL with *error. */
+/* Loads the plug-in for the launcher's MPI and opens it. Returns NULL and sets *error on failure. */
 struct wf_transport *plugin_open(const struct wf_launcher *launcher, wf_error *error);
 
 #endif

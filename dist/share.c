@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Items of work dealt out to the ranks, and the comparison of settings before a work begins. */
+/* Distributes items of work over the ranks, and compares the settings of the ranks before they begin. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include <weft/internal/string.h>
 #include <weft/memory.h>
 
-/* The rank that computes an item. */
+/* Returns the rank that computes an item. */
 static int owner(const struct wf_share *s, int64_t item)
 {
     const int size = wf_dist_size(s->dist), place = (int)(item % size);
@@ -37,7 +37,7 @@ static wf_status no_memory(const struct wf_share *s, wf_error *error)
     return wf_error_set(error, WF_ERR_MEMORY, "no memory for the results of %d processes", wf_dist_size(s->dist));
 }
 
-/* A failure outweighs an interruption: the message names the cause. */
+/* Returns one outcome on all ranks. A failure has a greater weight than an interruption, so that the message names the cause. */
 static wf_status agree(const struct wf_share *s, wf_status status, wf_error *error)
 {
     bool sent;
@@ -98,9 +98,9 @@ void wf_share_free(struct wf_share *s)
     *s = (struct wf_share){0};
 }
 
-/* --- the same on all ------------------------------------------------------------------------------------------------ */
+/* --- comparison of settings ----------------------------------------------------------------------------------------- */
 
-/* KEY=VALUE, KEY, or #KEY=HASH; `key` is the length of KEY. At the end of a text the length is 0. */
+/* A word of a text: KEY=VALUE, KEY, or #KEY=HASH. `length` is its length, 0 at the end of the text; `key` is the length of KEY or #KEY. */
 struct word {
     const char *at;
     int length, key;
@@ -127,7 +127,7 @@ static bool has_key(const char *text, const struct word *like)
     return false;
 }
 
-/* The number of bytes of a text that a message shows: whole characters. */
+/* Returns how many bytes of a word a message shows: at most MOST, and only whole UTF-8 characters. */
 static int shown(const char *at, int length)
 {
     enum { MOST = 300 };
@@ -137,7 +137,7 @@ static int shown(const char *at, int length)
     return n;
 }
 
-/* Writes the message about the first two words that differ: a in the text of rank 0, b in that of `rank`. */
+/* Writes the message about the first words that differ: `a` in the text of rank 0, and `b` in the text of `rank`. */
 static void describe(const char *zero, const char *other, const struct word *a, const struct word *b, int rank, char *text, size_t size)
 {
     const int n = shown(a->at, a->length), m = shown(b->at, b->length);
@@ -176,7 +176,7 @@ wf_status wf_dist_compare(wf_dist *dist, struct wf_string *words, wf_error *erro
         const bool passed = status == WF_OK;
         for (int r = 1; status == WF_OK && r < size; r++)
             status = first_difference(share.all + share.at[0], share.all + share.at[r], r, error);
-        if (passed && status != WF_OK) /* all ranks have seen the difference, so each may exit with it */
+        if (passed && status != WF_OK) /* all ranks know the difference; after the agreement each rank may exit with it */
             status = wf_dist_agree(dist, status, error);
         wf_share_free(&share);
     }

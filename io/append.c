@@ -13,8 +13,8 @@
 
 static const int64_t LONGEST = (int64_t)1 << 31;
 
-/* The dropped records are nearly always the end of the file. They are cut off in place: a TensorBoard that has the file open can read on,
- * because the same steps give records of the same length. */
+/* The dropped pieces are nearly always at the end of the file. Then the file is truncated in place, so that a TensorBoard that has the file
+ * open can read on: the same steps give records of the same length. */
 static wf_status drop_after(struct append_file *file, append_keeper *keep, int64_t last, wf_error *error)
 {
     int64_t bytes;
@@ -35,7 +35,7 @@ static wf_status drop_after(struct append_file *file, append_keeper *keep, int64
 wf_status append_open(struct append_file *file, char *path, append_keeper *keep, int64_t last, wf_error *error)
 {
     struct stat info;
-    wf_error failure = {0}; /* the caller's may hold an older one, or be NULL */
+    wf_error failure = {0}; /* `error` may be NULL or hold an older error */
     *file = (struct append_file){.path = path, .fd = -1};
     bool there = path && stat(path, &info) == 0;
     if (!path)
@@ -61,7 +61,7 @@ wf_status append_piece(struct append_file *file, const void *piece, int64_t leng
         file->bytes += length;
         return WF_OK;
     }
-    int number = done < 0 ? errno : ENOSPC; /* a short write of so few bytes has one cause */
+    int number = done < 0 ? errno : ENOSPC; /* a short write of so few bytes means that the disk is full */
     wf_error_set(error, WF_ERR_IO, "%s: cannot be written at byte %" PRId64 ": %s", file->path, file->bytes, wf_reason(number));
     if (done > 0 && ftruncate(file->fd, file->bytes) != 0)
         wf_error_prefix(error, "an incomplete %s remains", name);

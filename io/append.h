@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Logs grow by whole pieces: lines of JSON, records of events. */
+/* Logs to which whole pieces are appended. A piece is a line of JSON or a record of an event file. */
 #ifndef WEFT_IO_APPEND_H
 #define WEFT_IO_APPEND_H
 
@@ -8,19 +8,20 @@
 struct append_file {
     char *path;
     int fd;
-    int64_t bytes; /* where the last whole piece ends */
+    int64_t bytes; /* end of the last whole piece */
 };
 
-/* Moves the pieces of a log that stay to the front of `data`: those of step `last` and before. *kept is their length; *prefix: they are
- * where they were. A torn last piece goes. `where`: the path, for messages. */
+/* Removes the pieces of steps after `last`, and an incomplete last piece, from the bytes of a log. Moves the other pieces to the front of
+ * `data` and sets *kept to their length. *prefix becomes true if no piece had to move. `where` is the path, for messages. */
 typedef wf_status append_keeper(char *data, int64_t bytes, int64_t last, const char *where, int64_t *kept, bool *prefix, wf_error *error);
 
-/* Opens a log, or creates it, for a training that continues after step `last`. The pieces that `keep` drops are removed: in place if they
- * are the end of the file, else atomically. Takes over `path` (NULL: no memory). On an error *file is closed. */
+/* Opens a log, or creates it, for a training that continues after step `last`. The pieces that `keep` drops are removed from the file. If
+ * they are at its end, the file is truncated, else it is replaced atomically. Takes over `path`; NULL means that there was no memory for
+ * the path. On an error *file is closed. */
 wf_status append_open(struct append_file *file, char *path, append_keeper *keep, int64_t last, wf_error *error) WF_CHECKED;
-/* One write at the end, so that the piece survives the death of the process. On a full disk the file is as before (WF_ERR_IO, which names
- * the piece where it could not be cut off again). */
+/* Appends a piece with one write, so that the piece survives the death of the process. On a full disk returns WF_ERR_IO, and the file is as
+ * before. If an incomplete piece could not be removed again, the message says so with `name`. */
 wf_status append_piece(struct append_file *file, const void *piece, int64_t length, const char *name, wf_error *error) WF_CHECKED;
-void append_close(struct append_file *file); /* also of {0} */
+void append_close(struct append_file *file); /* *file may be {0} */
 
 #endif

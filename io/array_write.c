@@ -19,7 +19,7 @@ void wf_array_write(wf_file_writer *out, const wf_array *a)
         wf_file_append(out, a->data, total * size);
         return;
     }
-    int last = a->ndim - 1; /* at least one dimension: a scalar is contiguous */
+    int last = a->ndim - 1; /* a scalar is contiguous, so there is at least one dimension */
     for (int64_t done = 0; done < total; done += a->dim[last]) {
         const char *row = a->data;
         for (int d = 0; d < last; d++)

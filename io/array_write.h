@@ -5,9 +5,10 @@
 #include <weft/array.h>
 #include <weft/internal/files.h>
 
-/* Appends the elements of an array of any strides in row-major order. */
+/* Appends the elements of an array with any strides, in row-major order. */
 void wf_array_write(wf_file_writer *out, const wf_array *array);
-/* Whether an array can be written: its dtype, its shape, and its data unless these come from elsewhere; *bytes is its size. */
+/* Returns true if an array can be written: its dtype and shape are valid, and it has data unless `elsewhere` is set. *bytes becomes its
+ * size. */
 bool wf_array_writable(const wf_array *array, bool elsewhere, int64_t *bytes);
 
 #endif

@@ -9,7 +9,7 @@
 #include <weft/internal/reason.h>
 #include <weft/memory.h>
 
-/* A link to nothing is something too. */
+/* Returns true if the path exists. A symbolic link counts even if its target does not exist. */
 static bool is_there(const char *path)
 {
     struct stat info;

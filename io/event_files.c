@@ -7,7 +7,7 @@
 
 static const char BEGIN[] = "events.out.tfevents.", END[] = ".weft";
 
-static bool is_ours(const char *name) /* of those that begin with BEGIN, which is longer than END */
+static bool is_ours(const char *name) /* `name` begins with BEGIN, which is longer than END */
 {
     return strcmp(name + strlen(name) - (sizeof END - 1), END) == 0;
 }

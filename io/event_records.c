@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading event files back, as far as a resume needs it. A file of the folder may be damaged, or from another program. */
+/* Reads event files for a resume. A file in the folder may be damaged, or come from another program. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 #include "events.pb-c.h"
 
-/* Four bits at a time: entry i is what the polynomial makes of i. */
+/* Processes four bits at a time: table[i] is the CRC of the four bits i. */
 uint32_t wf_crc32c(const void *data, int64_t bytes)
 {
     static const uint32_t table[16] = {0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1, 0x417b1dbc, 0x5125dad3, 0x61c69362, 0x7198540d,
@@ -32,7 +32,7 @@ uint32_t wf_record_checksum(const void *data, int64_t bytes)
 static uint32_t load32(const char *p)
 {
     uint32_t value;
-    memcpy(&value, p, sizeof value); /* the machine is little-endian: meson.build sees to that */
+    memcpy(&value, p, sizeof value); /* little-endian, like all machines that meson.build allows */
     return value;
 }
 
@@ -51,7 +51,7 @@ static void give(void *failed, void *block)
 }
 
 struct event {
-    bool versioned; /* it names a version of the format that we know */
+    bool versioned; /* the event names a known version of the format */
     int64_t step;
 };
 
@@ -84,7 +84,7 @@ wf_status wf_event_records_keep(char *data, int64_t bytes, int64_t last, const c
         if (load32(data + at + 8) != wf_record_checksum(data + at, 8))
             return damaged(where, at, "not a record: its length's checksum is wrong", error);
         if (length > (uint64_t)(bytes - at) || bytes - at - (int64_t)length < WF_RECORD_HEAD + WF_RECORD_TAIL)
-            break; /* torn */
+            break; /* an incomplete last record */
         const char *content = data + at + WF_RECORD_HEAD;
         size = WF_RECORD_HEAD + (int64_t)length + WF_RECORD_TAIL;
         if (load32(content + length) != wf_record_checksum(content, (int64_t)length))

@@ -19,7 +19,7 @@ enum { ROOM = 4096, DT_STRING = 7, DATA_CLASS_TENSOR = 2 };
 
 struct wf_events {
     struct append_file file;
-    unsigned char *record; /* the one that is being written: scalars never need another block */
+    unsigned char *record; /* buffer for a record; scalars fit into its first ROOM bytes */
     int64_t room;
 };
 
@@ -127,7 +127,8 @@ void wf_events_close(wf_events *e)
     wf_free(e);
 }
 
-/* Drops later events from each event file of the folder, and keeps the last file open; creates one if there is none. */
+/* Removes the events after step `last` from all event files of the folder, and keeps the last file open. Creates a file if there is
+ * none. */
 static wf_status open_files(wf_events *e, const char *folder, int64_t last, wf_error *error)
 {
     struct wf_names names;
@@ -148,7 +149,7 @@ static wf_status open_files(wf_events *e, const char *folder, int64_t last, wf_e
     wf_names_free(&names);
     if (status != WF_OK || e->file.bytes > 0)
         return status;
-    status = append_version(e, error); /* also if a process died before it had written the version */
+    status = append_version(e, error); /* the file is new, or a process died before it had written the version */
     if (status != WF_OK && made)
         unlink(e->file.path);
     return status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* In the place of events.c where the library is built without protobuf-c. */
+/* Replaces events.c in a library that is built without protobuf-c. */
 #include <weft/events.h>
 #include <weft/internal/needs.h>
 

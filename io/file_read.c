@@ -37,16 +37,16 @@ char *wf_file_load_open(int fd, const char *path, int64_t limit, int64_t *bytes,
     struct wf_string in = {0};
     struct stat info;
     wf_status status = WF_OK;
-    /* A length is only a hint: pipes have none, and files grow. */
+    /* The size is only a hint: pipes have none, and files grow. */
     int64_t hint = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) ? info.st_size : 0;
     bool too_long = hint > limit;
     for (ssize_t got = 1; got != 0 && status == WF_OK && !too_long;) {
-        /* Room for a byte more than there may be, so that the end is found without growing, and for the zero. */
+        /* Reserve a byte more than expected, so that the end of the file is found without growing, and a byte for the final zero. */
         if (in.length + 2 > in.capacity && !wf_string_reserve(&in, in.length ? PIECE : hint + 1)) {
             status = wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for %" PRId64 " bytes", path, in.length + hint);
             break;
         }
-        int64_t room = in.capacity - 1 - in.length, most = limit + 1 - in.length; /* Linux reads at most 0x7ffff000 bytes at once */
+        int64_t room = in.capacity - 1 - in.length, most = limit + 1 - in.length; /* read may return less; then the loop goes on */
         got = read(fd, in.data + in.length, (size_t)WF_MIN(room, most));
         if (got > 0)
             in.length += got;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Atomic replacement of a file. The lock on the temporary file tells wf_file_sweep that its writer lives; a process id would mean nothing
- * across containers that share a folder. */
+/* Replaces files atomically. A writer holds a lock on its temporary file, which tells wf_file_sweep that the writer is alive. A process id
+ * would not serve, because it means nothing in another container that shares the folder. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,26 +22,26 @@ enum { BUFFER = 1 << 18, TRIES = 100 };
 
 struct wf_file_writer {
     char *path;
-    char *temporary; /* NULL: written in place, as it comes */
+    char *temporary; /* NULL: the file is written in place */
     int fd;
     int64_t buffered, written;
     wf_error failure;
     char *buffer;
 };
 
-/* Something that a rename would destroy instead of writing to it: devices, pipes, and the names of the standard streams, even where
- * these lead to a regular file. */
+/* Returns true if the path must be written in place, because a rename would destroy it: a device, a pipe, or the name of a standard stream,
+ * even if that leads to a regular file. */
 static bool written_in_place(const char *path, const struct stat *info)
 {
     return (info && !S_ISREG(info->st_mode) && !S_ISDIR(info->st_mode)) || !strncmp(path, "/dev/fd/", 8) || !strncmp(path, "/dev/std", 8) ||
            !strncmp(path, "/proc/", 6);
 }
 
-/* The number of the open file that the path names (/dev/stdout, /dev/fd/N), or -1. Writing continues at its position: opening it by that
- * name would begin at its start, lose what a shell's >> keeps, and fail for a socket. */
+/* Returns the number of the open file that the path names (/dev/stdout, /dev/fd/N), or -1. Writing continues at the position of that file.
+ * Opening it by its name would instead begin at its start, lose what a shell's >> keeps, and fail for a socket. */
 static int open_already(const char *path)
 {
-    char digits[10]; /* longer numbers are no int, and no open file */
+    char digits[10]; /* a longer number is not an int, and not an open file */
     int end = 0;
     if (!strcmp(path, "/dev/stdout"))
         return STDOUT_FILENO;
@@ -52,7 +52,7 @@ static int open_already(const char *path)
     return end > 0 && !path[end] ? atoi(digits) : -1;
 }
 
-/* A new temporary file in the folder, the first `folder` bytes of w->path, locked; 0 or an errno. */
+/* Creates and locks a temporary file in the folder, whose name is the first `folder` bytes of w->path. Returns 0 or an errno. */
 static int make_temporary(wf_file_writer *w, int folder)
 {
     struct stat info;
@@ -61,7 +61,7 @@ static int make_temporary(wf_file_writer *w, int folder)
             return ENOMEM;
         w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         int number = w->fd < 0 ? errno : EEXIST;
-        /* A sweep may have come between open and flock, and removed it; a file system without locks has to do without. */
+        /* If a sweep has removed the file between open and flock, try again. If the file system has no locks, go on without a lock. */
         if (w->fd >= 0 && (flock(w->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) && fstat(w->fd, &info) == 0 && info.st_nlink > 0)
             return 0;
         if (w->fd >= 0)
@@ -94,7 +94,7 @@ static wf_status begin(wf_file_writer *w, wf_error *error)
     if (number)
         return wf_error_set(error, WF_ERR_IO, "%s: cannot write in the folder %.*s: %s", w->path, folder ? folder : 1,
                             folder ? w->path : ".", wf_reason(number));
-    /* Only the owner may; a failure leaves the usual mode, which is no reason to lose the data. */
+    /* Only the owner may change the mode. If that fails, the file has the usual mode, which is better than to lose the data. */
     if (there && fchmod(w->fd, info.st_mode & 0777) != 0)
         errno = 0;
     return WF_OK;
@@ -136,7 +136,7 @@ static wf_status put(wf_file_writer *w, const char *data, int64_t bytes)
         ssize_t done = write(w->fd, data, (size_t)WF_MIN(bytes, 0x40000000));
         if (done < 0 && errno == EINTR)
             continue;
-        if (done <= 0) /* a write of zero bytes would be repeated for ever */
+        if (done <= 0) /* after a result of 0, the loop might never end */
             return wf_error_set(&w->failure, WF_ERR_IO, "%s: cannot be written at byte %" PRId64 ": %s", w->path, w->written,
                                 wf_reason(done < 0 ? errno : ENOSPC));
         w->written += done;
@@ -171,14 +171,14 @@ wf_status wf_file_append(wf_file_writer *w, const void *data, int64_t bytes)
     return WF_OK;
 }
 
-/* The name of a file is on the disk only when its folder is. */
+/* Syncs the folder of the file. Only then is the name of the file on the disk. */
 static wf_status sync_folder(wf_file_writer *w)
 {
     char *end = strrchr(w->path, '/');
     if (end)
-        end[end == w->path] = 0; /* "/" of "/file" stays */
+        end[end == w->path] = 0; /* for "/file", the folder is "/" */
     int fd = open(end ? w->path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* A folder that may be written but not read, and file systems that can't sync folders: nothing more can be done. */
+    /* Some folders may be written but not read, and some file systems can't sync folders. Nothing more can be done then. */
     bool done = fd < 0 ? errno == EACCES : fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP;
     int number = errno;
     if (fd >= 0)
@@ -199,7 +199,7 @@ static wf_status finish(wf_file_writer *w)
         w->fd = -1;
         return close(fd) == 0 ? WF_OK : wf_error_set(&w->failure, WF_ERR_IO, "%s: cannot be closed: %s", w->path, wf_reason(errno));
     }
-    /* Renamed while it is still open and locked: no sweep can come between. */
+    /* Rename the file while it is still open and locked, so that no sweep removes it before. */
     if (rename(w->temporary, w->path) != 0)
         return wf_error_set(&w->failure, WF_ERR_IO, "%s: cannot be replaced: %s", w->path, wf_reason(errno));
     wf_free(w->temporary);
@@ -222,7 +222,7 @@ wf_status wf_file_save(const char *path, const void *data, int64_t bytes, wf_err
 {
     if (wf_needs(error, "path, data", path, wf_some(data, bytes)))
         return WF_ERR_ARGUMENT;
-    wf_error failure = {0}; /* the caller's may hold an older one, or be NULL */
+    wf_error failure = {0}; /* `error` may be NULL or hold an older error */
     wf_file_writer *w = wf_file_begin(path, &failure);
     wf_file_append(w, data, bytes);
     wf_status status = wf_file_commit(w, &failure);

@@ -53,8 +53,8 @@ wf_status wf_folder_make(const char *path, wf_error *error)
         end += strcspn(end, "/");
         char kept = *end;
         *end = 0;
-        /* One that was there, and one that another process made just now, are both fine. On a read-only system mkdir may say
-         * EROFS or EACCES for a folder that exists: what counts is that it is there. */
+        /* A folder that exists, or that another process has just made, is no failure. On a read-only system, mkdir may return EROFS or
+         * EACCES for a folder that exists. So check whether the folder exists, whatever the errno. */
         int number = mkdir(part, 0777) == 0 ? 0 : errno;
         if (number != 0 && !wf_folder_exists(part)) {
             const char *reason = number == EEXIST || number == ENOTDIR ? "not a folder" : wf_reason(number);
@@ -94,7 +94,7 @@ wf_status wf_folder_list(const char *folder, const char *prefix, struct wf_names
     while (status == WF_OK && (errno = 0, entry = readdir(dir))) {
         struct stat info;
         if (strncmp(entry->d_name, prefix, strlen(prefix)) || (entry->d_name[0] == '.' && *prefix != '.') ||
-            fstatat(dirfd(dir), entry->d_name, &info, 0) != 0 || !S_ISREG(info.st_mode)) /* one removed meanwhile isn't there */
+            fstatat(dirfd(dir), entry->d_name, &info, 0) != 0 || !S_ISREG(info.st_mode)) /* skips a file that was removed meanwhile */
             continue;
         if (!add_name(names, &room, entry->d_name))
             status = wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for the list of its files", folder);
@@ -117,8 +117,8 @@ void wf_names_free(struct wf_names *names)
     *names = (struct wf_names){0};
 }
 
-/* The lock is held until the file is gone: a writer that has created its file and not locked it yet finds it locked or gone, and creates
- * another one. */
+/* The lock is held until the file is removed. A writer that has created its file but not locked it yet finds the file locked or removed,
+ * and creates another one. */
 bool wf_file_remove_unlocked(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -129,7 +129,7 @@ bool wf_file_remove_unlocked(const char *path)
     return removed;
 }
 
-/* Whether it is the name of a temporary file of the atomic writer: ".weft-", 16 hexadecimal digits, ".tmp". */
+/* Returns true if `name` has the form of a temporary file of wf_file_writer: ".weft-", 16 hexadecimal digits, ".tmp". */
 static bool is_temporary(const char *name)
 {
     return strlen(name) == 26 && !strncmp(name, ".weft-", 6) && strspn(name + 6, "0123456789abcdef") == 16 && !strcmp(name + 22, ".tmp");

@@ -21,7 +21,8 @@ static wf_status check_object(const json_t *object, const char *where, wf_error 
     return wf_error_set(error, WF_ERR_FORMAT, "%s: an object is expected, not %s", where, type_name(object));
 }
 
-/* Sets *value to the member, of `type` or `or_type`; to NULL on an error, or if the member is optional and absent. */
+/* Sets *value to a member, which must be of `type` or `or_type`. *value becomes NULL on an error, or if the member is optional and
+ * absent. */
 static wf_status find(const json_t *object, const char *where, const char *key, enum wf_json_need need, json_type type, json_type or_type,
                       const char *wanted, json_t **value, wf_error *error)
 {

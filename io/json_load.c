@@ -12,10 +12,10 @@
 #include <weft/internal/minmax.h>
 #include <weft/memory.h>
 
-/* jansson's lexer does not look whether the buffer of its token could grow: without memory it would lose characters, the closing
- * quote among them, and read on behind the end. So a parse starts with a reserve. The first allocation that fails gives it back,
- * is repeated, and the text ends there (see next_piece): what is then still asked for fits into the reserve, and the result
- * is thrown away. */
+/* jansson's lexer does not check whether the buffer of its token could grow. Without memory it would lose characters, such as the closing
+ * quote, and read past the end. So each parse begins by allocating a reserve. When an allocation fails for the first time, the reserve is
+ * freed, the allocation is repeated, and the text ends there (see next_piece). All that jansson still allocates then fits into the freed
+ * memory, and the result is thrown away. */
 static _Thread_local bool no_memory;
 static _Thread_local void *reserve;
 
@@ -55,12 +55,12 @@ bool wf_json_memory_failed(void)
     return no_memory;
 }
 
-/* The offset of the first bracket that opens a level deeper than `limit`, or -1: before jansson, which recurses, with a limit of
- * 2048. *longest becomes at least the length of every token. The text need not be well-formed. */
+/* Returns the offset of the first bracket that opens a level deeper than `limit`, or -1. This is checked before jansson parses the text,
+ * because jansson recurses, with a limit of 2048. *longest becomes at least the length of every token. The text need not be well-formed. */
 static int64_t too_deep(const char *text, int64_t bytes, int limit, int64_t *longest)
 {
     int depth = 0;
-    int64_t start = 0; /* of the token */
+    int64_t start = 0; /* where the token begins */
     *longest = 0;
     for (int64_t i = 0; i < bytes; i++) {
         char c = text[i];
@@ -85,7 +85,7 @@ static int64_t too_deep(const char *text, int64_t bytes, int limit, int64_t *lon
     return -1;
 }
 
-/* Line and column, from 1, of a byte; columns count characters. */
+/* Sets *out to the place of a byte. Lines and columns count from 1; columns are characters. */
 static void place_of(const char *text, int64_t offset, json_error_t *out)
 {
     out->position = (int)offset;
@@ -108,7 +108,7 @@ struct source {
     int64_t bytes, at;
 };
 
-/* Small pieces, so that the text ends soon after an allocation has failed. */
+/* Supplies the text in small pieces, so that it ends soon after an allocation has failed. */
 static size_t next_piece(void *buffer, size_t room, void *data)
 {
     struct source *source = data;
@@ -151,7 +151,8 @@ json_t *wf_json_decode(const char *text, int64_t bytes, int depth, json_error_t 
         place_of(text, deep, failure);
         snprintf(failure->text, sizeof failure->text, "nested more than %d deep", depth);
     } else if (!value) {
-        /* jansson gives the place of the last character that it took, and column 0 if there is none: at least the first place is named. */
+        /* jansson gives the place of the last character that it has read, or column 0 if it has read none. Report at least line 1, column
+         * 1. */
         failure->position = WF_MAX(failure->position, 0);
         failure->line = failure->line > 0 ? failure->line : 1;
         failure->column = failure->column > 0 ? failure->column : 1;
@@ -183,7 +184,7 @@ json_t *wf_json_load(const char *path, int64_t limit, wf_error *error)
     char *text = wf_file_load(path, limit, &bytes, error);
     if (!text)
         return NULL;
-    wf_error failure = {0};                          /* the caller's may be NULL */
+    wf_error failure = {0};                          /* `error` may be NULL */
     const int64_t mark = wf_line_first(text, bytes); /* RFC 8259 allows to ignore a byte order mark, which some editors write */
     json_t *value = wf_json_parse(text + mark, bytes - mark, path, &failure);
     const char *foreign = !value && failure.code == WF_ERR_FORMAT ? wf_foreign(text, bytes) : NULL;

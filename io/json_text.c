@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* JSON text. Not jansson's own: that writes 0.1 as 0.10000000000000001, or loses digits. */
+/* Writes JSON text. jansson's own writer either writes 0.1 as 0.10000000000000001 or loses digits. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -66,7 +66,7 @@ static void put(struct writer *w, const json_t *value, int depth)
     case JSON_INTEGER:
         wf_string_format(&w->out, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
         break;
-    case JSON_REAL: /* jansson holds finite ones only */
+    case JSON_REAL: /* jansson holds only finite numbers */
         wf_string_double(&w->out, json_real_value(value));
         break;
     default:

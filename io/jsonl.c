@@ -53,7 +53,7 @@ wf_status wf_jsonl_append(wf_jsonl *file, const json_t *event, wf_error *error)
     char *line = wf_json_text(event, 0, &bytes, &failure);
     if (!line)
         return wf_error_set(error, failure.code, "%s: %s", file->path, failure.message);
-    line[bytes++] = '\n'; /* in the place of the zero */
+    line[bytes++] = '\n'; /* replaces the final zero */
     wf_status status = append_piece(file, line, bytes, "line", error);
     wf_free(line);
     return status;

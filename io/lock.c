@@ -19,7 +19,8 @@ struct wf_lock {
     char path[];
 };
 
-/* The process id in the file; 0 when there is none. The holder writes it right after it got the lock, so wait for it a little. */
+/* Returns the process id in the lock file, or 0 if there is none. The holder writes its id right after it has got the lock, so wait for it
+ * a little. */
 static long holder(int fd)
 {
     for (int tries = 0; tries < 50; tries++) {
@@ -34,7 +35,7 @@ static long holder(int fd)
     return 0;
 }
 
-/* Whether the path still names the open file: its last holder may have removed it between our open and flock. */
+/* Returns true if the path still names the open file. The last holder may have removed the file between our open and flock. */
 static bool has_name(int fd, const char *path)
 {
     struct stat open_one, named;
@@ -62,7 +63,7 @@ static wf_status take(wf_lock *lock, wf_error *error)
     }
     char text[24];
     int length = snprintf(text, sizeof text, "%ld\n", (long)getpid());
-    /* The lock holds without it too; on a full disk others just don't learn the holder's id. */
+    /* The lock works without the process id too. On a full disk, other processes just do not learn the id. */
     if ((ftruncate(lock->fd, 0) != 0 || pwrite(lock->fd, text, (size_t)length, 0) != length) && ftruncate(lock->fd, 0) != 0)
         errno = 0;
     return WF_OK;
@@ -88,7 +89,7 @@ void wf_lock_release(wf_lock *lock)
 {
     if (!lock)
         return;
-    /* Removed while it is locked: a process that has just opened it sees in has_name that it is gone. */
+    /* Remove the file while it is locked: a process that has just opened it then sees in has_name that the file is gone. */
     if (has_name(lock->fd, lock->path))
         unlink(lock->path);
     close(lock->fd);

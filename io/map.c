@@ -14,7 +14,7 @@ wf_status wf_map_open(const char *path, bool pages, struct wf_map *map, wf_error
 {
     struct stat info;
     wf_error failure = {0};
-    /* Without O_NONBLOCK a pipe without a writer would keep us for ever. */
+    /* Without O_NONBLOCK, opening a pipe that has no writer would wait forever. */
     *map = (struct wf_map){.data = nothing, .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
     if (map->fd < 0 || fstat(map->fd, &info) != 0) {
         wf_error_set(&failure, WF_ERR_IO, "%s: cannot be opened: %s", path, wf_reason(errno));
@@ -38,7 +38,7 @@ wf_status wf_map_open(const char *path, bool pages, struct wf_map *map, wf_error
 int64_t wf_map_read(int fd, int64_t offset, char *out, int64_t bytes)
 {
     int64_t done = 0;
-    while (done < bytes) { /* Linux reads at most 0x7ffff000 bytes at once */
+    while (done < bytes) { /* one read may return less */
         ssize_t got = pread(fd, out + done, (size_t)(bytes - done), offset + done);
         if (got < 0 && errno == EINTR)
             continue;

@@ -10,8 +10,8 @@
 
 static const char *const descrs[WF_DTYPE_COUNT] = {[WF_F32] = "<f4", [WF_F64] = "<f8", [WF_I32] = "<i4", [WF_BOOL] = "|b1"};
 
-/* The data begin at a multiple of 64. numpy.save also leaves room for the first dimension to grow, which within six dimensions changes no
- * byte. */
+/* Makes the header, with blanks at its end, so that the data begin at a multiple of 64. numpy.save also leaves room for the first dimension
+ * to grow; for up to six dimensions, that changes no byte. */
 static void make_header(struct wf_string *out, const wf_array *a, const char *descr)
 {
     enum { PREAMBLE = 10, ALIGN = 64 };
@@ -39,7 +39,7 @@ wf_status wf_npy_save(const char *path, const wf_array *array, wf_error *error)
     if (!wf_array_writable(array, false, &bytes))
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s: the array's shape or data are not valid", path);
     struct wf_string header = {0};
-    wf_error failure = {0}; /* the caller's may hold an older one, or be NULL */
+    wf_error failure = {0}; /* `error` may be NULL or hold an older error */
     make_header(&header, array, descr);
     if (header.failed)
         wf_error_set(&failure, WF_ERR_MEMORY, "%s: no memory to write it", path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* NumPy's array files, read without trust: the header is a literal of a Python dictionary, accepted only in the form that numpy.save
- * writes. */
+/* Reads NumPy's array files without trusting them. The header is a literal of a Python dictionary. It is accepted only in the form that
+ * numpy.save writes. */
 #include <weft/internal/needs.h>
 #include <weft/npy.h>
 
@@ -15,22 +15,23 @@
 enum { MOST_HEADER = 1 << 20 };
 
 struct wf_npy {
-    struct wf_map map;  /* {0}: a view */
+    struct wf_map map;  /* {0} for a view */
     const char *memory; /* the whole file */
     int64_t bytes;
     wf_array array;
 };
 
 static const struct {
-    const char *descr; /* without the byte order */
+    const char *descr; /* type and size, without the byte order */
     wf_dtype dtype;
 } types[] = {{"f4", WF_F32}, {"f8", WF_F64}, {"f2", WF_F16}, {"i1", WF_I8},  {"u1", WF_U8},  {"i2", WF_I16},
              {"u2", WF_U16}, {"i4", WF_I32}, {"u4", WF_U32}, {"i8", WF_I64}, {"u8", WF_U64}, {"b1", WF_BOOL}};
 
-/* The header, which a zero does not end. */
+/* The header while it is read. It does not end with a zero byte. */
 struct header {
     const char *at, *end;
-    bool descr, order, shape; /* which keys have been read */
+    /* Keys that have been read. */
+    bool descr, order, shape;
     wf_dtype dtype;
     bool fortran;
     wf_shape dims;
@@ -63,7 +64,7 @@ static bool take_word(struct header *h, const char *word)
     return true;
 }
 
-/* 'text' or "text" without escapes. */
+/* Takes 'text' or "text", without escapes. */
 static bool take_string(struct header *h, char text[64])
 {
     char quote = take(h, '\'') ? '\'' : take(h, '"') ? '"' : 0;
@@ -113,7 +114,7 @@ static bool take_number(struct header *h, int64_t *out)
         if (__builtin_mul_overflow(size, (int64_t)10, &size) || __builtin_add_overflow(size, (int64_t)(*h->at - '0'), &size))
             return refuse(h, "a size of the shape is too large");
     *out = size;
-    (void)take_word(h, "L"); /* Python 2 */
+    (void)take_word(h, "L"); /* Python 2 writes a number as 3L */
     return true;
 }
 
@@ -122,7 +123,7 @@ static bool take_shape(struct header *h)
     if (!take(h, '('))
         return refuse(h, "the shape is no tuple");
     while (!take(h, ')')) {
-        int64_t size = 0; /* gcc 12 with a sanitizer at -O1 does not see that take_number sets it */
+        int64_t size = 0; /* gcc 12 with a sanitizer at -O1 does not see that take_number sets `size` */
         if (!take_number(h, &size))
             return false;
         if (h->dims.ndim == WF_MAX_DIMS) {
@@ -174,7 +175,7 @@ static bool take_header(struct header *h)
     return h->at == h->end || refuse(h, "more follows the dictionary");
 }
 
-/* The array in Fortran's order is a view of the memory with the strides the other way round. */
+/* Returns the array as a view of `data`. In Fortran order, the strides are reversed. */
 static wf_array array_of(const char *data, const struct header *h)
 {
     wf_array a = wf_array_contiguous((void *)(uintptr_t)data, h->dtype, &h->dims);
@@ -224,7 +225,7 @@ static wf_status read_file(wf_npy *f, wf_error *error)
 
 static wf_npy *opened(wf_npy *f, const char *name, wf_error *error)
 {
-    wf_error failure = {0}; /* the caller's may be NULL */
+    wf_error failure = {0}; /* `error` may be NULL */
     if (read_file(f, &failure) == WF_OK)
         return f;
     wf_npy_close(f);

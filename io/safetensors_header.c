@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The header of a safetensors file: reading and checking it. */
+/* Parses and checks the header of a safetensors file. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 #include "safetensors_file.h"
 
-/* The header's object, a tensor's object, its shape: no deeper. */
+/* Levels of nesting: the object of the header, the object of a tensor, its shape. */
 enum { DEPTH = 3 };
 
 static wf_status read_dtype(const json_t *info, struct wf_safetensors_entry *entry, wf_error *error)
@@ -50,7 +50,7 @@ static wf_status read_shape(const json_t *info, struct wf_safetensors_entry *ent
 static wf_status read_range(const wf_safetensors *file, const json_t *info, struct wf_safetensors_entry *entry, wf_error *error)
 {
     const json_t *range = json_object_get(info, "data_offsets");
-    const json_t *from = json_array_get(range, 0), *to = json_array_get(range, 1); /* NULL when range is no array */
+    const json_t *from = json_array_get(range, 0), *to = json_array_get(range, 1); /* NULL if `range` is not an array */
     if (!json_is_integer(from) || !json_is_integer(to) || json_array_size(range) != 2)
         return wf_error_set(error, WF_ERR_FORMAT, "\"data_offsets\" is missing or not two integers");
     int64_t begin = json_integer_value(from), end = json_integer_value(to), room = file->bytes - file->start;
@@ -138,7 +138,8 @@ const struct wf_safetensors_entry *wf_safetensors_find(const wf_safetensors *fil
     return found ? *found : NULL;
 }
 
-/* Every byte behind the header belongs to one tensor. by_name serves to sort by place first. */
+/* Checks that every byte behind the header belongs to exactly one tensor. For this check by_name is sorted by offset, and afterwards by
+ * name. */
 static wf_status check_cover(wf_safetensors *file, wf_error *error)
 {
     char quoted[2][WF_QUOTE_SIZE];

@@ -13,7 +13,7 @@
 
 #include "safetensors_file.h"
 
-enum { PIECE = 1 << 20 }; /* bytes read at once when they are to be converted */
+enum { PIECE = 1 << 20 }; /* bytes that are read at once for a conversion */
 
 static wf_status read_bytes(const wf_safetensors *file, int64_t offset, char *dst, int64_t bytes, wf_error *error)
 {
@@ -32,8 +32,8 @@ static wf_status read_bytes(const wf_safetensors *file, int64_t offset, char *ds
 
 static wf_status open_header(wf_safetensors *file, wf_error *error)
 {
-    uint64_t length = 0;
-    wf_status status = file->bytes < 8 ? WF_OK : read_bytes(file, 0, (char *)&length, 8, error); /* the machine is little-endian */
+    uint64_t length = 0; /* little-endian, like all machines that meson.build allows */
+    wf_status status = file->bytes < 8 ? WF_OK : read_bytes(file, 0, (char *)&length, 8, error);
     wf_error failure = {0};
     char *text = NULL;
     if (status != WF_OK)
@@ -175,7 +175,7 @@ static wf_status read_converted(const wf_safetensors *file, const struct wf_safe
     return status;
 }
 
-/* Elements at .. at + count - 1 of an entry. */
+/* Reads elements at .. at + count - 1 of an entry. */
 static wf_status read_elements(const wf_safetensors *file, const struct wf_safetensors_entry *whole, wf_dtype dtype, int64_t at, void *dst,
                                int64_t count, wf_error *error)
 {

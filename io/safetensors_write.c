@@ -16,19 +16,21 @@
 #include "safetensors_file.h"
 
 enum { KEY = 64 };
-/* A tensor: an array, or what comes piece by piece. */
+/* A tensor to be written. Its elements are in the array, or come from `read`. */
 struct part {
     wf_array array;
-    wf_safetensors_from *read; /* NULL: the array has data */
+    wf_safetensors_from *read; /* NULL: the elements are in `array` */
     void *ctx;
     char key[KEY] __attribute__((aligned(16)));
 };
 
 struct wf_safetensors_writer {
-    json_t *header;   /* as the file will have it, and "__metadata__" without a key too */
-    json_t *metadata; /* in it */
+    json_t *header;   /* the header of the file, with "__metadata__" even if that is empty */
+    json_t *metadata; /* an object in `header` */
     struct part *part;
-    int64_t count, room, bytes; /* bytes: of the tensors so far */
+    int64_t count; /* tensors */
+    int64_t room;  /* tensors for which `part` has memory */
+    int64_t bytes; /* size of all tensors so far */
     wf_error failure;
 };
 
@@ -64,7 +66,8 @@ void wf_safetensors_put_metadata(wf_safetensors_writer *w, const char *key, cons
         wf_error_prefix(&w->failure, "metadata");
 }
 
-/* A tensor's entry in the header; its bytes follow those of the tensor before. NULL without memory. */
+/* Returns the entry of a tensor in the header, or NULL if there is no memory. The tensor takes the bytes begin .. end - 1 behind the
+ * header. */
 static json_t *describe(const wf_array *a, int64_t begin, int64_t end)
 {
     wf_json_memory_clear();
@@ -132,26 +135,26 @@ static void write_from(wf_file_writer *out, const struct part *part, wf_error *f
         wf_error_set(failure, WF_ERR_MEMORY, "no memory to write a tensor");
     for (int64_t at = 0, n; !failure->code && at < total; at += n) {
         n = WF_MIN(total - at, PIECE / size);
-        /* An error of writing is reported by the commit. */
+        /* The commit reports an error of writing. */
         if (part->read(part->ctx, part->key, at, n, piece, failure) == WF_OK && wf_file_append(out, piece, n * size) != WF_OK)
             break;
     }
     wf_free(piece);
 }
 
-/* The length of the header, the header with blanks behind it, the tensors. */
+/* Writes the length of the header, the header with blanks behind it, and the tensors. */
 wf_status wf_safetensors_commit(wf_safetensors_writer *w, const char *path, wf_error *error)
 {
     if (wf_needs(error, "path", path))
         return WF_ERR_ARGUMENT;
     if (!w)
         return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to write it", path);
-    wf_error failure = w->failure; /* the caller's may hold an older one, or be NULL */
+    wf_error failure = w->failure; /* `error` may be NULL or hold an older error */
     int64_t bytes = 0;
     if (json_object_size(w->metadata) == 0)
         json_object_del(w->header, "__metadata__");
     char *text = failure.code ? NULL : wf_json_text(w->header, 0, &bytes, &failure);
-    uint64_t length = ((uint64_t)bytes + 7) / 8 * 8; /* the machine is little-endian: meson.build sees to that */
+    uint64_t length = ((uint64_t)bytes + 7) / 8 * 8; /* little-endian, like all machines that meson.build allows */
     if (length > (uint64_t)SAFETENSORS_MAX_HEADER)
         wf_error_set(&failure, WF_ERR_ARGUMENT, "the file would be larger than the safetensors format allows");
     wf_error_prefix(&failure, "%s", path);

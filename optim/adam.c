@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Adam and AdamW. */
+/* The rule of Adam and AdamW, and their init. */
 #include <weft/internal/needs.h>
 
 #include <math.h>
@@ -13,7 +13,7 @@ static wf_status check(void *ctx, const struct wf_optimizer *opt, wf_error *erro
     return check_ranges(range, 3, error);
 }
 
-/* Corrects the bias of moments that start at 0 (Kingma and Ba 2015, section 3). */
+/* Computes the factors that correct the bias of moments that start at 0 (Kingma and Ba 2015, section 3). */
 static void factors(void *ctx, const struct wf_optimizer *opt, int64_t updates, double factor[])
 {
     (void)ctx;

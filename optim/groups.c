@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Settings of some parameters. */
+/* Groups, which set other settings for some parameters, and the restriction of an optimiser to some parameters. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -65,7 +65,7 @@ wf_status wf_optimizer_group_with(struct wf_optimizer *opt, const char *pattern,
     return wf_error_set(error, status, "the group \"%s\": %s", pattern, failure.message);
 }
 
-/* Whether the parameter is one that match is true for. */
+/* Returns true if `match` chooses parameter `i`. */
 static bool is_matched(const struct wf_optimizer_part *part, int i, wf_parameter_match match, void *ctx)
 {
     char name[NAME];

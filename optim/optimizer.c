@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Common to all optimisers: registries, moments, a step. */
+/* The parts of an optimiser that do not depend on its rule: registries, moments and the step. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,13 +13,13 @@
 wf_status check_ranges(const struct range *range, int count, wf_error *error)
 {
     for (int i = 0; i < count; i++)
-        if (!(range[i].value >= 0 && range[i].value < range[i].below)) /* NaN too */
+        if (!(range[i].value >= 0 && range[i].value < range[i].below)) /* refuses NaN too */
             return wf_error_set(error, WF_ERR_ARGUMENT, "%s = %g is not in 0 <= %s < %g", range[i].name, range[i].value, range[i].name,
                                 range[i].below);
     return WF_OK;
 }
 
-/* Settings that callers may change at any time. */
+/* Checks the settings that callers may change at any time. */
 static wf_status check_settings(const struct wf_optimizer *opt, wf_error *error)
 {
     wf_status status = check_ranges(&(struct range){"lr", opt->lr, INFINITY}, 1, error);
@@ -136,14 +136,14 @@ static int64_t count_of(const struct wf_optimizer_part *part, int i)
     return wf_array_count(&info_of(part, i)->value);
 }
 
-/* Whether a parameter's moments are still to be made. */
+/* Returns true if the parameter needs moments and has no moments yet. */
 static bool to_make(const struct wf_optimizer_part *part, int i)
 {
     const struct wf_optimizer_parameter *p = &part->parameter[i];
     return p->place < 0 && !p->skipped && (p->wanted || !info_of(part, i)->frozen);
 }
 
-/* Elements of the moments: those of the shard, in whole cache lines. */
+/* Returns how many elements a parameter takes in a slab: those in this process's shard, rounded up to whole cache lines. */
 static int64_t room_of(const struct wf_optimizer_part *part, int i)
 {
     const int64_t count = count_of(part, i);
@@ -168,7 +168,7 @@ static wf_status make_moments_of(const struct wf_optimizer *opt, struct wf_optim
                 memcpy(moment[k], part->moment[k], (size_t)part->size * sizeof *moment[k]);
             wf_free(part->moment[k]);
             part->moment[k] = moment[k];
-        } else if (size > part->size) { /* one that is no longer used, and too small */
+        } else if (size > part->size) { /* a slab that is too small and no longer in use */
             wf_free(part->moment[k]);
             part->moment[k] = NULL;
         }
@@ -230,7 +230,7 @@ static wf_status check_gradients(const struct wf_optimizer *opt, wf_error *error
     return WF_OK;
 }
 
-/* Each parameter counts its own updates: one without a gradient is not touched, as in PyTorch. */
+/* Counts updates for each parameter separately, because a parameter without a gradient is not updated, as in PyTorch. */
 static void count_updates(const struct wf_optimizer *opt, struct wf_optimizer_part *part)
 {
     const wf_grads *grads = wf_registry_grads(part->registry);
@@ -255,7 +255,7 @@ struct run {
     int moments;
 };
 
-/* No kernel: memory is the limit. */
+/* Updates the moving average of `count` values. It is a plain loop and no kernel, because the speed of memory limits it anyway. */
 static void average(int64_t count, const wf_real *value, double decay, wf_real *mean)
 {
     const wf_real step = (wf_real)(1 - decay);
@@ -263,7 +263,7 @@ static void average(int64_t count, const wf_real *value, double decay, wf_real *
         mean[i] = decay > 0 ? mean[i] + step * (value[i] - mean[i]) : value[i];
 }
 
-/* Elements of a parameter that is updated; `at`: where a block begins. */
+/* Updates `count` elements of a parameter from element `at` on, which begins a block. */
 static void update(const struct run *r, int parameter, int64_t at, int64_t count)
 {
     const struct wf_optimizer *opt = r->opt;
@@ -286,7 +286,7 @@ static void update(const struct run *r, int parameter, int64_t at, int64_t count
     for (int k = 0; k < r->moments; k++)
         u.slab[k] = moment_at(r->part, r->grads->shard, parameter, wf_array_count(&info->value), at, k);
     if (!opt->rule->scales && u.scale != 1) {
-        wf_kernel->mul(count, gradient, 1, &u.scale, 0, gradient); /* only this optimiser reads these gradients */
+        wf_kernel->mul(count, gradient, 1, &u.scale, 0, gradient); /* only this optimiser reads these gradients, so they may change */
         u.scale = 1;
     }
     opt->rule->step(opt->ctx, &u);
@@ -317,7 +317,7 @@ static void update_all(const struct run *r)
             update(r, i, 0, count_of(r->part, i));
 }
 
-/* Only the gradients that it used; another optimiser's stay, with the factor of clipping. */
+/* Zeroes the gradients that this optimiser has used. Gradients of other optimisers stay, with their factor of clipping. */
 static void zero_gradients(const struct wf_optimizer_part *part, wf_grads *grads)
 {
     bool shared = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Optimisers by a rule of a program: checks of the rule, and the init. */
+/* Optimisers with a rule that a program supplies: checks of the rule, and the init. */
 #include <string.h>
 
 #include <weft/internal/minmax.h>
@@ -10,7 +10,7 @@
 
 enum { LONGEST = 31 };
 
-/* They stand in states, before a dot. */
+/* Returns true if a rule or slab may have this name. A name must not contain a dot, because a dot follows it in the state. */
 static bool is_name(const char *name)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Gradient descent with momentum. */
+/* The rule of stochastic gradient descent, with or without momentum, and its init. */
 #include <weft/internal/needs.h>
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Moments in shards: each process holds one. */
+/* Moments in shards: each process holds the moments of the blocks that it updates. */
 #include <string.h>
 
 #include <weft/internal/minmax.h>
@@ -30,7 +30,7 @@ bool wf_optimizer_average(const struct wf_optimizer *opt, const wf_registry *reg
     return false;
 }
 
-/* Copies the blocks of a moment that this process owns both before and after. */
+/* Copies the blocks of a moment that this process owns both in shard `was` and in shard `shard`. */
 static void keep(const struct wf_optimizer_part *from, const struct wf_shard *was, const struct wf_optimizer_part *to,
                  const struct wf_shard *shard, int i, int k)
 {
@@ -78,7 +78,7 @@ static wf_status shard_part(struct wf_optimizer_part *part, const struct wf_shar
 wf_status wf_optimizer_shard(struct wf_optimizer *opt, const wf_registry *registry, const struct wf_shard *shard, wf_error *error)
 {
     for (int64_t j = 0; j < opt->parts; j++)
-        if (opt->part[j].registry == registry) /* once */
+        if (opt->part[j].registry == registry)
             return shard && refuse_shards(opt, error) ? WF_ERR_ARGUMENT : shard_part(&opt->part[j], shard, error);
     return WF_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The state of an optimiser in a file: moments and updates of each parameter, by name. */
+/* Saves and loads the state of an optimiser: moments and number of updates of each parameter, by name. */
 #include <stdio.h>
 #include <string.h>
 
@@ -73,8 +73,8 @@ struct reading {
     const char *prefix;
     int moments;
     int64_t step;
-    int64_t **updates; /* [parts][parameters]; -1: the file has none */
-    bool by_index;     /* of Weft 0.1: "steps", the numbers of updates of one registry in its order */
+    int64_t **updates; /* [parts][parameters]: updates of each parameter; -1: the file has none */
+    bool by_index;     /* the file is of Weft 0.1, with one tensor "steps" for the updates of all parameters in order */
 };
 
 static wf_status read_updates(struct reading *r, const char *name, int64_t *out, int64_t count, wf_error *error)
@@ -108,7 +108,7 @@ static wf_status read_numbers(struct reading *r, wf_error *error)
     return status;
 }
 
-/* The part and the index of a parameter by its name; false: the optimiser has none of that name. */
+/* Finds a parameter by its name: sets *part and *index. Returns false if the optimiser has no such parameter. */
 static bool find(const struct wf_optimizer *opt, const char *name, int64_t *part, int *index)
 {
     for (int64_t j = 0; j < opt->parts; j++) {
@@ -124,7 +124,7 @@ static bool find(const struct wf_optimizer *opt, const char *name, int64_t *part
     return false;
 }
 
-/* Whether a tensor under the prefix belongs to the optimiser. */
+/* Returns true if the optimiser knows this name of a tensor; `name` is without the prefix. */
 static bool is_known(const struct reading *r, const char *name)
 {
     int64_t part;
@@ -132,7 +132,7 @@ static bool is_known(const struct reading *r, const char *name)
     if (strcmp(name, "step") == 0 || (r->by_index && strcmp(name, "steps") == 0))
         return true;
     for (int k = -1; k < SLABS; k++) {
-        if (k >= r->moments && k != AVERAGE) /* averages that are no longer wanted are no mistake */
+        if (k >= r->moments && k != AVERAGE) /* a file may have averages that are no longer wanted */
             continue;
         const char *kind = k < 0 ? "updates" : slab_name(r->opt, k);
         size_t length = strlen(kind);
@@ -142,7 +142,8 @@ static bool is_known(const struct reading *r, const char *name)
     return false;
 }
 
-/* Which slab of the rule a tensor under the prefix is of, that the present settings don't use; -1: of none. */
+/* Returns the slab to which a tensor belongs, if the rule has that slab but the present settings don't use it; else -1. `name` is without
+ * the prefix. */
 static int unused_slab(const struct reading *r, const char *name)
 {
     int64_t part;
@@ -155,7 +156,7 @@ static int unused_slab(const struct reading *r, const char *name)
     return -1;
 }
 
-/* Whether the state of a parameter is read: it is trained now, or was. */
+/* Returns true if the state of a parameter is read: the parameter is trained now, or has been updated before. */
 static bool is_read(const struct reading *r, int64_t j, int i)
 {
     const wf_registry *registry = r->opt->part[j].registry;
@@ -163,7 +164,8 @@ static bool is_read(const struct reading *r, int64_t j, int i)
            (!wf_parameter_info(wf_registry_at(registry, i))->frozen || r->updates[j][i] > 0);
 }
 
-/* A state that was saved without averages has none: they begin with the next update. */
+/* Returns true if the file has a parameter's moving average. A state that was saved without averages lacks it; then the average begins with
+ * the next update. */
 static bool average_is_there(const struct reading *r, int64_t j, int i)
 {
     char name[FULL], own[NAME];
@@ -206,7 +208,7 @@ static wf_status compare(const struct reading *r, wf_error *error)
     return text[0] ? wf_error_set(error, WF_ERR_FORMAT, "the state does not match the optimiser: %s%s", text, unused) : WF_OK;
 }
 
-/* Reads the blocks of a moment that this process owns; contiguous ones in one read. */
+/* Reads the blocks of a moment that this process owns. Contiguous blocks are read at once. */
 static wf_status read_moment(const struct reading *r, int64_t j, int i, int k, wf_error *error)
 {
     char name[FULL], own[NAME];

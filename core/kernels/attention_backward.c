@@ -1,35 +1,48 @@
 /* SPDX-License-Identifier: MIT */
-/* Gradients of attention, tile by tile, from the greatest scores m and the sums l that forward saved. With scores S =
+/* Gradients of attention, tile by tile, from the greatest scores m and the sums l that the forward kernel saved. With scores S =
  * scale Q K^T, weights P = e^(S - m) / l, dropout multipliers M, P' = P M, O = P' V and g = dO:
  *
  *   dV = P'^T g      dP = (g V^T) M      dS = P (dP - D), D = rowsum(P dP) = rowsum(g O)
  *   dQ = scale dS K  dK = scale dS^T Q
  *
- * The gradient of a bias is dS, summed over what it is broadcast over. Where scores are capped, S' = c tanh(S / c), this dS is that of S',
- * and dS = dS' (1 - (S' / c)^2).
+ * The gradient of a bias is dS, summed over the dimensions along which the bias is broadcast. If scores are capped, S' = c tanh(S / c),
+ * then the formula above gives dS', and dS = dS' (1 - (S' / c)^2).
  *
- * Sums over queries have one order, that of heads and of pieces of some queries: dk and dv of a piece begin at 0 and are added to those of
- * the pieces before it. One call does all pieces, or one of them into gradients of its own, which are added in that order afterwards:
- * both give the same bits. In tiles S, P and dS are transposed, with the queries in the lanes. */
+ * dK and dV are sums over heads and queries, in a fixed order: for each head, the queries are taken in pieces of WF_ATTENTION_PIECE. The
+ * sum of a piece begins at 0; it is then added to the total of the pieces before it. One call of the kernel computes either all pieces or a
+ * single piece. In the second case the caller adds the results in the same order (attention_add_keys), which gives the same bits.
+ *
+ * Tiles of S, P and dS are transposed, with the queries in the lanes. */
 #include "attention_pack.h"
 
 struct work {
     const struct wf_attention *a;
-    int64_t pe, pf;                  /* key_columns of e and of f */
-    int64_t keys;                    /* that any query attends to */
-    int64_t packed, cleared;         /* keys so far that are packed; and, of this piece, that have gradients */
-    int64_t written, high;           /* and gradients that are written: of this piece, and of some piece */
-    wf_real *k, *v;                  /* packed [keys][e], [keys][f] */
-    bool *k_nonfinite, *v_nonfinite; /* a tile of keys holds a value that is not finite */
-    wf_real *dk, *dv;                /* [keys][pe], [keys][pf] */
-    wf_real *q, *dout;               /* tile of queries [QUERIES][pe], [QUERIES][pf] */
-    wf_real *qt, *dqt;               /* transposed [e][QUERIES]; qt times scale log2 e */
-    wf_real *doutt;                  /* [f][QUERIES] */
-    wf_real *s, *ds, *drop, *slope;  /* [KEYS][QUERIES] */
-    v_lane *allow;
+    int64_t pe;        /* elements between two rows of q and dk: key_columns(e) */
+    int64_t pf;        /* elements between two rows of dout and dv: key_columns(f) */
+    int64_t keys;      /* queries of this call attend only to keys below this one */
+    int64_t packed;    /* keys below this one are packed */
+    int64_t cleared;   /* keys below this one: dk and dv are set to 0 for this piece */
+    int64_t written;   /* keys below this one: the gradients of this piece are already in a->dk and a->dv */
+    int64_t high;      /* keys below this one: a->dk and a->dv hold gradients, to which later pieces add */
+    wf_real *k;        /* packed keys [keys][e] */
+    wf_real *v;        /* packed values [keys][f] */
+    bool *k_nonfinite; /* for each tile of keys: whether its keys hold a NaN or an infinity */
+    bool *v_nonfinite; /* for each tile of keys: whether its values hold a NaN or an infinity */
+    wf_real *dk;       /* gradients of the keys from this piece [keys][pe] */
+    wf_real *dv;       /* gradients of the values from this piece [keys][pf] */
+    wf_real *q;        /* the tile's queries [QUERIES][pe] */
+    wf_real *dout;     /* gradients of the tile's results [QUERIES][pf] */
+    wf_real *qt;       /* the tile's queries times scale log2 e, transposed: [e][QUERIES] */
+    wf_real *dqt;      /* gradients of the tile's queries, transposed: [e][QUERIES] */
+    wf_real *doutt;    /* dout transposed: [f][QUERIES] */
+    wf_real *s;        /* S times log2 e, then P': [KEYS][QUERIES] */
+    wf_real *ds;       /* g V^T, then dS: [KEYS][QUERIES] */
+    wf_real *drop;     /* dropout multipliers, or the packed bias: [KEYS][QUERIES] */
+    wf_real *slope;    /* derivatives of the capped scores: [KEYS][QUERIES] */
+    v_lane *allow;     /* from attention_allowed: [KEYS][QUERIES] */
 };
 
-/* From S and dP: s becomes P', ds becomes dS, for keys begin .. end - 1 and registers first .. last - 1. */
+/* For keys begin .. end - 1 and registers first .. last - 1: replaces S in w->s by P', and g V^T in w->ds by dS. */
 V_INLINE void weights_part(const struct work *w, bool some, bool dropped, bool guarded, int64_t begin, int64_t end, const vr top[QV],
                            const vr inverse[QV], const vr d[QV], const int first, const int last)
 {
@@ -48,7 +61,7 @@ V_INLINE void weights_part(const struct work *w, bool some, bool dropped, bool g
                 *s = p;
             }
             vr x = p * (dp - d[j]);
-            *ds = guarded ? v_select((vi)(p == 0), v_set(0), x) : x; /* a masked key's dp may be anything */
+            *ds = guarded ? v_select((vi)(p == 0), v_set(0), x) : x; /* a masked key has p = 0, and its dp may be a NaN */
         }
 }
 
@@ -64,7 +77,7 @@ V_INLINE void weights_tile(const struct work *w, bool some, bool dropped, bool g
     weights_part(w, true, dropped, guarded, cut.high, keys, top, inverse, d, qv / 2, qv);
 }
 
-/* From capped scores: slope = dS' / dS. */
+/* Sets `slope` to the derivative dS' / dS, computed from n capped scores s. */
 static void cap_slopes(int64_t n, wf_real cap, const wf_real *s, wf_real *slope)
 {
     const vr inverse = 1 / v_set(cap * V_LOG2_E);
@@ -74,7 +87,7 @@ static void cap_slopes(int64_t n, wf_real cap, const wf_real *s, wf_real *slope)
     }
 }
 
-/* ds *= slope; a weight of 0 has no gradient, whatever its score. */
+/* ds *= slope. Elements of ds that are 0 stay 0, even if the slope of a masked score is a NaN. */
 static void multiply_slopes(int64_t n, const wf_real *slope, wf_real *ds)
 {
     for (int64_t i = 0; i < n; i += V_LANES) {
@@ -83,7 +96,8 @@ static void multiply_slopes(int64_t n, const wf_real *slope, wf_real *ds)
     }
 }
 
-enum { FETCHED = 20 }; /* rows at a time: a window of 128 keys takes 15 turns */
+/* Rows that one call of fetch_some prefetches. With a window of 128 keys, the 15 calls in a tile cover all rows of next_rows. */
+enum { FETCHED = 20 };
 
 V_INLINE void key_tile(const struct work *w, struct fetch *fetch, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys,
                        bool q_nonfinite, bool dout_nonfinite, const vr top[QV], const vr inverse[QV], const vr d[QV], const int qv)
@@ -138,7 +152,7 @@ V_INLINE void key_tile(const struct work *w, struct fetch *fetch, int64_t head, 
         cut_columns(k_nonfinite ? masked_columns_add : product_columns_add, cut, keys, qv, a->e, w->k + k0 * a->e, w->ds, w->dqt);
 }
 
-/* Lane l: the sum of x[l][column] y[l][column], for up to V_LANES rows; 0 beyond. */
+/* Lane l of the result is the sum of x[l][j] y[l][j] over the columns j, for rows l < min(rows, V_LANES). The other lanes are 0. */
 static vr row_products(int64_t rows, int64_t columns, const wf_real *x, int64_t x_step, const wf_real *y, int64_t y_step)
 {
     vr r[V_LANES], sum = v_set(0);
@@ -154,8 +168,8 @@ static vr row_products(int64_t rows, int64_t columns, const wf_real *x, int64_t 
     return sum;
 }
 
-/* Packs the keys below `end`, which are there from then on, and clears their gradients: just before their first use, while the caches hold
- * them then. */
+/* Packs the keys below `end` that are not packed yet, and sets their gradients to 0. This happens just before the first use, so that the
+ * caches still hold the data at that time. */
 static void prepare_keys(struct work *w, int64_t end)
 {
     const struct wf_attention *a = w->a;
@@ -171,14 +185,16 @@ static void prepare_keys(struct work *w, int64_t end)
     }
 }
 
-/* The keys before this one are done after the tile of queries at q0: none that follows attends to them. */
+/* Returns the first key to which queries after the tile at q0 may attend. The gradients from this piece are complete after that tile for
+ * all keys before the returned one. */
 V_INLINE int64_t keys_done(const struct wf_attention *a, int64_t q0)
 {
     const int64_t begin = wf_attention_begin(a, q0 + QUERIES);
     return WF_MIN(begin, a->all_keys);
 }
 
-/* Of this tile's gradients, the keys' that are done after it, and of the next one's keys and queries. */
+/* Returns the rows to prefetch during this tile: its rows of dq, the rows of dk and dv that it completes, and the rows of the inputs that
+ * the next tile reads. */
 V_INLINE struct fetch next_rows(const struct work *w, int64_t head, int64_t q0, int64_t rows)
 {
     const struct wf_attention *a = w->a;
@@ -210,7 +226,7 @@ V_INLINE void query_tile(const struct work *w, int64_t head, int64_t q0, int64_t
     (void)pack_queries(rows, a->f, w->dout, w->pf, 1, w->doutt);
     vr top[QV], inverse[QV], d[QV];
     for (int j = 0; j < qv; j++) {
-        top[j] = v_set(V_INF); /* lanes without a query have weights of 0 */
+        top[j] = v_set(V_INF); /* gives lanes without a query weights of 0 */
         inverse[j] = d[j] = v_set(0);
     }
     memcpy(top, a->top + head * a->per_head + q0, (size_t)rows * sizeof(wf_real));
@@ -240,19 +256,19 @@ void WF_KERNEL(attention_add_keys)(int64_t rows, int64_t columns, wf_real scale,
 {
     for (int64_t i = 0; i < rows; i++, from += from_step, to += to_step)
         for (int64_t j = 0; j < columns; j += V_LANES) {
-            /* v_fma, because this function is inlined above too and both must round in the same way. */
+            /* v_fma, because this function is also inlined in finish_keys, and both copies must round in the same way. */
             const vr x = v_load_at_most(from + j, columns - j), times = v_set(scale);
             v_store_at_most(to + j, add ? v_fma(x, times, v_load_at_most(to + j, columns - j)) : x * times, columns - j);
         }
 }
 
-/* The gradients of keys that nothing attends to are 0. */
 static void zero_rows(int64_t rows, int64_t columns, wf_real *to, int64_t to_step)
 {
     for (int64_t i = 0; i < rows; i++)
         memset(to + i * to_step, 0, (size_t)columns * sizeof *to);
 }
 
+/* Sets the gradients of the keys from w->high to end - 1 to 0, because no query attends to these keys. */
 static void skip_keys(struct work *w, int64_t end)
 {
     const struct wf_attention *a = w->a;
@@ -265,7 +281,7 @@ static void skip_keys(struct work *w, int64_t end)
     w->high = end;
 }
 
-/* Writes dk and dv of the keys below `end`, which no query of this piece that follows attends to. */
+/* Writes dk and dv of the keys below `end`, because no later query of this piece attends to these keys. */
 static void finish_keys(struct work *w, int64_t end)
 {
     const struct wf_attention *a = w->a;
@@ -283,7 +299,7 @@ static void finish_keys(struct work *w, int64_t end)
     w->high = w->high > w->written ? w->high : w->written;
 }
 
-/* Queries begin .. end - 1 of a head. */
+/* Computes the gradients from one piece: queries begin .. end - 1 of a head. */
 static void piece(struct work *w, int64_t head, int64_t begin, int64_t end)
 {
     const struct wf_attention *a = w->a;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A bias of the scores of a tile, and its gradient. */
+/* Adds a bias to the attention scores of a tile, and adds the gradients of the scores to the gradient of the bias. */
 #include "attention_pack.h"
 
 void attention_bias(const struct wf_attention *a, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys, wf_real *room,

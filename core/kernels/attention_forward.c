@@ -1,26 +1,30 @@
 /* SPDX-License-Identifier: MIT */
-/* Attention in tiles with a running maximum (Dao et al., "FlashAttention", 2022, without its memory hierarchy):
+/* Attention in tiles with a running maximum, as in Dao et al., "FlashAttention", 2022, but without its use of GPU memory:
  *
- *   for each tile of keys:  S = Q K^T (in units of log 2);  m' = max(m, max S);  P = 2^(S - m')
+ *   for each tile of keys:  S = Q K^T, times log2 e;  m' = max(m, max S);  P = 2^(S - m')
  *                           l = l 2^(m - m') + sum P;  O = O 2^(m - m') + P V
  *   out = O / l
  *
- * Tiles of keys begin at key 0 whatever the query, and masked keys are exact no-ops, so a query's bits depend on its keys
- * alone; attention_rows.c computes the same in another layout. */
+ * Every query has the same tile boundaries, multiples of KEYS, and masked keys change no bit of a sum. So the bits of a query's result
+ * depend only on the keys to which it attends. attention_rows.c computes the same bits in another layout. */
 #include "attention_pack.h"
 
 struct tile {
     const struct wf_attention *a;
-    int64_t first;       /* key that is packed first, at the beginning of a tile */
-    wf_real *k, *v;      /* packed from there [keys][e], [keys][f] */
-    bool *nonfinite;     /* tile of keys holds a value that is not finite */
-    int64_t packed, end; /* keys so far; all */
-    wf_real *qt, *ot;    /* [e][QUERIES], [f][QUERIES] */
-    wf_real *s, *drop;   /* [KEYS][QUERIES] */
-    v_lane *allow;
+    int64_t first;   /* the first key that is packed: a multiple of KEYS */
+    wf_real *k;      /* packed keys from key `first` on: [keys][e] */
+    wf_real *v;      /* packed values from key `first` on: [keys][f] */
+    bool *nonfinite; /* for each tile of keys: whether its values hold a NaN or an infinity */
+    int64_t packed;  /* keys first .. packed - 1 are packed so far */
+    int64_t end;     /* end of the keys to pack */
+    wf_real *qt;     /* the scaled queries of the tile, transposed: [e][QUERIES] */
+    wf_real *ot;     /* the results of the tile, transposed: [f][QUERIES] */
+    wf_real *s;      /* scores, then weights: [KEYS][QUERIES] */
+    wf_real *drop;   /* dropout multipliers, or the packed bias: [KEYS][QUERIES] */
+    v_lane *allow;   /* from attention_allowed: [KEYS][QUERIES] */
 };
 
-/* Of keys begin .. end - 1 and registers first .. last - 1: masked scores become -inf, and top the greatest. */
+/* For keys begin .. end - 1 and registers first .. last - 1: updates the maxima `top`. With `some`, masked scores are first set to -inf. */
 V_INLINE void top_part(wf_real *s, const v_lane *allow, bool some, int64_t begin, int64_t end, vr top[QV], const int first, const int last)
 {
     for (int64_t i = begin; i < end; i++)
@@ -35,7 +39,7 @@ V_INLINE void top_part(wf_real *s, const v_lane *allow, bool some, int64_t begin
         }
 }
 
-/* Of these, s becomes P, whose sum is added. */
+/* For the same range: replaces the scores s by P = 2^(s - base), and adds P to `sum`. */
 V_INLINE void weights_part(wf_real *s, int64_t begin, int64_t end, const vr base[QV], vr sum[QV], const int first, const int last)
 {
     for (int64_t i = begin; i < end; i++)
@@ -47,7 +51,8 @@ V_INLINE void weights_part(wf_real *s, int64_t begin, int64_t end, const vr base
         }
 }
 
-/* s becomes P but for what is cut off; m and l as above. Returns true when O must be multiplied by factor. */
+/* Replaces the scores s of a tile by P, except where `cut` skips them, and updates m and l by the formulas at the top of this file. Returns
+ * true if O must be multiplied by `factor`, because a maximum has changed. */
 V_INLINE bool softmax_tile(wf_real *s, const v_lane *allow, bool some, struct cut cut, int64_t keys, vr m[QV], vr l[QV], vr factor[QV],
                            const int qv)
 {
@@ -67,7 +72,7 @@ V_INLINE bool softmax_tile(wf_real *s, const v_lane *allow, bool some, struct cu
     }
 #pragma GCC unroll 16
     for (int j = 0; j < qv; j++) {
-        /* Nothing to attend to yet: any finite number serves, the exponentials are 0. */
+        /* If a query may not attend to any key so far, base -inf would give NaN, while any finite base gives exponentials of 0. */
         base[j] = v_select((vi)(top[j] == -V_INF), v_set(0), top[j]);
         factor[j] = v_exp2_low(m[j] - base[j]);
         change |= (vi)(factor[j] != 1);
@@ -102,7 +107,7 @@ V_INLINE void clear_rows(int64_t rows, wf_real *x, const int qv)
             ((vr *)(x + i * QUERIES))[j] = v_set(0);
 }
 
-/* The weights of these queries: once more through the keys, now that m and l are known. */
+/* Writes the attention weights of a tile of queries. This is a second pass over the keys, because weights need the final m and l. */
 static void write_weights(const struct tile *t, int64_t head, int64_t q0, int64_t rows, int64_t limit, const vr m[QV], const vr inverse[QV],
                           int qv)
 {
@@ -129,9 +134,11 @@ static void write_weights(const struct tile *t, int64_t head, int64_t q0, int64_
     }
 }
 
-enum { FETCHED = 16 }; /* rows at a time: a window of 128 keys takes 9 turns */
+/* Rows that one call of fetch_some prefetches. With a window of 128 keys, the 9 calls in a tile cover all rows of next_rows. */
+enum { FETCHED = 16 };
 
-/* Of this tile's result, and of the next one's queries and keys. */
+/* Returns the rows to prefetch during this tile: the rows of its result, and the rows of the queries and keys that are new in the next
+ * tile. */
 V_INLINE struct fetch next_rows(const struct tile *t, int64_t head, int64_t q0, int64_t rows)
 {
     const struct wf_attention *a = t->a;
@@ -154,7 +161,7 @@ V_INLINE void forward_tile(const struct tile *t, int64_t head, int64_t q0, int64
     }
     struct fetch fetch = next_rows(t, head, q0, rows);
     bool query_nonfinite = !pack_queries(rows, a->e, a->q + head * a->e + q0 * a->q_step, a->q_step, a->scale * V_LOG2_E, t->qt);
-    (void)query_nonfinite; /* a query's NaN stays in its lane */
+    (void)query_nonfinite; /* ignored, because a NaN in a query stays in the lane of the query */
     clear_rows(a->f, t->ot, qv);
     for (int64_t k0 = wf_attention_begin(a, q0), keys; k0 < limit; k0 += keys) {
         keys = tile_keys(k0, limit);
@@ -198,7 +205,8 @@ V_INLINE void forward_tile(const struct tile *t, int64_t head, int64_t q0, int64
         write_weights(t, head, q0, rows, limit, m, inverse, qv);
 }
 
-/* Packs the keys below `end` just before their first use, in pieces of QUERIES: with causality the next tile of queries adds that many. */
+/* Packs the keys below `end` just before their first use, QUERIES keys at a time, because with a causal mask each tile of queries needs
+ * that many more keys. */
 static void prepare_keys(struct tile *t, int64_t end)
 {
     const struct wf_attention *a = t->a;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Which keys of a tile may be attended, and dropout of its weights. */
+/* Computes which keys of a tile each query may attend to, and the dropout multipliers of the tile's attention weights. */
 #include "../philox.h"
 #include "attention_tile.h"
 
-/* -1 where `index` of the lane >= first, for the registers of a row. */
+/* Returns register j of a row of QUERIES lanes: -1 in the lanes of the row from lane `first` on, 0 in the lanes before. */
 V_INLINE vi from_lane(int64_t first, int j)
 {
     vi index;
@@ -11,7 +11,8 @@ V_INLINE vi from_lane(int64_t first, int j)
     return index >= v_seti((v_lane)(first - j * V_LANES));
 }
 
-/* Query t sees key s when s < first_limit + t: in the row of key s the lanes from s - first_limit - q0 + 1 on. */
+/* The causal mask: query t may attend to key s if s < first_limit + t. In the row of key s these are the lanes from s - first_limit - q0 +
+ * 1 on. With `combine`, the mask is ANDed with the content of `allow`. */
 static void causal_rows(const struct wf_attention *a, int64_t q0, int64_t k0, int64_t keys, bool combine, v_lane *allow)
 {
     for (int64_t i = 0; i < keys; i++) {
@@ -24,7 +25,8 @@ static void causal_rows(const struct wf_attention *a, int64_t q0, int64_t k0, in
     }
 }
 
-/* The same with a window: query t sees s >= first_key + t, too, so that the lanes end at s - first_key - q0. */
+/* The causal mask with a window: in addition, query t may attend to key s only if s >= first_key + t. So the last allowed lane in the row
+ * of key s is s - first_key - q0. */
 static void window_rows(const struct wf_attention *a, int64_t q0, int64_t k0, int64_t keys, bool combine, v_lane *allow)
 {
     for (int64_t i = 0; i < keys; i++) {
@@ -38,7 +40,7 @@ static void window_rows(const struct wf_attention *a, int64_t q0, int64_t k0, in
     }
 }
 
-/* Counts what the mask allows among the first `rows` lanes. */
+/* Writes a->mask to `allow`, as 0 or -1. Returns how many pairs of a key and one of the first `rows` queries are allowed. */
 static int64_t mask_rows(const struct wf_attention *a, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys, v_lane *allow)
 {
     const bool *mask = a->mask + head * a->mask_step.head + q0 * a->mask_step.query + k0 * a->mask_step.key;
@@ -65,7 +67,7 @@ static int64_t mask_rows(const struct wf_attention *a, int64_t head, int64_t q0,
 enum allowed attention_allowed(const struct wf_attention *a, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys,
                                v_lane *allow)
 {
-    const bool behind = k0 < a->first_key + q0 + rows - 1; /* a key lies behind the window of the last query */
+    const bool behind = k0 < a->first_key + q0 + rows - 1; /* key k0 lies before the window of the last query */
     const bool causal = a->first_limit < WF_ATTENTION_ALL && k0 + keys > a->first_limit + q0;
     if (!a->mask) {
         if (behind)
@@ -93,7 +95,8 @@ void attention_dropout(const struct wf_attention *a, int64_t head, int64_t q0, i
     const vi least = v_seti((v_lane)a->threshold), keep = (vi)v_set(a->keep_scale);
     enum { PER_LANE = sizeof(uint64_t) / sizeof(wf_real) };
     for (int j = 0; j * V_LANES < rows; j++) {
-        /* Lane i of register p holds query PER_LANE i + p, so that two registers join into one of 32-bit words in order. */
+        /* Lane i of register p holds query PER_LANE i + p. In float, the low 32 bits of two registers are interleaved below, which puts the
+         * queries into ascending order. */
         vu64 lanes[PER_LANE];
         for (int p = 0; p < PER_LANE; p++) {
             uint64_t lane[V_BYTES / 8];
@@ -105,7 +108,7 @@ void attention_dropout(const struct wf_attention *a, int64_t head, int64_t q0, i
             vu64 word[PER_LANE][4];
 #pragma GCC unroll 2
             for (int p = 0; p < PER_LANE; p++) {
-                word[p][0] = philox_wide((uint64_t)(k0 + i) / 8); /* the counter of the kernel dropout: (block, row, call) */
+                word[p][0] = philox_wide((uint64_t)(k0 + i) / 8); /* the counter of the kernel `dropout`: (block, row, call) */
                 word[p][1] = lanes[p];
                 word[p][2] = lanes[p] >> 32;
                 word[p][3] = philox_wide(a->call);

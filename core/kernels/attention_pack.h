@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Into and out of the attention kernels' tiles: transposes, copies of rows, and the search for NaN and infinities that
- * comes with them for nothing. */
+/* Copies operands into the tiles of the attention kernels and results out of the tiles, by transposes and copies of rows. Packing also
+ * reports NaN and infinities: the check is cheap because the values are in registers anyway. */
 #ifndef WEFT_KERNELS_ATTENTION_PACK_H
 #define WEFT_KERNELS_ATTENTION_PACK_H
 
@@ -10,7 +10,7 @@
 #define LOWER_HALVES(lane, h) ((lane) < (h) ? (lane) : V_LANES + (lane) - (h))
 #define SWAPPED_HALVES(lane, h) (((lane) + (h)) % V_LANES)
 
-/* Gathers whether values are finite: x * 0 is a zero or a NaN, and its bits but the sign are kept. */
+/* Collects in *found whether values are finite: x * 0 is +0 or -0 if x is finite, else a NaN. all_finite ignores the sign bits. */
 V_INLINE void note_nonfinite(vi *found, vr x)
 {
     *found |= (vi)(x * 0);
@@ -23,23 +23,26 @@ V_INLINE bool all_finite(vi found)
 
 enum { HALF = V_LANES / 2 };
 
-/* The lower halves of a and b side by side, and the upper half of a. */
+/* Returns the lower half of a, followed by the lower half of b. */
 V_INLINE vr lower_halves(vr a, vr b)
 {
     return __builtin_shufflevector(a, b, V_LIST(LOWER_HALVES, HALF));
 }
 
+/* Returns `a` with its halves swapped, so that its upper half is in the lower lanes. */
 V_INLINE vr upper_half(vr a)
 {
     return __builtin_shufflevector(a, a, V_LIST(SWAPPED_HALVES, HALF));
 }
 
-/* One square of pack_queries: up to V_LANES rows, `columns` of them used; `full`: all of both. */
+/* Transposes one square of pack_queries, V_LANES by V_LANES. `rows` and `columns` count the rows and columns from this square to the end of
+ * the matrix. Rows beyond the end count as 0, columns beyond the end are not stored. `full`: the square has all rows and columns. */
 V_INLINE void pack_square(bool full, int64_t rows, int64_t columns, const wf_real *from, int64_t step, vr scale, vi *found, wf_real *to)
 {
     vr r[V_LANES];
     if (!full && columns <= HALF) {
-        /* Two small squares side by side: half the shuffles. */
+        /* Only half of the columns or fewer exist: rows l and l + HALF share a register, so that one transpose with half the shuffles is
+         * enough. */
 #pragma GCC unroll 8
         for (int l = 0; l < HALF; l++) {
             vr a = l < rows ? v_load_n(from + l * step, columns, 0) : v_set(0);
@@ -66,8 +69,8 @@ V_INLINE void pack_square(bool full, int64_t rows, int64_t columns, const wf_rea
             v_store(to + l * QUERIES, r[l] * scale);
 }
 
-/* to[column][QUERIES] = scale * from[row][column] for up to QUERIES rows, in the registers that hold them; lanes beyond the last
- * row are 0. Returns true if all values are finite. */
+/* to[column][row] = scale * from[row][column] for `rows` <= QUERIES rows, where a row of `to` has QUERIES lanes. Only registers that hold a
+ * row of `from` are written; the other lanes of these registers become 0. Returns true if all values are finite. */
 V_NOINLINE bool pack_queries(int64_t rows, int64_t columns, const wf_real *from, int64_t step, wf_real scale, wf_real *to)
 {
     vi found = v_seti(0);
@@ -114,7 +117,7 @@ V_INLINE void unpack_square(bool full, int64_t rows, int64_t columns, const wf_r
             put_row(to + l * step, r[l], full ? V_LANES : columns, add);
 }
 
-/* to[row][column] (+)= from[column][QUERIES] */
+/* to[row][column] = from[column][row], or += with `add`; a row of `from` has QUERIES lanes. */
 V_NOINLINE void unpack_queries(int64_t rows, int64_t columns, const wf_real *from, wf_real *to, int64_t step, bool add)
 {
     for (int64_t i = 0; i < rows; i += V_LANES)
@@ -129,7 +132,8 @@ V_NOINLINE void unpack_queries(int64_t rows, int64_t columns, const wf_real *fro
         }
 }
 
-/* to[row][to_step] = from[row][columns], zeros up to to_step when that is a whole number of registers. True if finite. */
+/* Copies `rows` rows of `columns` elements. A row of `to` has to_step elements, up to V_LANES - 1 more than `columns`; the additional
+ * elements become 0. Returns true if all values are finite. */
 V_NOINLINE bool pack_rows(int64_t rows, int64_t columns, const wf_real *from, int64_t step, wf_real *to, int64_t to_step)
 {
     vi found = v_seti(0);
@@ -149,9 +153,9 @@ V_NOINLINE bool pack_rows(int64_t rows, int64_t columns, const wf_real *from, in
     return all_finite(found);
 }
 
-/* Rows that are read, or written, a little later. Rows of a head lie pages apart, which the hardware prefetcher does not follow. A few are
- * fetched at a time between the products of a tile, so that memory works while the processor computes. They go into the second cache: with
- * a step of whole pages they would alias in the first. */
+/* Rows to prefetch, because they are read or written soon. The rows of a head lie pages apart, and the hardware prefetcher does not follow
+ * such steps. So fetch_some prefetches a few rows at a time between the products of a tile, while the processor computes. The rows go into
+ * the second-level cache; in the first-level cache, rows whose distance is a whole number of pages would evict each other. */
 struct fetch {
     struct {
         const char *p;
@@ -188,7 +192,8 @@ V_NOINLINE void fetch_some(struct fetch *f, int64_t rows)
     }
 }
 
-/* The keys and values of the tile of queries that follows, if causal: from k0 on, of those below `end`. */
+/* Adds to `f` the next keys and values that a causal mask lets the next tile of queries see: up to QUERIES rows from key k0 on, below key
+ * `end`. */
 V_INLINE void fetch_keys(struct fetch *f, const struct wf_attention *a, int64_t k0, int64_t end)
 {
     const int64_t n = WF_MIN(end - k0, QUERIES);
@@ -196,8 +201,9 @@ V_INLINE void fetch_keys(struct fetch *f, const struct wf_attention *a, int64_t 
     fetch_later(f, a->v + k0 * a->v_step, n, a->f, a->v_step);
 }
 
-/* Packs n <= QUERIES keys from k0 on into to_k and to_v, and notes whether their tile holds a value that is not finite; with `more`, the
- * next ones are packed at once, and fetched now. */
+/* Packs the keys and values of n <= QUERIES keys from k0 on into to_k and to_v. *k_nonfinite and *v_nonfinite become true if the part of
+ * their tile that is packed so far holds a NaN or an infinity. With `more`, the caller packs the next keys right after these, so they are
+ * prefetched first. */
 V_INLINE void pack_keys(const struct wf_attention *a, int64_t k0, int64_t n, bool more, int64_t end, wf_real *to_k, wf_real *to_v,
                         bool *k_nonfinite, bool *v_nonfinite)
 {

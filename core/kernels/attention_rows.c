@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Attention for a few queries (generation with a cache), with the keys, then the values' columns, in the lanes: nothing
- * is packed. Every sum is the one that attention_forward.c makes, in the same order, so that a cached step and a full
- * recompute have the same bits: scores are chains over e, sums of weights and products with V chains over the keys, in
- * tiles of KEYS keys from key 0; terms of weight 0 are exact no-ops there and left out here. */
+/* Attention for a few queries (generation with a cache). Nothing is packed: the lanes hold keys while scores are computed, then columns of
+ * the values.
+ *
+ * A cached step and a full recompute must give the same bits. So each sum adds the same terms in the same order as in attention_forward.c:
+ * a score is one chain of multiply-adds over e; sums of weights and products with V are chains over the keys, in tiles whose boundaries are
+ * multiples of KEYS. Terms of weight 0 change no sum, so this file skips them. */
 #include "attention_pack.h"
 
-/* s[KEYS] = scores of one tile, -inf where nothing may be attended, and in front of `first`. True if something may. */
+/* Computes the scores s[KEYS] of one tile, which has `keys` keys. Masked keys, keys before `first`, and the elements behind the last key
+ * get -inf. Returns false if the mask allows no key of the tile. */
 static bool tile_scores(const struct wf_attention *a, const wf_real *q, const wf_real *k, const bool *mask, const wf_real *bias,
                         int64_t first, int64_t keys, wf_real *s)
 {
@@ -39,7 +42,7 @@ static bool tile_scores(const struct wf_attention *a, const wf_real *q, const wf
     if (a->cap != 0)
         cap_scores((keys + V_LANES - 1) / V_LANES * V_LANES, a->cap, s);
     if (bias) {
-        _Alignas(64) wf_real side[KEYS] = {0}; /* by side */
+        _Alignas(64) wf_real side[KEYS] = {0}; /* the biases of the tile, side by side */
         for (int64_t i = 0; i < keys; i++)
             side[i] = bias[i * a->bias_step.key];
         for (int64_t i = 0; i < keys; i += V_LANES)
@@ -61,7 +64,8 @@ static bool tile_scores(const struct wf_attention *a, const wf_real *q, const wf
     return any;
 }
 
-/* out[registers] = out factor + sum of p[i] v[i]; `first`: out counts as 0. The last register has `tail` lanes. */
+/* out = factor * out + the sum of p[i] * v[i] over `keys` rows v[i], for `registers` registers of columns, the last of which has `tail`
+ * lanes. With `first`, `out` is not read and counts as 0. */
 V_INLINE void add_values(int registers, int64_t tail, bool first, int64_t keys, const wf_real *p, vr factor, const wf_real *v,
                          int64_t v_step, wf_real *out)
 {

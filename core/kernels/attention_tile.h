@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the attention kernels: tiles with the queries in the lanes.
+/* Tiles of attention scores with their matrix products and masks, for all attention kernels.
  *
- * A tile of scores is kept as S^T [keys][WF_ATTENTION_QUERIES]: maxima, sums and exponentials then run down the tile
- * without a reduction across lanes, and heads of any width fill the registers. Both products of a tile have the form
- * C[i][lanes] += A(i, p) B[p][lanes]; each element of C is one chain of multiply-adds in the order of p, whatever the
- * blocking, so its bits depend on its own row and column alone. */
+ * A tile of scores is stored transposed, as S^T [keys][WF_ATTENTION_QUERIES], with the queries in the lanes. So maxima, sums and
+ * exponentials run down the tile without a reduction across lanes, and the registers are full whatever the width of a head. Both products
+ * of a tile have the form C[i][lanes] += A(i, p) B[p][lanes]. Each element of C is one chain of multiply-adds in the order of p, whatever
+ * the blocking; its bits depend only on its row of A and its column of B. */
 #ifndef WEFT_KERNELS_ATTENTION_TILE_H
 #define WEFT_KERNELS_ATTENTION_TILE_H
 
@@ -18,10 +18,10 @@
 enum {
     QUERIES = WF_ATTENTION_QUERIES,
     KEYS = WF_ATTENTION_KEYS,
-    QV = QUERIES / V_LANES /* registers of a row of a tile */
+    QV = QUERIES / V_LANES /* registers that hold a row of a tile */
 };
 
-/* Rows of C that a micro-kernel keeps in registers, two registers wide. */
+/* Rows of C that the micro-kernel `block` keeps in registers. Each row is at most two registers wide. */
 #if defined(WF_ISA_AVX512)
 #define BLOCK_ROWS 8
 #elif defined(WF_ISA_AVX2)
@@ -30,7 +30,8 @@ enum {
 #define BLOCK_ROWS 4
 #endif
 
-/* C[rows][registers] (+)= A B over p < depth. A(i, p) = a[i * a_step + p] when by_rows, else a[p * a_step + i]. */
+/* C = A B, or C += A B with `add`, where C has `rows` rows of `registers` registers and the sums run over p < depth. A(i, p) is a[i *
+ * a_step + p] with by_rows, else a[p * a_step + i]. */
 V_INLINE void block(int rows, int registers, bool by_rows, bool add, int64_t depth, const wf_real *restrict a, int64_t a_step,
                     const wf_real *restrict b, int64_t b_step, wf_real *restrict c, int64_t c_step)
 {
@@ -92,7 +93,7 @@ V_INLINE void blocks(int64_t rows, int registers, bool by_rows, bool add, int64_
     }
 }
 
-/* The same over `width` registers of columns. */
+/* C = A B, or C += A B with `add`, for any number of rows and for `width` registers of columns. */
 V_INLINE void product(int64_t rows, int64_t width, bool by_rows, bool add, int64_t depth, const wf_real *a, int64_t a_step,
                       const wf_real *b, int64_t b_step, wf_real *c, int64_t c_step)
 {
@@ -102,7 +103,7 @@ V_INLINE void product(int64_t rows, int64_t width, bool by_rows, bool add, int64
         blocks(rows, 1, by_rows, add, depth, a, a_step, b, b_step, c, c_step);
 }
 
-/* A function with the parameters of `product` for one tile. */
+/* Declares a function that computes a product of tiles. Its parameters are those of `product`. */
 #define TILE_PRODUCT(name)                                                                                                                 \
     V_NOINLINE void name(int64_t rows, int64_t width, int64_t depth, const wf_real *a, int64_t a_step, const wf_real *b, int64_t b_step,   \
                          wf_real *c, int64_t c_step)
@@ -122,8 +123,8 @@ TILE_PRODUCT(product_columns_add)
     product(rows, width, false, true, depth, a, a_step, b, b_step, c, c_step);
 }
 
-/* For tiles that hold a NaN or an infinity: the same sums, the same bits, but weights of 0 leave their terms out, so that
- * what is masked contributes nothing. The weights are B here ... */
+/* Computes the sums of product_columns_add, bit for bit, for tiles that hold a NaN or an infinity. Terms with a weight of 0 are left out,
+ * so that masked keys contribute nothing; 0 times a NaN would be a NaN. The weights are B. */
 TILE_PRODUCT(masked_columns_add)
 {
     for (int64_t i = 0; i < rows; i++)
@@ -137,10 +138,11 @@ TILE_PRODUCT(masked_columns_add)
         }
 }
 
-/* ... and A here. */
+/* Computes the sums of product_rows_add, bit for bit, for tiles that hold a NaN or an infinity. Terms with a weight of 0 are left out. The
+ * weights are A. */
 TILE_PRODUCT(masked_rows_add)
 {
-    (void)width; /* rows of c lie end to end, half a register perhaps */
+    (void)width; /* c_step is the width of c, which may be half a register */
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < c_step; j += V_LANES) {
             vr sum = v_load_at_most(c + i * c_step + j, c_step - j);
@@ -151,14 +153,15 @@ TILE_PRODUCT(masked_rows_add)
         }
 }
 
-/* Gradients of keys have their columns in the lanes. Narrow heads fill half a register of AVX-512: a multiply-add of half a
- * register takes one cycle on processors that need two for a whole one. */
+/* In the gradients of keys and values, the lanes hold columns of a head. A narrow head fills half a register of AVX-512. Half registers are
+ * faster for these heads, because some processors take one cycle for a multiply-add of half a register and two for a whole one. */
 #if defined(WF_ISA_AVX512)
 typedef wf_real v_half __attribute__((vector_size(V_BYTES / 2)));
 typedef wf_real v_half_memory __attribute__((vector_size(V_BYTES / 2), aligned(sizeof(wf_real)), may_alias));
 enum { HALF_LANES = V_LANES / 2 };
 
-/* c[rows][HALF_LANES] += a[rows][QUERIES] b[depth][HALF_LANES]: the sums of product_rows_add, bit for bit. */
+/* c[rows][HALF_LANES] += a[rows][depth] b[depth][HALF_LANES], where the rows of `a` lie QUERIES apart. The sums have the same bits as in
+ * product_rows_add. */
 V_INLINE void half_block(const int rows, int64_t depth, const wf_real *restrict a, const wf_real *restrict b, wf_real *restrict c)
 {
     v_half sum[BLOCK_ROWS];
@@ -189,14 +192,15 @@ enum { HALF_LANES = 0 };
 #define half_rows_add product_rows_add
 #endif
 
-/* Columns of a row of such gradients. */
+/* Elements between two rows of the gradients of keys or values, for a head of width n: half a register, or whole registers. */
 V_INLINE int64_t key_columns(int64_t n)
 {
     return n <= HALF_LANES ? HALF_LANES : (n + V_LANES - 1) / V_LANES * V_LANES;
 }
 
-/* If causality or a window cuts a tile, its first HALF_QUERIES queries alone see keys [0, low), and the others alone see [high, keys). Keys
- * left out of the products are masked: their weights are 0, which changes no sum. */
+/* The products that need not be computed in a tile, because of a causal mask or a window. Only the first HALF_QUERIES queries of the tile
+ * may attend to its keys [0, low), and only the other queries to its keys [high, keys). Each half of the queries skips the products with
+ * the other half's keys. Their weights would be 0, which changes no sum. */
 enum { HALF_QUERIES = QUERIES / 2 };
 struct cut {
     int64_t low, high;
@@ -205,7 +209,7 @@ V_INLINE struct cut cut_of(const struct wf_attention *a, int64_t q0, int64_t row
 {
     const int64_t low = a->first_key + q0 + HALF_QUERIES - k0, high = a->first_limit + q0 + HALF_QUERIES - 1 - k0;
     struct cut c = {0, keys};
-    if (qv < QV || rows <= HALF_QUERIES || a->dbias) /* whose tiles are read whole */
+    if (qv < QV || rows <= HALF_QUERIES || a->dbias) /* a->dbias: attention_bias_grad reads the whole tile */
         return c;
     c.low = low <= 0 ? 0 : WF_MIN(low, keys) / 8 * 8;
     c.high = high >= keys ? keys : high <= c.low ? c.low : (high + 7) / 8 * 8;
@@ -213,7 +217,7 @@ V_INLINE struct cut cut_of(const struct wf_attention *a, int64_t q0, int64_t row
     return c;
 }
 
-/* c[keys][QUERIES] = a[keys][depth] b[depth][QUERIES], but for what is cut off. */
+/* c[keys][QUERIES] = a[keys][depth] b[depth][QUERIES]. The elements that `cut` skips are not written. */
 V_INLINE void cut_scores(struct cut cut, int64_t keys, int qv, int64_t depth, const wf_real *a, const wf_real *b, wf_real *c)
 {
     if (cut.low > 0)
@@ -227,7 +231,7 @@ V_INLINE void cut_scores(struct cut cut, int64_t keys, int qv, int64_t depth, co
 
 typedef __typeof__(product_rows_add) add_product;
 
-/* c[columns][QUERIES] += a[keys][columns]^T b[keys][QUERIES] */
+/* c[columns][QUERIES] += a[keys][columns]^T b[keys][QUERIES], without the terms that `cut` skips. */
 V_INLINE void cut_columns(add_product *add, struct cut cut, int64_t keys, int qv, int64_t columns, const wf_real *a, const wf_real *b,
                           wf_real *c)
 {
@@ -240,7 +244,7 @@ V_INLINE void cut_columns(add_product *add, struct cut cut, int64_t keys, int qv
             c + HALF_QUERIES, QUERIES);
 }
 
-/* The queries of a tile, begin .. end - 1, that see one of `keys` keys from k0 on; but for the mask. */
+/* Queries begin .. end - 1 of a tile: those that may attend to at least one of `keys` keys from k0 on. a->mask is not considered. */
 struct seen {
     int64_t begin, end;
 };
@@ -250,8 +254,8 @@ V_INLINE struct seen seen_by(const struct wf_attention *a, int64_t q0, int64_t r
     return (struct seen){begin < 0 ? 0 : WF_MIN(begin, rows), end < 0 ? 0 : WF_MIN(end, rows)};
 }
 
-/* c[keys][step] += s[keys][QUERIES] b[rows][step]: of a few keys at a time with the queries that see them, and at once of all keys that all
- * queries see. */
+/* c[keys][step] += s[keys][QUERIES] b[rows][step]. Each group of FEW keys is multiplied with only the queries that may attend to it.
+ * Neighbouring groups to which all queries may attend are joined into one product. */
 V_INLINE void cut_rows(add_product *add, const struct wf_attention *a, int64_t q0, int64_t rows, int64_t k0, int64_t keys, int64_t step,
                        const wf_real *s, const wf_real *b, wf_real *c)
 {
@@ -271,8 +275,8 @@ V_INLINE void cut_rows(add_product *add, const struct wf_attention *a, int64_t q
     }
 }
 
-/* n scores in units of log 2, a whole number of registers, become cap tanh(score / cap). Never inlined, so that the layouts for many and
- * for few queries have the same rounding. */
+/* Replaces n scores by cap tanh(score / cap), where n is a multiple of V_LANES. Scores are stored times log2 e. Never inlined, so that the
+ * scores of attention_forward.c and attention_rows.c are rounded in the same way. */
 V_NOINLINE void cap_scores(int64_t n, wf_real cap, wf_real *s)
 {
     const vr most = v_set(cap * V_LOG2_E), inverse = 1 / most;
@@ -280,31 +284,32 @@ V_NOINLINE void cap_scores(int64_t n, wf_real cap, wf_real *s)
         v_store(s + i, most * v_tanh(v_load(s + i) * inverse));
 }
 
-/* score + bias, in units of log 2: a bias of -inf masks, whatever the score. */
+/* Returns score + bias log2 e, because scores are stored times log2 e. A bias of -inf masks even a score that is a NaN or infinite. */
 V_INLINE vr biased(vr score, vr bias)
 {
     return v_select((vi)(bias == -V_INF), bias, v_fma(bias, v_set(V_LOG2_E), score));
 }
 
-/* attention_mask.c, attention_bias.c */
+/* Defined in attention_mask.c and attention_bias.c: */
 #define attention_allowed WF_KERNEL(attention_allowed)
 #define attention_dropout WF_KERNEL(attention_dropout)
-/* Which keys of a tile may be attended: written to allow[key][QUERIES] as 0 or -1 when it is some of them. */
+/* attention_allowed says to which keys of a tile the queries may attend. If the result is ALLOWED_SOME, allow[key][query] is set to -1
+ * where the query may attend to the key, else to 0. */
 enum allowed { ALLOWED_NONE, ALLOWED_SOME, ALLOWED_ALL };
 enum allowed attention_allowed(const struct wf_attention *a, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys,
                                v_lane *allow);
-/* s[key][QUERIES], in units of log 2, plus the bias; `room` is as large. */
+/* Adds the bias, times log2 e, to the scores s[key][QUERIES]. `room` is scratch of the size of s. */
 #define attention_bias WF_KERNEL(attention_bias)
 void attention_bias(const struct wf_attention *a, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys, wf_real *room,
                     wf_real *s);
-/* ds[key][QUERIES] is added to the bias' gradient. */
+/* Adds the gradients of the scores, ds[key][QUERIES], to the gradient of the bias. */
 #define attention_bias_grad WF_KERNEL(attention_bias_grad)
 void attention_bias_grad(const struct wf_attention *a, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys, const wf_real *ds);
-/* drop[key][QUERIES] = 0 or keep_scale, in the registers that hold `rows` queries. */
+/* Sets drop[key][query] to 0 or keep_scale, in the registers that hold `rows` queries. */
 void attention_dropout(const struct wf_attention *a, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys, wf_real *drop);
 
-/* Calls f(..., n) with the number of registers that hold `rows` queries, as a constant: short sentences fill one, and what the
- * others would hold is neither computed nor read. */
+/* Calls f(..., n), where n registers hold at least `rows` queries and n is a constant for the compiler. Short sequences fill only one
+ * register; the other registers of a tile are then neither computed nor read. */
 #define WITH_REGISTERS(rows, f, ...)                                                                                                       \
     do {                                                                                                                                   \
         if ((rows) <= V_LANES)                                                                                                             \
@@ -317,14 +322,14 @@ void attention_dropout(const struct wf_attention *a, int64_t head, int64_t q0, i
             f(__VA_ARGS__, QV);                                                                                                            \
     } while (0)
 
-/* The keys of the tile that begins at k0, of those below limit. */
+/* Returns the number of keys from k0 to the end of its tile or to `limit`, whichever comes first. */
 V_INLINE int64_t tile_keys(int64_t k0, int64_t limit)
 {
     int64_t end = k0 / KEYS * KEYS + KEYS;
     return WF_MIN(end, limit) - k0;
 }
 
-/* Cuts `count` elements off the scratch, in whole cache lines. */
+/* Takes `count` elements, rounded up to whole cache lines, from the scratch. */
 V_INLINE wf_real *take(wf_real **scratch, int64_t count)
 {
     wf_real *p = *scratch;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* c = a op b where either side may be one number, and the linear updates. */
+/* Arithmetic of two arrays, either of which may be a single number, and the kernels affine, axpy and fill. */
 #include "../simd.h"
 
-/* Formatted by hand: clang-format takes a product for a pointer. */
+/* Not formatted automatically, because clang-format takes a product for a pointer declaration. */
 /* clang-format off */
 V_BINARY(add, a + b)
 V_BINARY(sub, a - b)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Comparisons of reals, and choices by bools. The compiler makes the vectors: nothing is rounded here. */
+/* Comparisons of reals, and selection of elements by bools. The compiler vectorises these plain loops. All instruction sets give the same
+ * results, because nothing is rounded. */
 #include "../simd.h"
 
 #define COMPARE(name, op)                                                                                                                  \
@@ -18,7 +19,7 @@ COMPARE(compare_le, <=)
 COMPARE(compare_gt, >)
 COMPARE(compare_ge, >=)
 
-/* y may be in[1] or in[2]: no element depends on another. */
+/* Lets the compiler vectorise a loop. This is correct even if y is in[1] or in[2], because no element depends on another. */
 #ifdef __clang__
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else

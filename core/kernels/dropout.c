@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Dropout. */
+/* Dropout of a row: sets random elements to 0 and scales the other elements. */
 #include "../philox.h"
 
-#define ELEMENTS (2 * PHILOX_WORDS) /* 16 bits each */
+#define ELEMENTS (2 * PHILOX_WORDS) /* one call of philox_draw gives 16 random bits to each of these elements */
 
 typedef uint16_t v_bits __attribute__((vector_size(2 * V_LANES), aligned(2), may_alias));
 
@@ -19,7 +19,7 @@ void WF_KERNEL(dropout)(int64_t d, uint64_t seed, uint64_t step, uint32_t call, 
     const vi least = v_seti((v_lane)threshold);
     for (int64_t j = 0; j < d; j += ELEMENTS) {
         uint16_t bits[ELEMENTS] __attribute__((aligned(V_BYTES)));
-        philox_draw((uint64_t)j / 8, row, call, key, bits); /* element j has bits 16 j and up */
+        philox_draw((uint64_t)j / 8, row, call, key, bits); /* bits[i] decides on element j + i */
         int64_t count = d - j;
         if (count >= ELEMENTS)
             for (int64_t i = 0; i < ELEMENTS; i += V_N)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions of an element with constants, and of two elements. Where they bend they take PyTorch's side. */
+/* Functions of one element and constants (clamp, softplus, ...), and the maximum and minimum of two elements. Where a function has no
+ * derivative, its gradient is the one that PyTorch chose. */
 #include "vmath.h"
 
-/* MAP_1(name, formula of x = in[0] and the constants p), and MAP_2(name, formula also of dy = in[1]). */
+/* MAP_1(name, formula) defines a kernel. The formula uses x = in[0] and the constants p; in MAP_2 it also uses dy = in[1]. */
 #define MAP_1(name, ...)                                                                                                                   \
     V_INLINE void name##_part(int64_t i, int64_t count, const wf_real *p, const wf_real *from, wf_real *y)                                 \
     {                                                                                                                                      \
@@ -28,26 +29,27 @@
         V_LOOP(n, name##_part, ctx, x, dy, y);                                                                                             \
     }
 
-/* ln(1 + e^z) / beta with z = beta x, as max(z, 0) + ln(1 + e^-|z|): nothing overflows, nothing is cut off. */
+/* ln(1 + e^z) / beta with z = beta x, computed as (max(z, 0) + ln(1 + e^-|z|)) / beta. This form cannot overflow and is accurate for every
+ * x. */
 V_INLINE vr softplus_of(wf_real beta, vr x)
 {
     vr z = x * beta;
     return (v_max(v_set(0), z) + v_log_1_plus(v_exp(-v_abs(z)))) / beta;
 }
 
-/* x where it is positive, else alpha (e^x - 1), without cancellation near 0. From -2 V_TANH_MAX on e^x - 1 is -1. */
+/* x if x > 0, else alpha (e^x - 1), without cancellation near 0. x is clamped at -2 V_TANH_MAX, below which e^x - 1 rounds to -1. */
 V_INLINE vr elu_of(wf_real alpha, vr x)
 {
     vr n, r = v_exp_reduced(v_max(v_set(-2 * (wf_real)V_TANH_MAX), v_min(v_set(0), x)), &n), power = v_power_of_2(n);
     return v_if_less(v_set(0), x, x, v_fma(r, power, power - 1) * alpha);
 }
 
-/* Formatted by hand: clang-format takes some products for pointers. */
+/* Not formatted automatically, because clang-format takes some products for pointer declarations. */
 /* clang-format off */
 MAP_1(abs, v_abs(x))
-/* dy sign(x): 0 at 0 and at a NaN. */
+/* dy sign(x), where the sign of 0 and of a NaN is 0. */
 MAP_2(abs_grad, v_if_less(v_set(0), v_abs(x), (vr)((vi)dy ^ ((vi)x & v_seti(V_SIGN))), v_set(0)))
-MAP_1(clamp, v_min(v_set(p[1]), v_max(v_set(p[0]), x))) /* x second: a NaN stays */
+MAP_1(clamp, v_min(v_set(p[1]), v_max(v_set(p[0]), x))) /* a NaN stays, because x is the second operand */
 MAP_2(clamp_grad, v_if_less_equal(v_set(p[0]), x, v_if_less_equal(x, v_set(p[1]), dy, v_set(0)), v_set(0)))
 MAP_1(softplus, softplus_of(p[0], x))
 MAP_2(softplus_grad, dy * v_sigmoid(x * p[0]))
@@ -59,7 +61,7 @@ MAP_2(elu_grad, v_if_less_equal(x, v_set(0), dy * (v_exp_low(v_min(v_set(0), x))
 
 /* --- two operands ---------------------------------------------------------------------------------------------------- */
 
-/* x + y is a NaN where either is; v_max and v_min would take the second. */
+/* x + y is a NaN if x or y is a NaN. v_max and v_min alone would return their second operand. */
 V_INLINE vr maximum_of(vr x, vr y)
 {
     return v_select((x != x) | (y != y), x + y, v_max(x, y));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The greatest or smallest of elements, and where it stands: the first of equals, and a NaN before all numbers. */
+/* Finds the greatest or smallest element and its index. The first of several equal elements wins, and a NaN wins against all numbers. */
 #include <string.h>
 
 #include "../transpose.h"
 
-/* Lanes in which v comes before the best so far. */
+/* Returns the lanes in which v wins against the best element so far. */
 V_INLINE vi before(vr v, vr best, bool least)
 {
     return (least ? v < best : v > best) | ((v != v) & (best == best));
@@ -12,7 +12,7 @@ V_INLINE vi before(vr v, vr best, bool least)
 
 typedef int32_t v_ids __attribute__((vector_size(4 * V_LANES), aligned(4), may_alias));
 
-/* Columns j .. j + count - 1. */
+/* Finds the extremes of columns j .. j + count - 1. */
 V_INLINE void columns(int64_t j, int64_t count, int64_t rows, const wf_real *x, int64_t stride, bool least, wf_real *y, int32_t *id)
 {
     vr best = v_get(x + j, count);
@@ -37,7 +37,7 @@ void WF_KERNEL(extreme_columns)(int64_t rows, int64_t d, const wf_real *x, int64
         V_LOOP(d, columns, rows, x, stride, false, y, id);
 }
 
-/* Each lane finds its own first; then the lanes are compared. */
+/* Finds the extreme of a row: each lane finds its own best element, then the lanes are compared. */
 V_INLINE int32_t row(int64_t n, const wf_real *x, bool least)
 {
     enum { CHAINS = 4 };
@@ -88,7 +88,7 @@ int32_t WF_KERNEL(extreme)(int64_t n, const wf_real *x, bool least)
     return first;
 }
 
-/* V_LANES rows become columns, whose registers are compared. */
+/* Takes V_LANES rows at a time and transposes them, so that each lane compares the elements of one row. */
 V_INLINE void rows_side_by_side(int64_t rows, int64_t n, const wf_real *x, bool least, wf_real *y, int32_t *id)
 {
     for (int64_t i = 0; i < rows; i += V_N) {
@@ -123,8 +123,8 @@ void WF_KERNEL(extreme_rows)(int64_t rows, int64_t n, const wf_real *x, bool lea
         rows_side_by_side(rows, n, x, false, y, id);
 }
 
-/* The k best of V_LANES rows, or of fewer; then the other lanes hold anything. Each column is inserted among the best so far, which are in
- * order. */
+/* Finds the k greatest elements of each of `rows` <= V_LANES rows, with one row in each lane. The best elements so far are kept in order,
+ * and each column is inserted among them. Lanes without a row hold arbitrary values. */
 V_INLINE void top_of_rows(int64_t rows, int64_t n, const wf_real *x, int64_t k, wf_real *y, int32_t *id)
 {
     vr best[WF_TOP_ROWS], column[V_LANES];
@@ -138,7 +138,7 @@ V_INLINE void top_of_rows(int64_t rows, int64_t n, const wf_real *x, int64_t k, 
         vi moved_at = v_seti((v_lane)j);
         for (int64_t s = 0; s < held; s++) {
             const vr old = best[s];
-            const vi old_at = at[s], wins = before(v, old, false); /* it wins against all after the first that it wins against */
+            const vi old_at = at[s], wins = before(v, old, false); /* if v wins against an entry, it wins against all entries after it */
             best[s] = v_select(wins, moved, old);
             at[s] = (vi)v_select(wins, (vr)moved_at, (vr)old_at);
             moved = v_select(wins, old, moved);
@@ -173,7 +173,7 @@ int64_t WF_KERNEL(first_above)(int64_t n, const wf_real *x, wf_real bound)
         for (int64_t end = WF_MIN(i + V_N, n); i < end; i++)
             if (!(x[i] <= bound))
                 return i;
-        return n; /* bound is a NaN that filled the tail */
+        return n; /* not reached: one of the elements is not <= bound */
     }
     return n;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Losses of elements and their derivatives. Each is a wf_map_kernel without a ctx. */
+/* Losses of single elements, and their derivatives. Each is a wf_map_kernel that ignores its ctx. */
 #include "vmath.h"
 
-/* LOSS_2(name, formula of x = in[0] and t = in[1]); in LOSS_3 also of w = in[2], which is 1 if in[2] is NULL. */
+/* LOSS_2(name, formula) defines a kernel whose formula uses x = in[0] and t = in[1]. The formula of LOSS_3 also uses w = in[2], or w = 1 if
+ * in[2] is NULL. */
 #define LOSS_OF(name, inputs, ...)                                                                                                         \
     V_INLINE void name##_part(int64_t i, int64_t count, const wf_real *const in[], wf_real *y)                                             \
     {                                                                                                                                      \
@@ -18,17 +19,17 @@
 #define LOSS_2(name, ...) LOSS_OF(name, 2, __VA_ARGS__)
 #define LOSS_3(name, ...) LOSS_OF(name, 3, __VA_ARGS__)
 
-/* Formatted by hand: clang-format takes some products for pointers. */
+/* Not formatted automatically, because clang-format takes some products for pointer declarations. */
 /* clang-format off */
-/* --- (x - t)^2 ------------------------------------------------------------------------------------------------------ */
+/* --- mse: (x - t)^2 ------------------------------------------------------------------------------------------------- */
 
 LOSS_2(mse, (x - t) * (x - t))
 LOSS_2(mse_slope, (x - t) * 2)
 LOSS_2(mse_slope_target, (t - x) * 2)
 
-/* --- w t softplus(-x) + (1 - t) softplus(x): no terms that cancel, whatever x is ------------------------------------- */
+/* --- bce: w t softplus(-x) + (1 - t) softplus(x), two terms that never cancel ---------------------------------------- */
 
-/* ln(1 + e^-|x|): softplus(x) is max(x, 0) and this. */
+/* Returns ln(1 + e^-|x|); softplus(x) is max(x, 0) plus this. */
 V_INLINE vr softplus_tail(vr x)
 {
     return v_log_1_plus(v_exp_low(-v_abs(x)));
@@ -42,7 +43,7 @@ V_INLINE vr unless_zero(vr p, vr value)
 V_INLINE vr bce_of(vr x, vr t, vr w)
 {
     vr tail = softplus_tail(x), minus = v_max(v_set(0), -x) + tail, plus = v_max(v_set(0), x) + tail, rest = 1 - t;
-    return unless_zero(t, w * t * minus) + unless_zero(rest, rest * plus); /* 0 inf is 0 */
+    return unless_zero(t, w * t * minus) + unless_zero(rest, rest * plus); /* 0 times an infinite loss counts as 0 */
 }
 
 V_INLINE vr bce_slope_target_of(vr x, vr w)
@@ -56,7 +57,7 @@ LOSS_3(bce_slope, v_fnma(w * t, v_sigmoid(-x), (1 - t) * v_sigmoid(x)))
 LOSS_3(bce_slope_target, bce_slope_target_of(x, w))
 LOSS_3(bce_slope_weight, t * (v_max(v_set(0), -x) + softplus_tail(x)))
 
-/* --- p (ln p - x) with p = t, and e^t (t - x); 0 where the probability is 0 ------------------------------------------ */
+/* --- kl: t (ln t - x); kl_log: e^t (t - x). Both are 0 if the probability, t or e^t, is 0 ----------------------------- */
 
 LOSS_2(kl, unless_zero(t, t * (v_log(t) - x)))
 LOSS_2(kl_slope, -t)
@@ -65,7 +66,7 @@ LOSS_2(kl_log, unless_zero(v_exp(t), v_exp(t) * (t - x)))
 LOSS_2(kl_log_slope, -v_exp(t))
 LOSS_2(kl_log_slope_target, unless_zero(v_exp(t), v_exp(t) * (t - x + 1)))
 
-/* --- (m^2 + e^s - 1 - s) / 2 with m = x, s = t ------------------------------------------------------------------------ */
+/* --- kl_normal: (m^2 + e^s - 1 - s) / 2 with the mean m = x and the log variance s = t -------------------------------- */
 
 LOSS_2(kl_normal, v_fma(x, x, v_exp(t) - 1 - t) * (wf_real)0.5)
 LOSS_2(kl_normal_slope, x)

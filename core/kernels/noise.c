@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of random numbers. */
+/* Fills rows with uniform or normal random numbers. */
 #include "../philox.h"
 #include "vmath.h"
 
 typedef uint32_t v_words __attribute__((vector_size(4 * V_LANES), aligned(4), may_alias));
 
-/* A word as a number: [0, 2^32). In float it is rounded to 24 bits. */
+/* Converts random words to numbers from 0 to 2^32. In float, they are rounded to 24 bits. */
 V_INLINE vr number_of(const uint32_t *word)
 {
     return __builtin_convertvector(*(const v_words *)word, vr);
 }
 
-/* u in steps of 2^-24, which float holds: both precisions draw the same numbers. */
+/* u is a multiple of 2^-24, which float represents exactly, so both precisions draw the same numbers. */
 V_INLINE void uniform_part(int64_t i, int64_t count, const uint32_t *word, wf_real low, wf_real width, wf_real last, wf_real *y)
 {
     vr u = __builtin_convertvector(*(const v_words *)(word + i) >> 8, vr) * (wf_real)0x1p-24;
     v_put(y + i, v_min(v_set(last), v_fmak(u, v_set(width), low)), count);
 }
 
-/* (-1)^k (2 pi)^(2 k + 1) / (2 k + 1)!: sin(2 pi b) = b times this polynomial of b^2, |b| <= 1/4 */
+/* Coefficients (-1)^k (2 pi)^(2 k + 1) / (2 k + 1)!: sin(2 pi b) is b times this polynomial in b^2, for |b| <= 1/4. */
 static const wf_real sine_poly[] = {
     (wf_real)6.283185307179586476925286766559,     (wf_real)-41.341702240399760233967765317736,
     (wf_real)81.605249276075054203397682678250,    (wf_real)-76.705859753061385841630641093893,
@@ -30,14 +30,14 @@ static const wf_real sine_poly[] = {
 #endif
 };
 
-/* Box and Muller (1958): elements j and j + 1, j even, are r cos t and r sin t with r = sqrt(-2 ln u), t = 2 pi v, from words j and j + 1.
- */
+/* Box and Muller (1958). For an even j, words j and j + 1 give the uniform numbers u and v, and elements j and j + 1 are r cos t and r sin
+ * t with r = sqrt(-2 ln u) and t = 2 pi v. */
 V_INLINE void normal_part(int64_t i, int64_t count, const uint32_t *word, wf_real mean, wf_real deviation, wf_real *y)
 {
 #define EVEN(lane, k) ((lane) / 2 * 2)
 #define ODD(lane, k) ((lane) / 2 * 2 + 1)
     vr number = number_of(word + i), turn = v_set(0);
-    V_EACH(lane) turn[lane] = lane % 2 ? (wf_real)0.25 : 0; /* sin t = cos(t - a quarter) */
+    V_EACH(lane) turn[lane] = lane % 2 ? (wf_real)0.25 : 0; /* odd lanes: sin t = cos(t - a quarter turn) */
     vr u = __builtin_shufflevector(number, number, V_LIST(EVEN, 0)), v = __builtin_shufflevector(number, number, V_LIST(ODD, 0));
     vr r = v_sqrt(v_log((u + (wf_real)0.5) * (wf_real)0x1p-32) * (wf_real)-2);
     vr t = v * (wf_real)0x1p-32 - turn, magic = v_set((wf_real)V_MAGIC);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* LayerNorm (Ba et al. 2016) and RMSNorm (Zhang and Sennrich 2019). A row stays in the first cache between its passes. */
+/* LayerNorm (Ba et al. 2016), RMSNorm (Zhang and Sennrich 2019) and L2 normalisation. A row is read several times; it stays in the
+ * first-level cache meanwhile. */
 #include "../simd.h"
 
-/* Row sums run in two chains: even and odd registers. */
+/* Sums over a row run in two independent chains: one adds the even registers, one the odd registers. */
 #define CHAINS_LOOP(n, PART, ...)                                                                                                          \
     do {                                                                                                                                   \
         int64_t v_at = 0;                                                                                                                  \
@@ -18,7 +19,7 @@
             PART(v_at, (n)-v_at, 1, __VA_ARGS__);                                                                                          \
     } while (0)
 
-/* Lanes beyond the row. */
+/* Sets the lanes from `count` on to 0, because they lie beyond the row. */
 V_INLINE vr keep_first(vr x, int64_t count)
 {
 #if defined(WF_ISA_AVX512)
@@ -84,11 +85,11 @@ void WF_KERNEL(layer_norm)(int64_t rows, int64_t d, const wf_real *x, const wf_r
         layer_norm_row(d, x + i * d, gain, bias, eps, y + i * d, mean ? mean + i : NULL, rstd ? rstd + i : NULL);
 }
 
-/* First pass of the gradient: sum of h = dy gain and of h xhat, and the row's share of dgain and dbias. */
+/* First pass of the gradient: sums h = dy gain and h xhat over the row, and adds the terms of this row to dgain and dbias. */
 V_INLINE void layer_grad_sums(int64_t j, int64_t count, int chain, const wf_real *x, const wf_real *gain, vr mean, vr rstd,
                               const wf_real *dy, wf_real *dgain, wf_real *dbias, vr sum_h[2], vr sum_hx[2])
 {
-    vr g = v_get(dy + j, count), hat = (v_get(x + j, count) - mean) * rstd; /* beyond the row g is 0 */
+    vr g = v_get(dy + j, count), hat = (v_get(x + j, count) - mean) * rstd; /* g is 0 beyond the row */
     vr h = g * gain_of(gain, j, count);
     sum_h[chain] += h;
     sum_hx[chain] = v_fma(h, hat, sum_hx[chain]);
@@ -98,7 +99,7 @@ V_INLINE void layer_grad_sums(int64_t j, int64_t count, int chain, const wf_real
         v_put(dbias + j, v_get(dbias + j, count) + g, count);
 }
 
-/* dx = rstd (h - mean h - xhat mean(h xhat)) */
+/* dx = rstd (h - mean(h) - xhat mean(h xhat)) */
 V_INLINE void layer_grad_dx(int64_t j, int64_t count, const wf_real *x, const wf_real *gain, vr mean, vr rstd, const wf_real *dy,
                             wf_real *dx, bool add, vr mean_h, vr mean_hx)
 {
@@ -177,7 +178,7 @@ void WF_KERNEL(rms_norm_grad)(int64_t rows, int64_t d, const wf_real *x, const w
     }
 }
 
-/* y = x / max(|x|, eps); the squares are added up in double, so that no row is too long. */
+/* y = x / max(|x|, eps). The squares are summed in double, because a sum in float could overflow and loses accuracy in long rows. */
 V_INLINE void scale_part(int64_t j, int64_t count, const wf_real *x, vr scale, wf_real *y)
 {
     v_put(y + j, v_get(x + j, count) * scale, count);
@@ -198,7 +199,7 @@ V_INLINE void normalize_grad_part(int64_t j, int64_t count, const wf_real *y, co
     v_put(dx + j, v_fnma(v_get(y + j, count), dot, v_get(dy + j, count)) * scale, count);
 }
 
-/* dx = (dy - y sum(y dy)) / length where the row is longer than eps, else dy / eps. */
+/* dx = (dy - y sum(y dy)) / length, or dy / eps if length < eps. */
 void WF_KERNEL(l2_normalize_grad)(int64_t rows, int64_t d, const wf_real *y, const wf_real *length, wf_real eps, const wf_real *dy,
                                   wf_real *dx)
 {

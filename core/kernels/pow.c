@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* x^y, and its gradients. The logarithm is carried in two parts: an error of one ulp in y ln x alone would be 88 of them in the result. */
+/* x^y and its gradients. The logarithm is computed as a sum of two numbers. With one number, y ln x would have a rounding error of up to
+ * one ulp, which becomes up to 88 ulps of the result in float. */
 #include "vmath.h"
 
-/* a + b = sum + *error exactly, for |a| >= |b| or a = 0. */
+/* Returns the rounded sum a + b, and its exact rounding error in *error. Requires |a| >= |b| or a = 0. */
 V_INLINE vr two_sum(vr a, vr b, vr *error)
 {
     vr sum = a + b;
@@ -10,13 +11,13 @@ V_INLINE vr two_sum(vr a, vr b, vr *error)
     return sum;
 }
 
-/* a b = product + *error. */
+/* Returns the rounded product a b, and its rounding error in *error. */
 V_INLINE vr two_product(vr a, vr b, vr *error)
 {
     vr product = a * b;
 #if defined(V_HAS_FMA)
     *error = v_fma(a, b, -product);
-#else /* Dekker (1971): halves whose products are exact */
+#else /* Dekker (1971): the factors are split into halves, whose products are exact */
     const vi upper = v_seti((v_lane)(~(v_ulane)0 << (V_MANTISSA / 2 + 1)));
     vr ah = (vr)((vi)a & upper), al = a - ah, bh = (vr)((vi)b & upper), bl = b - bh;
     *error = ((ah * bh - product) + ah * bl + al * bh) + al * bl;
@@ -24,14 +25,15 @@ V_INLINE vr two_product(vr a, vr b, vr *error)
     return product;
 }
 
-/* ln x = result + *low for x > 0, as v_log, with s = f / (2 + f) in two parts; -inf at 0, +inf and NaN stay. */
+/* Returns `high`, where high + *low = ln x for x > 0. The method is that of v_log, except that s = f / (2 + f) is a sum of two numbers.
+ * For x = 0 returns -inf; +inf and NaN stay. */
 V_INLINE vr log_parts(vr x, vr *low)
 {
     vr n, f = v_log_reduced(x, &n), rounded, missed;
     vr d = two_sum(v_set(2), f, &rounded), s = f / d, z = s * s;
     vr product = two_product(s, d, &missed), rest = v_fnma(s, rounded, (f - product) - missed) / d;
     vr tail = v_fma(s * z, V_POLY(z, v_log_poly), rest + rest);
-    vr high = two_sum(n * v_set((wf_real)V_LN2_HIGH), s + s, &rounded); /* its first operand is exact */
+    vr high = two_sum(n * v_set((wf_real)V_LN2_HIGH), s + s, &rounded); /* n * V_LN2_HIGH is exact */
     tail = rounded + v_fma(n, v_set((wf_real)V_LN2_LOW), tail);
     high = two_sum(high, tail, low);
     vr none = v_set(0);
@@ -39,10 +41,11 @@ V_INLINE vr log_parts(vr x, vr *low)
     return v_if_less(x, v_set(V_INF), v_if_less(none, x, high, v_set(-V_INF)), x);
 }
 
-/* e^(high + low), |low| being an error of high's */
+/* Returns e^(high + low), where |low| is at most a rounding error of `high`. */
 V_INLINE vr exp_parts(vr high, vr low)
 {
-    low = v_if_less(v_abs(high), v_set((wf_real)(2 * V_EXP_MAX)), low, v_set(0)); /* beyond: 0 or infinity, and low may be NaN */
+    /* For a greater |high| the result is 0 or infinite, and low may be a NaN. */
+    low = v_if_less(v_abs(high), v_set((wf_real)(2 * V_EXP_MAX)), low, v_set(0));
     vr x = v_max(v_set((wf_real)V_EXP_MIN), v_min(v_set((wf_real)V_EXP_MAX), high)), magic = v_set((wf_real)V_MAGIC);
     vr n = v_fma(x, v_set(V_LOG2_E), magic) - magic;
     vr r = v_fnma(n, v_set((wf_real)V_LN2_LOW), v_fnma(n, v_set((wf_real)V_LN2_HIGH), x)) + low;
@@ -50,14 +53,14 @@ V_INLINE vr exp_parts(vr high, vr low)
     return v_times_power_of_2(v_fma(r, V_POLY(r, v_exp2_poly), v_set(1)), n);
 }
 
-/* Whether |y| is whole. From 2^V_MANTISSA on all numbers are, and infinity counts as such. */
+/* Returns the lanes in which size = |y| is a whole number. From 2^V_MANTISSA on all numbers are whole; infinity counts as whole. */
 V_INLINE vi is_whole(vr size)
 {
     vr limit = v_set((wf_real)((v_ulane)1 << V_MANTISSA));
     return (size >= limit) | ((size + limit) - limit == size);
 }
 
-/* As C99's pow, special values too. */
+/* x^y, with the special values of C99's pow. */
 V_INLINE vr pow_of(vr x, vr y)
 {
     vr one = v_set(1), size = v_abs(y), a = v_abs(x), low, missed;
@@ -72,7 +75,7 @@ V_INLINE vr pow_of(vr x, vr y)
 
 V_BINARY(pow, pow_of(a, b))
 
-/* y = a^b: da = b a^(b-1) dy, and 0 where b = 0. */
+/* For y = a^b: da = b a^(b-1) dy, or 0 if b = 0. */
 V_INLINE void base_grad_part(int64_t i, int64_t count, const wf_real *a, const wf_real *b, const wf_real *dy, wf_real *da)
 {
     vr y = v_get(b + i, count), slope = y * pow_of(v_get(a + i, count), y - 1);
@@ -86,7 +89,7 @@ void WF_KERNEL(pow_base_grad)(const void *ctx, int64_t n, const wf_real *const i
     V_LOOP(n, base_grad_part, a, b, dy, da);
 }
 
-/* db = y ln(a) dy, and 0 where a = 0 and b >= 0. */
+/* db = y ln(a) dy, or 0 if a = 0 and b >= 0. */
 V_INLINE void exponent_grad_part(int64_t i, int64_t count, const wf_real *a, const wf_real *b, const wf_real *y, const wf_real *dy,
                                  wf_real *db)
 {
@@ -101,7 +104,7 @@ void WF_KERNEL(pow_exponent_grad)(const void *ctx, int64_t n, const wf_real *con
     V_LOOP(n, exponent_grad_part, a, b, y, dy, db);
 }
 
-/* --- a constant exponent: the usual ones without a logarithm ---------------------------------------------------------- */
+/* --- constant exponents; common ones need no logarithm ---------------------------------------------------------------- */
 
 enum kind { ANY, ZERO, ONE, TWO, THREE, HALF, MINUS_HALF, MINUS_ONE, MINUS_TWO };
 
@@ -152,7 +155,7 @@ V_INLINE void constant_grad_part(int64_t i, int64_t count, enum kind kind, wf_re
     v_put(dx + i, v_get(dy + i, count) * (power(kind, v_get(x + i, count), p - 1) * p), count);
 }
 
-/* A separate loop for each kind. */
+/* A separate loop for each kind of exponent, so that the kind is a constant in the loop. */
 #define EACH_KIND(exponent, n, PART, ...)                                                                                                  \
     switch (kind_of(exponent)) {                                                                                                           \
         KIND(ZERO, n, PART, __VA_ARGS__)                                                                                                   \
@@ -177,7 +180,7 @@ void WF_KERNEL(pow_constant)(const void *ctx, int64_t n, const wf_real *const in
     EACH_KIND(p, n, constant_part, p, x, y)
 }
 
-/* dx = p x^(p-1) dy, and 0 for p = 0. */
+/* dx = p x^(p-1) dy, or 0 if p = 0. */
 void WF_KERNEL(pow_constant_grad)(const void *ctx, int64_t n, const wf_real *const in[], wf_real *dx)
 {
     const wf_real p = *(const wf_real *)ctx, *x = in[0], *dy = in[1];

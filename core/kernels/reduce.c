@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Reductions, each in one order of additions that n alone fixes. */
+/* Sums, dot products, maxima, and the search for NaN and infinities. The order of additions depends only on the sizes and the instruction
+ * set. */
 #include <string.h>
 
 #include "../transpose.h"
 
-/* Sums in double with as many independent chains as the latency of an addition needs. */
+/* Four independent sums in double, which hide the latency of an addition. */
 struct chains {
     vd sum[4];
 };
@@ -75,7 +76,7 @@ wf_real WF_KERNEL(max)(int64_t n, const wf_real *x)
     return v_greatest(v_max(v_max(m[0], m[1]), v_max(m[2], m[3])))[0];
 }
 
-/* V_LANES rows become columns, whose registers are added up. */
+/* Takes V_LANES rows at a time and transposes them, so that each lane adds up one row. */
 void WF_KERNEL(sum_each_row)(int64_t rows, int64_t n, const wf_real *x, double *y)
 {
     for (int64_t i = 0; i < rows; i += V_N) {
@@ -92,8 +93,9 @@ void WF_KERNEL(sum_each_row)(int64_t rows, int64_t n, const wf_real *x, double *
     }
 }
 
-/* Columns of up to 4 registers. Groups of rows are added up in wf_real, the groups in double: however many rows there are, the error
- * is that of a group's additions. Row i lies at x + offset[i], or at x + i * stride where offset is NULL. */
+/* Sums up to 4 registers of columns over all rows. Each group of group_rows rows is summed in wf_real, and the sums of the groups are added
+ * in double, so that the rounding error does not grow with the number of rows. Row i lies at x + offset[i], or at x + i * stride if
+ * `offset` is NULL. With `add`, the result is added to y. */
 V_INLINE void sum_columns(int64_t rows, int registers, int64_t count, const wf_real *x, int64_t stride, const int64_t *offset,
                           int group_rows, bool add, wf_real *y)
 {
@@ -128,8 +130,12 @@ V_INLINE void sum_all_columns(int64_t rows, int64_t d, const wf_real *x, int64_t
         sum_columns(rows, 1, d - j, x + j, stride, offset, group_rows, add, y + j);
 }
 
-/* The second number is for sums of partial sums: every addition in double, or, where there is nothing wider, few in a row. */
-enum { GROUP_ROWS = 32, GROUP_PARTIALS = sizeof(wf_real) == 4 ? 1 : 16 };
+enum {
+    GROUP_ROWS = 32, /* rows of a group */
+    /* Rows of a group if the rows are partial sums, whose sum must be more accurate. In float, all additions are in double. In double,
+     * which has no wider type, groups are small. */
+    GROUP_PARTIALS = sizeof(wf_real) == 4 ? 1 : 16
+};
 
 void WF_KERNEL(sum_rows)(int64_t rows, int64_t d, const wf_real *x, int64_t stride, bool add, wf_real *y)
 {
@@ -153,7 +159,7 @@ int64_t WF_KERNEL(find_nonfinite)(int64_t n, const wf_real *x)
         int64_t end = WF_MIN(i + block, n), j = i;
         vi bad = {0};
         for (; j + V_N <= end; j += V_N) {
-            vr zero = v_load(x + j) - v_load(x + j); /* NaN where x is not finite */
+            vr zero = v_load(x + j) - v_load(x + j); /* 0, or NaN if x is not finite */
             bad |= zero != zero;
         }
         if (j < end) {

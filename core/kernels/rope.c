@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rotary positions: pairs of elements of each head turned by the angles of the row's position. */
+/* Rotary position embedding: rotates pairs of elements of each head by angles that depend on the position of the row. */
 #include <string.h>
 
 #include <weft/internal/kernels.h>
@@ -9,7 +9,8 @@
 #define EVEN_LANES(lane, k) (2 * (lane) + (k))
 #define TOGETHER(lane, k) (((lane) + (k)*V_LANES) / 2 + (lane) % 2 * V_LANES)
 
-/* The first elements of the pairs in *a, the second ones in *b, turned by the angle; `back`: by its negative. */
+/* Rotates pairs, whose first elements are in *a and second elements in *b, by the angles with cosine c and sine s. With `back`, rotates by
+ * the negative angles. */
 V_INLINE void turn(bool back, vr c, vr s, vr *a, vr *b)
 {
     vr x = *a, y = *b;

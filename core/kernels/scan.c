@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Sums and linear recurrences along a dimension: down the columns of a matrix, a register of columns at a time, or along rows, several of
- * them in turn, because each element waits for the one before it. Sums are carried in double. */
+/* Cumulative sums and linear recurrences along a dimension, either down the columns of a matrix or along its rows. The columns of one
+ * register are processed together. Along rows, several rows are interleaved, because each element of a row depends on the one before it.
+ * Cumulative sums are carried in double. */
 #include "../simd.h"
 
-enum { TOGETHER = 4 }; /* rows in turn: the latency of an addition */
+enum { TOGETHER = 4 }; /* rows that are interleaved to hide the latency of an addition */
 
 /* --- cumulative sums ------------------------------------------------------------------------------------------------ */
 
@@ -43,7 +44,7 @@ void WF_KERNEL(cumsum_columns)(int64_t n, int64_t d, int64_t stride, const wf_re
     V_LOOP(d, cumsum_part, n, stride, x, reverse, y);
 }
 
-/* --- h_t = a_t h_(t-1) + b_t ---------------------------------------------------------------------------------------- */
+/* --- linear recurrences: h_t = a_t h_(t-1) + b_t -------------------------------------------------------------------- */
 
 V_INLINE void scan_some(int count, int64_t d, const wf_real *a, const wf_real *b, const wf_real *initial, wf_real *h)
 {
@@ -79,7 +80,7 @@ void WF_KERNEL(scan_columns)(int64_t n, int64_t d, int64_t stride, const wf_real
     V_LOOP(d, scan_part, n, stride, a, b, initial, h);
 }
 
-/* With g_t = dh_t + a_(t+1) g_(t+1): db_t = g_t, da_t = g_t h_(t-1), and the initial state gets a_1 g_1. */
+/* With g_t = dh_t + a_(t+1) g_(t+1): db_t = g_t, da_t = g_t h_(t-1), and the gradient of the initial state is a_1 g_1. */
 V_INLINE void scan_grad_some(int count, int64_t d, const wf_real *a, const wf_real *h, const wf_real *initial, const wf_real *dh,
                              wf_real *da, wf_real *db, wf_real *dinitial)
 {

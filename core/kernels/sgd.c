@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Gradient descent with momentum in one pass. */
+/* Stochastic gradient descent with or without momentum, in one pass over memory. */
 #include "../simd.h"
 
 struct step {

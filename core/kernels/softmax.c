@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Softmax, its logarithm and cross-entropy over rows. Sums of float rows are carried to double every BLOCK registers: vocabularies are
- * long. */
+/* Softmax, log-softmax, logsumexp and cross-entropy of rows. A row can be as long as a vocabulary. So after every BLOCK registers, the sum
+ * in wf_real is added to a total in double. */
 #include "vmath.h"
 
 #define BLOCK 64
 
-/* The greatest value, and the sum of all where `sum` is not NULL. Lanes beyond the row hold -inf. A NaN may be lost here, the sum
- * of the exponentials has it. */
+/* Returns the greatest value of a row and, unless `sum` is NULL, stores the sum of the row. Lanes beyond the row count as -inf. The maximum
+ * may ignore a NaN; the sum of the exponentials, which is computed next, becomes a NaN then. */
 V_INLINE wf_real row_max(int64_t d, const wf_real *x, double *sum)
 {
     vr m[4] = {v_set(-V_INF), v_set(-V_INF), v_set(-V_INF), v_set(-V_INF)};
@@ -40,7 +40,7 @@ V_INLINE wf_real row_max(int64_t d, const wf_real *x, double *sum)
     return v_greatest(v_max(v_max(m[0], m[1]), v_max(m[2], m[3])))[0];
 }
 
-/* The sum of e^(x - m), m >= every x, whose terms go to y unless that is NULL. */
+/* Returns the sum of e^(x - m) over a row, where m >= every x. Stores the terms in y unless y is NULL. */
 V_INLINE double row_exp(int64_t d, const wf_real *x, wf_real m, wf_real *y)
 {
     vr top = v_set(m);
@@ -75,7 +75,7 @@ void WF_KERNEL(softmax)(int64_t rows, int64_t d, const wf_real *x, wf_real *y)
     for (int64_t i = 0; i < rows; i++, x += d, y += d) {
         wf_real m = row_max(d, x, NULL);
         if (m == -V_INF)
-            m = 0; /* every e^x is 0 then, or NaN */
+            m = 0; /* all x are -inf or NaN: with m = 0, e^(x - m) is 0 or NaN */
         double sum = row_exp(d, x, m, y);
         vr scale = v_set(sum == 0 ? 0 : (wf_real)(1 / sum));
         V_LOOP(d, scale_part, scale, v_set(0), y);
@@ -92,7 +92,7 @@ V_INLINE void softmax_grad_part(int64_t j, int64_t count, vr dot, const wf_real 
     v_put(dx + j, v_get(y + j, count) * (v_get(dy + j, count) - dot), count);
 }
 
-/* dx = y (dy - sum of dy y) */
+/* dx = y (dy - sum(dy y)) */
 void WF_KERNEL(softmax_grad)(int64_t rows, int64_t d, const wf_real *y, const wf_real *dy, wf_real *dx)
 {
     for (int64_t i = 0; i < rows; i++, y += d, dy += d, dx += d) {
@@ -121,7 +121,7 @@ void WF_KERNEL(cross_entropy)(int64_t rows, int64_t v, const wf_real *logits, co
                 WF_KERNEL(fill)(v, 0, d);
             continue;
         }
-        double picked = (double)logits[target[i]]; /* before d, which may lie on it, is written */
+        double picked = (double)logits[target[i]]; /* read before d is written, because d may alias logits */
         bool smooth = smoothed && smoothing != 0;
         double all = 0;
         wf_real m = smooth ? row_max(v, logits, &all) : row_max(v, logits, NULL);
@@ -140,7 +140,8 @@ void WF_KERNEL(cross_entropy)(int64_t rows, int64_t v, const wf_real *logits, co
     }
 }
 
-/* The greatest value m of a row, and e^(x - m) added up; log sum = m + log of it. Where nothing is above -inf, m is 0. */
+/* Returns the greatest value m of a row, or 0 if no value is above -inf. Stores the logarithm of the sum of e^(x - m) in *log_sum, so that
+ * logsumexp = m + *log_sum. */
 V_INLINE wf_real row_log_sum(int64_t d, const wf_real *x, double *log_sum)
 {
     wf_real m = row_max(d, x, NULL);
@@ -158,7 +159,7 @@ void WF_KERNEL(logsumexp)(int64_t rows, int64_t d, const wf_real *x, wf_real *y)
         y[i] = (wf_real)((double)m + log_sum);
         if (m != V_INF)
             continue;
-        y[i] = m; /* inf - inf is no NaN here, unless there is one */
+        y[i] = m; /* inf - inf made log_sum a NaN; the result is inf unless the row holds a NaN */
         for (int64_t j = 0; j < d; j++)
             if (x[j] != x[j])
                 y[i] = x[j];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The logarithm of softmax and of sums of exponentials down the columns of a matrix: a register of columns at a time, whose sums are
- * carried in double. What softmax.c says of infinities holds here too. */
+/* logsumexp and log-softmax down the columns of a matrix. The columns of one register are processed together, and their sums are carried in
+ * double. Infinities are treated as in softmax.c. */
 #include "vmath.h"
 
-/* For `count` columns at x: *m is the greatest value, or 0 if nothing is above -inf; *nan says which columns hold a NaN. Returns the log of
- * the sum of e^(x - m), or `none` if the sum is 0. */
+/* For `count` columns at x: *m is the greatest value, or 0 if no value is above -inf; *nan says which columns hold a NaN. Returns the
+ * logarithm of the sum of e^(x - m), or `none` if the sum is 0. */
 V_INLINE vr column_log_sum(int64_t n, int64_t stride, int64_t count, const wf_real *x, wf_real none, vr *m, vi *nan)
 {
     vr top = v_set(-V_INF);
@@ -70,7 +70,7 @@ void WF_KERNEL(log_softmax_columns)(int64_t n, int64_t d, int64_t stride, const 
 V_INLINE void log_softmax_grad_part(int64_t j, int64_t count, int64_t n, int64_t stride, const wf_real *y, const wf_real *dy, wf_real *dx)
 {
     vd total[V_HALVES] = {{0}};
-    vi some = {0}; /* columns that hold more than -inf */
+    vi some = {0}; /* columns with a value other than -inf */
     for (int64_t i = 0; i < n; i++) {
         vr g = v_get(dy + i * stride + j, count);
         some |= ~(vi)(v_get(y + i * stride + j, count) == v_set(-V_INF));

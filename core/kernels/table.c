@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of this instruction set's kernels. */
+/* The table of the kernels for one instruction set. */
 #include <weft/internal/kernels.h>
 
 extern const struct gemm_isa WF_GEMM(isa);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* y[i] = f(x[i]) and dx[i] = dy[i] f'(x[i]). At -inf silu and gelu_tanh are NaN (the formula's inf / inf, as torch has it);
- * gelu and the gradients take their limits there. And silu as a gate, whose bits are those of silu and a product. */
+/* Functions of one element, y[i] = f(x[i]), and their gradients, dx[i] = dy[i] f'(x[i]). At -inf, silu and gelu_tanh are NaN as in PyTorch,
+ * because their formulas give inf / inf; gelu and all gradients return their limits there. swiglu gives the same bits as silu and a
+ * product. */
 #include "vmath.h"
 
-/* UNARY(name, formula of x), and UNARY_GRAD(name_grad, formula of x and dy); the gradients of tanh and sigmoid take their result as x. */
+/* UNARY(name, formula) defines a kernel whose formula uses x. The formula of UNARY_GRAD also uses dy. In the gradients of tanh and sigmoid,
+ * x is the function's result. */
 #define UNARY(name, ...)                                                                                                                   \
     V_INLINE void name##_part(int64_t i, int64_t count, const wf_real *from, wf_real *y)                                                   \
     {                                                                                                                                      \
@@ -39,21 +41,21 @@ V_INLINE vr silu_of(vr x)
 
 /* 0.5 x (1 + tanh u) = x / (1 + e^-2u), u = sqrt(2 / pi) (x + 0.044715 x^3) */
 #define GELU_TANH_1 ((wf_real)1.59576912160573071176)   /* 2 sqrt(2 / pi) */
-#define GELU_TANH_3 ((wf_real)0.0713548162726002487763) /* times 0.044715 */
+#define GELU_TANH_3 ((wf_real)0.0713548162726002487763) /* 2 sqrt(2 / pi) 0.044715 */
 
 V_INLINE vr gelu_tanh_minus_2u(vr x)
 {
     return x * v_fmak(x * x, v_set(-GELU_TANH_3), -GELU_TANH_1);
 }
 
-/* Formatted by hand: clang-format takes some products for pointers. */
+/* Not formatted automatically, because clang-format takes some products for pointer declarations. */
 /* clang-format off */
 UNARY(exp, v_exp(x))
 UNARY(log, v_log(x))
 UNARY(sqrt, v_sqrt(x))
 UNARY(tanh, v_tanh(x))
 UNARY(sigmoid, v_sigmoid(x))
-UNARY(relu, v_max(v_set(0), x)) /* the second operand, so a NaN stays */
+UNARY(relu, v_max(v_set(0), x)) /* a NaN stays, because x is the second operand */
 UNARY(gelu, gelu_of(x))
 UNARY(gelu_tanh, x / (v_exp(gelu_tanh_minus_2u(x)) + 1))
 UNARY(silu, silu_of(x))
@@ -62,18 +64,19 @@ UNARY_GRAD(sigmoid_grad, dy * (x * (1 - x)))
 UNARY_GRAD(relu_grad, v_if_less_equal(x, v_set(0), v_set(0), dy))
 /* clang-format on */
 
-/* Phi(x) + x phi(x) */
+/* dy times the derivative Phi(x) + x phi(x) */
 V_INLINE vr gelu_grad_of(vr x, vr dy)
 {
-    x = v_max(v_set(-V_PHI_MAX), v_min(v_set(V_PHI_MAX), x)); /* inf 0 must not come up */
+    x = v_max(v_set(-V_PHI_MAX), v_min(v_set(V_PHI_MAX), x)); /* clamped, because inf * 0 would be a NaN */
     vr bell;
     vr tail = v_phi_minus(v_abs(x), &bell);
     vr phi = v_if_less(x, v_set(0), tail, 1 - tail);
     return dy * v_fma(x * (wf_real)0.398942280401432677940, bell, phi);
 }
 
-/* s + x s (1 - s) 2u' with e = e^-2u, s = 1 / (1 + e) and 1 - s = e s, which keeps its accuracy where s is near 1. Beyond
- * |x| = 40 and e^V_EXP_SAFE, which is still finite, the second term is 0 in either precision. */
+/* Returns the derivative of x s, which is s + x s (1 - s) slope, for s = 1 / (1 + e^minus_z) and slope = dz/dx. 1 - s is computed as
+ * e^minus_z s, which is accurate even if s is near 1. The callers clamp x, and minus_z is limited to V_EXP_SAFE, so that nothing overflows;
+ * beyond these limits the second term is 0 in either precision. */
 V_INLINE vr logistic_slope(vr x, vr minus_z, vr slope)
 {
     vr e = v_exp(v_min(v_set(V_EXP_SAFE), minus_z));

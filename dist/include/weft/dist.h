@@ -8,12 +8,15 @@
  *   wf_dist_sum(dist, values, count, &error);
  *   if (wf_dist_rank(dist) == 0) ...
  *
- * wf_fit and wf_train use them without being asked. A program that is started alone has rank 0 and a world size of 1, and every function
- * works.
+ * wf_fit and wf_train use all processes without further calls. Every function also works in a program that is started alone: its rank is 0
+ * and the world size is 1.
  *
- * Each rank calls the same functions in the same order, from one thread, with the same sizes. A rank that fails between two calls must not
- * leave the others waiting: call wf_dist_agree. A rank that exits with a code other than 0, before such an agreement, ends all of them.
- * Results have the same bits on every rank, each time, with any MPI: Weft adds the numbers, since MPI promises no order. */
+ * All ranks call the same functions in the same order, each from one thread, with the same sizes. If a rank may fail between two calls, all
+ * ranks call wf_dist_agree there; otherwise the other ranks would wait for the failed one. If a rank exits with a code other than 0 and the
+ * ranks have not agreed on an error, all ranks are aborted.
+ *
+ * Results have the same bits on every rank, in every run and with any MPI. MPI promises no order of additions, so Weft itself adds the
+ * numbers. */
 #ifndef WEFT_DIST_H
 #define WEFT_DIST_H
 
@@ -23,37 +26,45 @@ WF_BEGIN_DECLS
 
 typedef struct wf_dist wf_dist;
 
-/* The processes that were started together with this one. The first call opens the connection; it closes when the program exits. NULL with
- * *error, WF_ERR_STATE: there is no plug-in for the MPI of the launcher, the MPI does not start, or its world size is not the launcher's.
- */
+/* Returns the world: all processes that were started together with this one. The first call opens the connection; it closes when the
+ * program exits. On failure returns NULL and sets *error. WF_ERR_STATE: there is no plug-in for the MPI of the launcher, the MPI does not
+ * start, or its world size is not the launcher's. WF_ERR_MEMORY: there is no memory. */
 WF_API wf_dist *wf_dist_world(wf_error *error);
-WF_API int wf_dist_rank(const wf_dist *dist);       /* 0 .. size - 1; NULL: 0 */
-WF_API int wf_dist_size(const wf_dist *dist);       /* NULL: 1 */
-WF_API int wf_dist_local_rank(const wf_dist *dist); /* among those of this node */
+/* Returns the rank of this process, 0 .. size - 1, or 0 if `dist` is NULL. */
+WF_API int wf_dist_rank(const wf_dist *dist);
+/* Returns the world size, or 1 if `dist` is NULL. */
+WF_API int wf_dist_size(const wf_dist *dist);
+/* Returns the rank of this process among the processes of its node, or 0 if `dist` is NULL. */
+WF_API int wf_dist_local_rank(const wf_dist *dist);
 
-/* Reports long waits. A rank that was stopped (SIGSTOP), or whose machine is lost, leaves the others waiting silently. `waits` is called
- * once in each wait that takes longer than `seconds` (0: 60), by the waiting thread, with a line that names the late ranks: "waiting for
- * rank 2 since 60 s: is its process stopped?". Then the wait goes on. `waits` calls no function of this header. watch NULL, or without
- * `waits` (the default): nothing is reported. Returns the former watch. While wf_fit and wf_train run they set their own, which reports
- * rank 0's waits as WF_EVENT_WARNING after the same `seconds`. */
+/* Sets the watch, which reports long waits. If a rank was stopped (SIGSTOP) or its machine is lost, the other ranks wait silently. With a
+ * watch, `waits` is called once in each wait that takes longer than `seconds` (0: 60). The waiting thread calls it, with a line that names
+ * the late ranks: "waiting for rank 2 since 60 s: is its process stopped?". Then the wait goes on. `waits` must not call functions of this
+ * header.
+ *
+ * If `watch` is NULL or has no `waits`, nothing is reported; this is the default. Returns the former watch. While wf_fit and wf_train run,
+ * they set a watch that reports the waits of rank 0 as WF_EVENT_WARNING, after the `seconds` of the former watch. */
 struct wf_dist_watch {
     double seconds;
     void (*waits)(void *ctx, const char *text);
-    void *ctx;
+    void *ctx; /* is passed to `waits` */
 };
 WF_API struct wf_dist_watch wf_dist_watch(wf_dist *dist, const struct wf_dist_watch *watch);
 
-/* Returns when all processes have called it. */
+/* In the following functions, WF_ERR_STATE means that a message has failed. Then the ranks are out of step, and all further messages fail.
+ * WF_ERR_ARGUMENT means that an argument is invalid. */
+
+/* Returns when all ranks have called it. */
 WF_API wf_status wf_dist_barrier(wf_dist *dist, wf_error *error) WF_CHECKED;
-/* data[bytes] of process `root` to all. */
+/* Copies data[bytes] of rank `root` into `data` on all ranks. */
 WF_API wf_status wf_dist_broadcast(wf_dist *dist, void *data, int64_t bytes, int root, wf_error *error) WF_CHECKED;
-/* mine[bytes] of all processes to all: all[size][bytes], in the order of the ranks. */
+/* Gathers mine[bytes] of all ranks into all[size][bytes] on all ranks, in the order of the ranks. */
 WF_API wf_status wf_dist_all_gather(wf_dist *dist, const void *mine, int64_t bytes, void *all, wf_error *error) WF_CHECKED;
-/* data[count] becomes the sum over all processes, on each: added as a binary tree over the ranks, ((0 + 1) + (2 + 3)) + ..., whose left
- * half is the largest power of two that is smaller than the number of ranks. */
+/* Replaces data[count] on all ranks by the sum over all ranks. The numbers are added as a binary tree over the ranks, ((0 + 1) + (2 + 3)) +
+ * ... . In a tree of n ranks, the left half has the largest power of two that is smaller than n. */
 WF_API wf_status wf_dist_sum(wf_dist *dist, wf_real *data, int64_t count, wf_error *error) WF_CHECKED;
-/* One outcome for all ranks. Each gives its status, with a message in *error unless it is WF_OK. If ranks have failed, all get the status
- * and the message of the lowest of them; unless that is rank 0 the message begins with it: "rank 2: ...". */
+/* Returns one outcome on all ranks. Each rank passes its status and, unless that is WF_OK, a message in *error. If ranks have failed, all
+ * ranks get the status and the message of the lowest failed rank. The message begins with its number, "rank 2: ...", unless that is 0. */
 WF_API wf_status wf_dist_agree(wf_dist *dist, wf_status status, wf_error *error) WF_CHECKED;
 
 WF_END_DECLS

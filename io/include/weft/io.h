@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* All of the room io that is installed. */
+/* Includes all public headers for files. */
 #ifndef WEFT_IO_H
 #define WEFT_IO_H
 #include <weft/events.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Optimisers, clipping, and learning-rate schedules. An optimiser of your own: weft/optimizer_rule.h.
+/* Optimisers, gradient clipping and learning-rate schedules. To write another optimiser, see weft/optimizer_rule.h.
  *
  *   struct wf_optimizer opt;
  *   wf_adamw_init(&opt, registry, &error, .lr = 1e-3, .weight_decay = 0.1);
@@ -18,19 +18,22 @@ WF_BEGIN_DECLS
 
 /* --- gradients: norms and clipping ---------------------------------------------------------------------------------- */
 
-/* Euclidean norm of all gradients, summed in double in a fixed order; NaN for NULL, a registry without gradients. */
+/* Returns the Euclidean norm of all gradients, summed in double in a fixed order. Returns NaN if `grads` is NULL; wf_registry_grads returns
+ * NULL for a registry without gradients. */
 WF_API double wf_grad_norm(wf_grads *grads);
-/* The norm of several registries' gradients together. */
+/* Returns the norm of the gradients of several registries taken together, grads[count]. */
 WF_API double wf_grad_norm_of(wf_grads *const *grads, int count);
-/* Scales the gradients by min(1, max_norm / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_ does. *norm (may be NULL) becomes their norm
- * before that. max_norm 0 disables clipping; the norm is computed all the same. The multiplication is left to the next who uses the
- * gradients: an optimiser's step does it in its own pass over them, wf_grad, wf_grads_at and wf_backward before anything else; all get
- * the same bits.
+/* Scales the gradients by min(1, max_norm / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_ does. *norm (`norm` may be NULL) becomes the
+ * norm before the scaling. max_norm = 0 disables clipping, but the norm is computed.
  *
- * Refused, with nothing changed: max_norm negative or NaN (WF_ERR_ARGUMENT), gradients of a backward that failed, or NULL for a registry
- * without gradients (WF_ERR_STATE), and a norm that is not finite (WF_ERR_NUMERIC; *norm is set). */
+ * The multiplication happens later, in the next call that uses the gradients. An optimiser's step multiplies in its own pass over the
+ * gradients; wf_grad, wf_grads_at and wf_backward multiply before anything else. The results have the same bits in all cases.
+ *
+ * After an error nothing has changed. WF_ERR_ARGUMENT: max_norm is negative or NaN. WF_ERR_STATE: `grads` is NULL, or the last backward
+ * pass failed. WF_ERR_NUMERIC: the norm is not finite; *norm is set. */
 WF_API wf_status wf_clip_norm(wf_grads *grads, double max_norm, double *norm, wf_error *error) WF_CHECKED;
-/* The same for the norm of several registries' gradients together. */
+/* The same for the norm of the gradients of several registries taken together, grads[count]. WF_ERR_ARGUMENT also if two elements of
+ * `grads` are the same. */
 WF_API wf_status wf_clip_norm_of(wf_grads *const *grads, int count, double max_norm, double *norm, wf_error *error) WF_CHECKED;
 
 /* --- optimisers ----------------------------------------------------------------------------------------------------- */
@@ -40,43 +43,50 @@ WF_API wf_status wf_clip_norm_of(wf_grads *const *grads, int count, double max_n
  * AdamW first subtracts lr * weight_decay * p from p; Adam adds weight_decay * p to g. t counts the updates of the parameter. */
 struct wf_adam_options {
     double lr;           /* 1e-3 unless given */
-    double beta1, beta2; /* 0.9, 0.999 */
-    double eps;          /* 1e-8; with 0 a value whose gradients were all 0 becomes NaN, as in PyTorch */
-    double weight_decay; /* 0 */
-    bool decoupled;      /* AdamW */
+    double beta1;        /* 0.9 unless given */
+    double beta2;        /* 0.999 unless given */
+    double eps;          /* 1e-8 unless given; with 0, a value whose gradients were all 0 becomes NaN, as in PyTorch */
+    double weight_decay; /* 0 unless given */
+    bool decoupled;      /* true: AdamW; false: Adam */
 };
 /* Gradient descent with momentum (Sutskever et al. 2013), as PyTorch computes it:
  *   g += weight_decay * p;  b = momentum * b + g;  p -= lr * b;  with nesterov p -= lr * (g + momentum * b)
  * Without momentum there is no b, and no memory for it. */
 struct wf_sgd_options {
     double lr;           /* 1e-3 unless given */
-    double momentum;     /* 0 */
-    double weight_decay; /* 0 */
-    bool nesterov;       /* needs momentum */
+    double momentum;     /* 0 unless given */
+    double weight_decay; /* 0 unless given */
+    bool nesterov;       /* needs a momentum above 0 */
 };
 
-/* The state of an optimiser for a parameter, and for a registry. */
-enum { WF_RULE_SLABS = 4, WF_RULE_FACTORS = 2 }; /* at most, of a rule: weft/optimizer_rule.h */
-struct wf_optimizer_parameter {
-    double weight_decay, lr_scale; /* of its groups */
-    int64_t updates;
-    int64_t place; /* of its moments, elements; -1: none */
-    bool wanted;   /* has moments, or shall have some */
-    double factor[WF_RULE_FACTORS];
-    bool averaged; /* has an average: wf_optimizer.ema */
-    bool skipped;  /* another optimiser updates it: wf_optimizer_only */
+enum {
+    WF_RULE_SLABS = 4,  /* the greatest number of slabs of a rule: weft/optimizer_rule.h */
+    WF_RULE_FACTORS = 2 /* the number of factors of a rule */
 };
+/* The state of an optimiser for one parameter. */
+struct wf_optimizer_parameter {
+    double weight_decay;            /* from the last group that sets it; else that of the optimiser */
+    double lr_scale;                /* from the last group that sets it; else 1 */
+    int64_t updates;                /* updates of this parameter */
+    int64_t place;                  /* first element of its moments in each slab; -1: it has no moments */
+    bool wanted;                    /* it has moments, or must get them even if it is frozen */
+    double factor[WF_RULE_FACTORS]; /* set by .factors of the rule */
+    bool averaged;                  /* it has a moving average: wf_optimizer.ema */
+    bool skipped;                   /* another optimiser updates it: wf_optimizer_only */
+};
+/* The state of an optimiser for one registry. */
 struct wf_optimizer_part {
     wf_registry *registry;
-    char *prefix;
+    char *prefix;                             /* goes before the names of its parameters */
     struct wf_optimizer_parameter *parameter; /* [parameters of the registry] */
-    wf_real *moment[WF_RULE_SLABS + 1];       /* slabs [size]: Adam's m and v, momentum; last the averages; NULL where there is none */
-    int64_t size;
+    wf_real *moment[WF_RULE_SLABS + 1]; /* slabs of the rule, such as Adam's m and v; the last slab has the averages. NULL: not in use */
+    int64_t size;                       /* elements of each slab */
 };
-/* Any optimiser. Updates the parameters of its registries. One that has no gradient since the last step keeps its value and its moments,
- * and so does a frozen one. There are moments for parameters that are trained, from the init or else from their first update on. */
+/* An optimiser of any kind. It updates the parameters of its registries. A parameter that is frozen, or has no gradient since the last
+ * step, keeps its value and its moments. Parameters that are not frozen get moments in the init; a parameter that is no longer frozen gets
+ * them in the next step. */
 struct wf_optimizer {
-    double lr; /* may be set before each step, and so may the members of adam and sgd */
+    double lr; /* the learning rate; may be set before each step, and so may the members of adam and sgd */
     struct {
         double beta1, beta2, eps;
         bool decoupled;
@@ -85,29 +95,33 @@ struct wf_optimizer {
         double momentum;
         bool nesterov;
     } sgd;
-    /* Decay of an exponential moving average of the values, which each step updates: e = ema e + (1 - ema) p, and e = p at first; 0 <= ema
-     * < 1, and 0, as it is at first, means none. The averages are in the optimiser's state, and wf_fit writes them into ema.safetensors. */
+    /* Decay of an exponential moving average e of each value p: 0 <= ema < 1. Each step updates e = ema e + (1 - ema) p; at first e = p.
+     * With 0, the default, there are no averages. The averages are part of the optimiser's state, and wf_fit writes them into
+     * ema.safetensors. */
     double ema;
     int64_t step; /* updates done */
     const struct wf_optimizer_rule *rule;
-    void *ctx;           /* of the rule */
-    double weight_decay; /* of parameters in no group */
-    struct wf_optimizer_part *part;
-    int64_t parts, room;
+    void *ctx;                      /* argument of the rule's functions */
+    double weight_decay;            /* weight decay of parameters for which no group sets one */
+    struct wf_optimizer_part *part; /* [parts] */
+    int64_t parts;                  /* number of registries */
+    int64_t room;                   /* parts for which memory is allocated */
 };
 
-/* The options of a call that gives none: to change members of, where wf_adam_init_with or wf_sgd_init_with is called directly. */
+/* Returns the default options, for direct calls of wf_adam_init_with and wf_sgd_init_with. */
 WF_API struct wf_adam_options wf_adam_defaults(void);
 WF_API struct wf_sgd_options wf_sgd_defaults(void);
-/* An optimiser for the parameters of a registry, which must have gradients. Owns its moments: free with wf_optimizer_free, after an error
- * too. Each option counts as it is, 0 too. WF_ERR_ARGUMENT: lr, eps or weight_decay negative or not finite, a beta or the momentum outside
- * 0 <= beta < 1, nesterov without momentum. */
+/* Initialises an optimiser for the parameters of a registry, which must have gradients. The optimiser owns its moments: free it with
+ * wf_optimizer_free, also after an error. An option of 0 means 0, not the default. WF_ERR_ARGUMENT: lr, eps or weight_decay is negative or
+ * not finite, a beta or the momentum is not in 0 <= value < 1, or nesterov is set without momentum. WF_ERR_STATE: the registry has no
+ * gradients. */
 WF_API wf_status wf_adam_init_with(struct wf_optimizer *opt, wf_registry *registry, const struct wf_adam_options *options,
                                    wf_error *error) WF_CHECKED;
 WF_API wf_status wf_sgd_init_with(struct wf_optimizer *opt, wf_registry *registry, const struct wf_sgd_options *options,
                                   wf_error *error) WF_CHECKED;
 #ifndef __cplusplus
-/* Options that are given replace the defaults, also by 0, which does not stand for the default. */
+/* The same with options as arguments: wf_adam_init(&opt, registry, &error, .lr = 1e-4). Options that are not given have their defaults; an
+ * option of 0 means 0. */
 #define wf_adam_init(opt, registry, error, ...)                                                                                            \
     wf_adam_init_with(opt, registry, WF_GIVEN(struct wf_adam_options, .decoupled = false, WF_ADAM_DEFAULTS, __VA_ARGS__), error)
 #define wf_adamw_init(opt, registry, error, ...)                                                                                           \
@@ -116,30 +130,33 @@ WF_API wf_status wf_sgd_init_with(struct wf_optimizer *opt, wf_registry *registr
     wf_sgd_init_with(opt, registry, WF_GIVEN(struct wf_sgd_options, WF_SGD_DEFAULTS, __VA_ARGS__), error)
 #define WF_ADAM_DEFAULTS .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8
 #define WF_SGD_DEFAULTS .lr = 1e-3
-/* A statement expression, in which compilers can be told not to warn of the defaults that are replaced. */
+/* A statement expression, because in it the compiler's warning about replaced defaults can be switched off. */
 #define WF_GIVEN(type, ...)                                                                                                                \
     ((const type[]){__extension__({                                                                                                        \
         _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Woverride-init\"") const type wf_given = {__VA_ARGS__};          \
         _Pragma("GCC diagnostic pop") wf_given;                                                                                            \
     })})
 #endif
-/* Adds the parameters of another registry, whose gradients the steps use, too. `prefix` (NULL: none) goes before their names in patterns
- * and in the state. WF_ERR_ARGUMENT: the registry was added before, or two parameters have one name. */
+/* Adds another registry, which must have gradients. The steps then update its parameters too. `prefix` (NULL: none) goes before their names
+ * in patterns and in the state. WF_ERR_ARGUMENT: the registry was added before, or two parameters have the same name. WF_ERR_STATE: the
+ * registry has no gradients. */
 WF_API wf_status wf_optimizer_add(struct wf_optimizer *opt, wf_registry *registry, const char *prefix, wf_error *error) WF_CHECKED;
-WF_API void wf_optimizer_free(struct wf_optimizer *opt); /* a zeroed struct is allowed */
+/* Frees the moments. `opt` may be NULL or zeroed. */
+WF_API void wf_optimizer_free(struct wf_optimizer *opt);
 
-/* Groups: other settings for some parameters. Only what is given changes; where two groups give a setting for one parameter, the later call
- * counts. A '*' in the pattern stands for any characters: wf_optimizer_group(&opt, "*.bias", &error, .weight_decay = 0).
- * WF_ERR_ARGUMENT: no parameter has such a name, or a setting is negative or not finite; nothing has changed then. */
+/* Groups set other settings for some parameters. Only the settings that are given change. If two groups give a setting for one parameter,
+ * the later call counts. A '*' in the pattern stands for any characters: wf_optimizer_group(&opt, "*.bias", &error, .weight_decay = 0).
+ * WF_ERR_ARGUMENT, with nothing changed: no parameter has such a name, or a setting is negative or not finite. */
 #define WF_UNCHANGED (-1e300)
 struct wf_group_options {
     double weight_decay; /* WF_UNCHANGED unless given */
-    double lr_scale;     /* factor of the learning rate; WF_UNCHANGED unless given, and 1 at first */
+    double lr_scale;     /* factor of the learning rate, at first 1; WF_UNCHANGED unless given */
 };
+/* Returns options that change nothing. */
 WF_API struct wf_group_options wf_group_defaults(void);
 WF_API wf_status wf_optimizer_group_with(struct wf_optimizer *opt, const char *pattern, const struct wf_group_options *options,
                                          wf_error *error) WF_CHECKED;
-/* The same for the parameters for which match(ctx, name, parameter) is true. */
+/* The same for all parameters for which match(ctx, name, parameter) returns true. */
 typedef bool (*wf_parameter_match)(void *ctx, const char *name, const wf_tensor *parameter);
 WF_API wf_status wf_optimizer_group_where(struct wf_optimizer *opt, wf_parameter_match match, void *ctx,
                                           const struct wf_group_options *options, wf_error *error) WF_CHECKED;
@@ -148,45 +165,60 @@ WF_API wf_status wf_optimizer_group_where(struct wf_optimizer *opt, wf_parameter
     wf_optimizer_group_with(opt, pattern,                                                                                                  \
                             WF_GIVEN(struct wf_group_options, .weight_decay = WF_UNCHANGED, .lr_scale = WF_UNCHANGED, __VA_ARGS__), error)
 #endif
-/* Leaves parameters to other optimisers: of the registries that it has now, it updates only those for which match(ctx, name, parameter) is
- * true, and its step uses up no other gradients. For matrices with one optimiser and the rest with another: each has all registries, one
- * with a match of wf_ndim(parameter) >= 2, the other with its opposite; the gradients are clipped before the first of them steps. Called
- * right after the init. WF_ERR_STATE after an update or a load; WF_ERR_ARGUMENT where no parameter matches; nothing has changed then. */
+/* Restricts the optimiser to some parameters, so that other optimisers can update the others. Of the registries that it has now, the
+ * optimiser updates only those parameters for which match(ctx, name, parameter) returns true, and its step uses up only the gradients of
+ * these.
+ *
+ * For example, one optimiser updates the matrices and a second one all other parameters. Both have all registries; `match` is
+ * wf_ndim(parameter) >= 2 for the first and the opposite for the second. Clip the gradients before the first of the two steps.
+ *
+ * Call this right after the init. After an error nothing has changed. WF_ERR_STATE: the optimiser has updates, which it has done or loaded.
+ * WF_ERR_ARGUMENT: no parameter matches. */
 WF_API wf_status wf_optimizer_only(struct wf_optimizer *opt, wf_parameter_match match, void *ctx, wf_error *error) WF_CHECKED;
-/* No weight decay for biases, gains and other vectors, whose other settings stay as they are. */
+/* Sets the weight decay of biases, gains and other parameters with fewer than two dimensions to 0. Their other settings stay. */
 WF_API void wf_optimizer_decay_matrices_only(struct wf_optimizer *opt);
 
-/* One update in one parallel pass over each registry. Afterwards the gradients count as zero; a step without a backward before it
- * succeeds and counts. Refused, with nothing changed: a setting out
- * of its range (WF_ERR_ARGUMENT), gradients of a backward that failed (WF_ERR_STATE), gradients that are not finite (WF_ERR_NUMERIC), and
- * no memory for the moments of parameters that are no longer frozen (WF_ERR_MEMORY). */
+/* Does one update, in one parallel pass over each registry. Afterwards the gradients count as zero. A step without a backward pass before
+ * it succeeds and counts as an update. After an error nothing has changed. WF_ERR_ARGUMENT: a setting is out of its range. WF_ERR_STATE:
+ * the last backward pass failed. WF_ERR_NUMERIC: a gradient is not finite. WF_ERR_MEMORY: no memory for the moments of parameters that are
+ * no longer frozen. */
 WF_API wf_status wf_optimizer_step(struct wf_optimizer *opt, wf_error *error) WF_CHECKED;
-/* The same under the names of the optimisers. */
+/* The same function under the names of the optimisers. */
 #define wf_adam_step wf_optimizer_step
 #define wf_adamw_step wf_optimizer_step
 #define wf_sgd_step wf_optimizer_step
 
-/* The state, by parameters' names: prefix + "ema." + name where there are averages; prefix + "m." and "v." (of SGD "momentum.") + name,
- * prefix + "updates." + name I64 [1], prefix + "step" I64 [1]; and metadata prefix + "optimizer". Settings and groups are the program's,
- * not part of it. Values are read at the writer's commit. */
+/* Adds the state to a file. It consists of the tensors
+ *
+ *   prefix + "step"                I64 of shape [1]: updates done
+ *   prefix + "updates." + name     I64 of shape [1]: updates of the parameter `name`
+ *   prefix + "m." + name           moments of the parameter: "m." and "v." of Adam, "momentum." of SGD
+ *   prefix + "ema." + name         moving average of the parameter, if there is one
+ *
+ * and of the metadata prefix + "optimizer", the name of the rule. Settings and groups are not part of the state, because the program sets
+ * them. Values are read when the writer commits. */
 WF_API void wf_optimizer_save(const struct wf_optimizer *opt, wf_safetensors_writer *writer, const char *prefix);
-/* Restores what wf_optimizer_save has written, or Weft 0.1 with one registry. WF_ERR_FORMAT, with nothing changed: the state of another
- * optimiser, numbers of updates that are missing or impossible, and, by name, trained parameters that the state lacks, names under the
- * prefix that are none of the optimiser's, and other shapes. The state of a parameter that is frozen now is kept for later. After a
- * read error the moments are undefined. */
+/* Restores a state that was written by wf_optimizer_save, or by Weft 0.1 with one registry. WF_ERR_FORMAT, with nothing changed: the state
+ * is that of another optimiser, a number of updates is missing or impossible, the state lacks a trained parameter, it has names under the
+ * prefix that the optimiser does not know, or a shape differs. The message has the names. The state of a parameter that is frozen now is
+ * kept for later. After a read error the moments are undefined. */
 WF_API wf_status wf_optimizer_load(struct wf_optimizer *opt, const wf_safetensors *file, const char *prefix, wf_error *error) WF_CHECKED;
 
 /* --- schedules: the learning rate of step 0, 1, 2, ... ------------------------------------------------------------- */
 enum wf_schedule_kind {
-    WF_SCHEDULE_CONSTANT,    /* peak (step+1)/(warmup+1) during the warm-up, then peak */
-    WF_SCHEDULE_COSINE,      /* the same warm-up, then a half cosine from peak to min at `steps` */
-    WF_SCHEDULE_INVERSE_SQRT /* peak min(t/w, sqrt(w/t)), t = step + 1 (Vaswani et al. 2017, peak = d^-0.5 w^-0.5) */
+    WF_SCHEDULE_CONSTANT, /* peak (step + 1) / (warmup + 1) during the warm-up, then peak */
+    WF_SCHEDULE_COSINE,   /* the same warm-up, then half a cosine from `peak` to `min`, which it reaches at `steps` */
+    /* peak * min(t / w, sqrt(w / t)) with t = step + 1 and w = warmup; Vaswani et al. 2017 with peak = d^-0.5 w^-0.5 */
+    WF_SCHEDULE_INVERSE_SQRT
 };
 struct wf_schedule {
     enum wf_schedule_kind kind;
-    double peak, min;
-    int64_t warmup, steps; /* updates: of the warm-up; in total */
+    double peak;    /* the learning rate at the end of the warm-up */
+    double min;     /* the last learning rate of WF_SCHEDULE_COSINE */
+    int64_t warmup; /* updates of the warm-up */
+    int64_t steps;  /* updates in total */
 };
+/* Returns the learning rate of update `step`, which counts from 0; NaN if `schedule` is NULL. */
 WF_API double wf_schedule_lr(const struct wf_schedule *schedule, int64_t step);
 
 WF_END_DECLS

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* An optimiser of your own: a rule that updates elements of parameters. Registries, groups, schedules, clipping, state, wf_fit and several
- * processes then work as with Adam and SGD, which are such rules themselves. Lion (Chen et al. 2023, algorithm 2):
+/* How to write your own optimiser: as a rule that updates elements of parameters. Registries, groups, schedules, clipping,
+ * the state, wf_fit and several processes then work as with Adam and SGD, which are such rules themselves. Example: Lion (Chen et al. 2023,
+ * algorithm 2):
  *
  *   struct lion { double beta1, beta2; };
  *
@@ -23,8 +24,8 @@
  *   struct wf_optimizer opt;
  *   wf_optimizer_init(&opt, registry, &lion, &betas, &error, .lr = 1e-4, .weight_decay = 0.1);
  *
- * From here on opt is used as any other: wf_optimizer_group, wf_optimizer_step, wf_optimizer_save, .optimizer of wf_fit. weft/optimizers.h
- * makes a rule known to the command, examples/lion.c is a program. */
+ * Then `opt` is used like any other optimiser: with wf_optimizer_group, wf_optimizer_step and wf_optimizer_save, and as .optimizer of
+ * wf_fit. weft/optimizers.h makes a rule known to the command. examples/lion.c is a complete program. */
 #ifndef WEFT_OPTIMIZER_RULE_H
 #define WEFT_OPTIMIZER_RULE_H
 
@@ -32,70 +33,76 @@
 
 WF_BEGIN_DECLS
 
-/* Elements of one parameter that a step updates: `count` from element `at` on, in the order of its storage (row by row). */
+/* A range of elements of one parameter, which one call of .step updates. Elements are counted in the order of storage, row by row. */
 struct wf_update {
-    const struct wf_optimizer *optimizer; /* its ->step counts this step already, from 1 */
-    const char *prefix, *name;            /* of the parameter, as in patterns of groups: prefix + name */
-    const wf_tensor *parameter;           /* for its shape: wf_ndim, wf_dim */
-    int64_t updates;                      /* of this parameter, this one included: 1, 2, ...: t of bias corrections */
-    double lr;                            /* with the lr_scale of its groups */
-    double weight_decay;                  /* of its groups; what it means is up to the rule */
-    double factor[WF_RULE_FACTORS];       /* what .factors made of `updates` */
-    int64_t at, count;
-    wf_real *value;               /* [count], to be updated in place */
-    const wf_real *gradient;      /* [count] of the minimised loss, finite; clipped, but for a rule that sets .scales */
-    wf_real scale;                /* .scales: what clipping left, to be multiplied with the gradient; else 1 */
-    wf_real *slab[WF_RULE_SLABS]; /* [count] each: the state of these elements, 0 before their first update; NULL beyond those in use */
+    const struct wf_optimizer *optimizer; /* its `step` is the number of this update, from 1 */
+    const char *prefix;                   /* the prefix of the registry: patterns of groups match prefix + name */
+    const char *name;                     /* the name of the parameter */
+    const wf_tensor *parameter;           /* for its shape: use wf_ndim and wf_dim */
+    int64_t updates;                      /* updates of this parameter, including this one: t in bias corrections */
+    double lr;                            /* the learning rate times the parameter's lr_scale */
+    double weight_decay;                  /* the parameter's weight decay; its meaning is up to the rule */
+    double factor[WF_RULE_FACTORS];       /* results of .factors for `updates` */
+    int64_t at;                           /* the first element of the range */
+    int64_t count;                        /* the number of elements */
+    wf_real *value;                       /* [count]: values, to be updated in place */
+    const wf_real *gradient;              /* [count]: gradient of the minimised loss, finite; clipped unless the rule sets .scales */
+    wf_real scale;                        /* if the rule sets .scales: multiply the gradient by this factor of clipping; else 1 */
+    wf_real *slab[WF_RULE_SLABS];         /* [count] each: state of the elements, 0 before their first update; NULL: not in use */
 };
 
-/* The update rule of an optimiser. The struct and all that it points to must stay as long as optimisers use it. Zero is the default of each
- * member; abi, name and step are required. `ctx` is that of wf_optimizer_init: the hyperparameters of an optimiser, which a program may
- * change between steps. */
+/* The update rule of an optimiser. The struct and all that it points to must stay valid as long as optimisers use it. The members abi, name
+ * and step are required; all others may be 0. `ctx` is the argument of wf_optimizer_init. It holds the hyperparameters of an optimiser,
+ * which a program may change between steps. */
 struct wf_optimizer_rule {
-    size_t abi;              /* WF_OPTIMIZER_RULE_ABI: the size of this struct in the program that made it */
-    const char *name;        /* letters, digits, _ and -, at most 31: the state has it, and a load compares it */
-    const char *const *slab; /* names of the state's slabs in files, of the same letters; ends with NULL; at most WF_RULE_SLABS, not
-                                "step", "steps", "updates", "ema" or "optimizer". NULL: no state */
-    /* The step does u->scale * u->gradient[i] in its own pass. Otherwise a clipped gradient is multiplied before the step. */
+    size_t abi;       /* WF_OPTIMIZER_RULE_ABI: the size of this struct in the program that made it */
+    const char *name; /* at most 31 letters, digits, _ and -. The state contains it, and a load compares it */
+    /* Names of the slabs in files, of the same characters as `name`; at most WF_RULE_SLABS, followed by NULL. The names "step", "steps",
+     * "updates", "ema" and "optimizer" are not allowed. NULL: the rule has no state. */
+    const char *const *slab;
+    /* True: .step uses u->scale * u->gradient[i], so that clipping needs no separate pass. False: Weft multiplies a clipped gradient by its
+     * factor before .step. */
     bool scales;
-    /* The step is called once for each parameter, with all of its elements (at 0), in the caller's thread and in the order of the
-     * registries: for rules that need whole matrices. It may use wf_parallel and products of matrices. Several processes, which share the
-     * elements of a parameter, refuse such a rule (WF_ERR_ARGUMENT). */
+    /* True: .step is called once for each parameter, with all of its elements (at = 0), in the caller's thread and in the order of the
+     * registries. This is for rules that need whole matrices; .step may then use wf_parallel and matrix products. With several processes,
+     * each of which holds only some elements of a parameter, such a rule is refused (WF_ERR_ARGUMENT). */
     bool whole;
-    /* How many of the slabs are in use with the present hyperparameters, so that the last ones take no memory and are not saved. Called at
-     * any time. NULL: all. */
+    /* Returns how many of the slabs, counted from the first one, are in use with the present hyperparameters. The other slabs take no
+     * memory and are not saved. Weft may call this at any time. NULL: all slabs are in use. */
     int (*used)(void *ctx, const struct wf_optimizer *opt);
-    /* Whether the hyperparameters are in their ranges: called by the init, and at the beginning of each step in the caller's thread, before
-     * anything is changed. lr and weight_decay are checked already. NULL: always. */
+    /* Checks whether the hyperparameters are in their ranges. Called by the init, and at the beginning of each step in the caller's thread,
+     * before anything changes. Weft itself checks lr and weight_decay. NULL: no check. */
     wf_status (*check)(void *ctx, const struct wf_optimizer *opt, wf_error *error);
-    /* Numbers that depend on a parameter's count of updates alone, such as 1 - beta^t: called in the caller's thread, once for parameters
-     * in a row with the same count. NULL: zeros. */
+    /* Computes factors that depend only on the number of updates of a parameter, such as 1 - beta^t. Called in the caller's thread, once
+     * for consecutive parameters with the same number. NULL: the factors are 0. */
     void (*factors)(void *ctx, const struct wf_optimizer *opt, int64_t updates, double factor[WF_RULE_FACTORS]);
-    /* Updates u->value and u->slab. Called in parallel by several threads for different elements (see .whole), so it only reads *ctx. A
-     * parameter comes in blocks that its shape alone determines; how many threads or processes there are changes no bit of the result, as
-     * long as an element depends on its own value, gradient and state only. It cannot fail and allocates nothing. Not called for
-     * parameters without a gradient, frozen ones, and those of other optimisers (wf_optimizer_only). */
+    /* Updates u->value and u->slab. Unless .whole is set, several threads call it in parallel for different elements, so it must only read
+     * *ctx. It cannot fail, and must not allocate memory. The ranges of a parameter depend only on its shape. If a new value depends only
+     * on the value, gradient and state of the same element, the number of threads and processes changes no bit of the result.
+     *
+     * .step is not called for parameters without a gradient, frozen parameters, and parameters of other optimisers (wf_optimizer_only). */
     void (*step)(void *ctx, const struct wf_update *u);
 };
 #define WF_OPTIMIZER_RULE_ABI sizeof(struct wf_optimizer_rule)
 
 struct wf_optimizer_options {
     double lr;           /* 1e-3 unless given */
-    double weight_decay; /* 0; of parameters in no group */
+    double weight_decay; /* 0 unless given; for parameters for which no group sets one */
 };
+/* Returns the default options. */
 WF_API struct wf_optimizer_options wf_optimizer_defaults(void);
 
-/* An optimiser by a rule for the parameters of a registry, which must have gradients. `ctx` (may be NULL) stays the caller's, and must live
- * as long as the optimiser. Free with wf_optimizer_free, after an error too. WF_ERR_ARGUMENT: a rule that is incomplete or of another
- * version of Weft, names of slabs that are none, too many or the same, lr or weight_decay negative or not finite, or what .check refuses.
- */
+/* Initialises an optimiser with a rule, for the parameters of a registry, which must have gradients. `ctx` (may be NULL) stays the caller's
+ * and must live as long as the optimiser. Free the optimiser with wf_optimizer_free, also after an error. WF_ERR_ARGUMENT: the rule is
+ * incomplete or was compiled for another version of Weft, its slabs are too many or have invalid or equal names, lr or weight_decay is
+ * negative or not finite, or .check refuses the hyperparameters. WF_ERR_STATE: the registry has no gradients. */
 WF_API wf_status wf_optimizer_init_with(struct wf_optimizer *opt, wf_registry *registry, const struct wf_optimizer_rule *rule, void *ctx,
                                         const struct wf_optimizer_options *options, wf_error *error) WF_CHECKED;
 #ifndef __cplusplus
 #define wf_optimizer_init(opt, registry, rule, ctx, error, ...)                                                                            \
     wf_optimizer_init_with(opt, registry, rule, ctx, WF_GIVEN(struct wf_optimizer_options, .lr = 1e-3, __VA_ARGS__), error)
 #endif
-/* Whether a rule can be used: what the init refuses of it. */
+/* Checks a rule as the init does. WF_ERR_ARGUMENT: the rule can't be used. */
 WF_API wf_status wf_optimizer_rule_check(const struct wf_optimizer_rule *rule, wf_error *error) WF_CHECKED;
 
 WF_END_DECLS

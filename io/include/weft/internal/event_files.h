@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* The event files of a folder, and the records in them. */
+/* The event files of TensorBoard in a folder, and the records in them. */
 #ifndef WEFT_INTERNAL_EVENT_FILES_H
 #define WEFT_INTERNAL_EVENT_FILES_H
 
 #include <weft/internal/files.h>
 
-/* The names of the event files that Weft wrote into a folder, oldest first: events.out.tfevents.SECONDS.HOST.weft. TensorBoard
- * takes whatever has "tfevents" in its name; by the end we know ours, and leave alone what other programs log beside it.
- * Also in a library without protobuf-c. */
+/* Lists the names of the event files that Weft has written into a folder, oldest first: events.out.tfevents.SECONDS.HOST.weft. TensorBoard
+ * reads every file with "tfevents" in its name. The ending .weft distinguishes Weft's files from event files of other programs, which are
+ * not changed. Works without protobuf-c too. */
 wf_status wf_event_files(const char *folder, struct wf_names *names, wf_error *error) WF_CHECKED;
-/* The name of a new one; wf_free. */
+/* Returns the name of a new event file, which the caller frees with wf_free. */
 char *wf_event_file_name(int64_t seconds, const char *host);
 
-/* A record is the length of its data (8 bytes), a checksum of these 8 (4), the data, and a checksum of the data (4), all little-endian
- * (tensorflow/core/lib/io/record_writer.h). The checksum is a CRC-32C, masked. */
+/* A record consists of the length of its data (8 bytes), a checksum of these 8 bytes (4 bytes), the data, and a checksum of the data (4
+ * bytes), all little-endian (tensorflow/core/lib/io/record_writer.h). The checksum is a masked CRC-32C. */
 enum { WF_RECORD_HEAD = 12, WF_RECORD_TAIL = 4 };
 uint32_t wf_record_checksum(const void *data, int64_t bytes);
 /* CRC-32C (Castagnoli; RFC 3720, appendix B.4): polynomial 0x1edc6f41, bits reflected. */
 uint32_t wf_crc32c(const void *data, int64_t bytes);
 
-/* Moves the records of the bytes of an event file that stay, those whose event is of step `last` or before, to the front of `data`;
- * *kept is their length. *prefix: they are where they were. A torn last record goes. WF_ERR_FORMAT with `where` and the byte:
- * a checksum that is wrong, data that is no event, a first event that does not name the version of the format. Only with protobuf-c. */
+/* Removes the events of steps above `last`, and an incomplete last record, from the bytes of an event file. Moves the other records to the
+ * front of `data` and sets *kept to their length. *prefix becomes true if no record had to move. WF_ERR_FORMAT, with `where` and the byte:
+ * a checksum is wrong, data are no event, or the first event has no version of the format. Only in builds with protobuf-c. */
 wf_status wf_event_records_keep(char *data, int64_t bytes, int64_t last, const char *where, int64_t *kept, bool *prefix,
                                 wf_error *error) WF_CHECKED;
 

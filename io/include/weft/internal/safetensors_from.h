@@ -6,13 +6,13 @@
 
 WF_BEGIN_DECLS
 
-/* Puts `count` elements of a tensor, from element `at` on, into out. `key` says which tensor. */
+/* Stores `count` elements of a tensor, from element `at` on, in `out`. `key` identifies the tensor. */
 typedef wf_status wf_safetensors_from(void *ctx, const void *key, int64_t at, int64_t count, void *out, wf_error *error);
-/* A tensor of the array's dtype and shape; its data are ignored: `read` gives the elements at the commit, piece by piece, in order.
- * key[bytes], 64 at most, is copied. If `read` fails, the commit fails with its error. */
+/* Adds a tensor with the dtype and shape of `array`, whose data are ignored. At the commit, `read` supplies the elements in order, in
+ * several calls. key[bytes] is copied and has at most 64 bytes. If `read` fails, the commit fails with its error. */
 void wf_safetensors_put_from(wf_safetensors_writer *writer, const char *name, const wf_array *array, wf_safetensors_from *read, void *ctx,
                              const void *key, size_t bytes);
-/* The commit will fail with this, unless an earlier put has failed. */
+/* Makes the commit fail with this status and message, unless an earlier put has failed. */
 void wf_safetensors_refuse(wf_safetensors_writer *writer, wf_status status, const char *message);
 
 WF_END_DECLS

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Optimisers whose moments are shared among several processes (ZeRO, stage 1: Rajbhandari et al. 2020): for the room that trains. */
+/* Optimisers whose moments are distributed over several processes (ZeRO, stage 1: Rajbhandari et al. 2020). Training uses this. */
 #ifndef WEFT_INTERNAL_OPTIMIZER_H
 #define WEFT_INTERNAL_OPTIMIZER_H
 
@@ -9,24 +9,26 @@
 
 WF_BEGIN_DECLS
 
-/* Lays out the moments of a registry's parameters for a shard (NULL: for all of them), before the caller sets wf_grads.shard to it. Moments
- * that this process has in both are kept, those that are new to it are 0. Nothing where the optimiser does not have the registry.
- * WF_ERR_MEMORY: nothing has changed; but with NULL the moments are gone, and the next update makes new ones.
- * WF_ERR_ARGUMENT: the rule updates whole parameters, and there is a shard. */
+/* Lays out the moments of a registry's parameters for a shard (NULL: for all elements). The caller then sets wf_grads.shard to it. Moments
+ * that this process holds both before and after are kept; moments that it did not hold before are 0. If the optimiser does not have the
+ * registry, nothing happens. WF_ERR_ARGUMENT: there is a shard, and the rule updates whole parameters. WF_ERR_MEMORY: nothing has changed,
+ * except that with shard = NULL the moments are lost, and the next update makes new ones. */
 wf_status wf_optimizer_shard(struct wf_optimizer *opt, const wf_registry *registry, const struct wf_shard *shard, wf_error *error);
 
-/* One moment of a parameter. */
+/* Identifies one moment of one parameter. */
 struct wf_optimizer_place {
     const struct wf_optimizer *opt;
-    int64_t part;
-    int parameter, moment;
+    int64_t part;  /* index in opt->part */
+    int parameter; /* index in the registry */
+    int moment;    /* index of the slab */
 };
-/* The average of parameter `i` of a registry: false where the optimiser has none. */
+/* Sets *out to the moving average of parameter `i` of a registry. Returns false if the optimiser has none. */
 bool wf_optimizer_average(const struct wf_optimizer *opt, const wf_registry *registry, int i, struct wf_optimizer_place *out);
-/* Its elements from `at` on, where a block begins; NULL where this process has none. */
+/* Returns the address of a moment's element `at`, which must begin a block, or NULL if this process does not hold that block. */
 wf_real *wf_optimizer_moment(const struct wf_optimizer_place *place, int64_t at);
 
-/* wf_optimizer_save, where the moments come from read(ctx, place, at, count, out) during the commit. NULL: all are here. */
+/* wf_optimizer_save, except that read(ctx, place, at, count, out) supplies the moments during the commit. `source` NULL: this process holds
+ * all moments. */
 struct wf_optimizer_source {
     wf_safetensors_from *read;
     void *ctx;
