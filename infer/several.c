@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Compares everything that the bits of a result depend on between the processes that share the work. */
+/* Makes the words by which processes that share work check that everything is the same which the bits of their results depend on. */
 #include <inttypes.h>
 
 #include <weft/internal/hash.h>
