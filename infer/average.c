@@ -58,8 +58,8 @@ static wf_status write_run(const struct wf_run *run, const char *folder, const c
     return error->code;
 }
 
-/* Refuses an `out` whose files would be lost: its files are replaced only if it holds an average. A file with the same bytes as the run's
- * own file is allowed, because it may come from an interrupted average. */
+/* Refuses an `out` whose files would be lost: files are replaced only in the folder of an average. A file with the
+ * same bytes as the run's own file is allowed, because it may come from an interrupted average. */
 static wf_status check_out(const char *folder, const char *out, wf_error *error)
 {
     static const char *const names[] = {"state.safetensors", "model.safetensors",     "config.json",
@@ -87,8 +87,7 @@ static wf_status check_out(const char *folder, const char *out, wf_error *error)
     return error->code;
 }
 
-/* Sets the error for a run with fewer than `last` checkpoints, and says why: it keeps fewer, it has made fewer, or it is an average itself.
- */
+/* Reports that a run has fewer than `last` checkpoints, and why: it keeps fewer, it has made fewer, or it is an average itself. */
 static wf_status too_few(const char *folder, int64_t count, int64_t last, wf_error *error)
 {
     struct wf_config c;

@@ -95,8 +95,7 @@ static int32_t take(const struct search *s, const struct sentence *t, const stru
 }
 
 /* Does one step for one sentence. Its rows before the step begin at `first`. The rows that remain active are written to s->next_* from
- * index `next` on. `length` is the length of hypotheses after the step. Returns the number of active rows, or 0 when the search has ended.
- */
+ * index `next` on. `length` is the length of hypotheses after the step. Returns the number of active rows; 0: the search has ended. */
 static int32_t step_sentence(struct search *s, struct sentence *t, int64_t first, int64_t next, int32_t length)
 {
     struct candidate c;
@@ -151,8 +150,7 @@ static int64_t step_batch(struct search *s, int64_t count, int32_t length)
     return next;
 }
 
-/* Moves the rows of the cache so that they match the active hypotheses. In greedy search they already match while all sentences are active.
- */
+/* Moves the rows of the cache to match the active hypotheses. In greedy search they already match while all sentences are active. */
 static wf_status follow(struct search *s, int64_t rows, wf_error *error)
 {
     bool same = rows == s->cache.rows;
@@ -161,7 +159,7 @@ static wf_status follow(struct search *s, int64_t rows, wf_error *error)
     return same ? WF_OK : wf_cache_select(&s->cache, s->from, rows, error);
 }
 
-/* Starts a search with one row for each sentence. The first step puts BOS, or the prompt, into the row. */
+/* Starts a search. Each sentence has one row, whose first input is BOS or the prompt. */
 static wf_status begin(struct search *s, int64_t count, wf_error *error)
 {
     s->source_offsets[0] = s->row_offsets[0] = 0;

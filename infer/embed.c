@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Computes sentence vectors: encodes lines to ids, sorts them by length, packs them into batches without padding, and pools token vectors.
- */
+/* Computes sentence vectors: encodes lines, sorts them by length, packs them into batches without padding, and pools token vectors. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -17,11 +16,12 @@
 #include <weft/internal/minmax.h>
 
 enum {
-    LANES = 16,          /* lines are encoded in parallel, in up to so many lanes, each with a list of ids and a cache */
+    LANES = 16,          /* maximum number of lanes; each encodes some of the lines, in parallel, with a separate list of ids and cache */
     CACHED_WORDS = 2048, /* words in the cache of a lane */
-    LANE_LINES = 8       /* lines that make another lane worthwhile */
+    LANE_LINES = 8       /* if there are few lines, one lane is used for every LANE_LINES of them */
 };
-/* Tokens of a batch: enough for fast matrix products, and few enough for intermediate results to stay in the processor's cache. */
+/* Maximum tokens of a batch, unless one line has more. They are enough for fast matrix products, and few enough for intermediate results to
+ * stay in the processor's cache. */
 enum { BATCH_TOKENS = 1024 };
 
 /* Consecutive lines that one task encodes. */

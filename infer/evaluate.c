@@ -26,7 +26,7 @@ static int64_t rows_of(int64_t context)
 /* The losses of a text's batches in order. Several processes may share the batches. */
 struct losses {
     struct wf_share share;
-    int64_t batches; /* number of batches so far, on all processes */
+    int64_t batches; /* number of batches so far, including those of other processes */
     const struct wf_progress *progress;
 };
 struct batch_loss {
@@ -56,7 +56,7 @@ static void tell_windows(const struct losses *l, const struct wf_windows *w)
         tell(l, w->position, w->ids.count - !w->no_targets);
 }
 
-/* Adds the losses of all batches, which all processes have computed by then. */
+/* Gathers the losses of all batches from all processes, and computes the mean loss. Called after the last batch. */
 static wf_status sum_losses(struct losses *l, wf_status status, struct wf_evaluation *out, wf_error *error)
 {
     double plain = 0, smoothed = 0;
@@ -214,8 +214,7 @@ static wf_status walk_begin(struct walk *w, const struct wf_config *c, const wf_
     return status;
 }
 
-/* Makes the next batch. The masks of a window depend on its number in the text, so a part of the text has the same masks as in the whole.
- */
+/* Makes the next batch. The masks of a window depend on its number in the text, so they are the same if a limit skips other windows. */
 static bool walk_next(struct walk *w)
 {
     if (!wf_windows_next(&w->windows, &w->batch))

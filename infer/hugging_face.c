@@ -250,7 +250,7 @@ static wf_status load_settings(const char *folder, const struct wf_config *confi
 wf_status hf_embed_options(const char *folder, const struct wf_config *config, struct wf_embedder_options *out, wf_error *error)
 {
     *out = (struct wf_embedder_options){.pooling = WF_POOL_MEAN};
-    /* in a run of a family of Weft, files with these names have another meaning and are ignored */
+    /* a run of one of Weft's own families does not use such files, even if they are in its folder */
     if (!config->family->model_type || !wf_run_has(folder, "modules.json"))
         return WF_OK;
     return load_modules(folder, config, out, error) != WF_OK ? error->code : load_settings(folder, config, out, error);

@@ -165,8 +165,7 @@ static wf_status load_one(const char *folder, const char *name, int64_t types, w
     return status;
 }
 
-/* Loads the tokenizers. Language models and encoders have no source tokenizer. A translation model with a shared tokenizer has it as both.
- */
+/* Loads the tokenizers. Language models and encoders have no source tokenizer. Source and target of a translation model may share one. */
 static wf_status load_tokenizers(struct wf_run *run, const char *folder, wf_error *error)
 {
     const struct wf_config *c = &run->config;

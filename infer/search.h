@@ -84,14 +84,15 @@ struct search {
     int32_t *source;           /* ids of all sources, packed */
     int32_t *source_offsets;   /* [batch + 1]: where each source begins in `source` */
     int32_t *row_offsets;      /* [batch + 1]: where the rows of each sentence begin */
-    /* Each active hypothesis is a row. Arrays [batch * beam] of the rows before a step: */
-    int32_t *id;   /* last token */
-    int32_t *node; /* node of the last token */
-    int32_t *from; /* after a step: the row before it that this row continues */
-    /* ids and nodes of the rows after a step */
-    int32_t *next_id, *next_node;
-    double *total;               /* [batch * beam]: log-probability of each row before a step */
-    double *next_total;          /* [batch * beam]: the same after the step */
+    /* Each active hypothesis is a row; there are at most batch * beam rows. A step reads the first arrays and writes the next_ arrays, and
+     * then they are swapped. */
+    int32_t *id;                 /* last token of each row */
+    int32_t *node;               /* node of each row's last token */
+    int32_t *from;               /* for each row after a step: the row before the step that it continues */
+    int32_t *next_id;            /* last token of each row after the step */
+    int32_t *next_node;          /* node of each row's last token after the step */
+    double *total;               /* log-probability of each row */
+    double *next_total;          /* log-probability of each row after the step */
     struct candidate *candidate; /* [batch * beam, most]: the best continuations of each row */
     int32_t *head;               /* [beam]: for each row of a sentence the index of its next candidate */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes the words by which processes that share work check that everything is the same which the bits of their results depend on. */
+/* Collects everything that the bits of a result depend on, so that processes that share work can check that they agree. */
 #include <inttypes.h>
 
 #include <weft/internal/hash.h>

@@ -41,9 +41,9 @@ static void take_block(const wf_real *logits, int64_t begin, int64_t end, wf_rea
     }
 }
 
-/* Finds the k largest logits of a row without looking at every block twice. The k-th largest of the blocks' maxima is a floor: at least k
- * logits reach it, so blocks with a smaller maximum have none of the k largest. Few other blocks have to be read again. Returns false if
- * the logits give no probabilities. */
+/* Finds the k largest logits of a row. First computes the maximum of each block. The k-th largest maximum is a floor for the k largest
+ * logits, because at least k logits reach it. Then searches only the blocks whose maximum reaches the floor. Returns false if the logits
+ * give no probabilities. */
 static bool top_of_row(const wf_real *logits, int64_t types, double total, int64_t k, struct candidate *out)
 {
     int64_t block = (types + MOST_BLOCKS - 1) / MOST_BLOCKS, count = 0;
@@ -61,7 +61,8 @@ static bool top_of_row(const wf_real *logits, int64_t types, double total, int64
         if (most[b] >= floor)
             take_block(logits, b * block, WF_MIN((b + 1) * block, types), floor, k, out, &count);
 
-    /* log-probability = logit - log(sum of all e^logit), and that is minus the cross-entropy, so: log(sum) = cross-entropy + logit */
+    /* The log-probability of a token is logit - log_sum, where log_sum is the logarithm of the sum of all e^logit. The cross-entropy of the
+     * best token is minus its log-probability, so log_sum is this cross-entropy plus its logit. */
     double loss, best = out[0].total;
     wf_kernel->cross_entropy(1, types, logits, &out[0].id, -1, 0, 0, &loss, NULL, NULL);
     double log_sum = loss + best;

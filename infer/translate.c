@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Translates any number of sentences: sorts them by length, divides them into batches, and returns the translations in the caller's order.
- */
+/* Translates any number of sentences: sorts them by length, divides them into batches, and restores the caller's order. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -14,13 +14,12 @@ enum wf_pooling {
 };
 struct wf_embedder_options {
     enum wf_pooling pooling;
-    bool normalize; /* scales each vector to Euclidean norm 1; a zero vector stays zero */
-    int64_t
-        max_length;   /* maximum number of ids in a sentence, special tokens included; 0: the model's context, which is the largest value */
-    bool truncate;    /* truncates longer sentences but keeps their special tokens; false: a longer sentence is WF_ERR_FORMAT */
-    const char *name; /* name of the input in messages; NULL: "input" */
-    int64_t *unknown; /* if not NULL: each call of wf_embed adds the number of unknown tokens */
-    int64_t *tokens;  /* if not NULL: each call of wf_embed adds the number of all tokens */
+    bool normalize;     /* scales each vector to Euclidean norm 1; a zero vector stays zero */
+    int64_t max_length; /* maximum number of ids in a sentence, special tokens included, up to the model's context; 0: the context */
+    bool truncate;      /* truncates longer sentences but keeps their special tokens; false: a longer sentence is WF_ERR_FORMAT */
+    const char *name;   /* name of the input in messages; NULL: "input" */
+    int64_t *unknown;   /* if not NULL: each call of wf_embed adds the number of unknown tokens */
+    int64_t *tokens;    /* if not NULL: each call of wf_embed adds the number of all tokens */
 };
 typedef struct wf_embedder wf_embedder;
 

@@ -19,8 +19,8 @@ WF_BEGIN_DECLS
 /* A trained model with its tokenizers. */
 struct wf_run {
     struct wf_config config;
-    wf_tokenizer *tokenizer;        /* of a translation model the tokenizer of the target */
-    wf_tokenizer *source_tokenizer; /* of a translation model the tokenizer of the source, which may be the same pointer; else NULL */
+    wf_tokenizer *tokenizer;        /* the tokenizer, or the target's tokenizer if the model translates */
+    wf_tokenizer *source_tokenizer; /* the source's tokenizer if the model translates, which may be the same pointer; else NULL */
     wf_model *model;
     /* Options for wf_embedder_new. A sentence-transformers model, and a run that started from one, store them in modules.json, in the files
      * that modules.json names, and in sentence_bert_config.json. For other models: mean pooling without normalisation. */
@@ -53,17 +53,17 @@ struct wf_evaluation {
  * are spread evenly over the text and are the same in every call; 0 stands for the whole text. `limit` counts predicted tokens, but for an
  * encoder all tokens, of which the fraction mask_rate is predicted. The tape is reset.
  *
- * wf_model_evaluate: a language model on a sequence of ids, in adjacent windows of one context each (wf_windows). WF_ERR_STATE: the model
- * is no language model. */
+ * wf_model_evaluate computes the loss of a language model on a sequence of ids, in adjacent windows of one context each (wf_windows).
+ * WF_ERR_STATE: the model is no language model. */
 WF_API wf_status wf_model_evaluate(const wf_model *model, wf_tape *tape, struct wf_id_view ids, int64_t limit, struct wf_evaluation *out,
                                    wf_error *error) WF_CHECKED;
-/* A translation model on the pairs of a bitext that are used. WF_ERR_ARGUMENT: the model is no translation model. */
+/* Computes the loss of a translation model on the used pairs of a bitext. WF_ERR_ARGUMENT: the model is no translation model. */
 WF_API wf_status wf_evaluate_pairs(const wf_model *model, wf_tape *tape, wf_bitext *bitext, double label_smoothing, int64_t limit,
                                    struct wf_evaluation *out, wf_error *error) WF_CHECKED;
-/* An encoder that was trained by Weft: its loss of masked-language modelling. The text is read in adjacent windows of one context each, or
- * of `crop` tokens if the configuration sets `crop`. Tokens are masked with probability mask_rate as in training (<weft/masking.h>), but
- * the masks are the same in every call. WF_ERR_ARGUMENT: the model is no such encoder, the tokenizer's vocabulary does not fit the model,
- * or no token was masked. WF_ERR_FORMAT: the tokenizer has no mask token. */
+/* Computes the masked-language-modelling loss of an encoder that Weft has trained. The text is read in adjacent windows of one context
+ * each, or of `crop` tokens if the configuration sets `crop`. Tokens are masked with probability mask_rate as in training
+ * (<weft/masking.h>), but the masks are the same in every call. WF_ERR_ARGUMENT: the model is no such encoder, the tokenizer's vocabulary
+ * does not fit the model, or no token was masked. WF_ERR_FORMAT: the tokenizer has no mask token. */
 WF_API wf_status wf_evaluate_masked(const wf_model *model, const wf_tokenizer *tokenizer, wf_tape *tape, struct wf_id_view ids,
                                     int64_t limit, struct wf_evaluation *out, wf_error *error) WF_CHECKED;
 

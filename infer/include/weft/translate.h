@@ -13,7 +13,7 @@ WF_BEGIN_DECLS
 struct wf_translate_options {
     int64_t beam;                 /* beam width, at most 1,024; 1 is greedy search; 0: the model's default */
     bool has_length_penalty;      /* uses `length_penalty`; false: the model's default */
-    double length_penalty;        /* A in: score = log-probability / ((5 + length) / 6)^A (Wu et al. 2016); the length includes EOS */
+    double length_penalty;        /* the A of score = log-probability / ((5 + length) / 6)^A (Wu et al. 2016); length includes EOS */
     int64_t max_tokens;           /* maximum length of a hypothesis, EOS included, at most the model's max_length; 0: the model's default */
     int64_t n_best;               /* number of hypotheses to return, at most the beam width; 0: 1 */
     int64_t batch;                /* sentences decoded together; 0: 64, or fewer if their caches would take more than 512 MiB. Does not
@@ -32,14 +32,14 @@ struct wf_translations {
     int64_t count, n_best;
     void *memory; /* holds the ids */
 };
-/* Translates packed sentences with their special tokens: sentence i is ids[offsets[i] .. offsets[i+1]-1]. bos and eos are ids of the
- * target.
+/* Translates packed sentences with their special tokens: sentence i is ids[offsets[i] .. offsets[i+1]-1]. bos and eos are the special
+ * tokens that begin and end a target sentence.
  *
  * Each step of the search considers the 2 x beam best continuations of a sentence's active hypotheses (greedy search: the best one). Among
- * equal continuations those of the earlier hypothesis come first, then those with the smaller id. A continuation with EOS is finished; the
- * best `beam` others stay active. The search of a sentence ends when `beam` hypotheses are finished and no active one can reach a better
- * score than the best of them, or at the maximum length. The maximum length is the smallest of max_tokens, max_length, and the source
- * length (without special tokens) plus extra_tokens.
+ * equal continuations those of the earlier hypothesis come first, then those with the smaller id. A continuation with EOS is finished; of
+ * the other continuations the best `beam` stay active. The search of a sentence ends when `beam` hypotheses are finished and no active one
+ * can reach a better score than the best of them, or at the maximum length. The maximum length is the smallest of max_tokens, the model's
+ * max_length, and the source length (without special tokens) plus the setting extra_tokens.
  *
  * Resets the tape. WF_ERR_ARGUMENT, with the index of the sentence: a sentence is empty, is longer than the model's max_length, or has an
  * id outside the vocabulary. After an error *out is empty. */

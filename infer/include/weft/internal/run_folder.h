@@ -13,8 +13,7 @@
 char *wf_run_path(const char *folder, const char *name, wf_error *error);
 /* Whether the folder has a file of this name. */
 bool wf_run_has(const char *folder, const char *name);
-/* Refuses a folder that another program wrote with wf_fit. Such a folder has weights but no config.json, and only that program can read it.
- */
+/* Refuses a folder that another program wrote with wf_fit. It has weights but no config.json, and only that program can read it. */
 wf_status wf_run_check(const char *folder, wf_error *error) WF_CHECKED;
 /* Adds the metadata that every file of weights has: the format, and the hashes of the tokenizers. `source` may be NULL. */
 void wf_weights_describe(wf_safetensors_writer *w, const wf_tokenizer *tokenizer, const wf_tokenizer *source);
