@@ -163,7 +163,7 @@ wf_status wf_bench_set(struct wf_bench_case *c, struct wf_config *config, const 
         count++;
     if (count == 0)
         return WF_OK;                                        /* the case keeps its sizes, even if a registered family sets others */
-    for (int i = 0; i < 2 * count && status == WF_OK; i++) { /* first `optimizer`, which decides about the keys that exist; then the rest */
+    for (int i = 0; i < 2 * count && status == WF_OK; i++) { /* first sets `optimizer`, because it decides which other keys exist */
         char key[SETTING_KEY_SIZE];
         const char *setting = settings[i % count], *value = setting_split(setting, key, error);
         if (!value)

@@ -17,7 +17,7 @@ struct arguments {
     int smooth;    /* enum wf_bleu_smooth */
     bool bleu, chrf, json, score_only, lowercase;
     const char *for_bleu; /* name of an option that was given and applies to BLEU only; NULL: no such option was given */
-    const char *for_chrf; /* the same for chrF */
+    const char *for_chrf; /* name of an option that was given and applies to chrF only; NULL: no such option was given */
     struct wf_bleu_options bleu_options;
     struct wf_chrf_options chrf_options;
 };

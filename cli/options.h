@@ -6,10 +6,11 @@
 
 #include <weft/error.h>
 
-/* An option. Exactly one of text, flag, number, real, choice and take is set; it takes the value. */
+/* An option. Exactly one of text, flag, number, real, choice and take is set; it takes the value. A value may be empty only if `arg` is
+ * "TEXT" or "LIST". */
 struct option_row {
     const char *name; /* without "--" */
-    const char *arg; /* name of the value in the help; NULL: the option takes no value. The value may be empty only for "TEXT" and "LIST" */
+    const char *arg;  /* name of the value in the help; NULL: the option takes no value */
     const char *help; /* meaning of the option */
     const char **text;
     bool *flag; /* set to true */
@@ -23,7 +24,7 @@ struct option_row {
     bool (*take)(const char *option, const char *value, void *to); /* parses the value into `to`; prints an error and returns false */
     void *to;                                                      /* argument of `take` */
     const char **given;                                            /* set to the option's name if the option is given; may be NULL */
-    const char *needed; /* the option must be given: its purpose, for the message if it is missing. NULL: it may be left out */
+    const char *needed; /* not NULL: the option must be given, and this is its purpose for the message if it is missing */
     bool repeatable;    /* the option may be given several times, and `take` adds each value to the earlier ones */
 };
 

@@ -74,9 +74,9 @@ static bool settled(const struct search *s, const struct sentence *t, double bes
     return t->ended >= s->beam && t->ending[0].score >= best_live / penalty(s, t->limit);
 }
 
-/* Takes the best remaining candidate of a sentence's rows. Among equal candidates that of the smaller row is taken, then that of the
- * smaller id. The candidates of each row are sorted, and head[i] is the index of the next one of row i. Returns the row, or -1 if no
- * candidate remains. */
+/* Takes the best remaining candidate of a sentence's rows. Among equal candidates it takes the one in the smaller row, and within a
+ * row the one with the smaller id. The candidates of each row are sorted, and head[i] is the index of row i's next candidate. Returns the
+ * row, or -1 if no candidate remains. */
 static int32_t take(const struct search *s, const struct sentence *t, const struct candidate *candidates, struct candidate *out)
 {
     int32_t row = -1;

@@ -31,7 +31,7 @@ struct losses {
 };
 struct batch_loss {
     double plain;    /* mean loss over the tokens */
-    double smoothed; /* the same with label smoothing; NaN: not computed */
+    double smoothed; /* mean loss with label smoothing; NaN: not computed */
     int64_t tokens, pairs;
 };
 

@@ -218,7 +218,7 @@ static bool write_token(void *ctx, int32_t id)
     return w->status == WF_OK && !w->stopped;
 }
 
-/* The id that stands in front of a text: a line end if the tokenizer has one, else the end-of-text token, else BOS, else 0. */
+/* The id that replaces an empty prompt: a line end if the tokenizer can encode it, else the end-of-text token, else BOS, else 0. */
 static int32_t first_id(const wf_tokenizer *tokenizer)
 {
     static const enum wf_special specials[] = {WF_SPECIAL_EOS, WF_SPECIAL_BOS};

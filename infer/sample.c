@@ -7,7 +7,7 @@
 #include <weft/internal/needs.h>
 #include <weft/random.h>
 
-/* Whether id a comes before id b in this order. */
+/* Whether candidate a comes before candidate b: it has a larger logit, or an equal logit and a smaller id. */
 static bool before(const wf_real *logits, int32_t a, int32_t b)
 {
     return logits[a] > logits[b] || (logits[a] == logits[b] && a < b);

@@ -49,7 +49,7 @@ struct sentence {
     int32_t used;          /* number of nodes in use */
     int64_t ended;         /* number of hypotheses that have reached EOS */
     int64_t kept;          /* number of hypotheses in `ending` */
-    struct node *node;     /* [limit * beam] */
+    struct node *node;     /* [limit * beam]: tokens of all hypotheses */
     struct ending *ending; /* [beam]: the best hypotheses that have ended, best first */
 };
 
@@ -79,8 +79,8 @@ struct search {
     wf_arena *arena;           /* holds all arrays below */
     bool failed;               /* the arena had no memory for an array */
     wf_tensor **kv;            /* [layers]: keys and values of the decoder's cross-attention */
-    struct node *nodes;        /* [batch * beam * limit] */
-    struct ending *endings;    /* [batch * beam] */
+    struct node *nodes;        /* [batch * beam * limit]: the nodes of all sentences */
+    struct ending *endings;    /* [batch * beam]: the endings of all sentences */
     int32_t *source;           /* ids of all sources, packed */
     int32_t *source_offsets;   /* [batch + 1]: where each source begins in `source` */
     int32_t *row_offsets;      /* [batch + 1]: where the rows of each sentence begin */

@@ -79,7 +79,8 @@ static wf_status check_sentence(const struct wf_model_shape *c, const int32_t *i
     return WF_OK;
 }
 
-/* The maximum length of a translation, EOS included. `length` is that of the source; its special tokens do not count for extra_tokens. */
+/* The maximum length of a translation, EOS included. `length` is the length of the source with its special tokens, which are subtracted
+ * before extra_tokens is added. */
 static int64_t limit_of(const struct wf_config *c, const struct wf_translate_options *o, int64_t length)
 {
     struct wf_model_shape shape = wf_config_shape(c);

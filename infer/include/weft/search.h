@@ -7,7 +7,7 @@
 
 WF_BEGIN_DECLS
 
-/* A function that computes the logits of the next token, for example:
+/* A model for generation and beam search, given by a function that computes the logits of the next token. For example:
  *
  *   static wf_tensor *next(void *ctx, wf_tensor *ids, struct wf_cache *cache)
  *   {
@@ -28,8 +28,8 @@ struct wf_next {
     int64_t vocab_size; /* V, at most 2^31 - 1 */
     int64_t context;    /* maximum number of ids in a row, at most 2^31 - 1 */
 };
-/* Returns this struct for a language model, which must outlive it. With another kind of model the first call of .next is an error of the
- * tape. */
+/* Returns a struct wf_next for a language model. The model must outlive it. If the model is of another kind, the first call of .next is an
+ * error of the tape. */
 WF_API struct wf_next wf_next_of(const wf_model *model);
 
 /* Continues a prompt, as wf_generate_with does. */
