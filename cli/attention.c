@@ -91,7 +91,7 @@ static wf_status check(struct arguments *a, wf_error *error)
                             "%s holds every head or one, not some: give --layer and --head instead of --pick, or leave it out", a->out);
     if (!a->pick && !a->layer)
         return WF_OK;
-    /* a head, such as "1:2", takes at least three characters of --pick, and a comma separates it from the next head */
+    /* a head takes three characters or more, such as "1:2", and a comma stands between two heads; this gives the maximum number of heads */
     a->heads = wf_alloc_zero(a->pick ? strlen(a->pick) / 4 + 1 : 1, sizeof *a->heads);
     if (!a->heads)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for heads");

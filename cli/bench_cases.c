@@ -135,7 +135,7 @@ static wf_status check_used(const struct wf_bench_case *c, const struct wf_confi
                         program(), c->preset, c->pairs ? "; the pairs of a step are those of the case" : "");
 }
 
-/* Takes the sizes of a step from the configuration. `context` says whether a setting has set the key `context`. */
+/* Takes the sizes of a step from the configuration. `context` is true if a setting has changed the key `context`. */
 static wf_status take_sizes(struct wf_bench_case *c, const struct wf_config *config, bool context, wf_error *error)
 {
     const struct wf_model_shape shape = wf_config_shape(config);

@@ -52,7 +52,7 @@ int fail(const wf_error *error)
 {
     int code = error->code == WF_ERR_ARGUMENT ? EXIT_USAGE : error->code == WF_ERR_TIME ? EXIT_TIME : EXIT_FAILED;
     if (error->code == WF_ERR_CANCELLED && (caught || several()))
-        code = caught ? exit_code() : EXIT_SIGNAL + SIGTERM; /* not caught: another process received the signal and stopped all */
+        code = caught ? exit_code() : EXIT_SIGNAL + SIGTERM; /* without a signal here, another process got one and stopped all */
     if (error->message[0] && speaks())
         fprintf(stderr, "%s: %s\n", name, error->message);
     ended = code;
@@ -216,7 +216,7 @@ static void note(int signal)
     int number = errno;
     if (caught && of_several) /* launchers repeat a signal, and end slow processes themselves */
         return;
-    if (caught || (watched == WATCH_NOT && !of_several)) /* under mpirun wait: the error of a failed job may still have to be printed */
+    if (caught || (watched == WATCH_NOT && !of_several)) /* under mpirun wait, so that the error of a failed job can be printed */
         end_now(signal);
     caught = signal;
     if (watched == WATCH_SAVE && !of_several)
@@ -252,7 +252,8 @@ bool interrupted(void *unused)
 {
     (void)unused;
     static bool told;
-    /* The handler does not print this line, because launchers also send signals to a job that has failed. Such a job does not come here. */
+    /* This line is not printed in the handler, because launchers also send signals to the processes of a failed job. Those do not get here.
+     */
     if (caught && of_several && watched == WATCH_SAVE && !told) {
         told = true;
         say("stopping after this update\n");

@@ -90,7 +90,7 @@ static void draw(struct display *d, double t)
     d->drawn_at = t;
 }
 
-/* Returns what to print before a message: a sequence that erases the bar, or the "^C" that the terminal echoes; "" if no bar is drawn. */
+/* Returns the sequence that erases the bar, or the "^C" that the terminal echoes, before a message; "" if the display draws no bar. */
 static const char *eraser(const struct display *d)
 {
     return d->terminal && !d->off && !in_background() ? ERASE : "";

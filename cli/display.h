@@ -24,7 +24,7 @@ struct display {
     char text[DISPLAY_TEXT]; /* latest text, drawn or not; "": no text */
 };
 
-/* Starts the display; the time of display_seconds begins. */
+/* Starts the display, and the clock of display_seconds. */
 void display_open(struct display *d);
 /* Starts the display for a command that writes results line by line to standard output. No bar is shown if the results go to a terminal,
  * where they show the progress themselves, or if the input comes from a terminal. */

@@ -187,7 +187,7 @@ static wf_status generate(void *arguments, wf_error *error)
         status = set_options(&g, error);
     if (status == WF_OK)
         status = encode(&g, error);
-    watch_interrupts(WATCH_BRIEF); /* earlier, while the user may be typing a prompt, an interruption ends the command at once */
+    watch_interrupts(WATCH_BRIEF); /* before this call, while the user may type a prompt, an interruption ends the command at once */
     if (status == WF_OK && !(g.tape = wf_tape_new(error)))
         status = error->code;
     for (int64_t i = 0; status == WF_OK && i < a->samples && !ferror(stdout); i++)

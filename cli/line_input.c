@@ -10,8 +10,8 @@
 enum {
     MOST_LINE = 1 << 26, /* maximum bytes of a line */
     PAUSE = 5,           /* milliseconds without input after which the lines that were read are processed */
-    GLANCE = 500         /* milliseconds between two checks for an interruption while no line arrives: a signal just before poll does
-                            not end that call */
+    GLANCE = 500         /* milliseconds between two checks for an interruption while no line arrives. They are needed because a
+                            signal that comes just before poll does not end that call */
 };
 
 static bool before_read(void *unused, int fd)
@@ -68,7 +68,7 @@ wf_status line_input_encode(const struct wf_lines *in, const wf_tokenizer *token
                             struct wf_tokens *out, wf_error *error)
 {
     wf_status status = wf_lines_check(in, error);
-    /* start at the byte order mark, if there is one: it counts among the bytes of its line in messages */
+    /* start at the byte order mark, if there is one, because messages count it among the bytes of its line */
     return status != WF_OK ? status
                            : wf_line_encode(tokenizer, in->name, in->text - in->mark, in->line - 1, 0, in->mark, in->mark + in->length,
                                             options, out, error);

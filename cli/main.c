@@ -50,7 +50,7 @@ void print_version(void)
     printf("weft %s\n", wf_version());
 }
 
-/* Returns `code`, or EXIT_FAILED if standard output was not written: the disk may be full, or a pipe closed. */
+/* Returns `code`, or EXIT_FAILED if standard output could not be written, for example because the disk is full or a pipe was closed. */
 static int checked(int code)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))

@@ -33,9 +33,9 @@ struct bench {
     int32_t *x;              /* input ids [batch,length]; for pairs the packed ids of the sources; for generation the prompt */
     int32_t *y;              /* target ids [batch,length]; for pairs the packed ids of the targets; for generation the new ids */
     int32_t *input;          /* for pairs the packed input ids of the decoder */
-    int32_t *source_offsets; /* for pairs [batch + 1] */
-    int32_t *target_offsets; /* for pairs [batch + 1] */
-    int32_t *places;         /* [batch * length] the numbers 0, 1, ...: an encoder predicts every token */
+    int32_t *source_offsets; /* for pairs [batch + 1]: where each source begins in x */
+    int32_t *target_offsets; /* for pairs [batch + 1]: where each target begins in y and input */
+    int32_t *places;         /* [batch * length] the numbers 0, 1, ..., because an encoder predicts every token */
     struct wf_pairs pairs;   /* points to x, input, y and the offsets */
     uint64_t step;
     double loss;
@@ -209,8 +209,8 @@ static double operations(const struct bench *b)
     return 1e-9 * (6 * matrices * rows * T + 12 * rows * T * T * d * layers);
 }
 
-/* Peak resident memory in MiB, from the high-water mark of this process in /proc. getrusage is used only without /proc, because its peak
- * includes memory that the parent process had before exec. */
+/* Peak resident memory in MiB, from the high-water mark of this process in /proc. getrusage is used only if /proc has no such mark, because
+ * its peak includes memory that the parent process had before exec. */
 static double peak_rss_mib(void)
 {
     char line[256];

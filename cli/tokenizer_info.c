@@ -52,7 +52,7 @@ static void describe(const json_t *part, char *text, size_t size)
     }
 }
 
-/* Returns an object with the ids of added tokens, {"<s>":0,...}: of those that are special, or of those that are not. */
+/* Returns an object such as {"<s>":0,...} with the ids of all added tokens that are special, or of all that are not special. */
 static json_t *added_tokens(const json_t *file, bool special)
 {
     size_t i;

@@ -13,7 +13,8 @@ enum { CACHED_WORDS = 1 << 16 };
 struct state {
     const char *path;
     bool specials, tokens;
-    wf_status (*line)(struct state *s, wf_error *error); /* encode_line or decode_line: converts the line that was read into `text` */
+    wf_status (*line)(struct state *s,
+                      wf_error *error); /* encode_line or decode_line: converts the line that was read, and writes it to `text` */
     wf_tokenizer *tokenizer;
     wf_token_cache *cache;
     struct wf_lines in;

@@ -284,7 +284,7 @@ static wf_status train(void *arguments, wf_error *error)
         o.valid = (const char *const *)valid.item;
         o.valid_files = valid.count;
         watch_interrupts(WATCH_SAVE);
-        signal(SIGPIPE, SIG_IGN); /* after Ctrl-C in `2>&1 | tee log`, tee may end before the training has saved */
+        signal(SIGPIPE, SIG_IGN); /* after Ctrl-C in `2>&1 | tee log`, tee may end first; the training must still save */
         display_open(&progress.display);
         struct wf_train_result result;
         status = wf_train(&o, &result, error);

@@ -35,7 +35,8 @@ static void step(struct training_progress *p, const struct wf_event *e)
         display_show(&p->display, -1, false, "step %s", text);
 }
 
-/* Shows the progress of a validation or a save. If it is short, it is shown only when the display is due for another reason. */
+/* Shows the progress of a validation or a save. On a terminal its start is drawn at once if it is expected to take more than 0.3 s; all
+ * other events are shown only when the display is due. */
 static void during(struct training_progress *p, const struct wf_event *e)
 {
     char text[DISPLAY_TEXT], share[32] = "", left[DISPLAY_TIME + 16] = "", time[DISPLAY_TIME];

@@ -171,7 +171,7 @@ static wf_status next_block(struct streaming *s, struct block *b, wf_error *erro
 static wf_status translate_block(struct streaming *s, const struct block *b, const struct arguments *a, wf_error *error)
 {
     struct wf_line_translations lines;
-    wf_error failure = {0}; /* an error of print_json; an error of the translation is reported instead if there is one */
+    wf_error failure = {0}; /* an error of print_json, which is reported only if the translation has no error */
     const int64_t first = wf_translator_counts(s->translator).lines;
     wf_status status = wf_translator_lines(s->translator, b->text, b->bytes, &lines, error);
     if (wf_dist_rank(s->dist) > 0)

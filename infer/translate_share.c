@@ -4,7 +4,7 @@
 
 #include <weft/internal/grow.h>
 
-/* What is sent of a hypothesis; its ids follow. */
+/* The numbers of a hypothesis as they are sent; the ids of the hypothesis follow them. */
 struct packed {
     double score, log_probability;
     int64_t length, finished;

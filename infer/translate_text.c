@@ -255,7 +255,7 @@ static wf_status write_lines(wf_translator *t, const struct wf_translations *all
         wf_status status = decode(t, h, error);
         if (status != WF_OK)
             return status;
-        out->text = ""; /* marks a translation; its address is set below, because t->text may still move */
+        out->text = ""; /* not NULL: there is a translation. Its address is set below, because t->text may still move */
         out->length = t->text.length - 1 - before;
         counts->unfinished += i % n == 0 && !h->finished;
     }

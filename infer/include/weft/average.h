@@ -7,7 +7,7 @@
 
 WF_BEGIN_DECLS
 
-/* Averages the weights of the last `last` files checkpoints/step-*.safetensors of the run `folder`, and writes a run folder `out`. The mean
+/* Averages the weights in the last `last` files checkpoints/step-*.safetensors of the run `folder`, and writes a run folder `out`. The mean
  * is computed in double and written as model.safetensors; config.json and the tokenizers are those of the run. `out` can be used like any
  * run, but training cannot be resumed from it. model.safetensors is written last, so a folder without that file is incomplete. *step (may
  * be NULL) is set to the step of the last checkpoint.

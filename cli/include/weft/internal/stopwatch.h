@@ -21,7 +21,7 @@ struct wf_bench_case {
     bool generate;          /* measures greedy generation with a cache instead of training steps */
     bool decoupled;         /* trains with AdamW; false: with Adam */
     bool pairs;             /* the model translates, and a step takes pairs of sentences */
-    int64_t shortest;       /* each sentence of a pair has a random length from shortest to length; 0: all have `length` tokens */
+    int64_t shortest;       /* each sentence of a pair has a random length from `shortest` to `length`; 0: all have `length` tokens */
     double label_smoothing; /* label smoothing of the loss on pairs */
     bool of_preset;         /* the case was made from a preset: operations are counted as if all parameters were matrices */
 };
