@@ -252,8 +252,7 @@ bool interrupted(void *unused)
 {
     (void)unused;
     static bool told;
-    /* This line is not printed in the handler, because launchers also send signals to the processes of a failed job. Those do not get here.
-     */
+    /* This line is not printed in the handler, because launchers also send signals to the processes of a failed job. */
     if (caught && of_several && watched == WATCH_SAVE && !told) {
         told = true;
         say("stopping after this update\n");

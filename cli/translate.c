@@ -126,8 +126,8 @@ static void show(void *ctx, int64_t done, int64_t count)
 /* A block of the input. Rank 0 reads it and sends it to all ranks. */
 struct block {
     int64_t lines; /* 0: the input has ended */
-    int64_t bytes;
-    char *text; /* on rank 0 in the memory of the reader */
+    int64_t bytes; /* length of `text` */
+    char *text;    /* the lines; on rank 0 they are in the memory of the reader */
 };
 
 static wf_status read_block(struct streaming *s, struct block *b, wf_error *error)
@@ -201,7 +201,7 @@ static wf_status stream(struct streaming *s, const struct arguments *a, wf_error
 /* Refuses options that do not fit the run, with a message that names the option. */
 static wf_status check(const struct arguments *a, const struct wf_run *run, wf_error *error)
 {
-    if (wf_model_kind_of(run->model) != WF_MODEL_PAIRS) /* wf_translator_new reports it */
+    if (wf_model_kind_of(run->model) != WF_MODEL_PAIRS) /* wf_translator_new refuses other kinds of models */
         return WF_OK;
     int64_t beam = a->beam ? a->beam : run->config.generation.beam > 0 ? run->config.generation.beam : 1;
     if (a->n_best > beam)

@@ -7,7 +7,9 @@
 #include <weft/internal/needs.h>
 #include <weft/internal/several.h>
 
-enum { BLOCK = 1 << 16 }; /* bytes of lines in a call of the translator, for each process: enough lines for sorting them by length */
+enum {
+    BLOCK = 1 << 16
+}; /* bytes of source text for each process in one call of the translator, enough to form batches of lines of similar length */
 
 /* A whole file in memory. */
 struct text {

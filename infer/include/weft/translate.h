@@ -75,9 +75,9 @@ struct wf_translator_counts {
     int64_t unfinished; /* lines whose best hypothesis reached the maximum length */
 };
 struct wf_line_translation {
-    const char *text;       /* NUL-terminated; NULL: the line has fewer than n_best hypotheses. An empty line has "" as its only one */
-    int64_t length;         /* bytes of the text */
-    double score;           /* as in struct wf_hypothesis */
+    const char *text; /* NUL-terminated; NULL: the line has fewer than n_best hypotheses. The only hypothesis of an empty line is "" */
+    int64_t length;   /* bytes of the text */
+    double score;     /* as in struct wf_hypothesis */
     double log_probability; /* as in struct wf_hypothesis */
     bool finished;          /* as in struct wf_hypothesis */
 };
