@@ -146,7 +146,7 @@ static wf_status take_sizes(struct wf_bench_case *c, const struct wf_config *con
     if (rows)
         c->batch = config->training.batch;
     if (shape.context > 0 && (context ? rows || shape.context < c->length : c->pairs && shape.context < c->length))
-        c->length = shape.context; /* without a setting of `context`, generation continues beyond the model's context */
+        c->length = shape.context; /* generation may continue beyond a context that no setting has changed */
     c->shortest = WF_MIN(c->shortest, c->length);
     if (c->batch > INT32_MAX / c->length)
         return wf_error_set(error, WF_ERR_ARGUMENT, "a step of %lld rows of %lld tokens is too large: at most 2^31 tokens",

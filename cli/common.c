@@ -52,7 +52,7 @@ int fail(const wf_error *error)
 {
     int code = error->code == WF_ERR_ARGUMENT ? EXIT_USAGE : error->code == WF_ERR_TIME ? EXIT_TIME : EXIT_FAILED;
     if (error->code == WF_ERR_CANCELLED && (caught || several()))
-        code = caught ? exit_code() : EXIT_SIGNAL + SIGTERM; /* without a signal here, another process got one and stopped all */
+        code = caught ? exit_code() : EXIT_SIGNAL + SIGTERM; /* if nothing was caught, another process got a signal and stopped all */
     if (error->message[0] && speaks())
         fprintf(stderr, "%s: %s\n", name, error->message);
     ended = code;

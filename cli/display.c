@@ -19,7 +19,10 @@
  * that becomes narrower breaks the bar into several rows; the cursor stays in the first of these rows, so all of them are erased. */
 #define ERASE "\r\033[J"
 
-enum { MOST_BAR = 40, LEAST_BAR = 4 }; /* width of the bar in columns */
+enum {
+    MOST_BAR = 40, /* maximum width of the bar in columns */
+    LEAST_BAR = 4  /* minimum width; if the window has less space, no bar is drawn */
+};
 /* Seconds between two drawings. There are nine drawings a second, and with the last one, which is not delayed, at most ten. */
 static const double between = 1.0 / 9;
 

@@ -9,15 +9,15 @@
 /* An option. Exactly one of text, flag, number, real, choice and take is set; it takes the value. A value may be empty only if `arg` is
  * "TEXT" or "LIST". */
 struct option_row {
-    const char *name; /* without "--" */
-    const char *arg;  /* name of the value in the help; NULL: the option takes no value */
-    const char *help; /* meaning of the option */
-    const char **text;
-    bool *flag; /* set to true */
-    int64_t *number;
-    int64_t low;  /* smallest number */
-    int64_t high; /* largest number */
-    double *real;
+    const char *name;                                              /* name of the option, without "--" */
+    const char *arg;                                               /* name of the value in the help; NULL: the option takes no value */
+    const char *help;                                              /* meaning of the option */
+    const char **text;                                             /* set to the value */
+    bool *flag;                                                    /* set to true */
+    int64_t *number;                                               /* set to the value, a whole number */
+    int64_t low;                                                   /* smallest number */
+    int64_t high;                                                  /* largest number */
+    double *real;                                                  /* set to the value, a real number */
     double least;                                                  /* smallest real number */
     double most;                                                   /* largest real number */
     int *choice;                                                   /* set to the index of the value in `arg`, "first|second|third" */
@@ -30,7 +30,7 @@ struct option_row {
 
 struct command_line {
     const char *usage;                /* the arguments that are not options, such as "RUN --data FILE" */
-    const char *help;                 /* what the command does */
+    const char *help;                 /* description of the command */
     const struct option_row *options; /* ends with {0}; NULL: no options */
     const char **argument;            /* array for the arguments that are not options; NULL: the command takes no arguments */
     int64_t most;                     /* maximum number of arguments; 0: 1 */

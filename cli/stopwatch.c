@@ -32,9 +32,9 @@ struct bench {
     struct wf_optimizer optimizer;
     int32_t *x;              /* input ids [batch,length]; for pairs the packed ids of the sources; for generation the prompt */
     int32_t *y;              /* target ids [batch,length]; for pairs the packed ids of the targets; for generation the new ids */
-    int32_t *input;          /* for pairs the packed input ids of the decoder */
-    int32_t *source_offsets; /* for pairs [batch + 1]: where each source begins in x */
-    int32_t *target_offsets; /* for pairs [batch + 1]: where each target begins in y and input */
+    int32_t *input;          /* packed input ids of the decoder, for pairs */
+    int32_t *source_offsets; /* [batch + 1]: index in x where each source of the pairs begins */
+    int32_t *target_offsets; /* [batch + 1]: index in y and input where each target of the pairs begins */
     int32_t *places;         /* [batch * length] the numbers 0, 1, ..., because an encoder predicts every token */
     struct wf_pairs pairs;   /* points to x, input, y and the offsets */
     uint64_t step;

@@ -58,8 +58,8 @@ static wf_status write_run(const struct wf_run *run, const char *folder, const c
     return error->code;
 }
 
-/* Refuses an `out` whose files would be lost: files are replaced only in the folder of an average. A file with the
- * same bytes as the run's own file is allowed, because it may come from an interrupted average. */
+/* Refuses a folder `out` with files that would be replaced, unless it holds an average. A file with the same bytes as the run's own file is
+ * allowed, because it may come from an average that was interrupted. */
 static wf_status check_out(const char *folder, const char *out, wf_error *error)
 {
     static const char *const names[] = {"state.safetensors", "model.safetensors",     "config.json",
@@ -133,7 +133,7 @@ static void forget(struct mean *m)
     *m = (struct mean){0};
 }
 
-/* Sums the last `last` checkpoints. *gone: a listed checkpoint no longer exists, because a training that still runs has removed it. */
+/* Sums the last `last` checkpoints. *gone becomes true if a training that still runs has removed a listed checkpoint. */
 static wf_status sum_up(const char *folder, int64_t last, struct mean *m, bool *gone, wf_error *error)
 {
     for (int64_t i = m->count - last; i < m->count && !error->code; i++) {

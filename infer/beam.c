@@ -53,7 +53,7 @@ static double penalty(const struct search *s, int32_t length)
     return pow((5 + (double)length) / 6, s->length_penalty);
 }
 
-/* Inserts a hypothesis that has ended among the best of its sentence. Among equal scores the earlier one comes first. */
+/* Inserts a hypothesis into the list of the best ended hypotheses of its sentence. If scores are equal, the earlier one comes first. */
 static void keep(const struct search *s, struct sentence *t, struct ending e)
 {
     e.score = e.log_probability / penalty(s, e.length);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Beam search from one prompt with any model. To the search it is a batch of one sentence that has no source. */
+/* Beam search from one prompt with any model. The search handles the prompt as a batch of one sentence without a source. */
 #include <math.h>
 
 #include <weft/internal/minmax.h>

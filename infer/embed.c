@@ -52,7 +52,7 @@ struct wf_embedder {
     /* memory that calls of wf_embed use again */
     struct line *line;
     int32_t *ids;     /* packed ids of a batch */
-    int32_t *offsets; /* where each sentence of a batch begins in ids */
+    int32_t *offsets; /* index in ids where each sentence of a batch begins */
     int64_t line_room, id_room, offset_room;
 };
 
@@ -310,7 +310,7 @@ wf_status wf_embed(wf_embedder *e, const char *const *lines, const int64_t *leng
     if (status == WF_OK)
         qsort(e->line, (size_t)count, sizeof *e->line, longer);
     for (int64_t at = 0; status == WF_OK && at < count; at += sentences) {
-        if (e->line[at].length == 0) { /* this line and all lines after it have no ids: their vectors are zero */
+        if (e->line[at].length == 0) { /* this line and all lines after it have no ids, so their vectors are zero */
             for (; at < count; at++)
                 memset(out + e->line[at].row * e->width, 0, (size_t)e->width * sizeof *out);
             break;

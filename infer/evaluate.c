@@ -214,7 +214,8 @@ static wf_status walk_begin(struct walk *w, const struct wf_config *c, const wf_
     return status;
 }
 
-/* Makes the next batch. The masks of a window depend on its number in the text, so they are the same if a limit skips other windows. */
+/* Makes the next batch. The masks of a window depend on its number in the text, so they stay the same if other windows are skipped.
+ */
 static bool walk_next(struct walk *w)
 {
     if (!wf_windows_next(&w->windows, &w->batch))

@@ -269,10 +269,10 @@ static wf_status save_json(const char *folder, const char *name, json_t *object,
     return error->code;
 }
 
-/* The folder of the pooling has a name that no other program uses, so that saving replaces no file of another program. */
+/* An entry of modules.json. */
 #define MODULE(index, path, name)                                                                                                          \
     json_pack("{s:i, s:s, s:s, s:s}", "idx", index, "name", #index, "path", path, "type", "sentence_transformers.models." name)
-#define POOLING "weft_pooling"
+#define POOLING "weft_pooling" /* folder of the pooling: no other program uses this name, so saving replaces no other program's file */
 
 wf_status hf_embed_save(const char *folder, const struct wf_embedder_options *o, wf_error *error)
 {

@@ -82,13 +82,13 @@ struct search {
     struct node *nodes;        /* [batch * beam * limit]: the nodes of all sentences */
     struct ending *endings;    /* [batch * beam]: the endings of all sentences */
     int32_t *source;           /* ids of all sources, packed */
-    int32_t *source_offsets;   /* [batch + 1]: where each source begins in `source` */
-    int32_t *row_offsets;      /* [batch + 1]: where the rows of each sentence begin */
+    int32_t *source_offsets;   /* [batch + 1]: index in `source` where each source begins */
+    int32_t *row_offsets;      /* [batch + 1]: index of the first row of each sentence */
     /* Each active hypothesis is a row; there are at most batch * beam rows. A step reads the first arrays and writes the next_ arrays, and
      * then they are swapped. */
     int32_t *id;                 /* last token of each row */
     int32_t *node;               /* node of each row's last token */
-    int32_t *from;               /* for each row after a step: the row before the step that it continues */
+    int32_t *from;               /* after a step, for each new row: the old row that the new row continues */
     int32_t *next_id;            /* last token of each row after the step */
     int32_t *next_node;          /* node of each row's last token after the step */
     double *total;               /* log-probability of each row */

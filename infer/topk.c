@@ -8,7 +8,10 @@
 
 #include "search.h"
 
-enum { MOST_BLOCKS = 256, LEAST_BLOCK = 64 }; /* a row is divided into at most MOST_BLOCKS blocks of at least LEAST_BLOCK logits */
+enum {
+    MOST_BLOCKS = 256, /* maximum number of blocks of a row */
+    LEAST_BLOCK = 64   /* minimum number of logits in a block, except the last one */
+};
 
 /* Returns the k-th largest of values[n], k <= n. Afterwards values[0 .. k-1] holds the k largest values in descending order. */
 static wf_real kth_largest(wf_real *values, int64_t n, int64_t k)

@@ -165,7 +165,7 @@ static wf_status add_batch(struct results *r, const struct search *s, int64_t co
 
 /* --- translation --------------------------------------------------------------------------------------------------- */
 
-/* Translates the batches of this process. Afterwards take_others adds those of other processes. */
+/* Translates the batches of this process. Afterwards take_others adds the translations of other processes. */
 static wf_status run(struct search *s, struct sentence *all, int64_t count, const struct wf_translate_options *o, struct wf_share *share,
                      struct results *r, struct wf_translations *out, wf_error *error)
 {

@@ -26,14 +26,15 @@ struct wf_translator {
     wf_token_cache *cache;
     int32_t source_bos; /* id that begins a source sentence; -1: none */
     int32_t source_eos; /* id that ends a source sentence; -1: none */
-    int32_t bos, eos;   /* ids of the target */
+    int32_t bos;        /* id that begins a target sentence */
+    int32_t eos;        /* id that ends a target sentence */
     struct wf_translator_counts counts;
 
     /* the lines of the last call */
     struct wf_tokens ids; /* ids of all sentences */
-    int32_t *offsets;     /* where each sentence begins in ids */
+    int32_t *offsets;     /* index in ids where each sentence begins */
     int64_t offset_room;
-    int64_t *sentence; /* for each line the index of its sentence; -1: the line is empty */
+    int64_t *sentence; /* index of each line's sentence; -1: the line is empty */
     int64_t sentence_room;
     struct wf_string text;  /* all translations, each with a NUL */
     struct wf_string words; /* one translation before wf_detokenize */

@@ -36,7 +36,7 @@ struct wf_generate_result {
 struct wf_generate_options {
     struct wf_sampler sampler;
     int64_t max_tokens; /* maximum number of new ids */
-    bool no_cache;      /* for tests: recomputes the whole window for each token; the ids are the same */
+    bool no_cache;      /* recomputes the whole window for each token, which gives the same ids; for tests */
     /* Called with each new id. If it returns false, generation ends without an error. May be NULL. */
     bool (*token)(void *ctx, int32_t id);
     void *ctx;                         /* argument of `token` */

@@ -45,8 +45,8 @@ WF_API wf_status wf_run_bitext(const struct wf_run *run, const char *source, con
 /* The loss of a model on a text. */
 struct wf_evaluation {
     double loss;     /* nats per predicted token, without label smoothing; NaN after a failure */
-    double smoothed; /* on pairs: the loss with label smoothing, equal to `loss` if label_smoothing is 0. Otherwise NaN */
-    int64_t tokens;  /* number of predicted tokens: on pairs the target tokens, EOS included; for an encoder the masked tokens */
+    double smoothed; /* the loss on pairs with label smoothing, equal to `loss` if label_smoothing is 0; NaN for other models */
+    int64_t tokens;  /* number of predicted tokens; for pairs the target tokens, EOS included; for an encoder the masked tokens */
     int64_t pairs;   /* number of sentence pairs; 0 for other models */
 };
 /* The next three functions compute the loss of a trained model on a text. If limit is above 0, they use only about `limit` tokens, which
@@ -68,7 +68,7 @@ WF_API wf_status wf_evaluate_masked(const wf_model *model, const wf_tokenizer *t
                                     int64_t limit, struct wf_evaluation *out, wf_error *error) WF_CHECKED;
 
 struct wf_translation_scores {
-    struct wf_bleu_score bleu; /* with tokenizer 13a, case-sensitive */
+    struct wf_bleu_score bleu; /* BLEU with tokenizer 13a, case-sensitive */
     struct wf_chrf_score chrf;
     struct wf_translator_counts counts;
 };

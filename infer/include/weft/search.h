@@ -46,7 +46,7 @@ struct wf_beam_options {
     void *ctx;                    /* argument of `cancelled` */
 };
 struct wf_hypothesis {
-    const int32_t *ids;     /* without the prompt and the end token; of a translation without BOS and EOS */
+    const int32_t *ids;     /* the ids, without the prompt and the end token; for a translation without BOS and EOS */
     int64_t length;         /* number of ids */
     double score;           /* the log-probability divided by the length penalty */
     double log_probability; /* log-probability of the ids and, if `finished`, of the end token, given the prompt or the source */

@@ -77,9 +77,9 @@ struct wf_translator_counts {
 struct wf_line_translation {
     const char *text; /* NUL-terminated; NULL: the line has fewer than n_best hypotheses. The only hypothesis of an empty line is "" */
     int64_t length;   /* bytes of the text */
-    double score;     /* as in struct wf_hypothesis */
-    double log_probability; /* as in struct wf_hypothesis */
-    bool finished;          /* as in struct wf_hypothesis */
+    double score;     /* the log-probability divided by the length penalty */
+    double log_probability; /* log-probability of the translation, given the source */
+    bool finished;          /* the hypothesis ended with EOS; false: it reached the maximum length */
 };
 struct wf_line_translations {
     const struct wf_line_translation *translation; /* [count * n_best], the hypotheses of a line together, best first */

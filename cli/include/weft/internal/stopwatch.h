@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Benchmark cases of fixed size, which `weft bench` runs: they measure the speed of a training step or of generation.
+/* Benchmark cases of fixed size, which `weft bench` runs. A case measures the speed of a training step or of generation.
  *
  * A training case measures the whole step on one batch of random ids: clearing the gradients, forward, loss, backward, and the update by
  * Adam, AdamW or the optimiser that a setting chooses. Gradients are not clipped. Cases have the names and sizes of other libraries'
@@ -58,7 +58,7 @@ struct wf_bench_result {
     double ms;           /* median time in milliseconds of a step, or of generating all tokens */
     double ms_min;       /* shortest of these times */
     double ms_max;       /* longest of these times */
-    double ms_mean;      /* mean of these times; says more than the median if other programs run at the same time */
+    double ms_mean;      /* mean of these times, which is a better measure than the median if other programs run at the same time */
     double gflop;        /* counted operations of a step in 10^9: 6 x matrix parameters x tokens + 12 B T^2 d for each attention;
                             for generation 2 x matrix parameters x tokens. Operations on padding do not count, because pairs have none */
     double gflops;       /* gflop per second, at the median time */
