@@ -16,8 +16,7 @@ struct prompt {
  * prompt. Free it with prompt_free, also after an error. */
 wf_status prompt_read(const char *text, const char *file, struct prompt *prompt, wf_error *error) WF_CHECKED;
 void prompt_free(struct prompt *prompt);
-/* Whether standard input is a file or pipe with unread bytes. Does not wait, so a pipe to which nothing was written yet is empty.
- */
+/* Whether standard input is a file or a pipe with unread bytes. Does not wait for bytes that a pipe may get later. */
 bool input_waits(void);
 
 #endif

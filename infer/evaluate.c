@@ -214,8 +214,7 @@ static wf_status walk_begin(struct walk *w, const struct wf_config *c, const wf_
     return status;
 }
 
-/* Makes the next batch. The masks of a window depend on its number in the text, so they stay the same if other windows are skipped.
- */
+/* Makes the next batch. The masks of a window depend on the window's number in the text, and not on other windows. */
 static bool walk_next(struct walk *w)
 {
     if (!wf_windows_next(&w->windows, &w->batch))

@@ -75,9 +75,9 @@ struct wf_translator_counts {
     int64_t unfinished; /* lines whose best hypothesis reached the maximum length */
 };
 struct wf_line_translation {
-    const char *text; /* NUL-terminated; NULL: the line has fewer than n_best hypotheses. The only hypothesis of an empty line is "" */
-    int64_t length;   /* bytes of the text */
-    double score;     /* the log-probability divided by the length penalty */
+    const char *text;       /* NUL-terminated, "" for an empty line; NULL: the line has fewer than n_best hypotheses */
+    int64_t length;         /* bytes of the text */
+    double score;           /* the log-probability divided by the length penalty */
     double log_probability; /* log-probability of the translation, given the source */
     bool finished;          /* the hypothesis ended with EOS; false: it reached the maximum length */
 };
