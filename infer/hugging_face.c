@@ -224,8 +224,8 @@ static wf_status load_modules(const char *folder, const struct wf_config *config
     return close_file(&f);
 }
 
-/* Reads other settings of sentence-transformers: the maximum number of ids of a sentence. Refuses prompts, which would be put before each
- * text. */
+/* Reads the maximum number of ids of a sentence from the settings of sentence-transformers. Refuses prompts, which would be put before
+ * each text. */
 static wf_status load_settings(const char *folder, const struct wf_config *config, struct wf_embedder_options *o, wf_error *error)
 {
     bool lower = false;

@@ -165,7 +165,8 @@ static wf_status load_one(const char *folder, const char *name, int64_t types, w
     return status;
 }
 
-/* Loads the tokenizers. Language models and encoders have no source tokenizer. Source and target of a translation model may share one. */
+/* Loads the tokenizers. Language models and encoders have no source tokenizer. In a translation model source and target may share a
+ * tokenizer. */
 static wf_status load_tokenizers(struct wf_run *run, const char *folder, wf_error *error)
 {
     const struct wf_config *c = &run->config;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Generation and beam search with any model: with a function of the program that computes logits, or with a language model of Weft. */
+/* Generation and beam search with a function of the program that computes logits, or with a language model of Weft. */
 #ifndef WEFT_SEARCH_H
 #define WEFT_SEARCH_H
 
@@ -58,8 +58,8 @@ struct wf_hypotheses {
     void *memory; /* holds the ids */
 };
 /* Finds the likeliest continuations of prompt[length], which has at least one id. The search is that of wf_translate_with: each step
- * considers the 2 x beam best continuations of the active hypotheses (greedy search: the best one). Among equal continuations those of the
- * earlier hypothesis come first, then those with the smaller id. If the vocabulary is very small, fewer than n_best hypotheses may be
+ * considers the 2 x beam best continuations of the active hypotheses (greedy search: the best one). If continuations are equal, the
+ * earlier hypothesis comes first, then the smaller id. If the vocabulary is very small, fewer than n_best hypotheses may be
  * found. The tape is reset. Free *out with wf_hypotheses_free; after an error it is empty. */
 WF_API wf_status wf_beam_search_with(const struct wf_next *model, wf_tape *tape, const int32_t *prompt, int64_t length,
                                      const struct wf_beam_options *options, struct wf_hypotheses *out, wf_error *error) WF_CHECKED;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Translation by greedy or beam search: of batches of sentences as ids, and of lines of text. The translation of a sentence does not depend
+/* Translates batches of sentences, given as ids, and lines of text, by greedy or beam search. The translation of a sentence does not depend
  * on the other sentences, nor on the order or size of batches. */
 #ifndef WEFT_TRANSLATE_H
 #define WEFT_TRANSLATE_H
@@ -35,8 +35,8 @@ struct wf_translations {
 /* Translates packed sentences with their special tokens: sentence i is ids[offsets[i] .. offsets[i+1]-1]. bos and eos are the special
  * tokens that begin and end a target sentence.
  *
- * Each step of the search considers the 2 x beam best continuations of a sentence's active hypotheses (greedy search: the best one). Among
- * equal continuations those of the earlier hypothesis come first, then those with the smaller id. A continuation with EOS is finished; of
+ * Each step of the search considers the 2 x beam best continuations of a sentence's active hypotheses (greedy search: the best one). If
+ * continuations are equal, the earlier hypothesis comes first, then the smaller id. A continuation with EOS is finished; of
  * the other continuations the best `beam` stay active. The search of a sentence ends when `beam` hypotheses are finished and no active one
  * can reach a better score than the best of them, or at the maximum length. The maximum length is the smallest of max_tokens, the model's
  * max_length, and the source length (without special tokens) plus the setting extra_tokens.
