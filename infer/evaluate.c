@@ -132,7 +132,8 @@ wf_status wf_evaluate_pairs_on(wf_dist *dist, const wf_model *model, wf_tape *ta
     wf_pair_batches *batches;
     wf_status status = wf_pair_batches_new(bitext, &(struct wf_pair_batches_options){.tokens = TOKENS, .in_order = true}, &batches, error);
     int64_t count = wf_pair_batches_count(batches), tokens = wf_bitext_survey(bitext)->target_tokens;
-    struct wf_spread spread = {.chosen = count, .total = count}; /* batches have about the same number of tokens, so count batches */
+    struct wf_spread spread = {.chosen = count,
+                               .total = count}; /* batches have about the same number of tokens, so the limit is applied to batches */
     if (limit > 0 && limit < tokens)
         spread.chosen = (int64_t)ceil((double)count * (double)limit / (double)tokens);
     for (int64_t i = 0; i < spread.chosen && status == WF_OK; i++) {

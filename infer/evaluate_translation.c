@@ -7,9 +7,8 @@
 #include <weft/internal/needs.h>
 #include <weft/internal/several.h>
 
-enum {
-    BLOCK = 1 << 16
-}; /* bytes of source text for each process in one call of the translator, enough to form batches of lines of similar length */
+/* Bytes of source text for each process in one call of the translator. They are enough to form batches of lines of similar length. */
+enum { BLOCK = 1 << 16 };
 
 /* A whole file in memory. */
 struct text {
