@@ -137,7 +137,8 @@ static wf_status next_block(struct embedding *e, int64_t *count, wf_error *error
         line[*count] = e->in.text;
         length[*count] = e->in.length;
     }
-    wf_error earlier = {0}; /* an error of embed_lines is in an earlier line than that in *error, and is reported instead */
+    wf_error earlier = {
+        0}; /* an error of embed_lines, which is reported first, because it is in an earlier line than an error of reading */
     status = *count > 0 ? embed_lines(e, line, length, *count, first, &earlier) : WF_OK;
     if (status == WF_OK)
         return fine;
