@@ -1,25 +1,30 @@
 /* SPDX-License-Identifier: MIT */
-/* weft attention RUN --text TEXT --out FILE */
+/* weft attention RUN --text TEXT --out FILE: draws or writes attention weights. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 
-enum { MOST = 1000000 }; /* the largest --layer and --head that are accepted; the model has fewer */
+enum { MOST = 1000000 }; /* largest --layer and --head that the options accept; the limits of the model are checked later */
 
 struct arguments {
     struct run_options on;
-    const char *kind_given, *pick, *out;
+    const char *kind_given; /* not NULL if --kind is given */
+    const char *pick;       /* value of --pick */
+    const char *out;        /* value of --out */
     struct wf_attention_request request;
-    int kind;              /* enum wf_map_kind */
-    int64_t layer, head;   /* 0: not given */
-    struct wf_head *heads; /* selected by --pick, or by --layer and --head */
-    int64_t count;
+    int kind;              /* value of --kind, an enum wf_map_kind */
+    int64_t layer;         /* value of --layer; 0: not given */
+    int64_t head;          /* value of --head; 0: not given */
+    struct wf_head *heads; /* the heads that --pick, or --layer and --head, select */
+    int64_t count;         /* number of selected heads */
 };
 
-/* --- what is asked for --------------------------------------------------------------------------------------------- */
+/* --- arguments ----------------------------------------------------------------------------------------------------- */
 
+/* The kind of output that --out names. For files the value is the index of the extension in form_of, except that .svg (0) and .png (1) are
+ * both FORM_PICTURE. FORM_NONE: the extension is unknown. */
 enum form { FORM_PICTURE, FORM_JSON = 2, FORM_HTML, FORM_FOLDER, FORM_NONE };
 
 static enum form form_of(const char *out)
@@ -31,13 +36,13 @@ static enum form form_of(const char *out)
     for (int i = 0; i < 4; i++) {
         if (end && strcmp(end, ends[i]) == 0)
             return i < FORM_JSON ? FORM_PICTURE : (enum form)i;
-        if (strcmp(out, ends[i] + 1) == 0) /* "--out svg" means a picture, not a folder of that name */
+        if (strcmp(out, ends[i] + 1) == 0) /* "--out svg" is refused, because the user wants a picture and not a folder named svg */
             return FORM_NONE;
     }
     return end ? FORM_NONE : FORM_FOLDER;
 }
 
-/* Parses a number of 1 or more and moves *at behind it; 0 if there is none. */
+/* Parses the positive number at *at and moves *at behind it. Returns 0 if there is no such number, or if it is above MOST. */
 static int64_t number_at(const char **at)
 {
     char *end;
@@ -48,7 +53,7 @@ static int64_t number_at(const char **at)
     return value <= MOST ? value : 0;
 }
 
-/* "1:2,3:4" */
+/* Parses --pick, such as "1:2,3:4", into the selected heads. */
 static wf_status parse_pick(struct arguments *a, wf_error *error)
 {
     for (const char *at = a->pick; a->count == 0 || *at++; a->count++) {
@@ -64,7 +69,7 @@ static wf_status parse_pick(struct arguments *a, wf_error *error)
     return WF_OK;
 }
 
-/* Checks before the model is read. */
+/* Checks the arguments before the model is read, and sets the selected heads. */
 static wf_status check(struct arguments *a, wf_error *error)
 {
     if (a->request.text && (a->request.source || a->request.target))
@@ -86,7 +91,7 @@ static wf_status check(struct arguments *a, wf_error *error)
                             "%s holds every head or one, not some: give --layer and --head instead of --pick, or leave it out", a->out);
     if (!a->pick && !a->layer)
         return WF_OK;
-    /* a head of --pick takes three characters and a comma */
+    /* a head takes three characters or more, such as "1:2", and a comma stands between two heads; this gives the maximum number of heads */
     a->heads = wf_alloc_zero(a->pick ? strlen(a->pick) / 4 + 1 : 1, sizeof *a->heads);
     if (!a->heads)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for heads");
@@ -99,7 +104,7 @@ static wf_status check(struct arguments *a, wf_error *error)
 
 /* --- drawing ------------------------------------------------------------------------------------------------------- */
 
-/* The map of --kind; by default the last one, which is cross for a translation model. */
+/* The map of --kind. Without --kind it is the last map, which for a translation model is cross-attention. */
 static const struct wf_attention_map *choose(const struct arguments *a, const struct wf_attention_maps *maps, wf_error *error)
 {
     const struct wf_attention_map *map = a->kind_given ? wf_attention_find(maps, (enum wf_map_kind)a->kind) : &maps->map[maps->count - 1];
@@ -109,7 +114,7 @@ static const struct wf_attention_map *choose(const struct arguments *a, const st
     return map;
 }
 
-/* FOLDER/cross-layer-1-head-2.svg; without a head FOLDER/cross-grid.svg. */
+/* Draws one head into FOLDER/cross-layer-1-head-2.svg, or if `head` is NULL all heads into FOLDER/cross-grid.svg (for --kind cross). */
 static wf_status draw_into(const struct arguments *a, const struct wf_attention_maps *maps, const struct wf_attention_map *map,
                            const struct wf_head *head, wf_error *error)
 {
@@ -124,7 +129,8 @@ static wf_status draw_into(const struct arguments *a, const struct wf_attention_
     return status;
 }
 
-/* Draws the selected heads, or else the grid and every head, of --kind or of all kinds. */
+/* Draws the selected heads, or if no heads are selected a grid of all heads and each head alone. Does so for the map of --kind, or without
+ * --kind for all maps. */
 static wf_status fill_folder(const struct arguments *a, const struct wf_attention_maps *maps, const struct wf_attention_map *map,
                              wf_error *error)
 {
@@ -142,7 +148,7 @@ static wf_status fill_folder(const struct arguments *a, const struct wf_attentio
     return status;
 }
 
-/* Checks before anything is written that each map to be saved has the selected heads. */
+/* Checks before anything is written that each map to be saved has all selected heads. */
 static wf_status check_heads(const struct arguments *a, const struct wf_attention_maps *maps, const struct wf_attention_map *map,
                              wf_error *error)
 {

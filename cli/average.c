@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* weft average RUN --last N --out RUN2 */
+/* weft average RUN --last N --out RUN2: averages the weights of a run's last N checkpoints. */
 #include <stdio.h>
 
 #include "cli.h"

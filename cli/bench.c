@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* weft bench [CASE...] */
+/* weft bench [CASE...]: times training steps and generation. */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ struct arguments {
     int64_t names, threads;
     struct wf_bench_options o;
     bool json;
-    const char *dropout; /* NULL: not given */
+    const char *dropout; /* not NULL if --dropout is given */
     struct settings set;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The cases that are timed: their sizes and models. */
+/* The cases that `weft bench` times: their sizes, and the configuration of their models. */
 #include <string.h>
 
 #include "cli.h"
@@ -103,19 +103,20 @@ wf_status wf_bench_config(const struct wf_bench_case *c, double dropout, struct 
         return error ? error->code : WF_ERR_ARGUMENT;
     char rate[32], activation[16];
     wf_status status = WF_OK;
-    if (dropout > 0 || wf_config_get(config, "dropout", rate, sizeof rate)) /* a family may have none */
+    if (dropout > 0 || wf_config_get(config, "dropout", rate, sizeof rate)) /* some families have no key `dropout` */
         status = wf_config_set(config, "dropout", wf_text_double(dropout, rate), error);
     wf_config_set_vocab(config, c->vocab_size, c->pairs && !wf_config_shape(config).shared_tokenizer ? c->vocab_size : 0);
     if (!c->pairs)
         config->training.batch = c->batch;
     config->training.accumulate = 1;
-    /* As the other libraries' cases. */
+    /* the benchmarks of other libraries with these names use the exact GELU */
     if (status == WF_OK && wf_config_get(config, "activation", activation, sizeof activation) && strcmp(activation, "gelu_tanh") == 0)
         status = wf_config_set(config, "activation", "gelu", error);
     return status == WF_OK ? wf_config_check(config, error) : status;
 }
 
-/* Refuses keys that change nothing here: a step uses those of the family and of the optimiser, and batch, but no schedule of a training. */
+/* Refuses keys that do not change the measured step. A training step uses the keys of the model's family and of the optimiser, and `batch`
+ * unless it takes pairs. Generation uses only the keys of the family. Neither uses the schedule of a training, such as `warmup`. */
 static wf_status check_used(const struct wf_bench_case *c, const struct wf_config *config, const char *name, wf_error *error)
 {
     struct wf_config_key key;
@@ -134,7 +135,7 @@ static wf_status check_used(const struct wf_bench_case *c, const struct wf_confi
                         program(), c->preset, c->pairs ? "; the pairs of a step are those of the case" : "");
 }
 
-/* Takes the sizes of a step from the configuration; `context`: whether this key was set. */
+/* Takes the sizes of a step from the configuration. `context` is true if a setting has changed the key `context`. */
 static wf_status take_sizes(struct wf_bench_case *c, const struct wf_config *config, bool context, wf_error *error)
 {
     const struct wf_model_shape shape = wf_config_shape(config);
@@ -145,7 +146,7 @@ static wf_status take_sizes(struct wf_bench_case *c, const struct wf_config *con
     if (rows)
         c->batch = config->training.batch;
     if (shape.context > 0 && (context ? rows || shape.context < c->length : c->pairs && shape.context < c->length))
-        c->length = shape.context; /* unless it was set, generation goes on past the context */
+        c->length = shape.context; /* generation may continue beyond a context that no setting has changed */
     c->shortest = WF_MIN(c->shortest, c->length);
     if (c->batch > INT32_MAX / c->length)
         return wf_error_set(error, WF_ERR_ARGUMENT, "a step of %lld rows of %lld tokens is too large: at most 2^31 tokens",
@@ -161,8 +162,8 @@ wf_status wf_bench_set(struct wf_bench_case *c, struct wf_config *config, const 
     while (settings && settings[count])
         count++;
     if (count == 0)
-        return WF_OK;                                        /* the case as it is, even if a registered family sets other sizes */
-    for (int i = 0; i < 2 * count && status == WF_OK; i++) { /* the optimiser comes before its keys */
+        return WF_OK;                                        /* the case keeps its sizes, even if a registered family sets others */
+    for (int i = 0; i < 2 * count && status == WF_OK; i++) { /* first sets `optimizer`, because it decides which other keys exist */
         char key[SETTING_KEY_SIZE];
         const char *setting = settings[i % count], *value = setting_split(setting, key, error);
         if (!value)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* weft bleu REFERENCE... < hypotheses */
+/* weft bleu REFERENCE... < hypotheses: prints BLEU and chrF. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,9 +13,11 @@ enum { MOST_REFERENCES = 64 };
 struct arguments {
     const char *reference[MOST_REFERENCES];
     int64_t references, width, char_order, word_order, beta;
-    int tokenizer, smooth; /* enum wf_bleu_tokenizer, enum wf_bleu_smooth */
+    int tokenizer; /* enum wf_bleu_tokenizer */
+    int smooth;    /* enum wf_bleu_smooth */
     bool bleu, chrf, json, score_only, lowercase;
-    const char *for_bleu, *for_chrf; /* the first option that needs this metric */
+    const char *for_bleu; /* name of an option that was given and applies to BLEU only; NULL: no such option was given */
+    const char *for_chrf; /* name of an option that was given and applies to chrF only; NULL: no such option was given */
     struct wf_bleu_options bleu_options;
     struct wf_chrf_options chrf_options;
 };
@@ -57,7 +59,7 @@ static void print(const struct arguments *a, const struct wf_bleu_score *bleu, c
         wf_bleu_line(bleu, true, (int)a->width, line[0], sizeof line[0]);
     if (a->chrf)
         wf_chrf_line(chrf, true, (int)a->width, line[1], sizeof line[1]);
-    /* align the = of two lines */
+    /* indent the line with the shorter name, so that the first `=` of both lines stands in the same column */
     size_t left[2] = {strcspn(line[0], "="), strcspn(line[1], "=")}, most = WF_MAX(left[0], left[1]);
     for (int i = 0; i < 2; i++)
         if (line[i][0])
@@ -86,7 +88,7 @@ static void print_scores(const struct arguments *a, const struct wf_bleu_score *
                 program(), bleu->pre_tokenized);
 }
 
-/* Checks before anything is read. */
+/* Checks the options before any file is read. */
 static wf_status check(const struct arguments *a, wf_error *error)
 {
     if (a->json && a->score_only)

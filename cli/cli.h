@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the commands: one function a command, messages, options that many have. Results go to standard output,
- * everything else to standard error. */
+/* Declarations that the commands share: the function of each command, messages, and options that several commands have. Commands print
+ * results to standard output and everything else to standard error. */
 #ifndef WEFT_CLI_H
 #define WEFT_CLI_H
 
@@ -27,10 +27,16 @@
 
 #include "options.h"
 
-/* Exit codes: a contract. EXIT_SIGNAL and the signal's number: 130 Ctrl-C, 143 SIGTERM. EXIT_TIME: that of timeout(1). */
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_TIME = 124, EXIT_SIGNAL = 128 };
+/* Exit codes; users rely on these numbers. */
+enum {
+    EXIT_DONE = 0,
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 2,   /* wrong usage */
+    EXIT_TIME = 124,  /* --max-time ended the training; timeout(1) uses the same code */
+    EXIT_SIGNAL = 128 /* plus the number of the signal that ended the command: 130 for Ctrl-C, 143 for SIGTERM */
+};
 
-/* The commands: argv[0] is "weft NAME"; they return the exit code. */
+/* One function for each command. argv[0] is "weft NAME", and the other elements are its arguments. Each returns the exit code. */
 int run_models(int argc, char **argv);
 int run_train(int argc, char **argv);
 int run_generate(int argc, char **argv);
@@ -49,72 +55,80 @@ int run_inspect(int argc, char **argv);
 int run_plot(int argc, char **argv);
 int run_bench(int argc, char **argv);
 
-/* The name of the program, "weft" or one that registers families, from argv[0]; messages begin with it. */
+/* The name with which messages begin: the file name in argv[0] of main. It is "weft", or the name of another program that calls wf_main. */
 enum { PROGRAM_SIZE = 64 };
 void set_program(const char *path);
 const char *program(void);
 
 void print_version(void);
-/* Prints "PROGRAM: message" and returns its exit code: wrong arguments are wrong usage. An empty message has been printed before. */
+/* Prints "PROGRAM: message" and returns the exit code for the error; WF_ERR_ARGUMENT counts as wrong usage. If the message is empty, fail
+ * prints nothing, because the message was printed before. */
 int fail(const wf_error *error);
+/* Prints "PROGRAM: message" and returns EXIT_USAGE. */
 int fail_usage(const char *format, ...) WF_PRINTF(1, 2);
-/* From now on fail_usage prints nothing and sets this error; NULL: it prints again. */
+/* Makes later calls of fail_usage set *error instead of printing; NULL makes them print again. */
 void keep_usage(wf_error *error);
 
-void print_settings(void); /* the end of `weft train --help`: the keys of configurations with what they mean */
+/* Prints the end of `weft train --help`: the keys of all configurations with their meanings. */
+void print_settings(void);
 enum { SETTING_KEY_SIZE = 64 };
-/* --set KEY=VALUE, for options.h's `take`. NULL follows the last. */
+/* The values of all --set KEY=VALUE, in order. */
 struct settings {
-    const char *item[65];
+    const char *item[65]; /* NULL follows the last value */
     int count;
 };
+/* Appends a value of --set to the struct settings; to be used as `take` of struct option_row. */
 bool take_setting(const char *option, const char *value, void *settings);
-/* The key of "KEY=VALUE"; returns the value, or NULL with the error set. */
+/* Copies the key of "KEY=VALUE" to `key` and returns the value, or NULL with the error set. */
 const char *setting_split(const char *setting, char key[SETTING_KEY_SIZE], wf_error *error);
-/* The number of merges in the tokenizer's file, which the library does not report. */
+/* Counts the merges in the tokenizer's JSON, because no function of the library returns their number. */
 wf_status tokenizer_merges(const wf_tokenizer *tokenizer, int64_t *merges, wf_error *error);
-/* Warns in one line if a model's translations are pieces of words because its tokenizer cannot join them. */
+/* Warns in one line if a model's translations are subwords, because its target tokenizer has no decoder that joins them. */
 void warn_of_pieces(const wf_tokenizer *target, const char *run);
 
-/* Starts the library and says on standard error what is in use. threads 0: the default. */
+/* Initialises the library and prints on standard error the number of threads, the BLAS and the kernels. threads 0: the default number. */
 wf_status start(int64_t threads, wf_error *error);
 
-/* "a,b,c" -> items, none of them empty; with `files`, an existing file with a comma in its name is one item. Free it with list_free, also
- * after an error. */
+/* Splits "a,b,c" at commas into items; an empty item is an error. With `files` the whole text is one item if it names an existing file,
+ * which may have a comma in its name. Free the list with list_free, also after an error. */
 struct list {
-    char **item;
+    char **item; /* pointers into `text` */
     int64_t count;
-    char *text; /* what the items point into */
+    char *text; /* a copy of the text, with NUL in place of the commas */
 };
 wf_status list_parse(const char *text, bool files, struct list *list, wf_error *error);
 void list_free(struct list *list);
 
-/* Shared by the commands on a trained model. */
+/* Options of all commands that use a trained model. */
 struct run_options {
-    const char *run, *weights;
-    int64_t threads; /* 0: the default */
+    const char *run;     /* the run folder */
+    const char *weights; /* value of --weights; NULL: model.safetensors */
+    int64_t threads;     /* 0: the default */
 };
 #define RUN_ROWS(on) {"weights", "best|ema|FILE", "weights to use instead of the latest", .text = &(on).weights}, THREADS_ROW(&(on).threads)
-/* Starts the library and opens the run. */
+/* Initialises the library and opens the run. */
 wf_status open_run(const struct run_options *on, struct wf_run *run, wf_error *error);
 
-/* "s", or "" for one. */
+/* Returns the ending of a plural: "" for a count of 1, else "s". */
 const char *plural(int64_t count);
-/* Reports the number of truncated lines in one line, if there are any. */
+/* Prints in one line how many of `lines` lines were truncated to `most` tokens; prints nothing if `truncated` is 0. */
 void report_truncated(int64_t truncated, int64_t lines, int64_t most);
-/* Warns in one line if tokens of the named text are unknown. */
+/* Warns in one line if `unknown` of the `tokens` tokens in the named text are unknown tokens. */
 void warn_of_unknown(const char *text, int64_t unknown, int64_t tokens);
-/* After `status`: an interruption says how many lines were done. Returns the status. */
+/* If `status` is WF_ERR_CANCELLED, makes the message say how many lines were done. Returns the status. */
 wf_status count_interrupted(wf_status status, int64_t lines, wf_error *error);
 
-/* Ctrl-C, SIGTERM and SIGHUP end a command at once, with a line and the exit code; under mpirun 0.7 s later, because the launcher may be
- * ending a failed job whose error is still to be printed. A command that must finish something calls watch_interrupts, and then
- * interrupted() often: WATCH_BRIEF leaves it 0.7 s, WATCH_SAVE (training) the time to save. A second signal ends it. fail() knows the exit
- * code of WF_ERR_CANCELLED. */
+/* Ctrl-C, SIGTERM, SIGUSR1 and SIGHUP end a command at once, with a line and an exit code. Under mpirun the command ends 0.7 s later,
+ * because the launcher may be ending a job that has failed and whose error is not printed yet.
+ *
+ * A command that must finish something calls watch_interrupts, and from then on often interrupted(), which is true after a signal. With
+ * WATCH_BRIEF the command has 0.7 s to end. With WATCH_SAVE, which training uses, it has the time to save. A second signal ends the command
+ * at once, except under mpirun. For WF_ERR_CANCELLED fail() returns the exit code of the signal. */
 void catch_signals(void);
 enum watch { WATCH_NOT, WATCH_BRIEF, WATCH_SAVE };
 void watch_interrupts(enum watch how);
 bool interrupted(void *unused);
-int exit_code(void); /* EXIT_DONE, or that of the signal which was caught */
+/* Returns the exit code of the signal that was caught, or EXIT_DONE. */
+int exit_code(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages, options and start-up of all commands. */
+/* Functions that all commands share: messages, settings, lists, start-up and signals. */
 #include "cli.h"
 
 #include <errno.h>
@@ -17,7 +17,9 @@
 
 #include "display.h"
 
-static volatile sig_atomic_t caught, watched, ended = -1; /* ended: the exit code, once the error has been printed */
+static volatile sig_atomic_t caught;     /* the signal that was caught; 0: no signal */
+static volatile sig_atomic_t watched;    /* an enum watch: how the command watches for signals */
+static volatile sig_atomic_t ended = -1; /* the exit code, after the error has been printed; else -1 */
 static char name[PROGRAM_SIZE] = "weft";
 
 void set_program(const char *path)
@@ -33,13 +35,14 @@ const char *program(void)
     return name;
 }
 
-/* Whether mpirun started several processes. */
+/* Whether mpirun started more than one process. */
 static bool several(void)
 {
     return wf_launcher().size > 1;
 }
 
-/* Before open_world all processes fail alike, and the first of each machine prints the error; afterwards only rank 0 has its streams. */
+/* Whether this process prints errors. Before open_world every process meets the same error, and the first one on each machine prints it.
+ * After open_world only rank 0 still has its standard error. */
 static bool speaks(void)
 {
     return wf_launcher().local_rank == 0;
@@ -49,7 +52,7 @@ int fail(const wf_error *error)
 {
     int code = error->code == WF_ERR_ARGUMENT ? EXIT_USAGE : error->code == WF_ERR_TIME ? EXIT_TIME : EXIT_FAILED;
     if (error->code == WF_ERR_CANCELLED && (caught || several()))
-        code = caught ? exit_code() : EXIT_SIGNAL + SIGTERM; /* another process received the signal, and all stopped */
+        code = caught ? exit_code() : EXIT_SIGNAL + SIGTERM; /* if nothing was caught, another process got a signal and stopped all */
     if (error->message[0] && speaks())
         fprintf(stderr, "%s: %s\n", name, error->message);
     ended = code;
@@ -126,7 +129,7 @@ bool take_setting(const char *option, const char *value, void *settings)
     snprintf(key, sizeof key, "%.*s", (int)strcspn(value, "="), value);
     const char *called = wf_setting_called(key);
     const struct option_row *o = called && strcmp(called, key) == 0 ? NULL : option_meant(key);
-    if (o) /* a setting of other programs, here an option */
+    if (o) /* the key is no setting of Weft, but the name of an option, or another program's name for it */
         return fail_usage("--%s %s: no setting %s; use --%s%s%s", option, value, key, o->name, o->arg ? " " : "", o->arg ? o->arg : ""),
                false;
     to->item[to->count++] = value;
@@ -188,21 +191,21 @@ void list_free(struct list *list)
 
 /* --- interrupts ---------------------------------------------------------------------------------------------------- */
 
-/* "PROGRAM: message" in one write, from a signal handler. */
+/* Prints "PROGRAM: message" with a single write; may be called in a signal handler. */
 static void say(const char *message)
 {
     char line[PROGRAM_SIZE + 128];
     char *end = stpcpy(stpcpy(stpcpy(line, name), ": "), message);
     display_wipe();
     if (write(STDERR_FILENO, line, (size_t)(end - line)) < 0)
-        return; /* nothing can be done about it */
+        return; /* an error of this write cannot be reported anywhere */
 }
 
-static bool of_several;
+static bool of_several; /* mpirun started more than one process */
 
 static void end_now(int signal)
 {
-    if (ended >= 0) /* a launcher ends the processes of a failed job while they leave it */
+    if (ended >= 0) /* the command has failed already: keep its exit code when the launcher then ends the processes of the job */
         _exit(ended);
     say("interrupted\n");
     _exit(EXIT_SIGNAL + (caught ? caught : signal));
@@ -211,25 +214,26 @@ static void end_now(int signal)
 static void note(int signal)
 {
     int number = errno;
-    if (caught && of_several) /* launchers send more than one, and end the processes themselves */
+    if (caught && of_several) /* launchers repeat a signal, and end slow processes themselves */
         return;
-    if (caught || (watched == WATCH_NOT && !of_several)) /* under mpirun the error of a failed job may still have to be printed */
+    if (caught || (watched == WATCH_NOT && !of_several)) /* under mpirun wait, so that the error of a failed job can be printed */
         end_now(signal);
     caught = signal;
     if (watched == WATCH_SAVE && !of_several)
         say("stopping; a second Ctrl-C ends at once\n");
-    else if (watched != WATCH_SAVE) /* a command that calls interrupted() has this long to end */
+    else if (watched != WATCH_SAVE) /* the command has 0.7 s to end; then SIGALRM ends it */
         setitimer(ITIMER_REAL, &(struct itimerval){.it_value.tv_usec = 700000}, NULL);
     errno = number;
 }
 
 void catch_signals(void)
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGUSR1 /* a queue, before its limit */, SIGHUP /* a terminal that was closed */};
+    static const int signals[] = {SIGINT, SIGTERM, SIGUSR1 /* from a job queue before its time limit */,
+                                  SIGHUP /* the terminal was closed */};
     of_several = several();
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         struct sigaction was, action = {.sa_handler = note};
-        if (signals[i] == SIGHUP && sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler == SIG_IGN) /* nohup */
+        if (signals[i] == SIGHUP && sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler == SIG_IGN) /* started by nohup */
             continue;
         sigaction(signals[i], &action, NULL);
     }
@@ -240,7 +244,7 @@ void catch_signals(void)
 void watch_interrupts(enum watch how)
 {
     watched = how;
-    if (how == WATCH_SAVE) /* the training sees a signal that came before */
+    if (how == WATCH_SAVE) /* stop the timer of an earlier signal, because the training sees that signal and saves */
         setitimer(ITIMER_REAL, &(struct itimerval){.it_value.tv_usec = 0}, NULL);
 }
 
@@ -248,7 +252,8 @@ bool interrupted(void *unused)
 {
     (void)unused;
     static bool told;
-    if (caught && of_several && watched == WATCH_SAVE && !told) { /* not in the handler: a launcher also ends a failed job */
+    /* This line is not printed in the handler, because launchers also send signals to the processes of a failed job. */
+    if (caught && of_several && watched == WATCH_SAVE && !told) {
         told = true;
         say("stopping after this update\n");
     }

@@ -15,15 +15,18 @@
 #include <weft/internal/minmax.h>
 #include <weft/internal/text.h>
 
-/* To the first column, and nothing from there on. The bar leaves the cursor in its first column: a terminal that shrinks breaks the bar
- * into rows below it, which this takes away, too. */
+/* Moves the cursor to the first column, and erases the screen from there on. The cursor stands in the first column of the bar. A terminal
+ * that becomes narrower breaks the bar into several rows; the cursor stays in the first of these rows, so all of them are erased. */
 #define ERASE "\r\033[J"
 
-enum { MOST_BAR = 40, LEAST_BAR = 4 };
-/* Nine a second, so that with the last one, which is not delayed, there are at most ten. */
+enum {
+    MOST_BAR = 40, /* maximum width of the bar in columns */
+    LEAST_BAR = 4  /* minimum width; if the window has less space, no bar is drawn */
+};
+/* Seconds between two drawings. There are nine drawings a second, and with the last one, which is not delayed, at most ten. */
 static const double between = 1.0 / 9;
 
-static volatile sig_atomic_t on_screen;
+static volatile sig_atomic_t on_screen; /* a bar is on the screen */
 
 static double now(void)
 {
@@ -32,7 +35,7 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* A program in the background (weft train ... &) draws nothing: its user works in the shell. */
+/* Whether the program runs in the background (weft train ... &). It then draws nothing, because its user works in the shell. */
 static bool in_background(void)
 {
     pid_t group = tcgetpgrp(STDERR_FILENO);
@@ -45,7 +48,7 @@ static int window_columns(void)
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
 }
 
-/* Characters of a UTF-8 text, each in a column. */
+/* The width of a UTF-8 text in columns, with one column for each character. */
 static int columns_of(const char *text)
 {
     int count = 0;
@@ -54,7 +57,8 @@ static int columns_of(const char *text)
     return count;
 }
 
-/* The bytes of the text that fit into the columns: whole fields, separated by two blanks; the first field is cut if necessary. */
+/* The number of bytes from the start of the text that fit into the columns. The text consists of fields with two blanks between them. Only
+ * whole fields are taken, except that the first field is cut if it is too long. */
 static int fitting(const char *text, int columns)
 {
     int at = 0, fields = 0;
@@ -68,8 +72,8 @@ static int fitting(const char *text, int columns)
     return at;
 }
 
-/* Draws the bar, if there is room for one, and the text. The last column stays empty, because a terminal may break the row behind it.
- * Wrapping is off meanwhile, because the window may just have become narrower. */
+/* Draws the bar, if the window is wide enough for one, and the text. The last column stays empty, because some terminals go to a new row
+ * after it. Line wrapping is off while the text is written, because the window may have become narrower after its width was read. */
 static void draw(struct display *d, double t)
 {
     static const char full[] = "########################################", rest[] = "........................................";
@@ -78,7 +82,7 @@ static void draw(struct display *d, double t)
     if (in_background())
         return;
     bar = d->share < 0 || bar < LEAST_BAR ? 0 : WF_MIN(MOST_BAR, bar);
-    if (columns == d->columns && d->bar > 0 && bar > d->bar) /* a bar that grows beside a shorter text would seem to go back */
+    if (columns == d->columns && d->bar > 0 && bar > d->bar) /* a bar that lengthens beside a shorter text would look like lost progress */
         bar = d->bar;
     d->columns = columns;
     d->bar = bar;
@@ -89,7 +93,7 @@ static void draw(struct display *d, double t)
     d->drawn_at = t;
 }
 
-/* Written before a message: it erases the bar, or the "^C" that the terminal shows. */
+/* Returns the sequence that erases the bar, or the "^C" that the terminal echoes, before a message; "" if the display draws no bar. */
 static const char *eraser(const struct display *d)
 {
     return d->terminal && !d->off && !in_background() ? ERASE : "";
@@ -98,7 +102,7 @@ static const char *eraser(const struct display *d)
 void display_wipe(void)
 {
     if (on_screen && write(STDERR_FILENO, ERASE, sizeof ERASE - 1) < 0)
-        return; /* nothing to be done about it */
+        return; /* an error of this write cannot be reported anywhere */
     on_screen = 0;
 }
 
@@ -156,7 +160,7 @@ void display_show_lines(struct display *d, double share, int64_t lines)
         display_show(d, share, false, "%s lines  %.1f lines/s", count, speed);
 }
 
-/* Breaks a line at blanks where the window ends, in place. */
+/* Replaces blanks of a line by line feeds where the window ends. */
 static void break_line(char *line, int columns)
 {
     char *blank = NULL;
@@ -186,7 +190,7 @@ void display_line(struct display *d, const char *format, ...)
     va_end(list);
     if (d->terminal)
         break_line(line, window_columns());
-    fprintf(stderr, "%s%s\n", eraser(d), line); /* in one write, so that nothing comes between */
+    fprintf(stderr, "%s%s\n", eraser(d), line); /* in one call, so that nothing is printed between the eraser and the line */
     on_screen = 0;
     d->said_at = t;
     if (again && t - d->drawn_at >= between)
@@ -202,7 +206,7 @@ void display_clear(struct display *d)
 
 char *display_time(double seconds, char text[DISPLAY_TIME])
 {
-    if (!(seconds < 100 * 3600 - 1)) { /* not a number either */
+    if (!(seconds < 100 * 3600 - 1)) { /* also true for NaN */
         snprintf(text, DISPLAY_TIME, "over 99 h");
         return text;
     }

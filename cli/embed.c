@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* weft embed RUN < lines > vectors */
+/* weft embed RUN < lines > vectors: prints a sentence vector for each line, or the cosines of all lines. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,21 +13,22 @@
 #include "line_input.h"
 
 enum format {
-    FORMAT_TEXT, /* numbers with blanks between, a line a row */
-    FORMAT_JSON, /* an array a line */
-    FORMAT_NPY   /* one file of NumPy's: all rows at once */
+    FORMAT_TEXT, /* one row per line, with blanks between the numbers */
+    FORMAT_JSON, /* one JSON array per line */
+    FORMAT_NPY   /* one NumPy file with all rows */
 };
 
 struct arguments {
     struct run_options on;
-    int format, pooling; /* pooling: enum wf_pooling */
+    int format;  /* enum format */
+    int pooling; /* enum wf_pooling, if pooling_given is not NULL */
     bool similarity, truncate, normalize, as_they_are;
-    const char *pooling_given;
+    const char *pooling_given; /* not NULL if --pooling is given */
 };
 
-/* --- what is printed ----------------------------------------------------------------------------------------------- */
+/* --- output -------------------------------------------------------------------------------------------------------- */
 
-/* x [rows,columns]. Text and JSON have one line per row, with enough digits to read back the same number. */
+/* Prints x [rows,columns]. Text and JSON have one line per row, with enough digits to read the same number back. */
 enum { DIGITS = sizeof(wf_real) == 8 ? 17 : 9 };
 static wf_status print_rows(const wf_real *x, int64_t rows, int64_t columns, enum format format, wf_error *error)
 {
@@ -57,19 +58,29 @@ static wf_status print_rows(const wf_real *x, int64_t rows, int64_t columns, enu
 
 /* --- lines to vectors ---------------------------------------------------------------------------------------------- */
 
-enum { BLOCK_LINES = 512 /* are sorted by length together */, BLOCK_BYTES = 1 << 20, COSINE_ROWS = 64 /* of the matrix at once */ };
+enum {
+    BLOCK_LINES = 512,     /* maximum number of lines that are sorted by length and embedded together */
+    BLOCK_BYTES = 1 << 20, /* bytes of input at which a block is full */
+    COSINE_ROWS = 64       /* rows of the matrix of cosines that are computed together */
+};
 
 struct embedding {
     const struct arguments *a;
     wf_embedder *embedder;
     struct wf_lines in;
     struct display display;
-    int64_t width, done, truncated, unknown, tokens; /* done: lines that were read */
-    wf_real *vector;                                 /* of a block; with `keep` of all lines */
-    int64_t lines, room;
-    bool keep;
+    int64_t width;     /* numbers of a vector */
+    int64_t done;      /* lines that were read */
+    int64_t truncated; /* lines that were truncated */
+    int64_t unknown;   /* unknown tokens */
+    int64_t tokens;    /* all tokens */
+    wf_real *vector;   /* vectors of the present block; with `keep` of all lines */
+    int64_t lines;     /* number of vectors that are kept */
+    int64_t room;      /* capacity of `vector` in numbers */
+    bool keep;         /* keeps all vectors until the end, instead of printing each block */
 };
 
+/* Prints the vectors of `count` lines, or keeps them. */
 static wf_status give(struct embedding *e, int64_t count, wf_error *error)
 {
     if (e->keep) {
@@ -80,7 +91,8 @@ static wf_status give(struct embedding *e, int64_t count, wf_error *error)
     return print_rows(e->vector, count, e->width, (enum format)e->a->format, error);
 }
 
-/* If lines fail together, each half is tried, so that all lines before a bad one are printed, however the input was divided. */
+/* Embeds `count` lines, of which the first has the number `first`. If that fails, tries each half, so that all lines before an invalid one
+ * are printed, even if they are in one block with it. */
 static wf_status embed_lines(struct embedding *e, const char *const *line, const int64_t *length, int64_t count, int64_t first,
                              wf_error *error)
 {
@@ -103,7 +115,7 @@ static wf_status embed_lines(struct embedding *e, const char *const *line, const
     return status == WF_OK ? embed_lines(e, line + half, length + half, count - half, first + half, error) : status;
 }
 
-/* The vectors of the next lines; *count 0 at the end. */
+/* Reads and embeds the next block. *count is its number of lines; 0 at the end of the input. */
 static wf_status next_block(struct embedding *e, int64_t *count, wf_error *error)
 {
     const char *line[BLOCK_LINES];
@@ -125,7 +137,8 @@ static wf_status next_block(struct embedding *e, int64_t *count, wf_error *error
         line[*count] = e->in.text;
         length[*count] = e->in.length;
     }
-    wf_error earlier = {0}; /* of two lines that are bad the first one counts */
+    wf_error earlier = {
+        0}; /* an error of embed_lines, which is reported first, because it is in an earlier line than an error of reading */
     status = *count > 0 ? embed_lines(e, line, length, *count, first, &earlier) : WF_OK;
     if (status == WF_OK)
         return fine;
@@ -145,7 +158,7 @@ static wf_status embed_all(struct embedding *e, wf_error *error)
     return count_interrupted(status, e->done, error);
 }
 
-/* Prints the cosine of each pair of lines: [n,n]. */
+/* Prints the matrix [n,n] of the cosines between all lines. */
 static wf_status print_cosines(struct embedding *e, wf_error *error)
 {
     wf_status status = WF_OK;
@@ -191,7 +204,7 @@ static wf_status embed(void *arguments, wf_error *error)
     o.truncate = a->truncate;
     if (a->pooling_given)
         o.pooling = (enum wf_pooling)a->pooling;
-    o.normalize = (o.normalize && !a->as_they_are) || a->normalize || a->similarity; /* cosines don't depend on it */
+    o.normalize = (o.normalize && !a->as_they_are) || a->normalize || a->similarity; /* wf_cosines expects normalised vectors */
     o.name = "standard input";
     o.unknown = &e.unknown;
     o.tokens = &e.tokens;

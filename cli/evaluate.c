@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* weft evaluate RUN --data FILE[,FILE] [--json]: of a language model the loss on a text; of an encoder the loss on masked tokens of a
- * text; of a translation model the loss on pairs, BLEU and chrF. */
+/* weft evaluate RUN --data FILE[,FILE] [--json]: prints the loss of a language model on a text, of an encoder on the masked tokens of a
+ * text, or of a translation model on sentence pairs; for translation also BLEU and chrF. */
 #include <math.h>
 #include <stdio.h>
 
@@ -24,12 +24,13 @@ struct evaluation {
     struct wf_run run;
     wf_tape *tape;
     char *cache;
-    struct wf_text_ids text; /* or, of a translation model: */
-    wf_bitext *bitext;
+    struct wf_text_ids text; /* data of a language model or an encoder */
+    wf_bitext *bitext;       /* data of a translation model */
     struct wf_evaluation mean;
-    double bits;             /* per character */
-    int64_t unknown;         /* among all tokens of the texts */
-    bool bits_known, scored; /* bits_known: of language models */
+    double bits;     /* bits per character */
+    int64_t unknown; /* number of unknown tokens in the data */
+    bool bits_known; /* `bits` is set: the model is a language model */
+    bool scored;     /* `scores` is set */
     struct wf_translation_scores scores;
     struct display display;
     struct wf_progress progress;
@@ -62,7 +63,7 @@ static wf_status evaluate_text(struct evaluation *e, wf_error *error)
     if (text->ids.count < 2)
         return wf_error_set(error, WF_ERR_FORMAT, "%s: the text has fewer than two tokens: there is nothing to predict", data);
     wf_status status = wf_model_evaluate_on(e->dist, e->run.model, e->tape, text->ids, 0, &e->progress, &e->mean, error);
-    /* the first token is given: its characters are not predicted */
+    /* the first token is not predicted, so scale the number of characters to the predicted tokens */
     double predicted = (double)text->characters * (double)e->mean.tokens / (double)text->ids.count;
     e->bits = e->mean.loss * (double)e->mean.tokens / predicted / M_LN2;
     e->bits_known = true;
@@ -97,7 +98,7 @@ static wf_status evaluate_pairs(struct evaluation *e, wf_error *error)
     return status;
 }
 
-/* --- the command: what each process opens, and what all do together ------------------------------------------------- */
+/* --- the command ---------------------------------------------------------------------------------------------------- */
 
 static wf_status open_model(struct evaluation *e, wf_error *error)
 {
@@ -130,7 +131,7 @@ static wf_status open_text(void *evaluation, wf_error *error)
                                         : wf_text_ids_open((const char *const *)file, e->files.count, &o, &e->text, error);
 }
 
-/* Checks that all processes evaluate the same. */
+/* Checks that all processes evaluate the same model on the same data with the same options. */
 static wf_status compare(struct evaluation *e, wf_error *error)
 {
     const struct wf_bitext_survey *survey = wf_bitext_survey(e->bitext);

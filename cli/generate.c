@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* weft generate RUN --prompt TEXT ... */
+/* weft generate RUN --prompt TEXT ...: continues a text with a language model. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,24 +12,27 @@
 struct arguments {
     struct run_options on;
     const char *prompt, *prompt_file;
-    int64_t max_tokens, top_k, seed; /* -1: as the run says */
+    int64_t max_tokens; /* -1: the run's setting */
+    int64_t top_k;      /* -1: the run's setting */
+    int64_t seed;
     int64_t samples;
-    double temperature, top_p; /* temperature -1, top_p 0: as the run says */
+    double temperature; /* -1: the run's setting */
+    double top_p;       /* 0: the run's setting */
     bool greedy, no_cache, json;
 };
 
-/* The same for all samples. */
+/* The state of the command, which all samples share. */
 struct generation {
     const struct arguments *a;
     struct wf_run run;
     struct prompt prompt;
-    struct wf_tokens ids; /* of the prompt */
+    struct wf_tokens ids; /* ids of the prompt */
     wf_tape *tape;
     struct wf_generate_options options;
     struct wf_generate_result result;
 };
 
-/* --- what is printed ----------------------------------------------------------------------------------------------- */
+/* --- output -------------------------------------------------------------------------------------------------------- */
 
 static bool print(void *unused, const char *text, int64_t length)
 {
@@ -43,14 +46,15 @@ static bool keep(void *text, const char *part, int64_t length)
     return wf_string_add(text, part, length) && !interrupted(NULL);
 }
 
-/* Finds the start of the continuation: the end of the prompt's decoded text, or the first byte that the next tokens have changed. */
+/* Finds where the continuation starts in `text`: at the end of the prompt's decoded text, or earlier if the new tokens have changed the end
+ * of that text. */
 static wf_status continuation_of(const struct generation *g, const struct wf_string *text, int64_t *at, wf_error *error)
 {
     struct wf_string prompt = {0};
     wf_status status = wf_tokenizer_decode(g->run.tokenizer, g->ids.id, g->ids.count, &prompt, error);
     for (*at = 0; *at < prompt.length && *at < text->length && prompt.data[*at] == text->data[*at];)
         ++*at;
-    while (*at > 0 && *at < text->length && (text->data[*at] & 0xc0) == 0x80) /* within a character */
+    while (*at > 0 && *at < text->length && (text->data[*at] & 0xc0) == 0x80) /* go back to the start of a UTF-8 character */
         --*at;
     wf_string_free(&prompt);
     return status;
@@ -103,7 +107,7 @@ static wf_status encode(struct generation *g, wf_error *error)
     return status;
 }
 
-/* Checks before the run is read. */
+/* Checks the options before the run is read. */
 static wf_status check_options(const struct arguments *a, wf_error *error)
 {
     if (a->prompt && a->prompt_file)
@@ -147,7 +151,7 @@ static wf_status set_options(struct generation *g, wf_error *error)
     return WF_OK;
 }
 
-/* Sample `index`, from 0. */
+/* Generates and prints the sample with number `index`, counted from 0. */
 static wf_status generate_one(struct generation *g, int64_t index, wf_error *error)
 {
     const struct arguments *a = g->a;
@@ -183,7 +187,7 @@ static wf_status generate(void *arguments, wf_error *error)
         status = set_options(&g, error);
     if (status == WF_OK)
         status = encode(&g, error);
-    watch_interrupts(WATCH_BRIEF); /* before, when a prompt may be typed, an interruption ends the command at once */
+    watch_interrupts(WATCH_BRIEF); /* before this call, while the user may type a prompt, an interruption ends the command at once */
     if (status == WF_OK && !(g.tape = wf_tape_new(error)))
         status = error->code;
     for (int64_t i = 0; status == WF_OK && i < a->samples && !ferror(stdout); i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* weft inspect RUN | FILE.safetensors */
+/* weft inspect RUN | FILE.safetensors: lists settings, metadata and tensors. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +12,8 @@
 
 enum { SHOWN = WF_QUOTE_SIZE + 32 };
 
-/* A name or a value of a file, made safe for a terminal: unprintable characters as escapes, a long text cut, with its size. */
+/* Makes a name or a value from a file safe for a terminal: replaces unprintable characters by escapes, and truncates a long text and adds
+ * its size in bytes. */
 static const char *shown(const char *text, char out[SHOWN])
 {
     enum { MOST = 100 };
@@ -32,7 +33,7 @@ static const char *shown(const char *text, char out[SHOWN])
     return out;
 }
 
-/* --- for people ---------------------------------------------------------------------------------------------------- */
+/* --- output as text ------------------------------------------------------------------------------------------------ */
 
 static void print_file(const wf_safetensors *file)
 {
@@ -63,7 +64,7 @@ static void print_config(const struct wf_config *config)
     }
 }
 
-/* --- for programs -------------------------------------------------------------------------------------------------- */
+/* --- output as JSON ------------------------------------------------------------------------------------------------ */
 
 static wf_status put_tensor(json_t *tensors, const struct wf_safetensors_entry *e, wf_error *error)
 {
@@ -118,7 +119,7 @@ static wf_status put_config(json_t *object, const struct wf_config *config, wf_e
     return status == WF_OK ? wf_config_put(config, settings, error) : status;
 }
 
-/* One object, on one line. config: NULL for a file. */
+/* Prints one JSON object on one line. `config` is the configuration of a run, or NULL for a safetensors file alone. */
 static wf_status print_json(const struct wf_config *config, const wf_safetensors *file, wf_error *error)
 {
     wf_json_init();
@@ -143,7 +144,7 @@ struct arguments {
     bool json;
 };
 
-/* config: NULL for a file. */
+/* Prints a safetensors file. `config` is the configuration of its run, which is printed too, or NULL for a safetensors file alone. */
 static wf_status inspect_file(const char *path, const struct wf_config *config, bool json, wf_error *error)
 {
     wf_safetensors *file = wf_safetensors_open(path, error);

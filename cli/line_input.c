@@ -8,15 +8,16 @@
 #include <weft/internal/sentence.h>
 
 enum {
-    MOST_LINE = 1 << 26, /* bytes of a line */
-    PAUSE = 5,           /* milliseconds without input after which the lines at hand are processed */
-    GLANCE = 500         /* milliseconds until an interruption just before the wait for a line is seen */
+    MOST_LINE = 1 << 26, /* maximum bytes of a line */
+    PAUSE = 5,           /* milliseconds without input after which the lines that were read are processed */
+    GLANCE = 500         /* milliseconds between two checks for an interruption while no line arrives. They are needed because a
+                            signal that comes just before poll does not end that call */
 };
 
 static bool before_read(void *unused, int fd)
 {
     (void)fd;
-    fflush(stdout); /* a failure stays noted in the stream */
+    fflush(stdout); /* an error stays visible in ferror(stdout) */
     return !interrupted(unused);
 }
 
@@ -39,13 +40,13 @@ wf_status line_input_wait(struct wf_lines *in, int64_t most, int64_t bytes, int6
             *length = end ? scanned : *length;
             *count += end != NULL;
         }
-        if (*count < most && in->ended && held > *length) { /* the last line may lack its end */
+        if (*count < most && in->ended && held > *length) { /* the last line may lack its line feed */
             *length = held;
             ++*count;
         }
         if (*count == most || in->ended || (*count > 0 && held >= bytes))
             return WF_OK;
-        if (*count == 0 && held > MOST_LINE) /* reports a line that is too long */
+        if (*count == 0 && held > MOST_LINE) /* wf_lines_next reports that the line is too long */
             return wf_lines_next(in, error);
         int ready = poll(&(struct pollfd){.fd = in->fd, .events = POLLIN}, 1, *count > 0 ? PAUSE : GLANCE);
         if (interrupted(NULL))
@@ -67,7 +68,7 @@ wf_status line_input_encode(const struct wf_lines *in, const wf_tokenizer *token
                             struct wf_tokens *out, wf_error *error)
 {
     wf_status status = wf_lines_check(in, error);
-    /* a byte order mark counts among the bytes of its line */
+    /* start at the byte order mark, if there is one, because messages count it among the bytes of its line */
     return status != WF_OK ? status
                            : wf_line_encode(tokenizer, in->name, in->text - in->mark, in->line - 1, 0, in->mark, in->mark + in->length,
                                             options, out, error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The command: finds the sub-command. */
+/* Runs the command that the command line names, such as `train` or `tokenizer encode`. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,11 +13,11 @@
 
 struct command {
     const char *name, *summary;
-    int (*run)(int argc, char **argv); /* NULL: the commands of tokenizers */
+    int (*run)(int argc, char **argv); /* NULL: the name is followed by one of the commands in of_tokenizers */
 };
 enum { MOST_COMMANDS = 32 };
 
-/* Under mpirun only these run: the others would do the same work several times. */
+/* Only these commands run under mpirun, because each process would do the whole work of any other command. */
 static const char *const on_several[] = {"train", "evaluate", "translate", "--version", "-V", "help", "--help", "-h", "-?"};
 
 static const struct command all[] = {
@@ -50,7 +50,7 @@ void print_version(void)
     printf("weft %s\n", wf_version());
 }
 
-/* A full disk or a closed pipe behind standard output must not pass for success. */
+/* Returns `code`, or EXIT_FAILED if standard output could not be written, for example because the disk is full or a pipe was closed. */
 static int checked(int code)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
@@ -72,13 +72,13 @@ static int help(const char *group, const struct command *commands, FILE *to)
 static int dispatch(const char *group, const struct command *commands, int argc, char **argv)
 {
     static char option[] = "--help";
-    char name[PROGRAM_SIZE + 32]; /* "weft tokenizer train" */
+    char name[PROGRAM_SIZE + 32]; /* such as "weft tokenizer train" */
     const char *names[MOST_COMMANDS];
     int count = 0;
     if (argc < 2)
         return help(group, commands, stderr);
     if (strcmp(argv[1], "help") == 0 && argc > 2) {
-        memmove(argv + 1, argv + 2, (size_t)(argc - 2) * sizeof *argv); /* weft help tokenizer train */
+        memmove(argv + 1, argv + 2, (size_t)(argc - 2) * sizeof *argv); /* "weft help train" becomes "weft train --help" */
         argv[argc - 1] = option;
     }
     const char *first = argv[1];
@@ -113,7 +113,7 @@ static int check_launcher(int argc, char **argv)
     wf_error_set(&usage, WF_ERR_ARGUMENT,
                  "%s %s runs as one process, and mpirun started %d: leave mpirun out; %s train, evaluate and translate run on several",
                  program(), argv[1], launcher.size, program());
-    wf_dist *dist = open_world(argv[1], &error); /* other ranks may run another command, and would wait for this one */
+    wf_dist *dist = open_world(argv[1], &error); /* ranks that run an allowed command would wait for this rank for ever, so join them */
     if (dist && error.code == WF_OK) {
         error = usage;
         (void)!wf_dist_agree(dist, error.code, &error);
@@ -130,6 +130,6 @@ int wf_main(int argc, char **argv)
     const int code = check_launcher(argc, argv);
     if (code != EXIT_DONE)
         return code;
-    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of the write, with a message */
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of a file's size fails with a message, instead of ending the process */
     return checked(dispatch(program(), all, argc, argv));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* weft models [MODEL]; and the settings that models have, as text. */
+/* weft models [MODEL], and the list of all settings for `weft train --help`. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 #include "cli.h"
 
-enum { TYPES = 65 }; /* characters of an English text: the vocabulary assumed for a model that sets none */
+enum { TYPES = 65 }; /* vocabulary size for counting the parameters of a model that sets none: the characters of an English text */
 
 static void print_key(const char *name, int indent, const struct wf_config_key *key, int kinds)
 {
@@ -41,7 +41,7 @@ void print_settings(void)
     }
 }
 
-/* The keys of the optimisers other than the model's default. */
+/* Prints the keys of all optimisers that the model does not use, with their default values. */
 static void print_other_optimizers(const struct wf_config *config)
 {
     struct wf_config_key key;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of options in other programs: nanoGPT, transformers, fairseq, llama.cpp. Those of settings are in models/. */
+/* Names that other programs (nanoGPT, transformers, fairseq, llama.cpp) use for options of Weft's commands, so that messages can suggest
+ * the option. Such names of settings are in models/names.c. */
 #include <string.h>
 
 #include <weft/internal/setting_names.h>
@@ -7,7 +8,8 @@
 #include "options.h"
 
 static const struct {
-    const char *option, *also;
+    const char *option;
+    const char *also; /* other programs' names, separated by blanks */
 } foreign[] = {
     {"steps", "max_iters max_steps max_update max_updates total_steps num_steps train_steps training_steps num_train_steps "
               "num_training_steps iters iterations n_iters total_iters"},

@@ -19,7 +19,8 @@ enum { MOST_OPTIONS = 32, FIRST = 1000, WIDTH = 78 };
 
 /* --- help ---------------------------------------------------------------------------------------------------------- */
 
-/* The text with the program's name for each $0; without memory the text as it is. To be freed with wf_string_free. */
+/* Returns the text with the program's name in place of each $0; it is stored in `to`, which the caller frees with wf_string_free. If there
+ * is no memory, returns `text` itself. */
 static const char *named(const char *text, struct wf_string *to)
 {
     const char *rest = text;
@@ -30,7 +31,7 @@ static const char *named(const char *text, struct wf_string *to)
     return wf_string_text(to, rest) ? to->data : text;
 }
 
-/* Lines of at most WIDTH columns; all but the first begin at column `indent`. */
+/* Prints a text in lines of at most WIDTH columns. All lines but the first are indented by `indent` columns. */
 static void print_text(int indent, const char *text)
 {
     int room = WIDTH - indent;
@@ -58,12 +59,13 @@ void print_entry(const char *name, int indent, const char *text)
     print_text(indent, text);
 }
 
+/* Options that every command has. */
 static const struct option_row own[] = {{"help", NULL, "print this list; also -?"},
                                         {"usage", NULL, "print the names of the options"},
                                         {"version", NULL, "print the version; also -V"}};
 enum { HELP, USAGE, VERSION, OWN };
 
-/* "--name=ARG" */
+/* Writes "--name=ARG" to `text` and returns it. */
 static char *name_of(const struct option_row *o, char text[64])
 {
     snprintf(text, 64, "--%s%s%s", o->name, o->arg ? "=" : "", o->arg ? o->arg : "");
@@ -148,7 +150,7 @@ static bool take(const struct option_row *o, const char *value)
 
 /* --- the command line ---------------------------------------------------------------------------------------------- */
 
-static const struct option_row *being_read; /* the command's options */
+static const struct option_row *being_read; /* options of the current command */
 
 const struct option_row *option_meant(const char *name)
 {
@@ -158,7 +160,8 @@ const struct option_row *option_meant(const char *name)
     return NULL;
 }
 
-/* The equivalent of another program's option: an option of another name, or a setting. */
+/* If another program uses `name` for one of the command's options or settings, prints the right name and returns EXIT_USAGE; otherwise
+ * returns EXIT_DONE. */
 static int refuse_foreign(const char *command, const char *name)
 {
     const struct option_row *o = option_meant(name);
@@ -168,7 +171,7 @@ static int refuse_foreign(const char *command, const char *name)
     return key ? fail_usage("unknown option --%s of '%s'; it is a setting: --set %s=...", name, command, key) : EXIT_DONE;
 }
 
-/* Refuses an option that getopt does not know, or that is ambiguous. */
+/* Prints why getopt_long refused the option `given`: its name is ambiguous or unknown. */
 static int refuse_name(const char *command, const char *given, const struct option *list, int count)
 {
     const char *names[MOST_OPTIONS];
@@ -188,7 +191,7 @@ static int refuse_name(const char *command, const char *given, const struct opti
                 : fail_usage("unknown option --%s of '%s'; %s --help lists them", name, command, command);
 }
 
-/* Refuses arguments; `what`: what to do about it. */
+/* Refuses missing or additional arguments: prints the message `before` and the advice `what`, which may be NULL. */
 static int refuse_arguments(const char *before, const char *what)
 {
     struct wf_string text = {0};
@@ -225,7 +228,7 @@ static int refuse_twice(const struct option_row *o)
     return fail_usage("--%s is given twice%s", o->name, list ? "; separate several values by commas" : "");
 }
 
-/* -1 to go on, else the exit code. */
+/* Reads options and arguments. Returns -1 if the command can run, otherwise the exit code. */
 static int parse(const struct command_line *line, int argc, char **argv)
 {
     struct option list[MOST_OPTIONS + 1] = {{0}};
@@ -242,11 +245,11 @@ static int parse(const struct command_line *line, int argc, char **argv)
         list[i] = (struct option){rows[i]->name, rows[i]->arg ? required_argument : no_argument, NULL, FIRST + i};
     opterr = optind = 0;
     for (int c; (c = getopt_long(argc, argv, ":V", list, NULL)) != -1;) {
-        if (c == 'V' || (c == '?' && optopt == '?')) /* -V, -? */
+        if (c == 'V' || (c == '?' && optopt == '?')) /* -V; or -?, which getopt_long does not know */
             c = FIRST + first_own + (c == 'V' ? VERSION : HELP);
-        int at = (c == '?' || c == ':' ? optopt : c) - FIRST; /* the option that it is about, below 0: none */
+        int at = (c == '?' || c == ':' ? optopt : c) - FIRST; /* index of the option in rows; below 0: it is unknown */
         const struct option_row *o = at >= 0 ? rows[at] : NULL;
-        /* an empty text is a text, an empty name none */
+        /* a text or a list may be empty, a file name may not */
         if (c == ':' || (o && o->arg && optarg && !*optarg && strcmp(o->arg, "TEXT") != 0 && strcmp(o->arg, "LIST") != 0))
             return fail_usage("--%s needs a value: --%s %s", o->name, o->name, o->arg);
         if (c == '?' && o)
@@ -263,7 +266,8 @@ static int parse(const struct command_line *line, int argc, char **argv)
             print_version();
         if (at >= first_own)
             return EXIT_DONE;
-        /* the last of several numbers or choices counts, as usual; of files and texts one would be lost */
+        /* If a number or choice is given twice, the last value counts, as in most programs. A second file or text is refused, because the
+         * first one would be ignored. */
         if (given[at] && o->arg && !o->number && !o->real && !o->choice && !o->repeatable)
             return refuse_twice(o);
         given[at] = true;
@@ -277,7 +281,8 @@ static int parse(const struct command_line *line, int argc, char **argv)
     return code;
 }
 
-/* Rank 0 prints the wrong usage of any process: the others already wait in the first agreement of `work`. */
+/* Reports wrong usage of any process under mpirun. Ranks with correct arguments already wait in the first agreement of their `work`: this
+ * rank joins it, and then all ranks fail and rank 0 prints the message. */
 static int fail_together(const char *command, wf_error *usage)
 {
     wf_error why = {0};
@@ -300,5 +305,5 @@ int run_command(const struct command_line *line, wf_status (*work)(void *argumen
         return together && error.code ? fail_together(argv[0], &error) : code;
     if (work(arguments, &error) == WF_OK)
         return EXIT_DONE;
-    return ferror(stdout) ? EXIT_FAILED : fail(&error); /* main says what is wrong with standard output */
+    return ferror(stdout) ? EXIT_FAILED : fail(&error); /* main.c reports an error of standard output */
 }

@@ -1,44 +1,56 @@
 /* SPDX-License-Identifier: MIT */
-/* A command: its arguments and a row for each option, which says where the value goes. --help, ranges and messages follow from them. In
- * texts $0 stands for the name of the program. */
+/* Describes a command by tables: its arguments, and one row for each option, with the variable that takes the value. --help, the check of
+ * ranges, and messages are made from the tables. In texts $0 stands for the name of the program. */
 #ifndef WEFT_CLI_OPTIONS_H
 #define WEFT_CLI_OPTIONS_H
 
 #include <weft/error.h>
 
-/* One of text, flag, number, real, choice and take is set. */
+/* An option. Exactly one of text, flag, number, real, choice and take is set; it takes the value. A value may be empty only if `arg` is
+ * "TEXT" or "LIST". */
 struct option_row {
-    const char *name, *arg, *help; /* arg: NULL for a flag; an option with "TEXT" or "LIST" may be empty */
-    const char **text;
-    bool *flag; /* set to true */
-    int64_t *number, low, high;
-    double *real, least, most;
-    int *choice;                                                   /* the place of the value in `arg`, "first|second|third" */
-    bool (*take)(const char *option, const char *value, void *to); /* prints what is wrong and returns false */
-    void *to;
-    const char **given; /* may be NULL: set to the option's name where it is given */
-    const char *needed; /* of an option that must be given: what it is for */
-    bool repeatable;    /* `take` adds to what was given before */
+    const char *name;                                              /* name of the option, without "--" */
+    const char *arg;                                               /* name of the value in the help; NULL: the option takes no value */
+    const char *help;                                              /* meaning of the option */
+    const char **text;                                             /* set to the value */
+    bool *flag;                                                    /* set to true */
+    int64_t *number;                                               /* set to the value, a whole number */
+    int64_t low;                                                   /* smallest number */
+    int64_t high;                                                  /* largest number */
+    double *real;                                                  /* set to the value, a real number */
+    double least;                                                  /* smallest real number */
+    double most;                                                   /* largest real number */
+    int *choice;                                                   /* set to the index of the value in `arg`, "first|second|third" */
+    bool (*take)(const char *option, const char *value, void *to); /* parses the value into `to`; prints an error and returns false */
+    void *to;                                                      /* argument of `take` */
+    const char **given;                                            /* set to the option's name if the option is given; may be NULL */
+    const char *needed; /* not NULL: the option must be given, and this is its purpose for the message if it is missing */
+    bool repeatable;    /* the option may be given several times, and `take` adds each value to the earlier ones */
 };
 
 struct command_line {
-    const char *usage, *help;         /* "RUN --data FILE", and what the command does */
-    const struct option_row *options; /* ends with {0}; NULL: none */
-    const char **argument;            /* where arguments go that are not options; NULL: there are none */
-    int64_t most, *count;             /* their number: most (0: 1); with `count` up to most, counted in *count */
-    const char *too_few, *too_many;   /* what to do about it; too_few NULL: none are needed */
-    void (*more_help)(void);          /* may be NULL: prints the end of --help */
-    bool several;                     /* runs on several processes: `work` begins with open_world and then wf_dist_agree */
+    const char *usage;                /* the arguments that are not options, such as "RUN --data FILE" */
+    const char *help;                 /* description of the command */
+    const struct option_row *options; /* ends with {0}; NULL: no options */
+    const char **argument;            /* array for the arguments that are not options; NULL: the command takes no arguments */
+    int64_t most;                     /* maximum number of arguments; 0: 1 */
+    int64_t *count;                   /* set to the number of arguments; NULL: exactly `most` arguments are expected */
+    const char *too_few;              /* message if an argument is missing; NULL: arguments may be left out */
+    const char *too_many;             /* advice if there is an argument too many; may be NULL */
+    void (*more_help)(void);          /* prints the end of --help; may be NULL */
+    bool several;                     /* the command runs on several processes: `work` begins with open_world, then wf_dist_agree */
 };
 
-/* Reads the options and does the work; returns the exit code. Wrong usage is one line, with the nearest name. */
+/* Reads the options, calls `work` with `arguments`, and returns the exit code. Wrong usage is reported in one line, which suggests the
+ * nearest name. */
 int run_command(const struct command_line *line, wf_status (*work)(void *arguments, wf_error *error), void *arguments, int argc,
                 char **argv);
-/* The option of the current command that has this name, or is called so by other programs; - and _ are the same. NULL: none. */
+/* Finds the option of the current command that has this name, or for which another program uses this name. The characters - and _ count as
+ * equal. NULL: there is no such option. */
 const struct option_row *option_meant(const char *name);
-/* Whether other programs call an option so. (names.c) */
+/* Whether another program uses this name for the option. Defined in names.c. */
 bool option_is_called(const char *option, const char *name);
-/* Prints "  NAME   TEXT", broken at blanks, with the lines of the text below each other from column `indent` on. */
+/* Prints "  NAME   TEXT". The text is broken at blanks, and its lines begin at column `indent`. */
 void print_entry(const char *name, int indent, const char *text);
 
 #define THREADS_ROW(to)                                                                                                                    \

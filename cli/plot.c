@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* weft plot RUN... */
+/* weft plot RUN...: plots the losses and learning rates of runs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,19 +10,19 @@
 
 #include "cli.h"
 
-static const double MOST = 1e15; /* of an axis */
+static const double MOST = 1e15; /* largest value of --from and --to */
 
 struct arguments {
     const char **run;
     int64_t count;
     const char *out, *smooth_given;
-    int x; /* enum wf_plot_x */
+    int x; /* value of --x, an enum wf_plot_x */
     int64_t smooth;
     const char *metric[WF_PLOT_METRICS];
     struct wf_plot_options plot;
 };
 
-/* "loss/train,lr", once or several times. */
+/* Parses a list of names, "loss/train,lr". The option may be given several times. */
 static bool take_metrics(const char *option, const char *value, void *to)
 {
     struct arguments *a = to;
@@ -40,7 +40,8 @@ static bool take_metrics(const char *option, const char *value, void *to)
     return true;
 }
 
-/* Of the terminal, less the line of the prompt; elsewhere 80 by 24. */
+/* Sets the plot's size to the size of the terminal, less one row for the prompt of the shell. If standard output is no terminal, the size
+ * stays 80 by 24. */
 static void window(struct wf_plot_options *plot)
 {
     struct winsize w;

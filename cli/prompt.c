@@ -10,7 +10,7 @@
 #include <weft/internal/lines.h>
 #include <weft/memory.h>
 
-enum { MOST_PROMPT = 1 << 26 /* bytes */ };
+enum { MOST_PROMPT = 1 << 26 }; /* maximum bytes of a prompt */
 
 static wf_status check(const char *name, const char *text, int64_t length, wf_error *error)
 {

@@ -6,16 +6,17 @@
 #include <weft/error.h>
 
 struct prompt {
-    const char *text; /* UTF-8 without NUL */
-    int64_t length;
-    bool given; /* false: there is none, and the model begins a text */
-    char *memory;
+    const char *text; /* UTF-8 without NUL; "" without a prompt */
+    int64_t length;   /* bytes */
+    bool given;       /* false: there is no prompt, and the model begins a text */
+    char *memory;     /* holds what was read from a file or standard input; else NULL */
 };
-/* Takes the prompt from `text`, or from `file` if that is given; "-" is standard input, read to its end. A byte order mark and one final
- * line end of a file or of standard input are dropped. Both NULL: no prompt. Free it with prompt_free, also after an error. */
+/* Takes the prompt from the file named `file`, or if `file` is NULL from `text`. "-" for `file` or `text` stands for standard input, which
+ * is read to its end. A byte order mark and one final line end of a file or of standard input are dropped. If both are NULL, there is no
+ * prompt. Free it with prompt_free, also after an error. */
 wf_status prompt_read(const char *text, const char *file, struct prompt *prompt, wf_error *error) WF_CHECKED;
 void prompt_free(struct prompt *prompt);
-/* Whether standard input is a pipe or a file with something in it. Does not wait: a pipe into which nothing was written has nothing. */
+/* Whether standard input is a file or a pipe with unread bytes. Does not wait for bytes that a pipe may get later. */
 bool input_waits(void);
 
 #endif

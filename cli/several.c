@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Commands that mpirun starts several times, to do one work together. */
+/* Opens the group of processes that mpirun started, and lets them read texts in turn. */
 #include "several.h"
 
 #include <stdio.h>
@@ -38,7 +38,7 @@ wf_status open_in_turn(wf_dist *dist, wf_status (*open)(void *ctx, wf_error *err
 {
     const bool first = wf_dist_local_rank(dist) == 0;
     wf_status status = first ? open(ctx, error) : WF_OK;
-    (void)!wf_dist_rest(dist, NULL); /* if it fails, the agreement does too */
+    (void)!wf_dist_rest(dist, NULL); /* its error is ignored, because wf_dist_agree then fails too */
     status = wf_dist_agree(dist, status, error);
     return status != WF_OK ? status : wf_dist_agree(dist, first ? WF_OK : open(ctx, error), error);
 }

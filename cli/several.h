@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Commands that mpirun starts several times, to work together: train, evaluate, translate. If one process fails, all fail, and the error is
- * printed once. */
+/* For commands that mpirun can start as several processes, which then work together: train, evaluate and translate. If one process fails,
+ * all processes fail, and the error is printed once. */
 #ifndef WEFT_CLI_SEVERAL_H
 #define WEFT_CLI_SEVERAL_H
 
 #include <weft/internal/several.h>
 
-/* The processes that mpirun started; one without it. From here on only rank 0 prints. The code of *error is the status, the same on all:
- * WF_ERR_ARGUMENT if they run different commands ("train"). After an error they end, and call nothing more together. */
+/* Opens the group of all processes that mpirun started; without mpirun the group is this process alone. Afterwards only rank 0 prints.
+ * error->code is the status, which is the same on all processes: WF_ERR_ARGUMENT if they run different commands. `command` is the name of
+ * this process's command, such as "train". After an error the processes must end without further collective calls. */
 wf_dist *open_world(const char *command, wf_error *error);
-/* `open` on the first process of each node, which writes the caches, and then on the others, which find them there. */
+/* Calls `open` on the first process of each node, which writes the caches, and afterwards on the other processes, which find the caches
+ * ready. Returns the same status on all processes. */
 wf_status open_in_turn(wf_dist *dist, wf_status (*open)(void *ctx, wf_error *error), void *ctx, wf_error *error);
 
 #endif

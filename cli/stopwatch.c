@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Timing of training steps and of generation: a case that runs. */
+/* Runs a benchmark case: makes its model and data, times training steps or generation, and reports the times. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,14 +30,18 @@ struct bench {
     wf_model *model;
     wf_tape *tape;
     struct wf_optimizer optimizer;
-    int32_t *x, *y; /* [batch, length] */
-    int32_t *input, *source_offsets, *target_offsets;
-    int32_t *places;       /* [batch * length]: all of them */
-    struct wf_pairs pairs; /* of the five above */
+    int32_t *x;              /* input ids [batch,length]; for pairs the packed ids of the sources; for generation the prompt */
+    int32_t *y;              /* target ids [batch,length]; for pairs the packed ids of the targets; for generation the new ids */
+    int32_t *input;          /* packed input ids of the decoder, for pairs */
+    int32_t *source_offsets; /* [batch + 1]: index in x where each source of the pairs begins */
+    int32_t *target_offsets; /* [batch + 1]: index in y and input where each target of the pairs begins */
+    int32_t *places;         /* [batch * length] the numbers 0, 1, ..., because an encoder predicts every token */
+    struct wf_pairs pairs;   /* points to x, input, y and the offsets */
     uint64_t step;
     double loss;
-    double *sample; /* ms, sorted at the end */
-    int64_t samples, room;
+    double *sample;  /* time of each measured step in ms; `report` sorts it */
+    int64_t samples; /* number of measured steps */
+    int64_t room;    /* capacity of `sample` */
 };
 
 static double now_ms(void)
@@ -58,7 +62,7 @@ static wf_tensor *cross_entropy_of(struct bench *b)
     return wf_model_loss(b->model, x, wf_ids(b->tape, b->y, c->batch, c->length));
 }
 
-/* The cross-entropy with the family's terms. */
+/* The training loss: the cross-entropy with the additional terms of the model's family. */
 static wf_tensor *loss_of(struct bench *b)
 {
     struct wf_loss_terms terms;
@@ -89,12 +93,12 @@ static void random_ids(wf_rng *rng, int64_t n, int64_t types, int32_t *ids)
         ids[i] = (int32_t)wf_rng_below(rng, (uint64_t)types);
 }
 
-/* Rows of one length each, or pairs packed end to end. */
+/* Makes a batch of random ids: rows with the same length, or pairs packed end to end. */
 static wf_status make_batch(struct bench *b, wf_error *error)
 {
     const struct wf_bench_case *c = &b->c;
     int64_t n = c->batch * c->length;
-    b->x = wf_alloc_zero((size_t)(4 * n + 2 * (c->batch + 1)), sizeof *b->x); /* all of these arrays */
+    b->x = wf_alloc_zero((size_t)(4 * n + 2 * (c->batch + 1)), sizeof *b->x); /* one block of memory for all arrays */
     b->y = b->x + n;
     b->input = b->y + n;
     b->places = b->input + n;
@@ -172,7 +176,8 @@ static int64_t tokens(const struct bench *b)
     return b->c.pairs ? b->source_offsets[b->c.batch] + b->target_offsets[b->c.batch] : b->c.batch * b->c.length;
 }
 
-/* The decoder's keys and values of cross-attention are made of the source's tokens. */
+/* Counts the operations of a step on pairs, in 10^9. The decoder computes the keys and values of its cross-attention from the source, so
+ * these two products count for each source token. */
 static double pair_operations(const struct bench *b)
 {
     struct wf_model_shape c = wf_config_shape(&b->config);
@@ -187,23 +192,25 @@ static double pair_operations(const struct bench *b)
     return 1e-9 * (6 * products + 12 * d * scores);
 }
 
-/* Matrix products alone; attention over the full square, as such counts usually are. */
+/* Counts the operations of a step, in 10^9. As usual in such counts, only matrix products count, and causal attention counts as the full
+ * square. */
 static double operations(const struct bench *b)
 {
     struct wf_model_shape c = wf_config_shape(&b->config);
     double d = (double)c.width, layers = (double)c.layers;
     double matrices = layers * (2 * d * d + 2 * d * (double)c.kv_width + (double)c.ffn_weights) + d * (double)c.vocab_size;
     double rows = (double)b->c.batch, T = (double)b->c.length;
-    if (b->c.of_preset) /* its family may be any, and its matrices are not known here: all parameters count */
+    if (b->c.of_preset) /* the shapes of the family's matrices are not known here, so all parameters count as matrices */
         matrices = (double)wf_registry_parameters(wf_model_registry(b->model));
     if (b->c.pairs)
         return b->c.of_preset ? 1e-9 * 6 * matrices * (double)tokens(b) / 2 : pair_operations(b);
     if (b->c.generate)
-        return 1e-9 * 2 * matrices * T; /* what each token sees is small beside it */
+        return 1e-9 * 2 * matrices * T; /* attention to the earlier tokens is small compared with the matrices */
     return 1e-9 * (6 * matrices * rows * T + 12 * rows * T * T * d * layers);
 }
 
-/* The high-water mark of this address space. getrusage's also counts the parent's memory from before the exec. */
+/* Peak resident memory in MiB, from the high-water mark of this process in /proc. getrusage is used only if /proc has no such mark, because
+ * its peak includes memory that the parent process had before exec. */
 static double peak_rss_mib(void)
 {
     char line[256];

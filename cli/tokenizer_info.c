@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* weft tokenizer info TOKENIZER.json [--json] */
+/* weft tokenizer info TOKENIZER.json [--json]: prints kind, vocabulary size, special tokens and pipeline. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,7 +37,7 @@ wf_status tokenizer_merges(const wf_tokenizer *tokenizer, int64_t *merges, wf_er
     return file ? WF_OK : error->code;
 }
 
-/* A part of the pipeline by the names of its types: "none", "NFC", "NFKC, Lowercase". */
+/* Describes a stage of the pipeline by the names of its types: "none", "NFC", or "NFKC, Lowercase". */
 static void describe(const json_t *part, char *text, size_t size)
 {
     static const char *const lists[] = {"normalizers", "pretokenizers", "processors", "decoders"};
@@ -52,7 +52,7 @@ static void describe(const json_t *part, char *text, size_t size)
     }
 }
 
-/* {"<s>":0,...} of the added tokens that are special, or of those that are not. */
+/* Returns an object such as {"<s>":0,...} with the ids of all added tokens that are special, or of all that are not special. */
 static json_t *added_tokens(const json_t *file, bool special)
 {
     size_t i;
@@ -65,7 +65,7 @@ static json_t *added_tokens(const json_t *file, bool special)
     return out;
 }
 
-/* All that is printed: {"kind":"bpe",...}. NULL without memory. */
+/* Returns an object with everything that the command prints, {"kind":"bpe",...}; NULL if there is no memory. */
 static json_t *summarize(const wf_tokenizer *t, const json_t *file)
 {
     static const char *const parts[] = {"normalizer", "pre_tokenizer", "post_processor", "decoder"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* weft tokenizer survey TOKENIZER.json[,TOKENIZER.json] FILE[,FILE]: lengths in ids. */
+/* weft tokenizer survey TOKENIZER.json[,TOKENIZER.json] FILE[,FILE]: prints statistics of line lengths in tokens. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,15 +13,16 @@
 enum { CACHED_WORDS = 1 << 16, WINDOW = 4096 };
 
 struct arguments {
-    const char *file[2]; /* tokenizer, text */
-    const char *model, *cost_given;
+    const char *file[2]; /* the argument with the tokenizers, and the argument with the texts */
+    const char *model;
+    const char *cost_given; /* not NULL if --batch-cost is given */
     int64_t max_length, batch_tokens, tolerance, window, threads;
     double max_ratio;
-    int side; /* 1: a batch costs pairs x the longer of the two */
+    int side; /* value of --batch-cost; 1: the size of a batch is pairs x the longer of the two sides */
     bool bos, eos, deduplicate;
 };
 
-/* Options that are not given come from the preset. */
+/* Takes options that are not given from the preset of --model. */
 static wf_status take_model(struct arguments *a, wf_error *error)
 {
     struct wf_config c = {.training.batch_window = WINDOW};
@@ -33,7 +34,7 @@ static wf_status take_model(struct arguments *a, wf_error *error)
             return wf_error_set(error, WF_ERR_ARGUMENT, "--model: %s is %s: take one that translates, such as multi30k", a->model,
                                 wf_config_kind(&c) == WF_MODEL_ENCODER ? "an encoder" : "a language model");
     }
-    struct wf_model_shape shape = wf_config_shape(&c); /* zeros without a model */
+    struct wf_model_shape shape = wf_config_shape(&c); /* all zeros if --model is not given */
     a->max_length = a->max_length ? a->max_length : shape.context;
     a->batch_tokens = a->batch_tokens ? a->batch_tokens : c.training.batch_tokens;
     a->side = a->cost_given ? a->side : c.training.batch_cost == WF_BATCH_SIDE;
@@ -48,10 +49,13 @@ static wf_status take_model(struct arguments *a, wf_error *error)
 
 /* --- lengths ------------------------------------------------------------------------------------------------------- */
 
-/* How many lines have each length. */
+/* A histogram: how many lines have each length. */
 struct lengths {
-    int64_t *lines; /* [room] */
-    int64_t room, count, tokens, longest;
+    int64_t *lines; /* [room]: lines[n] lines have n tokens */
+    int64_t room;
+    int64_t count;   /* number of lines */
+    int64_t tokens;  /* tokens of all lines */
+    int64_t longest; /* tokens of the longest line */
 };
 
 static bool lengths_add(struct lengths *l, int64_t length)
@@ -68,7 +72,7 @@ static bool lengths_add(struct lengths *l, int64_t length)
     return true;
 }
 
-/* The smallest length that `mille` per mille of the lines do not exceed. */
+/* The smallest length such that at least `mille` per 1,000 lines have this length or less. */
 static int64_t quantile(const struct lengths *l, int64_t mille)
 {
     int64_t length = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* weft tokenizer encode and decode: standard input to standard output, line for line. */
+/* weft tokenizer encode and decode: convert standard input to standard output line by line. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +13,8 @@ enum { CACHED_WORDS = 1 << 16 };
 struct state {
     const char *path;
     bool specials, tokens;
-    wf_status (*line)(struct state *s, wf_error *error); /* encodes or decodes the line that was read */
+    wf_status (*line)(struct state *s,
+                      wf_error *error); /* encode_line or decode_line: converts the line that was read, and writes it to `text` */
     wf_tokenizer *tokenizer;
     wf_token_cache *cache;
     struct wf_lines in;
@@ -95,13 +96,13 @@ static wf_status decode_line(struct state *s, wf_error *error)
     if (status == WF_OK && s->ids.count > 0 &&
         (status = wf_tokenizer_decode_with(s->tokenizer, s->ids.id, s->ids.count, &o, &s->text, error)) != WF_OK)
         wf_error_prefix(error, "%s:%lld", s->in.name, (long long)s->in.line);
-    for (int64_t i = 0; i < s->text.length; i++) /* one line, whatever its tokens hold */
+    for (int64_t i = 0; i < s->text.length; i++) /* the output stays one line, even if tokens contain line ends */
         if (s->text.data[i] == '\n' || s->text.data[i] == '\r')
             s->text.data[i] = ' ';
     return status;
 }
 
-/* A standard output that can't be written ends it; the message comes when the program ends. */
+/* Converts all lines. If standard output cannot be written, stops without an error, because main.c reports that at the end. */
 static wf_status convert(void *state, wf_error *error)
 {
     struct state *s = state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* weft tokenizer train --type T --out FILE TEXT... */
+/* weft tokenizer train --type T --out FILE TEXT...: trains a tokenizer on texts. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,13 +12,15 @@
 
 struct arguments {
     struct wf_tokenizer_options o;
-    int type, pre_tokenizer; /* enum wf_tokenizer_kind, enum wf_pre_tokenizer */
-    const char *split_given, *out, *specials;
+    int type;                /* enum wf_tokenizer_kind */
+    int pre_tokenizer;       /* enum wf_pre_tokenizer */
+    const char *split_given; /* not NULL if --pre-tokenizer is given */
+    const char *out, *specials;
     const char **file;
     int64_t files, threads, long_words;
 };
 
-/* Refuses options that this kind of tokenizer would ignore, and a text that is also --out and would be lost. */
+/* Refuses options that this kind of tokenizer would ignore, and an output file that would replace one of the texts. */
 static wf_status check(const struct arguments *a, wf_error *error)
 {
     enum wf_tokenizer_kind kind = a->o.kind;
@@ -72,12 +74,12 @@ static wf_status report(const wf_tokenizer *t, const struct arguments *a, double
     return WF_OK;
 }
 
-/* Refuses likely mistakes in --specials: an empty token, or blanks at an edge. */
+/* Parses --specials, and refuses likely mistakes: an empty token, or a token with blanks at its start or end. */
 static wf_status parse_specials(struct arguments *a, struct list *specials, wf_error *error)
 {
     static const char *const none[1];
     if (a->specials && !a->specials[0])
-        a->o.specials = none; /* not the default */
+        a->o.specials = none; /* an empty list; NULL would stand for the default tokens */
     if (!a->specials || !a->specials[0])
         return WF_OK;
     wf_status status = list_parse(a->specials, false, specials, error);
@@ -112,7 +114,7 @@ static wf_status train(void *arguments, wf_error *error)
     if (status == WF_OK)
         status = start(a->threads, error);
     display_open(&d);
-    if (status == WF_OK) { /* fails before hours have gone into the text if nothing can be written */
+    if (status == WF_OK) { /* fail before the training, which may take hours, if the output file cannot be written */
         wf_file_writer *writer = wf_file_begin(a->out, error);
         status = writer ? WF_OK : error->code;
         wf_file_abort(writer);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* weft train MODEL --train FILE[,FILE] --out RUN ... */
+/* weft train MODEL --train FILE[,FILE] --out RUN ...: trains a model, or resumes a training. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ struct arguments {
     struct settings set;
     int64_t steps, seed, threads, max_time;
     bool resume, no_overlap;
-    char tokenizers[8192]; /* of a run that is repeated */
+    char tokenizers[8192]; /* holds the value for `tokenizer` if --config repeats a run */
 };
 
 static bool take_time(const char *option, const char *value, void *seconds)
@@ -27,7 +27,7 @@ static bool take_time(const char *option, const char *value, void *seconds)
     return true;
 }
 
-/* Refuses settings for training a tokenizer if one is given. */
+/* Refuses settings about the training of a tokenizer if --tokenizer or --from gives a tokenizer. */
 static wf_status check_setting(const struct arguments *a, const char *key, wf_error *error)
 {
     static const char *const about[] = {"tokenizer", "vocab_size", "source_vocab_size", "min_frequency"};
@@ -40,7 +40,8 @@ static wf_status check_setting(const struct arguments *a, const char *key, wf_er
     return WF_OK;
 }
 
-/* --set KEY=VALUE; all but the one at `without`. The optimiser comes before its keys. */
+/* Applies --steps and all --set KEY=VALUE except the one with index `without` (-1: all). `optimizer` is set first, because it decides which
+ * keys exist. */
 static wf_status apply_settings(const struct arguments *a, int without, struct wf_config *config, wf_error *error)
 {
     for (int at = 0; at < 2 * a->set.count; at++) {
@@ -66,7 +67,7 @@ static wf_status apply_settings(const struct arguments *a, int without, struct w
     return WF_OK;
 }
 
-/* A new run's tokenizer of characters has an entry for each, whatever size is asked for. */
+/* Refuses a vocabulary size for a new tokenizer of characters, which has one entry for each character of the text. */
 static wf_status check_vocabulary(const struct arguments *a, const struct wf_config *config, wf_error *error)
 {
     for (int i = 0; i < a->set.count && !a->resume && config->tokenizer.kind == WF_TOKENIZER_CHAR; i++)
@@ -99,7 +100,7 @@ static wf_status check_length(const struct arguments *a, const struct wf_config 
                         a->steps > 0 ? "--steps" : "--set steps", config->model);
 }
 
-/* Applies the settings to a configuration. Blames a conflict between keys on the setting that caused it. */
+/* Applies the settings to a configuration. If keys then contradict each other, the message names the setting that caused it. */
 static wf_status configure_further(const struct arguments *a, struct wf_config *config, wf_error *error)
 {
     const struct wf_config before = *config;
@@ -116,7 +117,7 @@ static wf_status configure_further(const struct arguments *a, struct wf_config *
     return status;
 }
 
-/* The settings of the run, with --config on top. */
+/* Makes the configuration for a resume: the settings of the run, then those of --config. */
 static wf_status configure_resume(const struct arguments *a, struct wf_config *config, uint64_t *seed, wf_error *error)
 {
     wf_status status = wf_train_config(a->out, config, seed, error);
@@ -132,7 +133,7 @@ static bool run_in(const char *folder)
     return wf_run_has(folder, "state.safetensors");
 }
 
-/* A new run: the model's preset, with the architecture of the weights that it starts from, and --config on top of it. */
+/* Makes the configuration of a new run: the preset of the model, then the architecture of the weights of --from, then --config. */
 static wf_status configure_new(const struct arguments *a, struct wf_config *config, wf_error *error)
 {
     wf_status status = a->model ? wf_config_preset(config, a->model, error) : a->config ? wf_config_load(config, a->config, error) : WF_OK;
@@ -141,7 +142,8 @@ static wf_status configure_new(const struct arguments *a, struct wf_config *conf
     return status == WF_OK && a->config && (a->model || a->from) ? wf_config_load_over(config, a->config, error) : status;
 }
 
-/* Precedence: --set, --config, the state of the resumed run; --seed overrides the seed of either. `texts`: those of --config. */
+/* Makes the configuration and the seed. --set overrides --config, which overrides the resumed run or the preset; --seed overrides all other
+ * seeds. *texts receives the texts that --config names. */
 static wf_status configure(const struct arguments *a, struct wf_config *config, uint64_t *seed, struct wf_train_texts *texts,
                            wf_error *error)
 {
@@ -165,7 +167,8 @@ static wf_status list_of(const struct wf_train_text *text, int64_t count, struct
     return list->item ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "no memory for the names of texts");
 }
 
-/* The texts that are given, or those of a run's --config. A resume without any takes those of its run: wf_train. */
+/* Lists the texts of --train and --valid, or those that --config names. Both lists stay empty on a resume without them: wf_train then takes
+ * the texts of the run. */
 static wf_status list_texts(const struct arguments *a, const struct wf_train_texts *texts, struct list *train, struct list *valid,
                             wf_error *error)
 {
@@ -184,7 +187,7 @@ static wf_status list_texts(const struct arguments *a, const struct wf_train_tex
     return status;
 }
 
-/* The weights and tokenizers with which a repeated run began. */
+/* If --config repeats a run, takes the weights and tokenizers with which that run began. */
 static wf_status take_files(struct arguments *a, const struct wf_train_texts *texts, wf_error *error)
 {
     const char *const path[] = {texts->from, texts->tokenizer, texts->source_tokenizer};
@@ -204,7 +207,7 @@ static wf_status take_files(struct arguments *a, const struct wf_train_texts *te
     return WF_OK;
 }
 
-/* With --resume the run's folder may stand in the place of the model. */
+/* Checks the model and --out. With --resume the run's folder may be given in place of the model. */
 static wf_status check_arguments(struct arguments *a, wf_error *error)
 {
     struct wf_config preset;
@@ -281,7 +284,7 @@ static wf_status train(void *arguments, wf_error *error)
         o.valid = (const char *const *)valid.item;
         o.valid_files = valid.count;
         watch_interrupts(WATCH_SAVE);
-        signal(SIGPIPE, SIG_IGN); /* the reader of the log may end first: `2>&1 | tee log` and Ctrl-C */
+        signal(SIGPIPE, SIG_IGN); /* after Ctrl-C in `2>&1 | tee log`, tee may end first; the training must still save */
         display_open(&progress.display);
         struct wf_train_result result;
         status = wf_train(&o, &result, error);
@@ -293,7 +296,7 @@ static wf_status train(void *arguments, wf_error *error)
     wf_train_texts_free(&texts);
     wf_free(cache);
     if ((status == WF_ERR_CANCELLED || status == WF_ERR_TIME) && progress.begun)
-        error->message[0] = 0; /* printed when the state was saved */
+        error->message[0] = 0; /* the message was already printed when the state was saved */
     return status;
 }
 

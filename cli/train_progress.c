@@ -31,11 +31,12 @@ static void step(struct training_progress *p, const struct wf_event *e)
         display_show(&p->display, e->steps > 0 ? (double)e->step / (double)e->steps : 1, last, "%s", text);
     else if (last || e->step % every == 0)
         display_line(&p->display, "step %s", text);
-    else /* slow steps: a line now and then in between */
+    else /* if steps are slow, print a line every ten seconds */
         display_show(&p->display, -1, false, "step %s", text);
 }
 
-/* Within a validation or a save. A short one is shown only if the next line is due anyway. */
+/* Shows the progress of a validation or a save. On a terminal its start is drawn at once if it is expected to take more than 0.3 s; all
+ * other events are shown only when the display is due. */
 static void during(struct training_progress *p, const struct wf_event *e)
 {
     char text[DISPLAY_TEXT], share[32] = "", left[DISPLAY_TIME + 16] = "", time[DISPLAY_TIME];
@@ -50,11 +51,11 @@ static void during(struct training_progress *p, const struct wf_event *e)
         display_show(&p->display, -1, false, "step %s", text);
 }
 
-/* Before the training. */
+/* Shows the progress of the preparation before the training. */
 static void prepare(struct training_progress *p, const struct wf_event *e)
 {
     double share = e->total > 0 ? (double)e->done / (double)e->total : 0;
-    if (p->display.drawn_at < 0 && display_seconds(&p->display) < 0.5) /* a short preparation would only flash up */
+    if (p->display.drawn_at < 0 && display_seconds(&p->display) < 0.5) /* the progress of a short preparation would only flash up */
         return;
     display_show(&p->display, share, false, "%s %.0f %%", e->text, 100 * share);
 }
@@ -108,7 +109,7 @@ void show_training(void *progress, const struct wf_event *e)
         display_clear(&p->display);
         display_line(&p->display, "step %lld of %lld: %s", (long long)e->step, (long long)e->steps, e->text);
         break;
-    default: /* saves, samples of text: in the run's folder */
+    default: /* saves and samples of text are not shown; they are in the run's folder */
         break;
     }
 }

@@ -9,11 +9,12 @@
 
 struct training_progress {
     struct display display;
-    bool begun;
-    double loss; /* running mean; NaN before the first update */
-    double speed;
+    bool begun;   /* WF_EVENT_START was received: the training has begun */
+    double loss;  /* running mean of the loss; NaN before the first update */
+    double speed; /* running mean of tokens per second; 0 before the first update */
 };
 
-void show_training(void *progress, const struct wf_event *event); /* for wf_train_options.event */
+/* Shows an event of the training; to be used as wf_train_options.event, with a struct training_progress as ctx. */
+void show_training(void *progress, const struct wf_event *event);
 
 #endif

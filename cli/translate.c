@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* weft translate RUN < source > translations */
+/* weft translate RUN < source > translations: translates lines. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,9 +14,12 @@
 struct arguments {
     struct run_options on;
     const char *language;
-    int64_t beam, n_best, max_tokens, batch; /* 0: as the run says */
-    const char *penalty_given;
-    int too_long; /* 1: an error */
+    int64_t beam;              /* 0: the run's setting */
+    int64_t n_best;            /* 0: print only the best translation, as plain text */
+    int64_t max_tokens;        /* 0: the run's setting */
+    int64_t batch;             /* 0: the default */
+    const char *penalty_given; /* not NULL if --length-penalty is given */
+    int too_long;              /* value of --too-long; 0: truncate, 1: error */
     bool keep_tokens, json;
     double penalty;
 };
@@ -29,9 +32,12 @@ static bool take_language(const char *option, const char *value, void *to)
     return true;
 }
 
-enum { WINDOW_LINES = 2048 /* for each process: lines that are sorted by length together */, WINDOW_BYTES = 1 << 22 };
+enum {
+    WINDOW_LINES = 2048,   /* lines for each process that are sorted by length together */
+    WINDOW_BYTES = 1 << 22 /* bytes of input at which a block is full */
+};
 
-/* --- what is printed ----------------------------------------------------------------------------------------------- */
+/* --- output -------------------------------------------------------------------------------------------------------- */
 
 static void print_lines(const struct wf_line_translations *t, int64_t first, bool list)
 {
@@ -49,7 +55,7 @@ static void print_lines(const struct wf_line_translations *t, int64_t first, boo
         }
 }
 
-/* Prints an object per line of the source; `text` holds the lines that were translated. */
+/* Prints one JSON object for each translated line. `text` holds the source of these lines, and `first` is the index of the first one. */
 static wf_status print_json(const struct wf_line_translations *t, int64_t first, const char *text, int64_t bytes, wf_error *error)
 {
     struct wf_string out = {0};
@@ -82,7 +88,7 @@ static wf_status print_json(const struct wf_line_translations *t, int64_t first,
     return failed ? wf_error_set(error, WF_ERR_MEMORY, "no memory for the JSON of a line") : WF_OK;
 }
 
-/* Reports truncated lines and unknown tokens, once. */
+/* Reports truncated lines, unknown tokens and unfinished translations, each in one line. */
 static void report(const struct wf_translator_counts *c, int64_t max_length)
 {
     char part[WF_NUMBER_SIZE], all[WF_NUMBER_SIZE];
@@ -98,14 +104,14 @@ static void report(const struct wf_translator_counts *c, int64_t max_length)
 struct streaming {
     wf_dist *dist;
     wf_translator *translator;
-    struct wf_lines in; /* rank 0's */
-    char *text;         /* the copy of the other ranks */
-    int64_t room;
-    double before; /* bytes of the input before the block that is translated now */
+    struct wf_lines in; /* the input, which rank 0 reads */
+    char *text;         /* the present block on other ranks */
+    int64_t room;       /* capacity of `text` */
+    double before;      /* bytes of the input before the present block */
     struct display display;
 };
 
-/* `done` of the block's `count` sentences are translated. */
+/* Shows the progress: `done` of the `count` sentences in the present block are translated. */
 static void show(void *ctx, int64_t done, int64_t count)
 {
     struct streaming *s = ctx;
@@ -117,10 +123,11 @@ static void show(void *ctx, int64_t done, int64_t count)
 
 /* --- blocks of lines ------------------------------------------------------------------------------------------------ */
 
-/* A block of the input, on all processes; rank 0 reads it. */
+/* A block of the input. Rank 0 reads it and sends it to all ranks. */
 struct block {
-    int64_t lines, bytes; /* 0: there are no more */
-    char *text;           /* rank 0's is in the reader */
+    int64_t lines; /* 0: the input has ended */
+    int64_t bytes; /* length of `text` */
+    char *text;    /* the lines; on rank 0 they are in the memory of the reader */
 };
 
 static wf_status read_block(struct streaming *s, struct block *b, wf_error *error)
@@ -138,13 +145,13 @@ static wf_status read_block(struct streaming *s, struct block *b, wf_error *erro
     return WF_OK;
 }
 
-/* Rank 0 reads a block and broadcasts it. */
+/* Rank 0 reads the next block and broadcasts it. */
 static wf_status next_block(struct streaming *s, struct block *b, wf_error *error)
 {
     const bool reader = wf_dist_rank(s->dist) == 0;
     *b = (struct block){0};
     wf_status status = reader ? read_block(s, b, error) : WF_OK;
-    (void)!wf_dist_rest(s->dist, NULL); /* the input may take its time; if it fails, the agreement does too */
+    (void)!wf_dist_rest(s->dist, NULL); /* other ranks sleep while rank 0 waits for input; an error also makes wf_dist_agree fail */
     status = wf_dist_agree(s->dist, status, error);
     int64_t size[2] = {b->lines, b->bytes};
     if (status == WF_OK)
@@ -160,11 +167,11 @@ static wf_status next_block(struct streaming *s, struct block *b, wf_error *erro
     return status == WF_OK ? wf_dist_broadcast(s->dist, b->text, b->bytes, 0, error) : status;
 }
 
-/* All ranks translate, rank 0 prints; lines before an error are printed too. */
+/* Translates a block on all ranks, and prints the translations on rank 0. If a line is invalid, the lines before it are printed. */
 static wf_status translate_block(struct streaming *s, const struct block *b, const struct arguments *a, wf_error *error)
 {
     struct wf_line_translations lines;
-    wf_error failure = {0}; /* an error of the lines counts first */
+    wf_error failure = {0}; /* an error of print_json, which is reported only if the translation has no error */
     const int64_t first = wf_translator_counts(s->translator).lines;
     wf_status status = wf_translator_lines(s->translator, b->text, b->bytes, &lines, error);
     if (wf_dist_rank(s->dist) > 0)
@@ -191,10 +198,10 @@ static wf_status stream(struct streaming *s, const struct arguments *a, wf_error
 
 /* --- the command ---------------------------------------------------------------------------------------------------- */
 
-/* Refuses options that the run would ignore or cannot serve, by name. */
+/* Refuses options that do not fit the run, with a message that names the option. */
 static wf_status check(const struct arguments *a, const struct wf_run *run, wf_error *error)
 {
-    if (wf_model_kind_of(run->model) != WF_MODEL_PAIRS) /* the translator says so */
+    if (wf_model_kind_of(run->model) != WF_MODEL_PAIRS) /* wf_translator_new refuses other kinds of models */
         return WF_OK;
     int64_t beam = a->beam ? a->beam : run->config.generation.beam > 0 ? run->config.generation.beam : 1;
     if (a->n_best > beam)
@@ -208,7 +215,7 @@ static wf_status check(const struct arguments *a, const struct wf_run *run, wf_e
     return WF_OK;
 }
 
-/* Checks that all processes translate with the same run and options. */
+/* Checks that all processes translate with the same run and the same options. */
 static wf_status compare(const struct streaming *s, const struct arguments *a, const struct wf_run *run, wf_error *error)
 {
     struct wf_string words = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The command `weft`: the families of the zoo and no others. */
+/* The command `weft`, with Weft's own model families only. */
 #include <weft/main.h>
 
 int main(int argc, char **argv)

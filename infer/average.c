@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The mean of checkpoints. */
+/* Averages the weights of a run's last checkpoints. */
 #include <weft/average.h>
 #include <weft/internal/needs.h>
 
@@ -13,6 +13,7 @@
 #include <weft/internal/run_folder.h>
 #include <weft/run.h>
 
+/* Loads the checkpoint `path` into the run's model, and adds its weights to sum. */
 static void add(struct wf_run *run, const char *path, double *sum, wf_error *error)
 {
     wf_registry *registry = wf_model_registry(run->model);
@@ -24,7 +25,7 @@ static void add(struct wf_run *run, const char *path, double *sum, wf_error *err
         sum[i] += (double)wf_registry_values(registry)[i];
 }
 
-/* Copies the file unchanged: the texts and the seed of the run stay in it. */
+/* Copies config.json unchanged, because it also holds the names of the run's texts and its seed. */
 static wf_status copy_config(const char *folder, const char *to, wf_error *error)
 {
     enum { LIMIT = 1 << 20 };
@@ -37,7 +38,7 @@ static wf_status copy_config(const char *folder, const char *to, wf_error *error
     return error->code;
 }
 
-/* Writes the model file last: a folder without it does not count as a run. */
+/* Writes the averaged run. model.safetensors is written last, because a folder without it does not count as a run. */
 static wf_status write_run(const struct wf_run *run, const char *folder, const char *out, int64_t step, int64_t count, wf_error *error)
 {
     char *config = wf_run_path(out, "config.json", error), *model = wf_run_path(out, "model.safetensors", error);
@@ -57,7 +58,8 @@ static wf_status write_run(const struct wf_run *run, const char *folder, const c
     return error->code;
 }
 
-/* Replaces files only in the folder of an average. A file equal to the run's own comes from an interrupted average. */
+/* Refuses a folder `out` with files that would be replaced, unless it holds an average. A file with the same bytes as the run's own file is
+ * allowed, because it may come from an average that was interrupted. */
 static wf_status check_out(const char *folder, const char *out, wf_error *error)
 {
     static const char *const names[] = {"state.safetensors", "model.safetensors",     "config.json",
@@ -85,7 +87,7 @@ static wf_status check_out(const char *folder, const char *out, wf_error *error)
     return error->code;
 }
 
-/* The error says why: the run keeps fewer checkpoints, has made fewer, or is an average itself. */
+/* Reports that a run has fewer than `last` checkpoints, and why: it keeps fewer, it has made fewer, or it is an average itself. */
 static wf_status too_few(const char *folder, int64_t count, int64_t last, wf_error *error)
 {
     struct wf_config c;
@@ -115,10 +117,12 @@ static wf_status too_few(const char *folder, int64_t count, int64_t last, wf_err
     return error->code;
 }
 
+/* The sum of the last checkpoints. */
 struct mean {
     struct wf_run run;
-    double *sum; /* of `last` checkpoints */
-    int64_t *steps, count;
+    double *sum;    /* sum of each weight */
+    int64_t *steps; /* steps of all checkpoints, ascending */
+    int64_t count;  /* number of all checkpoints */
 };
 
 static void forget(struct mean *m)
@@ -129,14 +133,14 @@ static void forget(struct mean *m)
     *m = (struct mean){0};
 }
 
-/* *gone: a checkpoint that was listed is no longer there, since the run is being trained. */
+/* Sums the last `last` checkpoints. *gone becomes true if a training that still runs has removed a listed checkpoint. */
 static wf_status sum_up(const char *folder, int64_t last, struct mean *m, bool *gone, wf_error *error)
 {
     for (int64_t i = m->count - last; i < m->count && !error->code; i++) {
         char name[WF_CHECKPOINT_NAME], *path = wf_run_path(folder, wf_checkpoint_name(m->steps[i], name), error);
         if (!path)
             return error->code;
-        /* Opening the run with the first checkpoint checks that model, tokenizers and weights fit together. */
+        /* Opening the run with the first checkpoint checks that the model, its tokenizers and the weights fit together. */
         if (!m->run.model && wf_run_open(&m->run, folder, path, error) == WF_OK) {
             size_t n = (size_t)wf_registry_slab(wf_model_registry(m->run.model));
             if (!(m->sum = wf_alloc_zero(n, sizeof *m->sum)))
@@ -150,8 +154,9 @@ static wf_status sum_up(const char *folder, int64_t last, struct mean *m, bool *
     return error->code;
 }
 
-/* Lists the checkpoints and adds them. A training may make and remove checkpoints meanwhile: the list can lack both an old and a new
- * one, and a listed file can be gone when it is read. Then list again. */
+/* Lists the checkpoints and sums the last of them. A training that still runs makes and removes checkpoints meanwhile: the list may lack
+ * both an old one that was just removed and a new one that is not yet there, and a listed file may be removed before it is read. In these
+ * cases the checkpoints are listed again. */
 static wf_status take_sum(const char *folder, int64_t last, struct mean *m, wf_error *error)
 {
     enum { LOOKS = 4, TRIES = 50 };

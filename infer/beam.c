@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Beam search over a batch of sentences. The hypotheses of a sentence are consecutive rows, the likeliest first. The result of a
- * sentence depends on its rows alone, and the bits of a row do not depend on the other rows. */
+/* Beam search over a batch of sentences. Each active hypothesis is a row. The rows of a sentence are consecutive, the likeliest first. The
+ * result of a sentence depends only on its own rows, and the bits of a row do not depend on other rows. */
 #include <math.h>
 #include <string.h>
 
@@ -8,6 +8,7 @@
 
 #include "search.h"
 
+/* Takes memory for `count` elements from the arena; on failure sets s->failed. */
 static void *get(struct search *s, size_t count, size_t size)
 {
     void *memory = s->arena ? wf_arena_get(s->arena, count * size) : NULL;
@@ -46,13 +47,13 @@ void search_free(struct search *s)
     wf_arena_free(s->arena);
 }
 
-/* ((5 + length) / 6)^A */
+/* The length penalty ((5 + length) / 6)^A. */
 static double penalty(const struct search *s, int32_t length)
 {
     return pow((5 + (double)length) / 6, s->length_penalty);
 }
 
-/* Inserts a hypothesis among the best of the sentence; on a tie behind the earlier one. */
+/* Inserts a hypothesis into the list of the best ended hypotheses of its sentence. If scores are equal, the earlier one comes first. */
 static void keep(const struct search *s, struct sentence *t, struct ending e)
 {
     e.score = e.log_probability / penalty(s, e.length);
@@ -60,21 +61,22 @@ static void keep(const struct search *s, struct sentence *t, struct ending e)
     if (at == s->beam && !(e.score > t->ending[at - 1].score))
         return;
     at = at == s->beam ? at - 1 : t->kept++;
-    /* unfinished hypotheses come after all finished ones */
+    /* an unfinished hypothesis stays behind all others, because it is inserted after all finished ones */
     for (; at > 0 && e.finished && t->ending[at - 1].score < e.score; at--)
         t->ending[at] = t->ending[at - 1];
     t->ending[at] = e;
 }
 
-/* True if no active hypothesis can still beat the best finished one. A log-probability only falls, and the penalty of the maximum length
- * helps most. */
+/* True if no active hypothesis can still reach a better score than the best finished one. A log-probability can only fall, and the largest
+ * penalty, that of the maximum length, improves a negative score most. */
 static bool settled(const struct search *s, const struct sentence *t, double best_live)
 {
     return t->ended >= s->beam && t->ending[0].score >= best_live / penalty(s, t->limit);
 }
 
-/* Takes the best candidate of a sentence's rows; on a tie that of the smaller row, then of the smaller id. The candidates of a row are
- * sorted, and head[i] is the next one of row i. Returns the row, or -1 if none is left. */
+/* Takes the best remaining candidate of a sentence's rows. Among equal candidates it takes the one in the smaller row, and within a
+ * row the one with the smaller id. The candidates of each row are sorted, and head[i] is the index of row i's next candidate. Returns the
+ * row, or -1 if no candidate remains. */
 static int32_t take(const struct search *s, const struct sentence *t, const struct candidate *candidates, struct candidate *out)
 {
     int32_t row = -1;
@@ -92,8 +94,8 @@ static int32_t take(const struct search *s, const struct sentence *t, const stru
     return row;
 }
 
-/* One step of one sentence. Its rows begin at `first`; the continued ones go to next_* from `next` on. Returns their number, 0 when the
- * sentence is finished. `length` is the number of tokens of the hypotheses after the step. */
+/* Does one step for one sentence. Its rows before the step begin at `first`. The rows that remain active are written to s->next_* from
+ * index `next` on. `length` is the length of hypotheses after the step. Returns the number of active rows; 0: the search has ended. */
 static int32_t step_sentence(struct search *s, struct sentence *t, int64_t first, int64_t next, int32_t length)
 {
     struct candidate c;
@@ -126,7 +128,7 @@ static void swap(int32_t **a, int32_t **b)
     *b = c;
 }
 
-/* One step of all sentences; returns the number of rows that are left. */
+/* Does one step for all sentences. Returns the number of active rows. */
 static int64_t step_batch(struct search *s, int64_t count, int32_t length)
 {
     int64_t first = 0, next = 0;
@@ -148,7 +150,7 @@ static int64_t step_batch(struct search *s, int64_t count, int32_t length)
     return next;
 }
 
-/* Moves the rows of the cache to the places of their hypotheses. In greedy search nothing moves while all sentences are active. */
+/* Moves the rows of the cache to match the active hypotheses. In greedy search they already match while all sentences are active. */
 static wf_status follow(struct search *s, int64_t rows, wf_error *error)
 {
     bool same = rows == s->cache.rows;
@@ -157,7 +159,7 @@ static wf_status follow(struct search *s, int64_t rows, wf_error *error)
     return same ? WF_OK : wf_cache_select(&s->cache, s->from, rows, error);
 }
 
-/* Starts each sentence with one row, which holds BOS or the prompt. */
+/* Starts a search. Each sentence has one row, whose first input is BOS or the prompt. */
 static wf_status begin(struct search *s, int64_t count, wf_error *error)
 {
     s->source_offsets[0] = s->row_offsets[0] = 0;
@@ -184,7 +186,7 @@ static wf_status begin(struct search *s, int64_t count, wf_error *error)
     return wf_cache_select(&s->cache, s->from, count, error);
 }
 
-/* The logits of the rows' next tokens; `step` counts from 1. */
+/* Computes the logits of each row's next token. `step` counts from 1. */
 static wf_status next_logits(struct search *s, int64_t rows, int32_t step, int64_t count, wf_array *out, wf_error *error)
 {
     wf_tensor *ids = s->next && step == 1 ? wf_ids(s->tape, s->prompt, 1, s->prompt_length) : wf_ids(s->tape, s->id, rows, 1);

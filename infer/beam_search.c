@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Beam search over any forward: one prompt, a batch of one sentence without a source. */
+/* Beam search from one prompt with any model. The search handles the prompt as a batch of one sentence without a source. */
 #include <math.h>
 
 #include <weft/internal/minmax.h>
@@ -90,7 +90,7 @@ wf_status wf_beam_search_with(const struct wf_next *model, wf_tape *tape, const 
         status = search_batch(&s, 1, error);
     if (status == WF_OK)
         status = take_results(&s, &sentence, out, error);
-    /* Records point into the cache, which is freed next. */
+    /* The tape's records point into the cache, which is freed next. */
     wf_tape_reset(tape, WF_INFER);
     search_free(&s);
     if (status != WF_OK)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sentence vectors: lines are encoded, sorted by length, packed end to end without padding, and pooled. */
+/* Computes sentence vectors: encodes lines, sorts them by length, packs them into batches without padding, and pools token vectors. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -15,36 +15,44 @@
 #include <weft/internal/family.h>
 #include <weft/internal/minmax.h>
 
-/* Lines are encoded in up to LANES lists in parallel, each with a separate cache. */
-enum { LANES = 16, CACHED_WORDS = 2048, LANE_LINES = 8 };
-/* Tokens of a batch: enough for fast matrix products, and few enough for the results between them to stay in the processor's cache. */
+enum {
+    LANES = 16,          /* maximum number of lanes; each encodes some of the lines, in parallel, with a separate list of ids and cache */
+    CACHED_WORDS = 2048, /* words in the cache of a lane */
+    LANE_LINES = 8       /* if there are few lines, one lane is used for every LANE_LINES of them */
+};
+/* Maximum tokens of a batch, unless one line has more. They are enough for fast matrix products, and few enough for intermediate results to
+ * stay in the processor's cache. */
 enum { BATCH_TOKENS = 1024 };
 
+/* Consecutive lines that one task encodes. */
 struct lane {
     struct wf_tokens ids;
     wf_token_cache *cache;
-    int64_t truncated, unknown;
-    int64_t failed; /* the line; -1: none */
+    int64_t truncated; /* number of truncated lines */
+    int64_t unknown;   /* number of unknown tokens */
+    int64_t failed;    /* index of the first invalid line; -1: all lines are valid */
     wf_error error;
 };
 
 struct line {
-    int32_t length, lane;
-    int64_t begin; /* in the lane's ids */
-    int64_t row;   /* of the vectors: its place among the caller's lines */
+    int32_t length; /* number of ids */
+    int32_t lane;   /* index of the lane that holds the ids */
+    int64_t begin;  /* index of the first id in the lane's ids */
+    int64_t row;    /* index of the line among the caller's lines */
 };
 
 struct wf_embedder {
     const wf_model *model;
     const wf_tokenizer *tokenizer;
-    struct wf_embedder_options options; /* max_length > 0 */
+    struct wf_embedder_options options; /* max_length is above 0 here */
     int64_t width;
     wf_tape *tape;
     struct lane lane[LANES];
 
-    /* of the last call */
+    /* memory that calls of wf_embed use again */
     struct line *line;
-    int32_t *ids, *offsets; /* of a batch */
+    int32_t *ids;     /* packed ids of a batch */
+    int32_t *offsets; /* index in ids where each sentence of a batch begins */
     int64_t line_room, id_room, offset_room;
 };
 
@@ -53,9 +61,9 @@ static wf_status no_memory(wf_error *error)
     return wf_error_set(error, WF_ERR_MEMORY, "no memory for sentence vectors");
 }
 
-/* --- making one ---------------------------------------------------------------------------------------------------- */
+/* --- making an embedder -------------------------------------------------------------------------------------------- */
 
-/* The marks of an empty text must leave room for a word. */
+/* Checks that a sentence has room for at least one word besides its special tokens. */
 static wf_status check_marks(const wf_tokenizer *tokenizer, int64_t max_length, wf_error *error)
 {
     struct wf_tokens marks = {0};
@@ -183,7 +191,7 @@ static void encode_lane(void *ctx, int64_t block)
             lane->failed = i;
 }
 
-/* Lanes hold consecutive lines, so the first lane with an error has the first bad line. */
+/* Encodes all lines in parallel. Lanes hold consecutive lines, so the first invalid line is in the first lane with an error. */
 static wf_status encode_lines(struct encoding *x, int64_t *truncated, int64_t *unknown, int64_t *tokens, wf_error *error)
 {
     double bytes = 0;
@@ -205,14 +213,15 @@ static wf_status encode_lines(struct encoding *x, int64_t *truncated, int64_t *u
 
 /* --- ids to vectors ------------------------------------------------------------------------------------------------ */
 
-/* The longest first; lines of one length stay in their order. */
+/* Orders lines by length, the longest first. Lines of the same length stay in their order. */
 static int longer(const void *a, const void *b)
 {
     const struct line *x = a, *y = b;
     return x->length != y->length ? (x->length < y->length ? 1 : -1) : x->row < y->row ? -1 : 1;
 }
 
-/* Packs sorted lines from `at` on into a batch: at least one, and only lines with ids. Their ids go end to end into e->ids. */
+/* Packs the next sorted lines, from index `at` on, into a batch of at least one line. Lines without ids are not packed. *sentences is the
+ * number of packed lines. */
 static wf_status pack(wf_embedder *e, int64_t at, int64_t count, int64_t *sentences, wf_error *error)
 {
     int64_t tokens = 0, end = at;
@@ -236,6 +245,7 @@ static wf_status pack(wf_embedder *e, int64_t at, int64_t count, int64_t *senten
     return WF_OK;
 }
 
+/* The arguments of pool_one. */
 struct pooling {
     const wf_embedder *e;
     const wf_real *vectors; /* [tokens,d], contiguous */
@@ -243,6 +253,7 @@ struct pooling {
     wf_real *out;
 };
 
+/* Makes the vector of sentence i of the batch from its token vectors. */
 static void pool_one(void *ctx, int64_t i)
 {
     const struct pooling *p = ctx;
@@ -267,7 +278,7 @@ static void pool_one(void *ctx, int64_t i)
         out[j] = (wf_real)((double)out[j] * scale);
 }
 
-/* The `sentences` lines from `at` on, packed. */
+/* Computes the vectors of the batch that `pack` has made from lines at .. at+sentences-1. */
 static wf_status run_batch(wf_embedder *e, int64_t at, int64_t sentences, wf_real *out, wf_error *error)
 {
     int64_t tokens = e->offsets[sentences];
@@ -299,7 +310,7 @@ wf_status wf_embed(wf_embedder *e, const char *const *lines, const int64_t *leng
     if (status == WF_OK)
         qsort(e->line, (size_t)count, sizeof *e->line, longer);
     for (int64_t at = 0; status == WF_OK && at < count; at += sentences) {
-        if (e->line[at].length == 0) { /* as all lines after it: no ids, a zero vector */
+        if (e->line[at].length == 0) { /* this line and all lines after it have no ids, so their vectors are zero */
             for (; at < count; at++)
                 memset(out + e->line[at].row * e->width, 0, (size_t)e->width * sizeof *out);
             break;
@@ -341,7 +352,7 @@ wf_status wf_cosines(const wf_real *x, int64_t n, int64_t d, int64_t from, int64
     if (status != WF_OK)
         return wf_error_set(error, status, "no memory for the cosines of %lld vectors of width %lld: use fewer threads", (long long)n,
                             (long long)d);
-    for (int64_t i = 0; i < count * n; i++) /* rounding may make a norm more than 1 */
+    for (int64_t i = 0; i < count * n; i++) /* a cosine can be above 1, because rounding can make a norm larger than 1 */
         out[i] = WF_MIN(1, WF_MAX(-1, out[i]));
     for (int64_t i = 0; i < count; i++)
         if (out[i * n + from + i] > 0)

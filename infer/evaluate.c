@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The losses of models over whole texts, or over parts that are the same each time. */
+/* Computes the loss of a model on a whole text, or on a part of it that is the same in each evaluation. */
 #include <math.h>
 
 #include <weft/encoder.h>
@@ -13,24 +13,29 @@
 #include <weft/memory.h>
 #include <weft/seq2seq.h>
 
-enum { TOKENS = 4096, SEED = 0 }; /* about so many tokens in one pass: enough for the matrix products, little memory */
+enum {
+    TOKENS = 4096, /* approximate number of tokens in a batch: enough for fast matrix products, with little memory */
+    SEED = 0       /* seed of the masks, which are the same in each evaluation */
+};
 
 static int64_t rows_of(int64_t context)
 {
     return context < TOKENS ? TOKENS / context : 1;
 }
 
-/* The losses of a text's batches, in order; several processes may compute them. */
+/* The losses of a text's batches in order. Several processes may share the batches. */
 struct losses {
     struct wf_share share;
-    int64_t batches; /* so far */
+    int64_t batches; /* number of batches so far, including those of other processes */
     const struct wf_progress *progress;
 };
 struct batch_loss {
-    double plain, smoothed; /* means over the tokens */
+    double plain;    /* mean loss over the tokens */
+    double smoothed; /* mean loss with label smoothing; NaN: not computed */
     int64_t tokens, pairs;
 };
 
+/* Counts the next batch, and says whether this process computes it. */
 static bool next_is_mine(struct losses *l)
 {
     return wf_share_mine(&l->share, l->batches++);
@@ -42,7 +47,7 @@ static void tell(const struct losses *l, int64_t done, int64_t total)
         l->progress->tell(l->progress->ctx, WF_MIN(done, total), total);
 }
 
-/* Progress in windows: the chosen ones, or all targets. */
+/* Reports the progress over windows: in selected batches if a limit is set, otherwise in targets. */
 static void tell_windows(const struct losses *l, const struct wf_windows *w)
 {
     if (w->spread.chosen > 0)
@@ -51,7 +56,7 @@ static void tell_windows(const struct losses *l, const struct wf_windows *w)
         tell(l, w->position, w->ids.count - !w->no_targets);
 }
 
-/* Sums the losses of all batches, after the last one. */
+/* Gathers the losses of all batches from all processes, and computes the mean loss. Called after the last batch. */
 static wf_status sum_losses(struct losses *l, wf_status status, struct wf_evaluation *out, wf_error *error)
 {
     double plain = 0, smoothed = 0;
@@ -67,7 +72,7 @@ static wf_status sum_losses(struct losses *l, wf_status status, struct wf_evalua
     wf_share_free(&l->share);
     if (status == WF_OK) {
         out->loss = plain / (double)out->tokens;
-        out->smoothed = smoothed / (double)out->tokens; /* NaN where the batches have none */
+        out->smoothed = smoothed / (double)out->tokens; /* NaN if the batches have no such loss */
     }
     return status;
 }
@@ -127,7 +132,8 @@ wf_status wf_evaluate_pairs_on(wf_dist *dist, const wf_model *model, wf_tape *ta
     wf_pair_batches *batches;
     wf_status status = wf_pair_batches_new(bitext, &(struct wf_pair_batches_options){.tokens = TOKENS, .in_order = true}, &batches, error);
     int64_t count = wf_pair_batches_count(batches), tokens = wf_bitext_survey(bitext)->target_tokens;
-    struct wf_spread spread = {.chosen = count, .total = count}; /* the batches, sorted by length, have about the same number of tokens */
+    struct wf_spread spread = {.chosen = count,
+                               .total = count}; /* batches have about the same number of tokens, so the limit is applied to batches */
     if (limit > 0 && limit < tokens)
         spread.chosen = (int64_t)ceil((double)count * (double)limit / (double)tokens);
     for (int64_t i = 0; i < spread.chosen && status == WF_OK; i++) {
@@ -152,7 +158,7 @@ wf_status wf_evaluate_pairs_on(wf_dist *dist, const wf_model *model, wf_tape *ta
     return sum_losses(&losses, status, out, error);
 }
 
-/* --- masked tokens of a text, which are the same each time --------------------------------------------------------- */
+/* --- masked tokens, which are the same in each evaluation ---------------------------------------------------------- */
 
 int64_t wf_row_length(const struct wf_config *c, int64_t *text)
 {
@@ -169,14 +175,15 @@ wf_status wf_frame_check(const struct wf_config *c, const struct wf_masking *m, 
                         m->begin < 0 ? "start" : "end", m->begin < 0 ? "[CLS] or <s>" : "[SEP] or </s>");
 }
 
-/* A pass through a text by adjacent windows; a window is a row of a batch. */
+/* A walk through a text in adjacent windows. Each window is a row of a batch, in which tokens are masked. */
 struct walk {
     struct wf_masking masking;
     struct wf_windows windows;
     struct wf_window_batch batch;
     bool frame;
-    int32_t *places, *targets; /* of the batch, [rows,cols] */
-    int64_t chosen;
+    int32_t *places;  /* index in the batch of each masked token */
+    int32_t *targets; /* original id of each masked token */
+    int64_t chosen;   /* number of masked tokens in the batch */
 };
 
 static void walk_end(struct walk *w)
@@ -208,14 +215,14 @@ static wf_status walk_begin(struct walk *w, const struct wf_config *c, const wf_
     return status;
 }
 
-/* Masks tokens by the window's number in the text, so that a part of the text gets the same masks. */
+/* Makes the next batch. The masks of a window depend on the window's number in the text, and not on other windows. */
 static bool walk_next(struct walk *w)
 {
     if (!wf_windows_next(&w->windows, &w->batch))
         return false;
     int64_t rows = w->batch.rows, cols = w->batch.cols, first = (w->windows.position - rows * cols) / w->windows.context;
     if (w->frame) {
-        (void)!wf_masking_frame(&w->masking, rows, cols, w->windows.buffer, NULL); /* wf_frame_check has seen the tokens */
+        (void)!wf_masking_frame(&w->masking, rows, cols, w->windows.buffer, NULL); /* cannot fail after wf_frame_check */
         w->batch.cols = cols += 2;
     }
     w->chosen = wf_masking_hide(&w->masking, 0, first, rows, cols, w->windows.buffer, w->places, w->targets);

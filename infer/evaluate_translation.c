@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* BLEU and chrF of a model's translations of a file. */
+/* Translates a file with a model and computes BLEU and chrF of the translations. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,11 +7,13 @@
 #include <weft/internal/needs.h>
 #include <weft/internal/several.h>
 
-enum { BLOCK = 1 << 16 }; /* bytes of lines that a process translates at a time: enough to be sorted by length */
+/* Bytes of source text for each process in one call of the translator. They are enough to form batches of lines of similar length. */
+enum { BLOCK = 1 << 16 };
 
-/* All lines of a file, which are UTF-8, and a reader of them. */
+/* A whole file in memory. */
 struct text {
-    struct wf_lines file, lines;
+    struct wf_lines file;  /* holds the lines of the file */
+    struct wf_lines lines; /* reads these lines from memory */
 };
 
 static wf_status read_all(struct text *t, const char *path, wf_error *error)
@@ -33,12 +35,12 @@ struct scoring {
     struct text source, target;
     int64_t done, total;
     bool stopped;
-    const struct wf_translate_options *search; /* the caller's */
+    const struct wf_translate_options *search; /* the caller's options */
     bool (*progress)(void *ctx, int64_t done, int64_t total);
     void *ctx;
 };
 
-/* A block may take minutes: batches in it count too. */
+/* Called after each batch of a block: reports the progress within the block, because a block may take minutes. */
 static void batch_done(void *scoring, int64_t done, int64_t count)
 {
     struct scoring *s = scoring;
@@ -54,7 +56,7 @@ static bool is_cancelled(void *scoring)
     return s->stopped || (s->search && s->search->cancelled && s->search->cancelled(s->search->ctx));
 }
 
-/* The next line of the target without trailing blanks, which neither score counts. */
+/* Reads the next line of the target file and removes blanks at its end, which neither score counts. */
 static wf_status next_reference(struct wf_lines *target, struct wf_segment *out, wf_error *error)
 {
     wf_status status = wf_lines_next(target, error);
@@ -64,7 +66,7 @@ static wf_status next_reference(struct wf_lines *target, struct wf_segment *out,
     return status;
 }
 
-/* Translates and scores the next block. */
+/* Translates the block that source.lines holds, and scores its lines. */
 static wf_status next_lines(struct scoring *s, int64_t n_best, wf_error *error)
 {
     struct wf_line_translations lines;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Continuing a prompt, token by token. */
+/* Continues a prompt token by token. */
 #include <string.h>
 
 #include <weft/generate.h>
@@ -13,14 +13,17 @@
 
 #include "search.h"
 
+/* The ids that the model sees, at most one context. */
 struct window {
     struct wf_cache cache;
-    int32_t *ids, *order; /* order: scratch memory of wf_sample */
-    int64_t count, context;
-    int64_t cached; /* the first so many are in the cache */
+    int32_t *ids;    /* [context] */
+    int32_t *order;  /* scratch memory of wf_sample */
+    int64_t count;   /* number of ids */
+    int64_t context; /* capacity of ids */
+    int64_t cached;  /* number of the first ids that are in the cache */
 };
 
-/* Appends an id. A full window first drops its oldest quarter; the rest moves to other positions, so its cache is invalid. */
+/* Appends an id. If the window is full, first drops its oldest quarter. The other ids then have new positions, so the cache is emptied. */
 static void push(struct window *w, bool cache, int32_t id)
 {
     if (w->count == w->context) {
@@ -58,7 +61,7 @@ wf_status take_logits(const char *from, const wf_tape *tape, wf_tensor *logits, 
     return WF_OK;
 }
 
-/* Draws the id that follows the window. */
+/* Computes the logits of the window's next token and chooses its id. */
 static wf_status next_id(const struct wf_next *model, wf_tape *tape, struct window *w, struct wf_cache *cache,
                          const struct wf_sampler *sampler, int64_t position, int32_t *id, wf_error *error)
 {
@@ -69,12 +72,14 @@ static wf_status next_id(const struct wf_next *model, wf_tape *tape, struct wind
     return status == WF_OK ? wf_sample(sampler, logits.data, model->vocab_size, (uint64_t)position, w->order, id, error) : status;
 }
 
+/* Writes the result if the caller wants it. */
 static void finish(const struct wf_generate_options *o, int64_t tokens, enum wf_generate_end end)
 {
     if (o->result)
         *o->result = (struct wf_generate_result){tokens, end};
 }
 
+/* Generates ids after the window. `place` is the position of the first new id. */
 static wf_status run(const struct wf_next *model, wf_tape *tape, struct window *w, int64_t place, const struct wf_generate_options *o,
                      int32_t *out, int64_t *count, wf_error *error)
 {
@@ -107,7 +112,7 @@ static wf_status run(const struct wf_next *model, wf_tape *tape, struct window *
     return WF_OK;
 }
 
-/* Checks that the prompt can be continued. */
+/* Checks a prompt and the fields of struct wf_next. */
 wf_status check_prompt(const struct wf_next *model, const int32_t *prompt, int64_t length, int64_t max_tokens, wf_error *error)
 {
     if (!model->next)
@@ -119,7 +124,7 @@ wf_status check_prompt(const struct wf_next *model, const int32_t *prompt, int64
         return wf_error_set(error, WF_ERR_ARGUMENT, "the prompt is empty: give at least one token to continue");
     if (max_tokens < 0)
         return wf_error_set(error, WF_ERR_ARGUMENT, "max_tokens: %lld is out of range: at least 0", (long long)max_tokens);
-    for (int64_t i = 0; i < length; i++) /* the embedding would check only the ids within the context */
+    for (int64_t i = 0; i < length; i++) /* check all ids, because the embedding sees only those within the context */
         if (prompt[i] < 0 || prompt[i] >= model->vocab_size)
             return wf_error_set(error, WF_ERR_ARGUMENT, "id %d at %lld of the prompt is not in the vocabulary of %lld", prompt[i],
                                 (long long)i, (long long)model->vocab_size);
@@ -148,7 +153,7 @@ wf_status wf_generate_next(const struct wf_next *model, wf_tape *tape, const int
         memcpy(w.ids, prompt + first, (size_t)w.count * sizeof *w.ids);
         status = run(model, tape, &w, length, options, out, count, error);
     }
-    /* Records point into the cache, which is freed next. */
+    /* The tape's records point into the cache, which is freed next. */
     wf_tape_reset(tape, WF_INFER);
     wf_cache_free(&w.cache);
     wf_free(w.ids);
@@ -192,6 +197,7 @@ wf_status wf_generate_with(const wf_model *model, wf_tape *tape, const int32_t *
 
 /* --- text ---------------------------------------------------------------------------------------------------------- */
 
+/* Decodes ids and gives the text to the caller. */
 struct writer {
     wf_decoder *decoder;
     bool (*text)(void *ctx, const char *text, int64_t length);
@@ -212,7 +218,7 @@ static bool write_token(void *ctx, int32_t id)
     return w->status == WF_OK && !w->stopped;
 }
 
-/* The id before the start of a text: a line end if the tokenizer has one; else the special token that ends a text. */
+/* The id that replaces an empty prompt: a line end if the tokenizer can encode it, else the end-of-text token, else BOS, else 0. */
 static int32_t first_id(const wf_tokenizer *tokenizer)
 {
     static const enum wf_special specials[] = {WF_SPECIAL_EOS, WF_SPECIAL_BOS};

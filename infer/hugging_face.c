@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The files of a Hugging Face or sentence-transformers folder beside the weights: the tokenizer in either form, and the settings of
- * sentence vectors. Keys without an effect on the numbers are ignored; unsupported settings that would change the numbers are refused by
- * name. */
+/* Reads the files of a Hugging Face or sentence-transformers folder except the weights: the tokenizer in either of its two forms, and how
+ * sentence vectors are made. Keys that do not change the numbers are ignored. Settings that would change the numbers and are not supported
+ * are refused, and the message names the key. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,9 +14,9 @@
 #include <weft/internal/family.h>
 #include <weft/internal/run_folder.h>
 
-enum { LIMIT = 1 << 20 };
+enum { LIMIT = 1 << 20 }; /* maximum bytes of a JSON file */
 
-/* A JSON file that may be missing: every optional key is absent then. */
+/* A JSON file. If it is missing, it is read as an empty object: all optional keys are absent. */
 struct file {
     struct wf_json_reader r;
     json_t *json;
@@ -42,7 +42,7 @@ static wf_status close_file(struct file *f)
     return f->r.status;
 }
 
-/* Settings that would change the numbers, and are not supported. */
+/* Refuses a key whose value would change the numbers and is not supported. */
 static void refuse(struct wf_json_reader *r, const char *key, const char *what)
 {
     wf_json_read_status(r, wf_error_set(r->error, WF_ERR_FORMAT, "%s: key \"%s\": %s", r->where, key, what));
@@ -50,7 +50,7 @@ static void refuse(struct wf_json_reader *r, const char *key, const char *what)
 
 /* --- the tokenizer ------------------------------------------------------------------------------------------------- */
 
-/* A special token: its text, or an object with the text as "content". */
+/* Reads a special token, which is a string, or an object with the string as "content". */
 static void read_token(struct wf_json_reader *r, const char *key, const char **out)
 {
     struct wf_json_reader within = *r;
@@ -136,7 +136,8 @@ static const struct {
              {"weightedmean", "pooling_mode_weightedmean_tokens"},
              {"lasttoken", "pooling_mode_lasttoken"}};
 
-/* "pooling_mode": "mean" in new files; in older ones a truth for each way, of which only one may be set. */
+/* Reads the kind of pooling. New files have "pooling_mode": "mean". Older files have one boolean for each kind, of which only one may be
+ * true. */
 static void read_pooling(struct wf_json_reader *r, const struct wf_config *config, struct wf_embedder_options *o)
 {
     static const char several[] = "several kinds of pooling at once are not supported";
@@ -185,7 +186,7 @@ static wf_status load_pooling(const char *folder, const char *module, const stru
     return close_file(&f);
 }
 
-/* Reads module number `place`: 0 must be the model, 1 the pooling, 2 the normalisation. */
+/* Reads the module with index `place`. Module 0 must be the model, module 1 the pooling, and module 2 the normalisation. */
 static wf_status take_module(const char *folder, const json_t *module, size_t place, const char *path, const struct wf_config *config,
                              struct wf_embedder_options *o, wf_error *error)
 {
@@ -223,7 +224,8 @@ static wf_status load_modules(const char *folder, const struct wf_config *config
     return close_file(&f);
 }
 
-/* Other settings of sentence-transformers: the maximum number of ids of a sentence; prompts before each text, which are refused. */
+/* Reads the maximum number of ids of a sentence from the settings of sentence-transformers. Refuses prompts, which would be put before
+ * each text. */
 static wf_status load_settings(const char *folder, const struct wf_config *config, struct wf_embedder_options *o, wf_error *error)
 {
     bool lower = false;
@@ -234,7 +236,7 @@ static wf_status load_settings(const char *folder, const struct wf_config *confi
     wf_json_read_bool(&f.r, "do_lower_case", WF_JSON_OPTIONAL, &lower);
     if (lower)
         refuse(&f.r, "do_lower_case", "true is not supported, only the tokenizer's lower case");
-    /* without a setting the context: 0 marks a folder without modules.json */
+    /* without max_seq_length take the context, because a max_length of 0 means that there is no modules.json */
     o->max_length = o->max_length > 0 && o->max_length < context ? o->max_length : context;
     if (close_file(&f) != WF_OK)
         return error->code;
@@ -248,13 +250,13 @@ static wf_status load_settings(const char *folder, const struct wf_config *confi
 wf_status hf_embed_options(const char *folder, const struct wf_config *config, struct wf_embedder_options *out, wf_error *error)
 {
     *out = (struct wf_embedder_options){.pooling = WF_POOL_MEAN};
-    /* such files in the folder of another family's run do not apply to it */
+    /* a run of one of Weft's own families does not use such files, even if they are in its folder */
     if (!config->family->model_type || !wf_run_has(folder, "modules.json"))
         return WF_OK;
     return load_modules(folder, config, out, error) != WF_OK ? error->code : load_settings(folder, config, out, error);
 }
 
-/* Frees the object. */
+/* Writes a JSON file, and frees the object. */
 static wf_status save_json(const char *folder, const char *name, json_t *object, wf_error *error)
 {
     char *path = wf_run_path(folder, name, error);
@@ -267,10 +269,10 @@ static wf_status save_json(const char *folder, const char *name, json_t *object,
     return error->code;
 }
 
-/* No other program gives a folder this name, so saving replaces nothing. */
+/* An entry of modules.json. */
 #define MODULE(index, path, name)                                                                                                          \
     json_pack("{s:i, s:s, s:s, s:s}", "idx", index, "name", #index, "path", path, "type", "sentence_transformers.models." name)
-#define POOLING "weft_pooling"
+#define POOLING "weft_pooling" /* folder of the pooling: no other program uses this name, so saving replaces no other program's file */
 
 wf_status hf_embed_save(const char *folder, const struct wf_embedder_options *o, wf_error *error)
 {

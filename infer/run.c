@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The files of a run's folder, and opening a run to use its model. */
+/* The names and metadata of a run's files, and opening a run to use its model. */
 #include <weft/internal/needs.h>
 #include <weft/run.h>
 
@@ -49,7 +49,7 @@ wf_status wf_run_check(const char *folder, wf_error *error)
     return status;
 }
 
-/* Files of weights name the tokenizers of their training, so that two tokenizers of the same size are told apart. */
+/* Files of weights store the hash of their tokenizer, so that another tokenizer with the same vocabulary size is detected. */
 const char *wf_tokenizer_content(const wf_tokenizer *tokenizer, char text[32])
 {
     snprintf(text, 32, "%016" PRIx64, wf_tokenizer_hash(tokenizer));
@@ -59,7 +59,7 @@ const char *wf_tokenizer_content(const wf_tokenizer *tokenizer, char text[32])
 void wf_weights_describe(wf_safetensors_writer *w, const wf_tokenizer *tokenizer, const wf_tokenizer *source)
 {
     char hash[32];
-    wf_safetensors_put_metadata(w, "format", "pt"); /* other readers of the format look for it */
+    wf_safetensors_put_metadata(w, "format", "pt"); /* other programs that read safetensors expect this entry */
     wf_safetensors_put_metadata(w, "tokenizer_content", wf_tokenizer_content(tokenizer, hash));
     if (source)
         wf_safetensors_put_metadata(w, "source_tokenizer_content", wf_tokenizer_content(source, hash));
@@ -71,7 +71,7 @@ char *wf_checkpoint_name(int64_t step, char name[WF_CHECKPOINT_NAME])
     return name;
 }
 
-/* The step in a checkpoint's file name; -1 for any other file, which must not be removed. */
+/* Returns the step in the file name of a checkpoint. Returns -1 for any other file, so that it is never removed as a checkpoint. */
 static int64_t step_of(const char *name)
 {
     long long step;
@@ -102,7 +102,7 @@ wf_status wf_checkpoint_steps(const char *folder, int64_t **steps, int64_t *coun
             (*steps)[(*count)++] = step;
     }
     if (status == WF_OK)
-        qsort(*steps, (size_t)*count, sizeof **steps, ascending); /* by number: names of more than eight digits sort otherwise */
+        qsort(*steps, (size_t)*count, sizeof **steps, ascending); /* the order of names differs for steps above eight digits */
     wf_names_free(&names);
     wf_free(path);
     return status;
@@ -131,7 +131,7 @@ wf_status wf_tokenizers_check(const struct wf_config *config, const wf_tokenizer
     return WF_OK;
 }
 
-/* True if source and target have separate tokenizers, because they do not share embeddings. */
+/* True for a translation model with separate tokenizers for source and target, which do not share embeddings. */
 static bool two_files(const struct wf_config *config)
 {
     return wf_config_kind(config) == WF_MODEL_PAIRS && !wf_config_shape(config).shared_tokenizer;
@@ -165,7 +165,8 @@ static wf_status load_one(const char *folder, const char *name, int64_t types, w
     return status;
 }
 
-/* Language models and encoders have no source tokenizer (NULL); for translation both may be the same pointer. */
+/* Loads the tokenizers. Language models and encoders have no source tokenizer. In a translation model source and target may share a
+ * tokenizer. */
 static wf_status load_tokenizers(struct wf_run *run, const char *folder, wf_error *error)
 {
     const struct wf_config *c = &run->config;
@@ -183,7 +184,8 @@ static wf_status load_tokenizers(struct wf_run *run, const char *folder, wf_erro
 
 /* --- opening ------------------------------------------------------------------------------------------------------- */
 
-/* side: "", "source " or "target "; named: the user gave the file */
+/* Checks that the weights in `file` were trained with this tokenizer. side is "", "source " or "target ". named: the user has chosen the
+ * file. */
 static wf_status same_tokenizer(const wf_safetensors *file, const char *path, const char *key, const wf_tokenizer *tokenizer,
                                 const char *side, bool named, wf_error *error)
 {

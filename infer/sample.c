@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Drawing a token from logits. Everything is ordered by (logit, larger first; id, smaller first), which leaves no ties: the
- * same numbers give the same token. */
+/* Chooses a token from logits. Candidates are ordered by descending logit, and equal logits by ascending id. This order has no ties, so the
+ * same logits and random number always give the same token. */
 #include <math.h>
 
 #include <weft/generate.h>
 #include <weft/internal/needs.h>
 #include <weft/random.h>
 
+/* Whether candidate a comes before candidate b: it has a larger logit, or an equal logit and a smaller id. */
 static bool before(const wf_real *logits, int32_t a, int32_t b)
 {
     return logits[a] > logits[b] || (logits[a] == logits[b] && a < b);
 }
 
-/* A heap whose root comes before all others. */
+/* Moves element `at` down in a heap whose root comes first in the order. */
 static void sift(const wf_real *logits, int32_t *heap, int64_t n, int64_t at)
 {
     int32_t moved = heap[at];
@@ -34,7 +35,8 @@ static void heap_make(const wf_real *logits, int32_t *heap, int64_t n)
         sift(logits, heap, n, i);
 }
 
-/* Moves the root behind a heap of n: the first of all ends up last, the next before it, and so on. */
+/* Removes the root from a heap of n elements and puts it behind the heap. After several calls the first id stands last in the array, the
+ * second one before it, and so on. */
 static void heap_pop(const wf_real *logits, int32_t *heap, int64_t n)
 {
     int32_t first = heap[0];
@@ -43,7 +45,8 @@ static void heap_pop(const wf_real *logits, int32_t *heap, int64_t n)
     sift(logits, heap, n - 1, 0);
 }
 
-/* Odds of a token against the likeliest; an infinite logit does not make a NaN of inf - inf. */
+/* The probability of a token divided by that of the likeliest token. Equal logits give 1 even if both are infinite, where inf - inf would
+ * give NaN. */
 static double odds(const wf_real *logits, int32_t id, double most, double temperature)
 {
     double x = logits[id];
@@ -81,7 +84,7 @@ static wf_status check(const struct wf_sampler *s, int64_t n, wf_error *error)
     return WF_OK;
 }
 
-/* The i-th candidate: the i-th of all when they are ordered (they stand at the end, backwards), else id i. */
+/* Returns candidate number i. If the candidates are ordered, they stand at the end of `order` in reverse; otherwise candidate i is id i. */
 static int32_t candidate(const int32_t *order, int64_t n, int64_t i, bool ordered)
 {
     return ordered ? order[n - 1 - i] : (int32_t)i;
@@ -111,7 +114,7 @@ wf_status wf_sample(const struct wf_sampler *s, const wf_real *logits, int64_t n
         heap_pop(logits, order, n - popped);
     for (int64_t i = 0; i < k; i++)
         mass += odds(logits, k < n ? candidate(order, n, i, true) : (int32_t)i, most, t);
-    if (p < 1) { /* the smallest set that holds p of the mass */
+    if (p < 1) { /* find the smallest set of likeliest tokens that has the share p of the mass */
         double want = p * mass, have = 0;
         int64_t kept = 0;
         while (kept < k && have < want) {
@@ -123,7 +126,7 @@ wf_status wf_sample(const struct wf_sampler *s, const wf_real *logits, int64_t n
         mass = have;
     }
 
-    /* A draw takes two words of a separate stream. */
+    /* each draw takes two random words, of a stream that nothing else uses */
     wf_rng rng = wf_rng_new(s->seed, wf_stream_of("weft.sample"));
     rng.position = 2 * position;
     double target = wf_rng_uniform(&rng) * mass, sum = 0;
@@ -132,7 +135,7 @@ wf_status wf_sample(const struct wf_sampler *s, const wf_real *logits, int64_t n
         double w = odds(logits, c, most, t);
         sum += w;
         if (w > 0)
-            *id = c; /* rounding at the end draws the last possible token */
+            *id = c; /* if rounding leaves `target` above the whole sum, the last possible token is drawn */
         if (target < sum)
             break;
     }

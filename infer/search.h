@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the files of beam search. */
+/* Declarations that the files of generation, beam search and translation share. */
 #ifndef WEFT_MODELS_SEARCH_H
 #define WEFT_MODELS_SEARCH_H
 
@@ -7,76 +7,99 @@
 #include <weft/translate.h>
 
 /* --- topk.c -------------------------------------------------------------------------------------------------------- */
+/* A continuation of a hypothesis by one token. */
 struct candidate {
-    double total; /* log-probability of the whole hypothesis */
+    double total; /* log-probability of the hypothesis with this token */
     int32_t id;
 };
-/* The `most` likeliest continuations of each row of logits [rows, types], candidates [rows, most], the best first; of equal ones the
- * smaller id first. total[r] is the log-probability of what row r holds so far. Returns the first row whose logits give no
- * probabilities (a NaN, an infinity, nothing finite), or -1. most <= types. */
+/* Finds the `most` likeliest continuations of each row of logits [rows,types] -> out [rows,most], in descending order; equal ones in
+ * ascending order of their ids. total[r] is the log-probability of the hypothesis in row r. most <= types. Returns -1, or the first row
+ * whose logits give no probabilities because they contain NaN or infinity or are all -infinity. */
 int64_t top_continuations(const wf_real *logits, int64_t rows, int64_t types, const double *total, int64_t most, struct candidate *out);
 
 /* --- generate.c ---------------------------------------------------------------------------------------------------- */
+/* Checks that a prompt can be continued: the fields of `model`, the prompt's length and ids, and max_tokens. */
 wf_status check_prompt(const struct wf_next *model, const int32_t *prompt, int64_t length, int64_t max_tokens, wf_error *error) WF_CHECKED;
-/* Takes the logits that `from` (the .next of struct wf_next, or a model) returned for ids: *out views them, row-major [rows,types], until
- * the tape is rewound. They must be on `tape` and of this shape, and each row of the cache (NULL: no check) must now hold `held` ids. */
+/* Checks the logits that a model returned, and makes *out a row-major view of them [rows,types], valid until the tape is rewound. They must
+ * be on `tape` and have this shape. Each row of the cache must now hold `held` ids; if cache is NULL, this is not checked. `from` names the
+ * model, or the function .next of struct wf_next, in messages. */
 wf_status take_logits(const char *from, const wf_tape *tape, wf_tensor *logits, int64_t rows, int64_t types, const struct wf_cache *cache,
                       int64_t held, wf_array *out, wf_error *error) WF_CHECKED;
 
 /* --- beam.c -------------------------------------------------------------------------------------------------------- */
-/* A token of a hypothesis and where the one before it stands in the sentence's trellis, -1 before the first. */
+/* A token of a hypothesis. The hypotheses of a sentence form a tree, because several of them may continue the same one. */
 struct node {
-    int32_t before, id;
+    int32_t before; /* index of the node with the preceding token; -1: this is the first token */
+    int32_t id;
 };
+/* A hypothesis that has ended. */
 struct ending {
     double score, log_probability;
-    int32_t node, length; /* the last node before EOS; tokens that the score counts, with EOS where there is one */
-    bool finished;
+    int32_t node;   /* node of the last token before EOS */
+    int32_t length; /* number of tokens, EOS included if the hypothesis is finished */
+    bool finished;  /* ended with EOS; false: reached the maximum length */
 };
+/* A sentence that is being translated. */
 struct sentence {
-    int64_t place;         /* in the caller's order */
-    const int32_t *ids;    /* of the source */
-    int32_t length, limit; /* ids of the source; the most tokens of a hypothesis */
-    int32_t rows;          /* live hypotheses; 0: done */
-    int32_t used;          /* nodes */
-    int64_t ended, kept;   /* hypotheses that have ended, and the best of them in ending */
-    struct node *node;     /* [limit * beam] */
-    struct ending *ending; /* [beam], best first */
+    int64_t place;         /* index in the caller's order */
+    const int32_t *ids;    /* ids of the source */
+    int32_t length;        /* number of ids of the source */
+    int32_t limit;         /* maximum length of a hypothesis */
+    int32_t rows;          /* number of active hypotheses; 0: the search has ended */
+    int32_t used;          /* number of nodes in use */
+    int64_t ended;         /* number of hypotheses that have reached EOS */
+    int64_t kept;          /* number of hypotheses in `ending` */
+    struct node *node;     /* [limit * beam]: tokens of all hypotheses */
+    struct ending *ending; /* [beam]: the best hypotheses that have ended, best first */
 };
 
-/* Everything that batches of sentences need, made once for all of them. */
+/* The options and the memory of a search. They are made once and used for all batches. Either `model` or `next` is set. */
 struct search {
-    const wf_model *model;      /* translates sentences; or: */
-    const struct wf_next *next; /* continues one prompt, a batch of one sentence */
+    const wf_model *model;      /* translates sentences */
+    const struct wf_next *next; /* continues one prompt, as a batch of one sentence */
     const int32_t *prompt;
     int64_t prompt_length;
     wf_tape *tape;
-    int64_t beam, n_best, batch, types;
-    int64_t picks, most;               /* continuations that a step looks at: of a sentence, and of a row */
-    int64_t layers, source_ids, limit; /* source_ids: of a batch; limit: the greatest of all sentences */
+    int64_t beam;       /* beam width */
+    int64_t n_best;     /* number of hypotheses to return */
+    int64_t batch;      /* maximum number of sentences in a batch */
+    int64_t types;      /* vocabulary size of the logits */
+    int64_t picks;      /* continuations of a sentence that a step considers */
+    int64_t most;       /* continuations of a row that a step considers */
+    int64_t layers;     /* layers of the decoder */
+    int64_t source_ids; /* maximum number of source ids in a batch */
+    int64_t limit;      /* greatest `limit` of all sentences */
     double length_penalty;
     int32_t bos, eos;
     bool (*cancelled)(void *ctx);
     void *ctx;
 
     struct wf_cache cache;
-    struct sentence *sentence; /* the caller's, of the batch */
-    wf_arena *arena;           /* of all that follows */
-    bool failed;               /* to get memory of it */
-    wf_tensor **kv;            /* [layers] */
-    struct node *nodes;
-    struct ending *endings;
-    int32_t *source, *source_offsets, *row_offsets;
-    /* live rows, and what they become: [batch * beam] each */
-    int32_t *id, *node, *from, *next_id, *next_node;
-    double *total, *next_total;
-    struct candidate *candidate; /* [batch * beam, most] */
-    int32_t *head;               /* [beam] */
+    struct sentence *sentence; /* the sentences of the present batch; the caller owns them */
+    wf_arena *arena;           /* holds all arrays below */
+    bool failed;               /* the arena had no memory for an array */
+    wf_tensor **kv;            /* [layers]: keys and values of the decoder's cross-attention */
+    struct node *nodes;        /* [batch * beam * limit]: the nodes of all sentences */
+    struct ending *endings;    /* [batch * beam]: the endings of all sentences */
+    int32_t *source;           /* ids of all sources, packed */
+    int32_t *source_offsets;   /* [batch + 1]: index in `source` where each source begins */
+    int32_t *row_offsets;      /* [batch + 1]: index of the first row of each sentence */
+    /* Each active hypothesis is a row; there are at most batch * beam rows. A step reads the first arrays and writes the next_ arrays, and
+     * then they are swapped. */
+    int32_t *id;                 /* last token of each row */
+    int32_t *node;               /* node of each row's last token */
+    int32_t *from;               /* after a step, for each new row: the old row that the new row continues */
+    int32_t *next_id;            /* last token of each row after the step */
+    int32_t *next_node;          /* node of each row's last token after the step */
+    double *total;               /* log-probability of each row */
+    double *next_total;          /* log-probability of each row after the step */
+    struct candidate *candidate; /* [batch * beam, most]: the best continuations of each row */
+    int32_t *head;               /* [beam]: for each row of a sentence the index of its next candidate */
 };
-/* The sizes and options stand in *s. Free it with search_free, after a failure too. */
+/* Allocates the memory of a search whose sizes and options are set in *s. Free it with search_free, also after a failure. */
 wf_status search_make(struct search *s, wf_error *error) WF_CHECKED;
 void search_free(struct search *s);
-/* Finds the translations of s->sentence[0 .. count-1], whose place, ids, length and limit are set. */
+/* Searches the translations of s->sentence[0 .. count-1]. Their place, ids, length and limit must be set; their endings are the result. */
 wf_status search_batch(struct search *s, int64_t count, wf_error *error) WF_CHECKED;
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Compares everything that the bits of a result depend on between the processes that share the work. */
+/* Collects everything that the bits of a result depend on, so that processes that share work can check that they agree. */
 #include <inttypes.h>
 
 #include <weft/internal/hash.h>

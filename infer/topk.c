@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The likeliest continuations of rows of logits, without sorting them: of 10,000 types some ten are wanted. */
+/* Finds the likeliest continuations of rows of logits. Does not sort the logits, because only about ten of 10,000 are needed. */
 #include <math.h>
 
 #include <weft/compute.h>
@@ -8,9 +8,12 @@
 
 #include "search.h"
 
-enum { MOST_BLOCKS = 256, LEAST_BLOCK = 64 };
+enum {
+    MOST_BLOCKS = 256, /* maximum number of blocks of a row */
+    LEAST_BLOCK = 64   /* minimum number of logits in a block, except the last one */
+};
 
-/* The k-th largest of values[n], k <= n; orders values[0 .. k-1], the largest first. */
+/* Returns the k-th largest of values[n], k <= n. Afterwards values[0 .. k-1] holds the k largest values in descending order. */
 static wf_real kth_largest(wf_real *values, int64_t n, int64_t k)
 {
     for (int64_t i = 1; i < n; i++) {
@@ -25,7 +28,8 @@ static wf_real kth_largest(wf_real *values, int64_t n, int64_t k)
     return values[k - 1];
 }
 
-/* Merges the k largest of a block into out[0 .. *count-1]. Later ids are larger, so ties go behind. */
+/* Merges the k largest logits of a block into out[0 .. *count-1], and ignores logits below `floor`. Blocks come in ascending order of ids,
+ * so an equal logit goes behind those that are already there. */
 static void take_block(const wf_real *logits, int64_t begin, int64_t end, wf_real floor, int64_t k, struct candidate *out, int64_t *count)
 {
     double least = *count == k ? out[k - 1].total : -INFINITY;
@@ -40,7 +44,9 @@ static void take_block(const wf_real *logits, int64_t begin, int64_t end, wf_rea
     }
 }
 
-/* Works in blocks. At least k logits reach the k-th largest of the blocks' maxima; few blocks without one of the k largest do. */
+/* Finds the k largest logits of a row. First computes the maximum of each block. The k-th largest maximum is a floor for the k largest
+ * logits, because at least k logits reach it. Then searches only the blocks whose maximum reaches the floor. Returns false if the logits
+ * give no probabilities. */
 static bool top_of_row(const wf_real *logits, int64_t types, double total, int64_t k, struct candidate *out)
 {
     int64_t block = (types + MOST_BLOCKS - 1) / MOST_BLOCKS, count = 0;
@@ -58,7 +64,8 @@ static bool top_of_row(const wf_real *logits, int64_t types, double total, int64
         if (most[b] >= floor)
             take_block(logits, b * block, WF_MIN((b + 1) * block, types), floor, k, out, &count);
 
-    /* log-probability = logit - log of the sum of all e^logit; the cross-entropy of the best is its negative */
+    /* The log-probability of a token is logit - log_sum, where log_sum is the logarithm of the sum of all e^logit. The cross-entropy of the
+     * best token is minus its log-probability, so log_sum is this cross-entropy plus its logit. */
     double loss, best = out[0].total;
     wf_kernel->cross_entropy(1, types, logits, &out[0].id, -1, 0, 0, &loss, NULL, NULL);
     double log_sum = loss + best;

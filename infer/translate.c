@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Translations of any number of sentences: sorted by length, cut into batches, given back in order. */
+/* Translates any number of sentences: sorts them by length, divides them into batches, and restores the caller's order. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +14,10 @@
 #include "translate_share.h"
 
 enum { BATCH = 64, MOST_BATCH = 65536, MOST_BEAM = 1024 };
-/* If the caller sets no batch size, the caches of a batch take at most this. */
+/* Limit in bytes for the caches of a batch, if the caller sets no batch size. */
 static const double cache_bytes = (double)((int64_t)1 << 29);
 
-/* --- what is asked for --------------------------------------------------------------------------------------------- */
+/* --- options ------------------------------------------------------------------------------------------------------- */
 
 static wf_status check_range(const char *name, int64_t value, int64_t most, wf_error *error)
 {
@@ -38,7 +38,7 @@ static wf_status check_options(const wf_model *model, const struct wf_translate_
         check_range("max_tokens", o->max_tokens, INT64_MAX, error))
         return WF_ERR_ARGUMENT;
     double length_penalty = o->has_length_penalty ? o->length_penalty : c->generation.length_penalty;
-    if (!(length_penalty >= 0 && length_penalty <= 100)) /* as the key's range */
+    if (!(length_penalty >= 0 && length_penalty <= 100)) /* the range of the configuration key length_penalty */
         return wf_error_set(error, WF_ERR_ARGUMENT, "length_penalty: %g is out of range: 0 to 100", length_penalty);
     int64_t beam = o->beam > 0 ? o->beam : c->generation.beam > 0 ? c->generation.beam : 1, n_best = o->n_best > 0 ? o->n_best : 1;
     if (o->n_best < 0 || n_best > beam)
@@ -79,7 +79,8 @@ static wf_status check_sentence(const struct wf_model_shape *c, const int32_t *i
     return WF_OK;
 }
 
-/* The maximum length of a translation, EOS included. Special tokens of the source do not count. */
+/* The maximum length of a translation, EOS included. `length` is the length of the source with its special tokens, which are subtracted
+ * before extra_tokens is added. */
 static int64_t limit_of(const struct wf_config *c, const struct wf_translate_options *o, int64_t length)
 {
     struct wf_model_shape shape = wf_config_shape(c);
@@ -94,14 +95,14 @@ static int64_t limit_of(const struct wf_config *c, const struct wf_translate_opt
 
 /* --- order and batches --------------------------------------------------------------------------------------------- */
 
-/* The longest first, so that the first batch takes the most memory. */
+/* Orders sentences by length, the longest first, so that the first batch needs the most memory. */
 static int longer(const void *a, const void *b)
 {
     const struct sentence *x = a, *y = b;
     return x->length != y->length ? (x->length < y->length ? 1 : -1) : x->place < y->place ? -1 : 1;
 }
 
-/* Gives each process about the same number of batches, with about the same number of sentences each. */
+/* Lowers the batch size so that all processes get the same number of batches, which have about the same number of sentences. */
 static int64_t batch_of_each(int64_t batch, int64_t count, int64_t processes)
 {
     const int64_t rounds = (count + batch * processes - 1) / (batch * processes), batches = rounds * processes;
@@ -112,7 +113,7 @@ static wf_status choose_batch(struct search *s, const struct wf_translate_option
 {
     s->batch = o->batch;
     if (s->batch == 0) {
-        struct wf_cache one; /* its widths are the family's */
+        struct wf_cache one; /* a cache with one row, to learn the widths that the model's family uses */
         wf_status status = wf_model_cache_with(s->model, &one, 1, &(struct wf_model_cache_options){.capacity = s->limit}, error);
         if (status != WF_OK)
             return status;
@@ -128,6 +129,7 @@ static wf_status choose_batch(struct search *s, const struct wf_translate_option
 
 /* --- results ------------------------------------------------------------------------------------------------------- */
 
+/* Appends the ids of a hypothesis to the results. */
 static void add_ids(struct results *r, const struct sentence *t, const struct ending *e, struct wf_hypothesis *h, int64_t place)
 {
     int64_t length = e->length - e->finished;
@@ -139,6 +141,7 @@ static void add_ids(struct results *r, const struct sentence *t, const struct en
     *h = (struct wf_hypothesis){.length = length, .score = e->score, .log_probability = e->log_probability, .finished = e->finished};
 }
 
+/* Appends the hypotheses of a batch to the results. */
 static wf_status add_batch(struct results *r, const struct search *s, int64_t count, struct wf_translations *out, wf_error *error)
 {
     int64_t ids = r->count;
@@ -153,16 +156,16 @@ static wf_status add_batch(struct results *r, const struct search *s, int64_t co
             int64_t place = t->place * s->n_best + k;
             if (k < t->kept)
                 add_ids(r, t, &t->ending[k], &out->hypothesis[place], place);
-            else /* the vocabulary is too small for more */
+            else /* the vocabulary is too small for so many hypotheses */
                 out->hypothesis[place] = (struct wf_hypothesis){.score = -INFINITY, .log_probability = -INFINITY};
         }
     }
     return WF_OK;
 }
 
-/* --- all of it ----------------------------------------------------------------------------------------------------- */
+/* --- translation --------------------------------------------------------------------------------------------------- */
 
-/* Translates the batches of this process; the results of other processes follow in take_others. */
+/* Translates the batches of this process. Afterwards take_others adds the translations of other processes. */
 static wf_status run(struct search *s, struct sentence *all, int64_t count, const struct wf_translate_options *o, struct wf_share *share,
                      struct results *r, struct wf_translations *out, wf_error *error)
 {
@@ -178,17 +181,18 @@ static wf_status run(struct search *s, struct sentence *all, int64_t count, cons
             status = add_batch(r, s, n, out, error);
         if (status == WF_OK && processes > 1)
             results_pack(r, s->sentence, n, out, share);
-        if (status == WF_OK && o->progress) { /* other processes are about as far */
+        if (status == WF_OK && o->progress) { /* assume that the other processes have done as many batches */
             int64_t passed = (batch / processes + 1) * processes * s->batch;
             o->progress(o->ctx, WF_MIN(passed, count), count);
         }
     }
-    /* Records point into the cache, which is freed next. */
+    /* The tape's records point into the cache, which is freed next. */
     wf_tape_reset(s->tape, WF_INFER);
     search_free(s);
     return status;
 }
 
+/* Takes the translations of the batches that other processes have translated. */
 static wf_status take_others(const struct search *s, const struct sentence *all, int64_t count, struct wf_share *share, struct results *r,
                              struct wf_translations *out, wf_error *error)
 {

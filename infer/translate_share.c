@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Hypotheses on their way from process to process. */
+/* Packs hypotheses into bytes for other processes, and unpacks them. */
 #include "translate_share.h"
 
 #include <weft/internal/grow.h>
 
+/* The numbers of a hypothesis as they are sent; the ids of the hypothesis follow them. */
 struct packed {
     double score, log_probability;
     int64_t length, finished;

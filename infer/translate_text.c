@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines of text through a model that translates. */
+/* Translates lines of text with a translation model and its tokenizers. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -21,20 +21,23 @@ struct wf_translator {
     const wf_tokenizer *source, *target;
     struct wf_translator_options options;
     char *name, *language;
-    wf_dist *dist; /* which translates together; NULL: this process alone */
+    wf_dist *dist; /* the processes that share the work; NULL: this process alone */
     wf_tape *tape;
     wf_token_cache *cache;
-    int32_t source_bos, source_eos; /* -1: none */
-    int32_t bos, eos;
+    int32_t source_bos; /* id that begins a source sentence; -1: none */
+    int32_t source_eos; /* id that ends a source sentence; -1: none */
+    int32_t bos;        /* id that begins a target sentence */
+    int32_t eos;        /* id that ends a target sentence */
     struct wf_translator_counts counts;
 
-    /* of the last call */
-    struct wf_tokens ids;
-    int32_t *offsets; /* of the sentences in ids */
+    /* the lines of the last call */
+    struct wf_tokens ids; /* ids of all sentences */
+    int32_t *offsets;     /* index in ids where each sentence begins */
     int64_t offset_room;
-    int64_t *sentence; /* of each line, -1: it is empty */
+    int64_t *sentence; /* index of each line's sentence; -1: the line is empty */
     int64_t sentence_room;
-    struct wf_string text, words; /* all translations; one before it is detokenised */
+    struct wf_string text;  /* all translations, each with a NUL */
+    struct wf_string words; /* one translation before wf_detokenize */
     struct wf_line_translation *translation;
     int64_t translation_room;
 };
@@ -44,9 +47,10 @@ static wf_status no_memory(wf_error *error)
     return wf_error_set(error, WF_ERR_MEMORY, "no memory to translate lines");
 }
 
-/* --- making one ---------------------------------------------------------------------------------------------------- */
+/* --- making a translator ------------------------------------------------------------------------------------------- */
 
-/* Checks that a tokenizer is the model's and has the special tokens that the model needs: *bos and *eos, -1 if not needed. */
+/* Checks that a tokenizer has the model's vocabulary size and the special tokens that the model needs. *bos and *eos are set to the ids of
+ * these tokens, or to -1 for a token that is not needed. */
 static wf_status check(const wf_tokenizer *tokenizer, const char *side, int64_t types, bool needs_bos, bool needs_eos, int32_t *bos,
                        int32_t *eos, wf_error *error)
 {
@@ -74,7 +78,7 @@ static wf_status make(wf_translator *t, const struct wf_translator_options *o, w
         status = check(t->source, "source", c->source_vocab_size, c->source_bos, c->source_eos, &t->source_bos, &t->source_eos, error);
     if (status == WF_OK && wf_model_kind_of(t->model) == WF_MODEL_PAIRS)
         status = check(t->target, "target", c->vocab_size, true, true, &t->bos, &t->eos, error);
-    if (status == WF_OK) /* no sentences: checks the options only */
+    if (status == WF_OK) /* a call without sentences checks only the options */
         status = wf_translate_with(t->model, t->tape, NULL, NULL, 0, t->bos, t->eos, &o->search, &none, error);
     return status;
 }
@@ -83,7 +87,7 @@ wf_translator *wf_translator_new(const wf_model *model, const wf_tokenizer *sour
                                  const struct wf_translator_options *options, wf_error *error)
 {
     if (wf_needs(error, "model", model) ||
-        (wf_model_kind_of(model) == WF_MODEL_PAIRS && wf_needs(error, "source, target", source, target))) /* others are refused by name */
+        (wf_model_kind_of(model) == WF_MODEL_PAIRS && wf_needs(error, "source, target", source, target))) /* `make` refuses other models */
         return NULL;
     options = options ? options : &(const struct wf_translator_options){0};
     wf_translator *t = wf_alloc_zero(1, sizeof *t);
@@ -135,7 +139,7 @@ static wf_status push(struct wf_tokens *ids, int32_t id, wf_error *error)
     return WF_OK;
 }
 
-/* Unknown tokens from id `start` on. */
+/* Counts the unknown tokens among the ids from index `start` on. */
 static int64_t unknown_in(const wf_translator *t, int64_t start)
 {
     int32_t id = wf_tokenizer_special(t->source, WF_SPECIAL_UNKNOWN);
@@ -145,8 +149,8 @@ static int64_t unknown_in(const wf_translator *t, int64_t start)
     return count;
 }
 
-/* Encodes the sentence text[from .. to-1] of line `line` (from 0), which begins at `begin`, with its special tokens. A line without
- * tokens adds no ids. */
+/* Encodes the sentence text[from .. to-1] with its special tokens. It is in line number `line`, counted from 0, which begins at
+ * text[begin]. If normalisation removes the whole sentence, no ids are added. */
 static wf_status encode(wf_translator *t, const char *text, int64_t begin, int64_t from, int64_t to, int64_t line,
                         struct wf_translator_counts *counts, wf_error *error)
 {
@@ -162,7 +166,7 @@ static wf_status encode(wf_translator *t, const char *text, int64_t begin, int64
     int64_t length = t->ids.count - start;
     if (status != WF_OK)
         return status;
-    if (length == 0) { /* normalisation removed everything */
+    if (length == 0) { /* normalisation removed the whole sentence */
         t->ids.count = first;
         return WF_OK;
     }
@@ -185,7 +189,7 @@ static wf_status encode(wf_translator *t, const char *text, int64_t begin, int64
     return WF_OK;
 }
 
-/* Encodes all lines up to the first invalid one, whose error is *fault. *counts continues from earlier calls. */
+/* Encodes all lines up to the first invalid one, and stores its error in *fault. *counts continues the counts of earlier calls. */
 static wf_status read_lines(wf_translator *t, const char *text, int64_t length, int64_t *sentences, struct wf_translator_counts *counts,
                             wf_error *fault, wf_error *error)
 {
@@ -216,7 +220,7 @@ static wf_status read_lines(wf_translator *t, const char *text, int64_t length, 
 
 /* --- ids to lines -------------------------------------------------------------------------------------------------- */
 
-/* Appends the text of a hypothesis and a NUL. Line ends in tokens become spaces, so that it stays one line. */
+/* Appends the text of a hypothesis, and a NUL, to t->text. Line ends in tokens become spaces, so that the text stays one line. */
 static wf_status decode(wf_translator *t, const struct wf_hypothesis *h, wf_error *error)
 {
     bool words = wf_tokenizer_kind_of(t->target) == WF_TOKENIZER_WORD && !t->options.keep_tokens;
@@ -231,7 +235,7 @@ static wf_status decode(wf_translator *t, const struct wf_hypothesis *h, wf_erro
     return status == WF_OK && !wf_string_char(&t->text, 0) ? no_memory(error) : status;
 }
 
-/* All n translations of each of `lines` lines. */
+/* Makes t->translation: all n_best translations of each of the `lines` lines. */
 static wf_status write_lines(wf_translator *t, const struct wf_translations *all, int64_t lines, struct wf_translator_counts *counts,
                              wf_error *error)
 {
@@ -252,7 +256,7 @@ static wf_status write_lines(wf_translator *t, const struct wf_translations *all
         wf_status status = decode(t, h, error);
         if (status != WF_OK)
             return status;
-        out->text = ""; /* its address is set below, when the text no longer moves */
+        out->text = ""; /* not NULL: there is a translation. Its address is set below, because t->text may still move */
         out->length = t->text.length - 1 - before;
         counts->unfinished += i % n == 0 && !h->finished;
     }

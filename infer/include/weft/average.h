@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The average of a run's last checkpoints, which often translates better than each of them (Vaswani et al. 2017, 6.1). */
+/* Averages the weights of a run's last checkpoints. The average often translates better than each checkpoint (Vaswani et al. 2017, 6.1). */
 #ifndef WEFT_AVERAGE_H
 #define WEFT_AVERAGE_H
 
@@ -7,11 +7,13 @@
 
 WF_BEGIN_DECLS
 
-/* Writes the folder `out` with config.json, the tokenizers, and as model.safetensors the mean, computed in double, of the last `last`
- * checkpoints/step-*.safetensors of the run. It can be used like any run, but training cannot be resumed from it. model.safetensors is
- * written last: without it the folder is incomplete. *step (may be NULL): the step of the last checkpoint.
- * Fewer checkpoints than `last` are WF_ERR_ARGUMENT with their number; checkpoints that differ in names or shapes WF_ERR_FORMAT; an `out`
- * with the state of a training, or with a model that is not an average, WF_ERR_EXISTS. */
+/* Averages the weights in the last `last` files checkpoints/step-*.safetensors of the run `folder`, and writes a run folder `out`. The mean
+ * is computed in double and written as model.safetensors; config.json and the tokenizers are those of the run. `out` can be used like any
+ * run, but training cannot be resumed from it. model.safetensors is written last, so a folder without that file is incomplete. *step (may
+ * be NULL) is set to the step of the last checkpoint.
+ *
+ * WF_ERR_ARGUMENT: the run has fewer than `last` checkpoints; the message says how many. WF_ERR_FORMAT: checkpoints differ in names or
+ * shapes of their tensors. WF_ERR_EXISTS: `out` holds the state of a training, or a model that is not an average. */
 WF_API wf_status wf_average(const char *folder, int64_t last, const char *out, int64_t *step, wf_error *error) WF_CHECKED;
 
 WF_END_DECLS

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sentence vectors: one for each line of text, from an encoder's vectors of its tokens (Reimers and Gurevych 2019). */
+/* Sentence vectors: one vector for each line of text, from an encoder's vectors of the tokens (Reimers and Gurevych 2019). */
 #ifndef WEFT_EMBED_H
 #define WEFT_EMBED_H
 
@@ -9,36 +9,38 @@
 WF_BEGIN_DECLS
 
 enum wf_pooling {
-    WF_POOL_MEAN, /* mean of all tokens, special tokens included */
-    WF_POOL_CLS   /* vector of the first token */
+    WF_POOL_MEAN, /* the mean of all token vectors, special tokens included */
+    WF_POOL_CLS   /* the vector of the first token */
 };
 struct wf_embedder_options {
     enum wf_pooling pooling;
-    bool normalize;     /* to Euclidean norm 1; a zero vector stays zero */
-    int64_t max_length; /* maximum number of ids, special tokens included; 0: the model's context. A larger value is WF_ERR_FORMAT */
-    bool truncate;      /* a longer sentence is truncated (its special tokens stay); else it is an error */
+    bool normalize;     /* scales each vector to Euclidean norm 1; a zero vector stays zero */
+    int64_t max_length; /* maximum number of ids in a sentence, special tokens included, up to the model's context; 0: the context */
+    bool truncate;      /* truncates longer sentences but keeps their special tokens; false: a longer sentence is WF_ERR_FORMAT */
     const char *name;   /* name of the input in messages; NULL: "input" */
-    int64_t *unknown;   /* if not NULL: the number of unknown tokens of the embedded lines is added to it */
-    int64_t *tokens;    /* if not NULL: the number of all their tokens is added to it */
+    int64_t *unknown;   /* if not NULL: each call of wf_embed adds the number of unknown tokens */
+    int64_t *tokens;    /* if not NULL: each call of wf_embed adds the number of all tokens */
 };
 typedef struct wf_embedder wf_embedder;
 
-/* The model and the tokenizer must outlive it. Sentences get the special tokens of the tokenizer's template ([CLS] ... [SEP]);
- * its settings of truncation and padding are ignored in favour of `max_length` and `truncate`. A model that is not an encoder is
- * WF_ERR_ARGUMENT. Use it from one thread at a time. NULL with *error. */
+/* Makes an embedder; options may be NULL. The model and the tokenizer must outlive it. Each sentence gets the special tokens of the
+ * tokenizer's template ([CLS] ... [SEP]). The tokenizer's own settings of truncation and padding are ignored; `max_length` and `truncate`
+ * replace them. Use an embedder from one thread at a time. Returns NULL with *error set; WF_ERR_ARGUMENT: the model is not an encoder, its
+ * vocabulary is smaller than the tokenizer's, or max_length is out of range. */
 WF_API wf_embedder *wf_embedder_new(const wf_model *model, const wf_tokenizer *tokenizer, const struct wf_embedder_options *options,
                                     wf_error *error) WF_CHECKED;
 WF_API void wf_embedder_free(wf_embedder *embedder);
-WF_API int64_t wf_embedder_width(const wf_embedder *embedder); /* d, the width of a vector */
-/* lines [count], of lengths[count] bytes, UTF-8 -> out [count,d]. The bits of a vector do not depend on the other lines. An
- * empty line has the vector of its special tokens, or zeros without any. Errors name the line, counted from `first_line`. *truncated
- * (may be NULL) counts truncated lines. */
+/* The width d of a vector. */
+WF_API int64_t wf_embedder_width(const wf_embedder *embedder);
+/* Computes the vectors of `count` lines -> out [count,d]. Line i has lengths[i] bytes of UTF-8. The bits of a vector do not depend on the
+ * other lines. An empty line has the vector of its special tokens, or zeros if the tokenizer adds no special tokens. Error messages name
+ * the line by its number; the first line has the number `first_line`. *truncated (may be NULL) is set to the number of truncated lines. */
 WF_API wf_status wf_embed(wf_embedder *embedder, const char *const *lines, const int64_t *lengths, int64_t count, int64_t first_line,
                           wf_real *out, int64_t *truncated, wf_error *error) WF_CHECKED;
 
-/* Cosines between vectors: x [n,d] with rows of norm 1 (.normalize) or 0 -> out [count,n], rows `from` .. from+count-1 against all rows.
- * They lie in -1 .. 1, exactly 1 for a vector with itself; a zero row has cosine 0 with every row. Fails with
- * WF_ERR_MEMORY alone; out then holds anything. */
+/* Computes cosines between rows of x [n,d] -> out [count,n]. Row i of out has the cosines of row from + i of x with all rows of x. Each row
+ * of x must have norm 1 (see .normalize) or be zero. The cosines lie in -1 .. 1. The cosine of a row with itself is exactly 1, and a zero
+ * row has cosine 0 with every row. WF_ERR_MEMORY: no memory for the product; out then has undefined contents. */
 WF_API wf_status wf_cosines(const wf_real *x, int64_t n, int64_t d, int64_t from, int64_t count, wf_real *out, wf_error *error) WF_CHECKED;
 
 WF_END_DECLS

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Text generation with language models. */
+/* Generates text with a language model. */
 #ifndef WEFT_GENERATE_H
 #define WEFT_GENERATE_H
 
@@ -8,50 +8,55 @@
 
 WF_BEGIN_DECLS
 
-/* Sampling of the next token: the logits are divided by the temperature and restricted to the k largest, then to the smallest set with
- * probability >= p (nucleus sampling, Holtzman et al. 2020). The random number depends on (seed, position) only. */
+/* How the next token is chosen from the logits. The logits are divided by the temperature. Then the candidates are restricted to the top_k
+ * largest logits, and of these to the smallest set of likeliest tokens with a total probability of at least top_p (nucleus sampling,
+ * Holtzman et al. 2020). One candidate is drawn at random; the random number depends on the seed and the position only. */
 struct wf_sampler {
-    double temperature; /* > 0; 0: 1 */
-    int64_t top_k;      /* 0: all */
-    double top_p;       /* in (0, 1]; 0: 1 */
-    bool greedy;        /* the largest logit; of equal ones the smallest id */
+    double temperature; /* above 0; 0 stands for 1 */
+    int64_t top_k;      /* number of candidates; 0: all tokens */
+    double top_p;       /* above 0, at most 1; 0 stands for 1 */
+    bool greedy;        /* always takes the largest logit; among equal logits the smallest id */
     uint64_t seed;
 };
-/* Samples *id from logits [n]. order: scratch memory for n ids. WF_ERR_NUMERIC: a logit is NaN, or none is finite. */
+/* Chooses *id from logits [n] for the token at `position`. order [n] is scratch memory. WF_ERR_NUMERIC: a logit is NaN, or no logit is
+ * finite. WF_ERR_ARGUMENT: n is 0, or a setting of the sampler is out of its range. */
 WF_API wf_status wf_sample(const struct wf_sampler *sampler, const wf_real *logits, int64_t n, uint64_t position, int32_t *order,
                            int32_t *id, wf_error *error) WF_CHECKED;
 
-/* Why a generation came to its end. */
+/* Why a generation ended. */
 enum wf_generate_end {
-    WF_GENERATE_MAX_TOKENS, /* max_tokens were generated */
-    WF_GENERATE_END_TOKEN,  /* the end-of-text token was sampled */
+    WF_GENERATE_MAX_TOKENS, /* max_tokens ids were generated */
+    WF_GENERATE_END_TOKEN,  /* the end-of-text token was chosen */
     WF_GENERATE_STOPPED     /* a callback returned false */
 };
 struct wf_generate_result {
-    int64_t tokens; /* new ids, without the end-of-text token */
+    int64_t tokens; /* number of new ids, without the end-of-text token */
     enum wf_generate_end end;
 };
 struct wf_generate_options {
     struct wf_sampler sampler;
-    int64_t max_tokens;
-    bool no_cache; /* recomputes the whole window for every token, for tests; gives the same ids */
-    /* Called with each new id; false ends the generation (not an error). May be NULL. */
+    int64_t max_tokens; /* maximum number of new ids */
+    bool no_cache;      /* recomputes the whole window for each token, which gives the same ids; for tests */
+    /* Called with each new id. If it returns false, generation ends without an error. May be NULL. */
     bool (*token)(void *ctx, int32_t id);
-    void *ctx;
-    const int32_t *end;                /* end-of-text token: when it is sampled, generation stops without returning it. NULL: none */
-    struct wf_generate_result *result; /* may be NULL: set by each call that returns WF_OK */
+    void *ctx;                         /* argument of `token` */
+    const int32_t *end;                /* the end-of-text token: generation ends when it is chosen, and does not return it. NULL: none */
+    struct wf_generate_result *result; /* set by each call that returns WF_OK; may be NULL */
 };
-/* Continues prompt[length] (at least one id) by up to max_tokens ids: *count ids in out[max_tokens], which may be NULL. When the context
- * is full, its oldest quarter is dropped and the rest recomputed, so that each token sees at least three quarters of a context. The tape
- * is reset. */
+/* Continues prompt[length], which has at least one id, by up to max_tokens ids. They are written to out[max_tokens], which may be NULL, and
+ * their number to *count. When the context is full, its oldest quarter is dropped and the remaining ids are computed again, so each token
+ * sees at least three quarters of a context (or the whole text before it, if that is shorter). Resets the tape. */
 WF_API wf_status wf_generate_with(const wf_model *model, wf_tape *tape, const int32_t *prompt, int64_t length,
                                   const struct wf_generate_options *options, int32_t *out, int64_t *count, wf_error *error) WF_CHECKED;
 
-/* The same as text: the callback `text` is called after the prompt and after each token with the next part of the text, in UTF-8 and
- * NUL-terminated; it returns false to stop. length may be 0: text that a later token may still change is held back, as in wf_decoder_push.
- * Together the parts are what wf_tokenizer_decode gives for the prompt and all new ids. Generation stops at the tokenizer's end-of-text
- * token (WF_SPECIAL_EOS), if it has one. An empty prompt is replaced by one token that is not printed: a line end, or if the tokenizer has
- * none its end-of-text token, its BOS, or id 0. options->token, ctx and end are ignored. */
+/* Continues a prompt as wf_generate_with does, and returns text. The callback `text` is called after each id of the prompt and after each
+ * new id with the next piece of the text: UTF-8, NUL-terminated, `length` bytes. A piece may be empty, because text that a later token may
+ * still change is held back, as in wf_decoder_push. If the callback returns false, generation ends. All pieces together are the text that
+ * wf_tokenizer_decode gives for the prompt and all new ids.
+ *
+ * Generation also ends at the tokenizer's end-of-text token (WF_SPECIAL_EOS), if the tokenizer has one. An empty prompt (length 0) is
+ * replaced by one token that is not printed: a line end, or if the tokenizer cannot encode that, its end-of-text token, its BOS token, or
+ * id 0. options->token, ctx and end are ignored. */
 WF_API wf_status wf_generate_text(const wf_model *model, const wf_tokenizer *tokenizer, wf_tape *tape, const int32_t *prompt,
                                   int64_t length, const struct wf_generate_options *options,
                                   bool (*text)(void *ctx, const char *text, int64_t length), void *ctx, wf_error *error) WF_CHECKED;

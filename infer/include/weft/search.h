@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Generation and beam search with any forward: a function of the program, or a language model's. */
+/* Generation and beam search with a function of the program that computes logits, or with a language model of Weft. */
 #ifndef WEFT_SEARCH_H
 #define WEFT_SEARCH_H
 
@@ -7,7 +7,7 @@
 
 WF_BEGIN_DECLS
 
-/* A function that computes the logits of the next token.
+/* A model for generation and beam search, given by a function that computes the logits of the next token. For example:
  *
  *   static wf_tensor *next(void *ctx, wf_tensor *ids, struct wf_cache *cache)
  *   {
@@ -18,51 +18,57 @@ WF_BEGIN_DECLS
  *   }
  */
 struct wf_next {
-    /* ids [R,T] -> logits of the last id of each row [R,V], on the tape of the ids. With a cache of R rows the ids follow those that it
-     * holds, and the function advances it by T; without one (NULL) they are whole rows. */
+    /* Computes from ids [R,T] the logits [R,V] of the token that follows each row, on the tape of the ids. If cache is not NULL, it has R
+     * rows, the ids follow the ids in it, and the function must advance it by T. If cache is NULL, the ids are whole rows. */
     wf_tensor *(*next)(void *ctx, wf_tensor *ids, struct wf_cache *cache);
-    /* Makes an empty cache, as wf_cache_init does. NULL: none, each token is computed from all ids before it. Beam search needs one. */
+    /* Makes an empty cache for `rows` rows of `capacity` ids, as wf_cache_init does. NULL: the model has no cache, and each token is
+     * computed from all ids before it. Beam search requires a cache. */
     wf_status (*cache)(void *ctx, struct wf_cache *cache, int64_t rows, int64_t capacity, wf_error *error);
-    void *ctx;
-    int64_t vocab_size, context; /* V, and the most ids of a row, at most 2^31 - 1 each */
+    void *ctx;          /* argument of both functions */
+    int64_t vocab_size; /* V, at most 2^31 - 1 */
+    int64_t context;    /* maximum number of ids in a row, at most 2^31 - 1 */
 };
-/* The struct for a language model, which must outlive it. With another kind of model the first call is an error of the tape. */
+/* Returns a struct wf_next for a language model. The model must outlive it. If the model is of another kind, the first call of .next is an
+ * error of the tape. */
 WF_API struct wf_next wf_next_of(const wf_model *model);
 
-/* As wf_generate_with. */
+/* Continues a prompt, as wf_generate_with does. */
 WF_API wf_status wf_generate_next(const struct wf_next *model, wf_tape *tape, const int32_t *prompt, int64_t length,
                                   const struct wf_generate_options *options, int32_t *out, int64_t *count, wf_error *error) WF_CHECKED;
 
 struct wf_beam_options {
-    int64_t beam;                 /* beam width, up to 1,024; 1: greedy; 0: 4 */
-    int64_t n_best;               /* number of hypotheses returned, at most `beam`; 0: 1 */
-    int64_t max_tokens;           /* of a hypothesis, with its end; 0: up to the end of the context */
-    double length_penalty;        /* A: score = log-probability / ((5 + length) / 6)^A (Wu et al. 2016); 0: none */
-    const int32_t *end;           /* the id that ends a hypothesis; NULL: all run to max_tokens */
-    bool (*cancelled)(void *ctx); /* called after each step: true ends with WF_ERR_CANCELLED. May be NULL. */
-    void *ctx;
+    int64_t beam;                 /* beam width, at most 1,024; 1 is greedy search; 0: 4 */
+    int64_t n_best;               /* number of hypotheses to return, at most the beam width; 0: 1 */
+    int64_t max_tokens;           /* maximum length of a hypothesis, its end token included; 0: up to the end of the context */
+    double length_penalty;        /* the A of score = log-probability / ((5 + length) / 6)^A (Wu et al. 2016); 0: no penalty */
+    const int32_t *end;           /* the end token, which ends a hypothesis; NULL: every hypothesis has max_tokens ids */
+    bool (*cancelled)(void *ctx); /* called after each step; true ends the search with WF_ERR_CANCELLED. May be NULL. */
+    void *ctx;                    /* argument of `cancelled` */
 };
 struct wf_hypothesis {
-    const int32_t *ids; /* without the prompt and the end, of translations without BOS and EOS */
-    int64_t length;
-    double score, log_probability; /* of what follows the prompt */
-    bool finished;                 /* reached its end, not the maximum length */
+    const int32_t *ids;     /* the ids, without the prompt and the end token; for a translation without BOS and EOS */
+    int64_t length;         /* number of ids */
+    double score;           /* the log-probability divided by the length penalty */
+    double log_probability; /* log-probability of the ids and, if `finished`, of the end token, given the prompt or the source */
+    bool finished;          /* the hypothesis ended with the end token; false: it reached the maximum length */
 };
 struct wf_hypotheses {
-    struct wf_hypothesis *hypothesis; /* [count], best first, finished ones before the others */
+    struct wf_hypothesis *hypothesis; /* [count]: finished hypotheses first, and within both groups the best first */
     int64_t count;
-    void *memory;
+    void *memory; /* holds the ids */
 };
-/* The likeliest continuations of prompt[length], at least one id. Search as in wf_translate_with: each step considers the 2 x beam best
- * continuations of the active hypotheses (greedy: the best one), ties by the earlier hypothesis, then the smaller id. Fewer than n_best
- * are found where the vocabulary is too small for more. The tape is reset. Free *out with wf_hypotheses_free; on an error it is empty. */
+/* Finds the likeliest continuations of prompt[length], which has at least one id. The search is that of wf_translate_with: each step
+ * considers the 2 x beam best continuations of the active hypotheses (greedy search: the best one). If continuations are equal, the
+ * earlier hypothesis comes first, then the smaller id. If the vocabulary is very small, fewer than n_best hypotheses may be
+ * found. The tape is reset. Free *out with wf_hypotheses_free; after an error it is empty. */
 WF_API wf_status wf_beam_search_with(const struct wf_next *model, wf_tape *tape, const int32_t *prompt, int64_t length,
                                      const struct wf_beam_options *options, struct wf_hypotheses *out, wf_error *error) WF_CHECKED;
 #ifndef __cplusplus
 #define wf_beam_search(model, tape, prompt, length, out, error, ...)                                                                       \
     wf_beam_search_with(model, tape, prompt, length, &(struct wf_beam_options){__VA_ARGS__}, out, error)
 #endif
-WF_API void wf_hypotheses_free(struct wf_hypotheses *hypotheses); /* a zeroed struct is allowed */
+/* Frees the hypotheses; a zeroed struct is allowed. */
+WF_API void wf_hypotheses_free(struct wf_hypotheses *hypotheses);
 
 WF_END_DECLS
 

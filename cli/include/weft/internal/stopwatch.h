@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The speed of a training step or of generation, on cases of fixed size: what `weft bench` prints.
+/* Benchmark cases of fixed size, which `weft bench` runs. A case measures the speed of a training step or of generation.
  *
- * A training case is the whole step: gradients forgotten, forward, loss, backward, Adam, AdamW or the optimizer that is set, without
- * clipping, on one batch of random ids. The cases are those of other libraries' benchmarks by the same names, so that they can be compared.
- */
+ * A training case measures the whole step on one batch of random ids: clearing the gradients, forward, loss, backward, and the update by
+ * Adam, AdamW or the optimiser that a setting chooses. Gradients are not clipped. Cases have the names and sizes of other libraries'
+ * benchmarks, so that the times can be compared. */
 #ifndef WEFT_BENCH_STOPWATCH_H
 #define WEFT_BENCH_STOPWATCH_H
 
@@ -12,60 +12,68 @@
 WF_BEGIN_DECLS
 
 struct wf_bench_case {
-    const char *name;                  /* "nanogpt-char-small", "generate-nanogpt-char" */
-    const char *preset;                /* the model's row in the zoo */
-    const char *purpose;               /* one line: sizes and what is measured */
-    int64_t batch, length, vocab_size; /* rows and tokens a row of a step; generation: 1 and the new tokens */
-    bool generate;                     /* tokens with a cache, the most likely one each time, instead of training steps */
-    bool decoupled;                    /* AdamW, else Adam */
-    /* `batch` pairs of sentences of `length` ids a side, for a model that translates */
-    bool pairs;
-    int64_t shortest; /* lengths are drawn from shortest .. length instead; 0: all are alike */
-    double label_smoothing;
-    bool of_preset; /* made of a preset: operations are counted as if all parameters were matrices */
+    const char *name;       /* such as "nanogpt-char-small" or "generate-nanogpt-char" */
+    const char *preset;     /* name of the preset that gives the model */
+    const char *purpose;    /* one line for the help: the sizes, and what is measured */
+    int64_t batch;          /* rows of a training step; with `pairs` the number of pairs; 1 for generation */
+    int64_t length;         /* tokens in a row; with `pairs` the tokens on each side; for generation the number of new tokens */
+    int64_t vocab_size;     /* ids are drawn from 0 .. vocab_size-1 */
+    bool generate;          /* measures greedy generation with a cache instead of training steps */
+    bool decoupled;         /* trains with AdamW; false: with Adam */
+    bool pairs;             /* the model translates, and a step takes pairs of sentences */
+    int64_t shortest;       /* each sentence of a pair has a random length from `shortest` to `length`; 0: all have `length` tokens */
+    double label_smoothing; /* label smoothing of the loss on pairs */
+    bool of_preset;         /* the case was made from a preset: operations are counted as if all parameters were matrices */
 };
 int wf_bench_count(void);
 const struct wf_bench_case *wf_bench_at(int index);
-/* Finds the case of that name. A preset's name, or "generate-" and a preset's name, is a case too: a micro-batch as the preset trains it,
- * at its context, or pairs of 32 + 32 tokens; with a vocabulary of 65 tokens if the preset sets no size. The strings of *out are those of
- * `name` and of the preset. An unknown name is WF_ERR_ARGUMENT with the nearest one. */
+/* Finds the case with this name. A preset's name is also a case: one micro-batch of the preset's training with rows of its context, or 32
+ * pairs of 32 + 32 tokens for a model that translates. "generate-" before the name of a preset times generation. If the preset sets no
+ * vocabulary size, the case has 65 different tokens. The strings in *out belong to `name` and to the preset. An unknown name is
+ * WF_ERR_ARGUMENT, and the message suggests the nearest name. */
 wf_status wf_bench_find(const char *name, struct wf_bench_case *out, wf_error *error) WF_CHECKED;
-/* The configuration of a case's model: the preset's, with the case's sizes and this dropout. */
+/* Makes the configuration of a case's model: the preset with the sizes of the case and this dropout. */
 wf_status wf_bench_config(const struct wf_bench_case *c, double dropout, struct wf_config *config, wf_error *error) WF_CHECKED;
-/* Other sizes: settings, each "KEY=VALUE", NULL after the last; NULL: none. The keys of the model's family, `batch`, rows of a step,
- * and of a training step `optimizer` with its keys; `context` also sets the tokens of a row (of generation and of pairs what fits),
- * `vocab_size` the ids. *config is of wf_bench_config. WF_ERR_ARGUMENT, with the setting: a key that is unknown or that a step does not
- * use, a value out of its range, more than 2^31 tokens. */
+/* Changes the case, and its configuration from wf_bench_config, by settings: strings "KEY=VALUE" with NULL after the last one, or NULL for
+ * no settings. Allowed keys are those of the model's family, `batch` (rows of a training step without pairs), and for a training step
+ * `optimizer` and the keys of that optimiser. `context` also sets the number of tokens in a row; for pairs and generation it can only
+ * lower their length. `vocab_size` also sets the range of the random ids. WF_ERR_ARGUMENT: a key is unknown or has no effect on the
+ * measured step, a value is out of its range, or a step would have more than 2^31 tokens. */
 wf_status wf_bench_set(struct wf_bench_case *c, struct wf_config *config, const char *const *settings, wf_error *error) WF_CHECKED;
 
 struct wf_bench_options {
-    double seconds; /* how long to measure; at least three steps, or `steps`. 0: 4 */
-    int64_t steps;  /* at most so many; 0: as the time allows */
-    double dropout; /* 0 <= p < 1, wherever the model has dropout */
-    uint64_t seed;
-    const char *const *settings;  /* as for wf_bench_set */
-    bool (*cancelled)(void *ctx); /* looked at after each step: true ends with WF_ERR_CANCELLED. May be NULL. */
-    void *ctx;
+    double seconds;               /* time to measure for, but at least three steps (or `steps` if that is fewer); 0: 4 seconds */
+    int64_t steps;                /* maximum number of measured steps; 0: as the time allows */
+    double dropout;               /* rate p of every dropout in the model, 0 <= p < 1 */
+    uint64_t seed;                /* seed of weights, ids and dropout */
+    const char *const *settings;  /* settings for wf_bench_set; may be NULL */
+    bool (*cancelled)(void *ctx); /* called after each step; true ends the measurement with WF_ERR_CANCELLED. May be NULL. */
+    void *ctx;                    /* argument of `cancelled` */
 };
 struct wf_bench_result {
-    const char *name;
-    int64_t parameters, tokens; /* of the model; of a step (of pairs: both sides), or generated */
-    int64_t steps;              /* measured, after two that were not */
-    double ms, ms_min, ms_max;  /* of a step, or of generating all tokens: median, least, most */
-    double ms_mean;             /* beside other programs more than the median says */
-    double gflop;               /* counted operations, 10^9, of a step: 6 x matrix parameters x tokens + 12 B T^2 d each attention; of
-                                   pairs of different lengths those that are done, not what padding would add */
-    double gflops;              /* gflop a second, at the median */
-    double peak_rss_mib;        /* of the process while this case ran, where the system tells; else since its start */
-    double loss;                /* of the last step; generation: 0 */
-    int threads;
-    const char *isa;
+    const char *name;    /* name of the case */
+    int64_t parameters;  /* number of the model's parameters */
+    int64_t tokens;      /* tokens of a step (for pairs on both sides together), or generated tokens */
+    int64_t steps;       /* number of measured steps; two more ran before them as a warm-up */
+    double ms;           /* median time in milliseconds of a step, or of generating all tokens */
+    double ms_min;       /* shortest of these times */
+    double ms_max;       /* longest of these times */
+    double ms_mean;      /* mean of these times, which is a better measure than the median if other programs run at the same time */
+    double gflop;        /* counted operations of a step in 10^9: 6 x matrix parameters x tokens + 12 B T^2 d for each attention;
+                            for generation 2 x matrix parameters x tokens. Operations on padding do not count, because pairs have none */
+    double gflops;       /* gflop per second, at the median time */
+    double peak_rss_mib; /* peak resident memory of the process in MiB while this case ran; since the process started if the system
+                            cannot reset the peak */
+    double loss;         /* loss of the last step; 0 for generation */
+    int threads;         /* number of threads */
+    const char *isa;     /* instruction set of the kernels */
 };
-/* Runs a case; the name as for wf_bench_find. */
+/* Runs the case that wf_bench_find finds for `name`, and writes the times to *result. */
 wf_status wf_bench_run(const char *name, const struct wf_bench_options *options, struct wf_bench_result *result,
                        wf_error *error) WF_CHECKED;
-/* A result as one line of JSON, an object without a newline: the keys case, parameters, tokens, ms, ms_min, ms_max, gflops,
- * peak_rss_mib, threads, isa, and ms_mean, steps, tokens_per_second, loss. Returns text; 512 bytes hold any. The same in every locale. */
+/* Writes a result to `text` as one JSON object without a newline, and returns `text`. 512 bytes are enough. The keys are case, parameters,
+ * tokens, ms, ms_min, ms_max, gflops, peak_rss_mib, threads, isa, ms_mean, steps, tokens_per_second and loss. Numbers are written with a
+ * decimal point in every locale. */
 char *wf_bench_json(const struct wf_bench_result *result, char *text, size_t size);
 
 WF_END_DECLS

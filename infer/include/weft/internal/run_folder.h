@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The files of a run's folder, for the rooms that write runs and those that read them. */
+/* The files of a run's folder, for the code that writes runs and the code that reads them. */
 #ifndef WEFT_INTERNAL_RUN_FOLDER_H
 #define WEFT_INTERNAL_RUN_FOLDER_H
 
@@ -9,42 +9,48 @@
 #include <weft/safetensors.h>
 #include <weft/tokenizer.h>
 
-char *wf_run_path(const char *folder, const char *name, wf_error *error); /* wf_free */
-bool wf_run_has(const char *folder, const char *name);                    /* whether the file is there */
-/* Refuses a folder of another program's wf_fit, which only that program reads: it has weights and no config.json. */
+/* Returns "FOLDER/NAME", to be freed with wf_free; NULL with *error set. */
+char *wf_run_path(const char *folder, const char *name, wf_error *error);
+/* Whether the folder has a file of this name. */
+bool wf_run_has(const char *folder, const char *name);
+/* Refuses a folder that another program wrote with wf_fit. It has weights but no config.json, and only that program can read it. */
 wf_status wf_run_check(const char *folder, wf_error *error) WF_CHECKED;
-/* Metadata of every file of weights: the format, and the tokenizers that it was trained with. */
+/* Adds the metadata that every file of weights has: the format, and the hashes of the tokenizers. `source` may be NULL. */
 void wf_weights_describe(wf_safetensors_writer *w, const wf_tokenizer *tokenizer, const wf_tokenizer *source);
-const char *wf_tokenizer_content(const wf_tokenizer *tokenizer, char text[32]); /* as it says it; returns text */
+/* Writes the tokenizer's hash to `text`, as files of weights store it, and returns `text`. */
+const char *wf_tokenizer_content(const wf_tokenizer *tokenizer, char text[32]);
 enum { WF_CHECKPOINT_NAME = 64 };
-char *wf_checkpoint_name(int64_t step, char name[WF_CHECKPOINT_NAME]); /* checkpoints/step-00000100.safetensors; returns name */
-/* The steps of a run's checkpoints, ascending; wf_free. */
+/* Writes the name of a step's checkpoint, such as "checkpoints/step-00000100.safetensors", and returns it. */
+char *wf_checkpoint_name(int64_t step, char name[WF_CHECKPOINT_NAME]);
+/* Lists the steps of a run's checkpoints in ascending order. Free *steps with wf_free. */
 wf_status wf_checkpoint_steps(const char *folder, int64_t **steps, int64_t *count, wf_error *error);
 
+/* Writes tokenizer.json, or for separate tokenizers tokenizer.source.json and tokenizer.target.json. */
 wf_status wf_tokenizers_save(const char *folder, const struct wf_config *config, const wf_tokenizer *tokenizer, const wf_tokenizer *source,
                              wf_error *error);
-/* Whether they have the special tokens that a translation model needs; `name` stands for them in the message. */
+/* Checks that the tokenizers have the special tokens that a translation model needs. `name` names the tokenizers in the message. */
 wf_status wf_tokenizers_check(const struct wf_config *config, const wf_tokenizer *tokenizer, const wf_tokenizer *source, const char *name,
                               wf_error *error);
 
-/* The length of an encoder's rows in training and evaluation, and of the text's part of them, which is 2 less with frame=true. */
+/* Returns the length of an encoder's rows in training and evaluation. *text is the number of text tokens in a row; with frame=true it is 2
+ * less than the length, because of the start and end tokens. */
 int64_t wf_row_length(const struct wf_config *config, int64_t *text);
-/* Whether the tokenizer has what frame=true puts around rows. */
+/* Checks that the tokenizer has the start and end tokens that frame=true puts around rows. */
 wf_status wf_frame_check(const struct wf_config *config, const struct wf_masking *masking, wf_error *error);
-/* The number of tokens that wf_evaluate_masked masks. */
+/* Counts the tokens that wf_evaluate_masked masks. */
 wf_status wf_masked_count(const struct wf_config *config, const wf_tokenizer *tokenizer, struct wf_id_view ids, int64_t limit,
                           int64_t *chosen, wf_error *error);
 
 /* --- folders of Hugging Face's libraries: hugging_face.c ----------------------------------------------------------- */
-/* tokenizer.json, or else vocab.txt with what tokenizer_config.json says. Its vocabulary is as large as the model's, or a bit smaller where
- * the model's embedding was padded. */
+/* Loads tokenizer.json, or if that is missing vocab.txt with the settings in tokenizer_config.json. The vocabulary must have the size of
+ * the model's. It may be a little smaller if the model's embedding was padded. */
 wf_status hf_tokenizer_load(const char *folder, const struct wf_config *config, wf_tokenizer **out, wf_error *error) WF_CHECKED;
-/* If there is no model.safetensors: the known file that is there instead, for a message; NULL: none. */
+/* Call it if model.safetensors is missing. Returns advice for the message if the folder has weights in another known form; else NULL. */
 const char *hf_other_weights(const char *folder);
-/* How sentence vectors are made, by the files of sentence-transformers; without modules.json the mean of the tokens as it is,
- * with a max_length of 0, which is above 0 where there is one. */
+/* Reads how sentence vectors are made from the files of sentence-transformers; max_length is then above 0. Without modules.json the options
+ * are mean pooling without normalisation, and max_length is 0. */
 wf_status hf_embed_options(const char *folder, const struct wf_config *config, struct wf_embedder_options *out, wf_error *error) WF_CHECKED;
-/* Writes these files, which hf_embed_options reads as the same options. */
+/* Writes files of sentence-transformers from which hf_embed_options reads the same options. */
 wf_status hf_embed_save(const char *folder, const struct wf_embedder_options *options, wf_error *error) WF_CHECKED;
 
 #endif
