@@ -141,7 +141,7 @@ static wf_tensor *bert_before_head(const void *model, wf_tensor *x)
 
 /* --- weights of Hugging Face --------------------------------------------------------------------------------------- */
 
-/* The names of norms and linear layers, Weft's first. Files from before 2019 call a norm's weight gamma and its bias beta. */
+/* The names of norms and linear layers, Weft's first. Files from before a renaming in 2019 call a norm's weight gamma and its bias beta. */
 /* clang-format off */
 #define NORM(ours, theirs) \
     {ours ".weight", {theirs ".weight"}}, {ours ".weight", {theirs ".gamma"}}, \
