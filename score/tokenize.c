@@ -106,8 +106,8 @@ static bool letter(char c)
 }
 
 /* One substitution over the whole text. A character x that `alone` accepts becomes " x ". Two characters x and y that `pair` accepts become
- * "x y ", or with `lead` " x y". `out` must have room for three times the bytes of `in`. The function is inlined into each step, so that the
- * calls of `alone` and `pair` are inlined, too. */
+ * "x y ", or with `lead` " x y". `out` must have room for three times the bytes of `in`. The function is inlined into each step, so that
+ * the calls of `alone` and `pair` are inlined, too. */
 static inline __attribute__((always_inline)) void substitute(const struct wf_string *in, struct wf_string *out, accepts *alone,
                                                              accepts_pair *pair, bool lead)
 {
