@@ -41,8 +41,7 @@ void curves_add_names(const struct curves *runs, int64_t count, struct wf_string
 /* Replaces each value by the mean of the point and `half` neighbours on either side. Near the beginning, where losses fall steeply, both
  * sides have as many neighbours as there are on the left. Near the end the right side has fewer than the left. */
 wf_status curve_smooth(const struct curve *in, int64_t half, struct curve *out, wf_error *error) WF_CHECKED;
-/* Divides a long curve into `buckets` ranges, and keeps only the lowest and the highest point of each, so that every peak remains visible.
- */
+/* Divides a long curve into `buckets` ranges and keeps the lowest and the highest point of each, so that every peak remains visible. */
 wf_status curve_thin(const struct curve *in, int64_t buckets, struct curve *out, wf_error *error) WF_CHECKED;
 /* Drops the points whose x is not between `from` and `to`; `to` 0: drops only those before `from`. */
 void curve_clip(struct curve *curve, double from, double to);

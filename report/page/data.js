@@ -28,7 +28,8 @@ function headWeights(map, layer, head) {
 // In a decoder a token cannot attend to later tokens, so those cells are drawn as masked, not as a weight of 0.
 const masked = (map, query, key) => map.kind === 'decoder' && key > query + Math.max(map.key.length - map.query.length, 0);
 
-// The weights whose maximum ends the colour scale. The first row of a decoder is left out: its token attends to itself alone, with weight 1.
+// The weights whose maximum ends the colour scale. The first row of a decoder is left out, because its token attends to itself alone, with
+// weight 1.
 const scaled = (map, weights) => (map.kind === 'decoder' && map.query.length > 1 && map.query.length === map.key.length ? weights.subarray(map.key.length) : weights);
 
 function largest(weights) {
@@ -57,8 +58,8 @@ function rightToLeft(tokens) {
     return letters.filter(letter => right.test(letter)).length > letters.length / 2;
 }
 
-// The colours from weight 0 (nearly the background) to the largest weight. The lightness changes in one direction only, so that the order is
-// visible without hues, too.
+// The colours from weight 0 (nearly the background) to the largest weight. The lightness changes in one direction only, so that the order
+// is visible without hues, too.
 const STOPS = {
     light: ['f5f8fc', 'd8e6f4', 'a8cae8', '649fd3', '2c71b6', '134a8b', '08224d'],
     dark: ['1d232b', '1d3852', '1f5b77', '2b858c', '55b089', 'aad477', 'fdf4a3'],

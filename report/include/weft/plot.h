@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Plots the curves of runs with gnuplot, from their metrics.jsonl: losses of training and validation, the learning rate, or other metrics.
- */
+/* Plots the metrics of runs, which are logged in metrics.jsonl, with gnuplot: losses, the learning rate, or any other metric. */
 #ifndef WEFT_PLOT_H
 #define WEFT_PLOT_H
 
