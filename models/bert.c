@@ -190,8 +190,8 @@ static wf_status bert_load(wf_registry *registry, const wf_safetensors *file, co
 
 /* --- Hugging Face's config.json ------------------------------------------------------------------------------------ */
 
-/* Refuses a key of the file that would change the model's results in a way that Weft does not support. Keys without an effect on the
- * results are ignored elsewhere. */
+/* Refuses a key of the file with a value that Weft does not support. It is called only for keys that would change the model's results;
+ * other unknown keys are ignored. */
 static void refuse(struct wf_json_reader *r, const char *key, const char *value, const char *what)
 {
     char quoted[WF_QUOTE_SIZE];

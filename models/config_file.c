@@ -14,7 +14,7 @@
 
 enum { LIMIT = 1 << 20 };
 static const char *const head[] = {"weft_version", "model_type", "model", "family", "trained_on"};
-enum { HEAD = sizeof head / sizeof *head, NAMES = 4 /* the first 4 members are strings, the last is an object */ };
+enum { HEAD = sizeof head / sizeof *head, NAMES = 4 /* the first 4 members of `head` are strings, the last is an object */ };
 
 /* Writes the value of "model_type". It begins with "weft-", so that no other library takes the file for one of its own architectures. */
 static const char *model_type(const struct wf_config *config, char text[64])
@@ -173,7 +173,8 @@ static void read_keys(struct wf_json_reader *r, struct wf_config *c)
         fail(r, &why);
 }
 
-/* Reads the config.json of another library, which a family knows by its "model_type". False: the file is Weft's own. */
+/* Reads a config.json of another library, by the family that has its "model_type". Returns false if the file is Weft's own, otherwise true,
+ * even if reading failed. */
 static bool read_other(struct wf_json_reader *r, struct wf_config *c)
 {
     char quoted[WF_QUOTE_SIZE];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions on a single key: they read its value from text or JSON, write it, and check it. config.c has those on whole configurations. */
+/* Functions on a single key: they read its value from text or JSON, write it, and check it. Functions on whole configurations are in
+ * config.c. */
 #ifndef WEFT_MODELS_KEYS_H
 #define WEFT_MODELS_KEYS_H
 
@@ -12,9 +13,9 @@
 struct slot {
     const struct wf_key *key;
     void *values;        /* the struct inside the wf_config that has the key's member */
-    const char *section; /* "training", ..., or the family's name */
+    const char *section; /* name of a common section, such as "training", or of the family */
 };
-/* Key number `index` of those that the configuration's kind of model uses: the family's keys, then those of the common sections. False past
+/* Sets *out to key number `index` of a configuration: first the family's keys, then the common keys that the kind of model uses. False past
  * the last. */
 bool slot_at(const struct wf_config *config, int index, struct slot *out);
 bool slot_find(const struct wf_config *config, const char *name, struct slot *out);
@@ -60,7 +61,7 @@ wf_status key_unknown(const struct wf_config *config, const char *name, wf_error
 wf_status config_check_model(const struct wf_config *config, wf_error *error) WF_CHECKED;
 
 /* Checks row `index` of a table of keys: its member lies inside a struct of `size` bytes, no row before it has the same name, and its
- * default is in its range. WF_ERR_ARGUMENT, with a message that begins with "KIND OWNER: ". */
+ * default is in its range. WF_ERR_ARGUMENT otherwise; the message begins with the texts `kind` and `owner`. */
 wf_status key_describes(const char *kind, const char *owner, const struct wf_keys *keys, int index, size_t size,
                         wf_error *error) WF_CHECKED;
 

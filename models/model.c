@@ -134,8 +134,8 @@ const struct wf_model_shape *wf_model_shape_of(const wf_model *model)
 
 /* A family that forgets to use its cache would generate each token without a context, so such a family is refused. Before the first forward
  * of a cache, a bit pattern is written in each layer where the keys and values of the first and the last new token belong. If the forward
- * overwrites none of these patterns, the family ignores its cache. In a cache of states the pattern would be read before it is overwritten;
- * there wf_kv_set_state sets `written` instead. */
+ * overwrites none of these patterns, the family ignores its cache. A cache of states gets no patterns, because states are read before they
+ * are written. For such a cache wf_kv_set_state sets `written`. */
 static const uint32_t mark = 0x7fb1a0c5; /* a NaN in float, and the upper half of a NaN in double */
 
 /* Sets *out to the address of pattern number `index` (four in each layer); false past the last. */

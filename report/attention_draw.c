@@ -69,7 +69,8 @@ static void add_settings(struct wf_string *s, const struct picture *p)
                      p->map->keys - 1, p->map->keys - 1, p->map->queries - 1);
 }
 
-/* Colours masked keys. Maps leave them out, so that a rectangle behind the map shows through. A sample is drawn below the colour bar. */
+/* Adds a grey rectangle behind each map, which is visible at masked keys, because the map has no values there. Adds a sample of it below
+ * the colour bar. */
 #define MASKED "fillcolor rgb \"#e4dfd6\" fillstyle solid"
 static void add_masked(struct wf_string *s, const struct picture *p)
 {
@@ -190,8 +191,8 @@ static wf_status draw(const struct picture *p, enum picture_format format, const
 
 /* --- the public function ------------------------------------------------------------------------------------------- */
 
-/* Refuses a PNG with a side of more than 32767 pixels, the limit of Cairo, with which gnuplot draws. A PNG has two pixels per unit of
- * length. */
+/* Refuses a PNG with a side of more than 32767 pixels, which is the limit of Cairo, the library with which gnuplot draws. A PNG has twice
+ * as many pixels as the layout. */
 static wf_status check_size(const struct picture *p, wf_error *error)
 {
     int64_t side = (int64_t)fmax(p->width, p->height), most = 32767;

@@ -59,7 +59,7 @@ static inline const float *weights_of(const struct picture *p, int64_t i)
 }
 
 /* Computes the members after `causal` from those up to it, which the caller has set. The caller frees query and key with labels_free.
- * (attention_layout.c) */
+ * Defined in attention_layout.c. */
 wf_status picture_lay_out(struct picture *p, const char *model, wf_error *error) WF_CHECKED;
 
 #endif

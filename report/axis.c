@@ -44,7 +44,7 @@ wf_status axis_see_most(struct axis *a, const struct curve *c, wf_error *error)
             sorted[count++] = a->log ? log(fmax(1e-100, c->point[i].value)) : c->point[i].value;
     qsort(sorted, (size_t)count, sizeof *sorted, rising);
     if (count > 0) {
-        /* the index is rounded down, and `low` mirrors it, so that even among few values the largest and the smallest lie outside */
+        /* sorted[low] and sorted[high] are the 1 % and 99 % quantiles; rounding leaves at least one value beyond each if there are MANY */
         int64_t high = (int64_t)(0.99 * (double)(count - 1)), low = count - 1 - high;
         double span = sorted[high] - sorted[low];
         bool cut = count >= MANY && span > 0;

@@ -12,7 +12,7 @@
 
 #include "labels.h"
 
-/* The template, which tools/embed-page makes from the files in page/. This file replaces its marks @TITLE@ and @DATA@. */
+/* The template, which tools/embed-page makes from the files in page/. fill() replaces @TITLE@ and @DATA@ in it. */
 extern const char wf_page[];
 
 /* Weights are stored as 16-bit integers, in steps of 1/65535. So the page shows a weight with an error of at most 7.7e-6, and 200 tokens in

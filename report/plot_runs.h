@@ -29,17 +29,18 @@ struct curves {
     char unit[64];                 /* what the run counts in its batches, for example "tokens" */
 };
 
-/* Reads the file of a run. The options (NULL: the defaults) say which metrics, and what x is. An incomplete last line is ignored, because a
- * process was killed or is still writing. If a step was logged twice, the later line counts, and values of later steps that stand before it
- * are dropped. Values are capped at 1e100. Errors: there is no such folder or file, the file has none of the metrics, or a line is invalid
- * (the message names it). *out is empty after an error. */
+/* Reads the metrics of a run from its metrics.jsonl. `options` (NULL: the defaults) chooses the metrics and the quantity x. An incomplete
+ * last line, of a process that was killed or is still writing, is ignored. If a step was logged twice, because the run was resumed, the
+ * values logged before the resume for that step and all later steps are dropped. Values are capped at 1e100. Errors: there is no such
+ * folder or file, the file has none of the metrics, or a line is invalid (the message names the line). *out is empty after an error. */
 wf_status curves_read(const char *folder, const struct wf_plot_options *options, struct curves *out, wf_error *error) WF_CHECKED;
 void curves_free(struct curves *curves);
 /* Appends the names of all metrics that the runs have: "a, b, c". */
 void curves_add_names(const struct curves *runs, int64_t count, struct wf_string *s);
 
-/* Replaces each value by the mean of the point and `half` neighbours on either side. Near the beginning, where losses fall steeply, both
- * sides have as many neighbours as there are on the left. Near the end the right side has fewer than the left. */
+/* Sets *out to the running mean of a curve: each value becomes the mean of the point and `half` neighbours on either side. Near the
+ * beginning, where losses fall steeply, both sides have only as many neighbours as exist on the left. Near the end the right side has fewer
+ * neighbours than the left. */
 wf_status curve_smooth(const struct curve *in, int64_t half, struct curve *out, wf_error *error) WF_CHECKED;
 /* Divides a long curve into `buckets` ranges and keeps the lowest and the highest point of each, so that every peak remains visible. */
 wf_status curve_thin(const struct curve *in, int64_t buckets, struct curve *out, wf_error *error) WF_CHECKED;
@@ -50,16 +51,16 @@ void curve_free(struct curve *curve);
 /* --- axis.c --- */
 struct axis {
     double low, high; /* range of the values; after axis_finish range of the axis */
-    double unit;      /* numbers at the tics are values divided by this */
+    double unit;      /* the numbers at the tics are values divided by `unit` */
     bool log;         /* logarithmic */
     bool broken;      /* for the horizontal axis: tics may have decimals */
 };
 #define NO_AXIS ((struct axis){.low = INFINITY, .high = -INFINITY, .unit = 1})
 bool axis_empty(const struct axis *a);
-/* Extends the range to the value. */
+/* Extends the range so that it contains the value. */
 void axis_see(struct axis *a, double value);
-/* Extends the range to the values of a curve. If a few outliers would more than double the range on one side, that side ends at the 1 % or
- * 99 % quantile instead. */
+/* Extends the range so that it contains a curve. If a few outliers would more than double the range on one side, that side ends at the 1 %
+ * or 99 % quantile instead. */
 wf_status axis_see_most(struct axis *a, const struct curve *c, wf_error *error);
 /* Makes the range of the axis from that of the values. `margin` is the share of the range that is added at either end. */
 void axis_finish(struct axis *a, double margin);
@@ -86,7 +87,7 @@ struct plot_metric {
 struct plot_panel {
     struct axis y;    /* before plot_finish the range of the values, after it the range of the axis */
     const char *name; /* NAME if the panel shows NAME/train and NAME/valid; otherwise the name of its metric */
-    char own[64];     /* memory for such a NAME */
+    char own[64];     /* memory for NAME */
     bool rate;        /* the panel shows a learning rate */
     int64_t above;    /* number of logged values above the axis */
     int64_t below;    /* number of logged values below the axis */

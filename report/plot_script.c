@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What plot.c and plot_text.c have in common: the curves as gnuplot's data, the ranges of the axes, and titles. */
+/* Code that plot.c and plot_text.c share: it writes curves as data for gnuplot, sets the ranges of the axes, and makes titles. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -90,7 +90,7 @@ wf_status wf_score_files(const char *hypotheses, const char *const *references, 
     struct wf_segment *line = wf_alloc_zero((size_t)count + 1, sizeof *line);
     wf_status status = file && line ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "no memory for %" PRId64 " files", count + 1);
     int64_t opened = 0;
-    for (; opened <= count && status == WF_OK; opened++) /* opens references first: a wrong name is reported before standard input ends */
+    for (; opened <= count && status == WF_OK; opened++) /* opens references first, to report a wrong name before waiting for input */
         status = opened < count ? wf_lines_open(&file[opened + 1], references[opened], error) : wf_lines_open(&file[0], hypotheses, error);
     if (status == WF_OK)
         status = add_lines(file, line, count + 1, bleu, chrf, error);

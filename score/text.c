@@ -57,7 +57,7 @@ const char *score_word(const char **at, const char *end, int64_t *word)
 
 /* --- lower case ------------------------------------------------------------------------------------------------------ */
 
-/* Unicode's property Case_Ignorable, which characters have that do not end a word, such as an apostrophe. */
+/* Unicode's property Case_Ignorable: true for characters that do not end a word, such as an apostrophe. */
 static bool case_ignorable(uint32_t point)
 {
     utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)point);
@@ -72,7 +72,7 @@ static bool case_ignorable(uint32_t point)
     return false;
 }
 
-/* Unicode's property Cased, for characters that are not case-ignorable. */
+/* Unicode's property Cased: true for letters that have an upper or lower case. Not to be called for case-ignorable characters. */
 static bool cased(uint32_t point)
 {
     utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)point);
@@ -86,8 +86,8 @@ static bool cased(uint32_t point)
     return false;
 }
 
-/* True if the sigma in text[start .. end-1] ends a word. That is so if the next character before it is cased and the next character after
- * it is not, when case-ignorable characters are skipped. */
+/* True if the sigma in text[start .. end-1] ends a word: the last character before the sigma is cased, and the first character after it is
+ * not. Both searches skip case-ignorable characters. */
 static bool final_sigma(const char *text, int64_t length, int64_t start, int64_t end)
 {
     uint32_t point = 0;

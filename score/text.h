@@ -20,8 +20,8 @@ bool score_tokenize(enum wf_bleu_tokenizer tokenizer, const char *text, int64_t 
 /* Checks the texts of segment `number`, and sets *present to the number of its references that are not NULL. */
 wf_status score_check(struct wf_segment hypothesis, const struct wf_segment *references, int64_t count, int64_t number, int64_t *present,
                       wf_error *error);
-/* Sets *out to the segment, with a length that is not negative. With `lowercase` *out is a copy in lower case, which lies in *memory. False
- * without memory. */
+/* Sets *out to the text of a segment and its length in bytes, which replaces a negative length. With `lowercase` the text is a copy in
+ * lower case in *memory. False without memory. */
 bool score_text(struct wf_segment segment, bool lowercase, struct wf_string *memory, struct wf_segment *out);
 
 /* Adds a segment, or every segment of a corpus, to both scorers, each of which may be NULL. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The tokenizers of BLEU. A tokenizer is a chain of substitutions, in a fixed order. Each substitution goes over the whole line from left
- * to right, and its matches do not overlap. This matters for the result: in "x.." the match "x." contains the first stop, so no match can
- * begin with that stop and contain the second. */
+ * to right, and its matches do not overlap. This matters for the result. For example, in "x.." the match "x." uses up the first stop, so
+ * the second stop has no character left with which it could form a match. */
 #include <string.h>
 
 #include <utf8proc.h>

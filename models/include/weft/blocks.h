@@ -35,8 +35,8 @@ struct wf_blocks_options {
     const void *ctx;        /* passed on to the blocks */
     bool keep;              /* the caller uses other tensors of the blocks than the result, such as a term of the loss */
     /* A mark that the caller took with wf_tape_here before it made x. The memory of a sublayer is then freed after that sublayer, not only
-     * after the whole block (see below). A model may set it if each block is a chain of sublayers wf_mha_forward and wf_ffn_forward with
-     * .residual and a norm before or after each of them, and if it uses no tensor made since the mark other than the residual sum. All
+     * after the whole block (see below). A model may set `since` if each block is a chain of sublayers wf_mha_forward and wf_ffn_forward
+     * with .residual and a norm before or after each of them, and if it uses no tensor made since the mark other than the residual sum. All
      * zeros: memory is freed after each block. */
     wf_tape_mark since;
 };

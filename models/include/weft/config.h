@@ -20,7 +20,7 @@ enum wf_batch_cost {
     WF_BATCH_SIDE  /* number of pairs x max(longest source, longest target) */
 };
 
-/* The measure of the validation text by which a translation model selects its best weights and counts `patience`. */
+/* The measure, computed on the validation text, by which a training of a translation model selects the best weights and ends (patience). */
 enum wf_best_by { WF_BEST_LOSS, WF_BEST_BLEU, WF_BEST_CHRF };
 
 enum wf_model_kind { WF_MODEL_LANGUAGE, WF_MODEL_PAIRS, WF_MODEL_ENCODER };
@@ -28,10 +28,10 @@ enum wf_model_kind { WF_MODEL_LANGUAGE, WF_MODEL_PAIRS, WF_MODEL_ENCODER };
 /* Hyperparameters of training. */
 struct wf_training {
     int64_t steps;                 /* total number of updates */
-    int64_t batch;                 /* rows per update; translation models use batch_tokens instead */
+    int64_t batch;                 /* sequences per update; translation models use batch_tokens instead */
     int64_t accumulate;            /* micro-batches into which an update's batch is divided */
     double epochs;                 /* if above 0, wf_train sets `steps` to this number of passes through the training text */
-    int64_t leaves;                /* wf_fit_options.leaves; 0: wf_fit chooses */
+    int64_t leaves;                /* leaves of the reduction tree of gradients, as in wf_fit_options; 0: chosen automatically */
     bool checkpoint;               /* backward computes each block a second time to save memory: see weft/blocks.h */
     int64_t batch_tokens;          /* translation models: padded tokens per update; 0: all pairs in one batch */
     int64_t batch_tolerance;       /* an update may exceed batch_tokens by this number of tokens */
@@ -42,7 +42,7 @@ struct wf_training {
     int64_t warmup;                /* updates until the learning rate reaches its peak */
     int schedule;                  /* enum wf_schedule_kind; in text "constant", "cosine" or "inverse_sqrt" */
     double weight_decay, beta1, beta2, eps, clip, label_smoothing;
-    double ema;              /* wf_optimizer.ema */
+    double ema;              /* decay of a moving average of the weights, as in struct wf_optimizer; 0: no average */
     double mask_rate;        /* encoders: fraction of the tokens that are masked */
     int64_t crop;            /* encoders: tokens of a row, at most the context; 0: the context */
     bool frame;              /* encoders: each row begins and ends with the tokenizer's start and end tokens ([CLS], [SEP]) */
@@ -57,12 +57,12 @@ struct wf_training {
     enum wf_best_by best_by; /* translation models; in text "loss", "bleu" or "chrf". "bleu" and "chrf" translate the validation
                                 text at each validation */
     bool valid_scores;       /* translation models: each validation measures BLEU and chrF, whatever best_by is */
-    double max_ratio;        /* wf_bitext_options.max_ratio for the training pairs; 0: no limit */
-    bool deduplicate;        /* wf_bitext_options.deduplicate for the training pairs */
+    double max_ratio;        /* pairs with a higher ratio of lengths in tokens, longer to shorter, are not trained on; 0: no limit */
+    bool deduplicate;        /* only the first of several equal pairs is trained on */
 };
 
 /* The optimiser of training and its hyperparameters; a program can register further optimisers with <weft/optimizers.h>. */
-enum { WF_OPTIMIZER_SPACE = 128 }; /* bytes of the largest struct of hyperparameters */
+enum { WF_OPTIMIZER_SPACE = 128 }; /* maximum size of an optimiser's struct of hyperparameters in bytes */
 enum wf_optimizer_number {
     WF_OPTIMIZER_ELSEWHERE = -1, /* wf_config_load found an optimiser in the config.json of a run that this program has not registered;
                                     `values` holds its name as a string. The model can be used, but wf_config_save and wf_config_check
@@ -79,7 +79,7 @@ struct wf_optimizer_settings {
 
 /* The tokenizer that a training creates if the user gives none. */
 struct wf_tokenizer_settings {
-    int kind;              /* enum wf_tokenizer_kind; in text "char", "word", "bpe" or "byte-bpe". A given tokenizer sets its kind */
+    int kind;              /* enum wf_tokenizer_kind; in text "char", "word", "bpe" or "byte-bpe"; if the user gave a tokenizer, its kind */
     int64_t min_frequency; /* minimum number of occurrences of a word or merge; 0 if the user gave a tokenizer */
 };
 
@@ -97,7 +97,7 @@ struct wf_generation {
 
 /* A family of models, such as "gpt" or "seq2seq": struct wf_family is defined in <weft/family.h>. */
 struct wf_family;
-enum { WF_CONFIG_SPACE = 512 }; /* bytes of the largest struct of a family's keys */
+enum { WF_CONFIG_SPACE = 512 }; /* maximum size of a family's configuration struct in bytes */
 
 /* A plain value that can be copied by assignment. Initialize it with wf_config_preset, wf_config_defaults or wf_config_load. */
 struct wf_config {
@@ -107,7 +107,7 @@ struct wf_config {
     struct wf_optimizer_settings optimizer;
     struct wf_tokenizer_settings tokenizer;
     struct wf_generation generation;
-    int64_t architecture[WF_CONFIG_SPACE / 8]; /* the struct of the family's keys, which read and set its members */
+    int64_t architecture[WF_CONFIG_SPACE / 8]; /* the family's configuration struct; keys read and set its members */
 };
 
 /* A named configuration of a family. */
@@ -132,14 +132,14 @@ WF_API wf_status wf_config_defaults(struct wf_config *config, const char *family
  *   lr           lowers min_lr to lr
  *   batch        lowers accumulate to batch
  *   the context  lowers crop to the context
- *   accumulate   sets leaves to 0, by which wf_fit chooses, if leaves no longer divides accumulate
+ *   accumulate   sets leaves to 0 (chosen automatically) if leaves does not divide accumulate
  *   optimizer    gives the keys of a different optimiser (such as sgd.momentum) their defaults
  *
  * Therefore set min_lr after lr, accumulate after batch, crop after the context, and leaves after accumulate. Set optimizer before the
  * keys of that optimiser, because keys of any other optimiser are refused. */
 WF_API wf_status wf_config_set(struct wf_config *config, const char *key, const char *value, wf_error *error) WF_CHECKED;
-/* Sets several keys, separated by spaces: "d_model=24 heads=4 lr=1e-3". Stops at the first error, when the keys before it are set. Unlike
- * wf_config_set, no key changes a second one, except that optimizer resets the keys of the optimiser. */
+/* Sets several keys, separated by spaces: "d_model=24 heads=4 lr=1e-3". Stops at the first error, when the keys before it are set. A key
+ * does not change a second key as in wf_config_set, except that a new optimizer gives its keys their defaults. */
 WF_API wf_status wf_config_set_all(struct wf_config *config, const char *settings, wf_error *error) WF_CHECKED;
 /* Sets the vocabulary sizes, which come from the tokenizers. `source` is the size of the source vocabulary of a translation model with two
  * tokenizers, and 0 for every other model. */

@@ -39,13 +39,13 @@ enum wf_key_kind {
     WF_KEY_INT,  /* int64_t */
     WF_KEY_REAL, /* double */
     WF_KEY_BOOL, /* bool */
-    WF_KEY_WORD  /* an enum, whose enumerators have words as text */
+    WF_KEY_WORD  /* an enum; in text each enumerator is a word */
 };
 /* The role of a family's key tells common code what the value means. struct wf_model_shape describes the values. */
 enum wf_key_role {
     WF_KEY_PLAIN,        /* a key without a meaning for common code */
     WF_KEY_VOCAB,        /* vocabulary size; a training sets it to that of its tokenizer */
-    WF_KEY_SOURCE_VOCAB, /* vocabulary size of the source of a translation model, set likewise; 0: equal to WF_KEY_VOCAB */
+    WF_KEY_SOURCE_VOCAB, /* vocabulary size of a translation model's source tokenizer; 0: the value of WF_KEY_VOCAB */
     WF_KEY_CONTEXT,
     WF_KEY_LAYERS, /* number of blocks; a family without such a key has 1 */
     WF_KEY_ENCODER_LAYERS,
@@ -87,7 +87,7 @@ struct wf_keys {
     int count;
 };
 
-/* These macros make the rows of such a table. A member of the wrong C type does not compile. Further members of struct wf_key can follow as
+/* Macros for the rows of a table of keys. A member of the wrong C type does not compile. Further members of struct wf_key can follow as
  * arguments: .above = true, .also = "..." */
 /* clang-format off */
 #define WF_ROWS(rows) {rows, sizeof(rows) / sizeof *(rows)} /* a struct wf_keys or wf_presets */
@@ -121,7 +121,7 @@ struct wf_decoding {
     struct wf_packed target, source;
     wf_tensor *memory;         /* the encoder's output [M,d]; NULL if `kv` is set */
     wf_tensor *const *kv;      /* results of .memory, one for each decoder layer; NULL if `memory` is set */
-    struct wf_cache *cache;    /* holds the target ids before these; NULL: the ids are whole targets */
+    struct wf_cache *cache;    /* holds the target ids that come before the ids of this call; NULL: each target is given whole */
     wf_tensor **weights;       /* [layers]: receive the self-attention weights [1,H,T,T] of one sentence pair; NULL: not wanted */
     wf_tensor **cross_weights; /* [layers]: receive the cross-attention weights [1,H,T,S] of that pair; NULL: not wanted */
 };
@@ -139,11 +139,11 @@ struct wf_family {
     struct wf_presets presets;
     /* Checks conditions between keys, after the ranges and the roles were checked. NULL: there are no other conditions. */
     wf_status (*check)(const void *config, wf_error *error);
-    /* If the config.json of another library has this "model_type", `read` fills the struct from it. NULL: no such files. */
+    /* If the config.json of another library has this "model_type", `read` fills *config from it. NULL: the family reads no such files. */
     const char *model_type;
     wf_status (*read)(const struct json_t *object, const char *path, void *config, wf_error *error);
 
-    /* The model's struct has `size` bytes, and after these block_size bytes for each block, in the encoder and in the decoder. */
+    /* The model's struct has `size` bytes, followed by block_size bytes for each block (of an encoder-decoder: of both stacks). */
     size_t size, block_size;
     /* Declares all parameters of a configuration. `model` points to the model's struct, zero-filled. Errors go to the registry. */
     void (*init)(wf_scope scope, void *model, const void *config);
@@ -160,7 +160,8 @@ struct wf_family {
     wf_tensor *(*before_head)(const void *model, wf_tensor *x);
 
     /* For language models: ids [B,T] -> input of the output layer [B,T,d]. With a cache the ids continue its sequences: read the cache, and
-     * append to it, but do not advance it. With `weights`, of `layers` elements, set those of layers with attention to [B,H,T,T]. */
+     * append to it, but do not advance it. If `weights` is not NULL, set weights[i] to the attention weights [B,H,T,T] of each layer i that
+     * has attention. */
     wf_tensor *(*forward)(const void *model, wf_tensor *ids, struct wf_cache *cache, wf_tensor **weights);
     /* `forward` accepts no cache, so each new token is computed from the whole context. */
     bool no_cache;
@@ -207,8 +208,8 @@ struct wf_family {
  *     L = sum over micro-batches of (sum of the micro-batch's cross-entropies / number of targets of the batch
  *                                    + share * sum of the terms that the micro-batch adds)
  *
- * where `share` is the number of ids of the call / number of ids of the batch; these are the source ids for encode, and the target ids for
- * decode. So a term that is a mean over ids becomes the mean over the batch, whatever accumulate is. A term that is not a mean, such as
+ * where share = (number of ids of the call) / (number of ids of the batch). For encode these are the source ids, and for decode the target
+ * ids. So a term that is a mean over ids becomes the mean over the batch, whatever accumulate is. A term that is not a mean, such as
  * wf_moe_balance, is computed for each micro-batch, so its value depends on accumulate. loss/train and the losses of validations and
  * evaluations do not contain terms; the loss that is minimised is loss/train_minimized. wf_train and the command bench add terms;
  * wf_model_loss, wf_encoder_loss and wf_pairs_loss do not.

@@ -31,8 +31,8 @@ WF_API wf_registry *wf_model_registry(const wf_model *model); /* belongs to the 
 /* Loads the weights from an open file, as strictly as wf_registry_load. The tensors in the file have Weft's names, or the names of the
  * library that the family comes from (such as Hugging Face's for "bert"). */
 WF_API wf_status wf_model_load(wf_model *model, const wf_safetensors *file, wf_error *error) WF_CHECKED;
-/* wf_model_load with options, which may be NULL. Only .allow_missing, .missing and .missing_ctx may be set; the other members map names,
- * which the family does itself, so any of these is WF_ERR_ARGUMENT. */
+/* wf_model_load with options, which may be NULL. Only .allow_missing, .missing and .missing_ctx may be set. The other members map names.
+ * They are WF_ERR_ARGUMENT, because the family itself maps names. */
 WF_API wf_status wf_model_load_with(wf_model *model, const wf_safetensors *file, const struct wf_load_options *options,
                                     wf_error *error) WF_CHECKED;
 /* The model's configuration, kind and sizes. They belong to the model. */
@@ -48,7 +48,7 @@ WF_API wf_tensor *wf_model_logits(const wf_model *model, wf_tensor *ids, struct 
 WF_API wf_tensor *wf_model_attention(const wf_model *model, wf_tensor *ids, wf_tensor **weights);
 /* The logits of the last position only: ids [B,T] -> [B,V]. `cache` works as in wf_model_logits. */
 WF_API wf_tensor *wf_model_next(const wf_model *model, wf_tensor *ids, struct wf_cache *cache);
-/* Mean cross-entropy of targets [B,T] given ids [B,T] -> []. All logits are never in memory at once if the output layer is linear. */
+/* Mean cross-entropy of targets [B,T] given ids [B,T] -> []. If the output layer is linear, it never stores the logits of all positions. */
 WF_API wf_tensor *wf_model_loss_with(const wf_model *model, wf_tensor *ids, wf_tensor *targets,
                                      const struct wf_cross_entropy_options *options);
 #ifndef __cplusplus

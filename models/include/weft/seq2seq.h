@@ -20,7 +20,7 @@ struct wf_seq2seq_weights {
  * row from the pairs, so that dropout does not depend on the division into micro-batches. */
 WF_API wf_tensor *wf_pairs_logits(const wf_model *model, wf_tape *tape, const struct wf_pairs *pairs,
                                   const struct wf_seq2seq_weights *weights);
-/* Mean cross-entropy over all target ids -> []. All logits are never in memory at once if the output layer is linear. */
+/* Mean cross-entropy over all target ids -> []. If the output layer is linear, it never stores the logits of all target ids. */
 WF_API wf_tensor *wf_pairs_loss_with(const wf_model *model, wf_tape *tape, const struct wf_pairs *pairs,
                                      const struct wf_cross_entropy_options *options);
 #ifndef __cplusplus

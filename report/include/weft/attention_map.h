@@ -29,9 +29,9 @@ struct wf_attention_map {
     int64_t layers, heads, queries, keys;
     char **query;       /* [queries]: the tokens of the rows, as in the vocabulary */
     char **key;         /* [keys]: the tokens of the columns, as in the vocabulary */
-    char **query_label; /* [queries]: the tokens for display, as valid UTF-8 without invisible characters. Byte-level tokens are decoded,
-                           with a part of a character as <E4>; a space is U+2581 */
-    char **key_label;   /* [keys]: likewise */
+    char **query_label; /* [queries]: the tokens of the rows for display, as valid UTF-8 without invisible characters. Byte-level tokens are
+                           decoded, with a part of a character as <E4>; a space is U+2581 */
+    char **key_label;   /* [keys]: the tokens of the columns for display, in the same form */
     float *weights;     /* [layers][heads][queries][keys] */
 };
 /* The maps of all kinds that a model has. A language model or an encoder has one kind. A translation model has encoder, decoder and cross,

@@ -46,10 +46,10 @@ enum wf_bleu_tokenizer {
 };
 /* Smoothing of n-gram orders without a match, whose precision would be 0 (methods of Chen and Cherry 2014). */
 enum wf_bleu_smooth {
-    WF_SMOOTH_EXP,   /* the default: the k-th such order counts as having 1 / 2^k matches (method 3, of NIST) */
-    WF_SMOOTH_FLOOR, /* such an order counts as having `smooth_value` matches, by default 0.1 (method 1) */
+    WF_SMOOTH_EXP,   /* the default: the k-th order without a match counts as having 1 / 2^k matches (method 3, of NIST) */
+    WF_SMOOTH_FLOOR, /* an order without a match counts as having `smooth_value` matches, by default 0.1 (method 1) */
     WF_SMOOTH_ADD_K, /* adds `smooth_value`, by default 1, to matches and totals of all orders above 1 (method 2) */
-    WF_SMOOTH_NONE   /* no smoothing: such an order makes the score 0 */
+    WF_SMOOTH_NONE   /* no smoothing: an order without a match makes the score 0 */
 };
 /* Names of tokenizers and smoothings as in signatures, "13a" and "exp", and the reverse. The parse functions return false for an unknown
  * name and leave *out unchanged. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What training and inference need of models and families besides the public <weft/family.h>. */
+/* Declarations about models and families for training and inference, in addition to the public <weft/family.h>. */
 #ifndef WEFT_INTERNAL_FAMILY_H
 #define WEFT_INTERNAL_FAMILY_H
 
