@@ -95,8 +95,8 @@ static int rising(const void *a, const void *b)
 
 /* Chooses one colour scale for all panels. It goes from 0 to the largest weight, rounded up so that there is a number at its end. The first
  * rows of a long causal map have few keys, and so large weights, with which all other rows would look white. Therefore, if nine tenths of
- * the rows have maxima below half of the largest weight, the scale ends at the largest of those. The first row of a causal map is always 1
- * at its only key and is not counted. */
+ * the rows have maxima below half of the largest weight, the scale ends at the largest of these maxima. The first row of a causal map is
+ * always 1 at its only key and is not counted. */
 static wf_status choose_scale(struct picture *p, wf_error *error)
 {
     int64_t first = p->causal && p->map->queries == p->map->keys, each = p->map->queries - first, rows = p->count * each;

@@ -159,17 +159,17 @@ WF_API bool wf_config_read_only(const struct wf_config *config);
 
 /* Sizes that are common to all families. */
 struct wf_model_shape {
-    int64_t vocab_size;        /* number of token ids; translation models: of the target. 0: not set yet */
-    int64_t source_vocab_size; /* translation models: number of token ids of the source */
-    int64_t context;           /* maximum number of tokens in a sequence; translation models: in a sentence, with special tokens */
+    int64_t vocab_size;        /* number of token ids (in a translation model: target ids); 0: not set yet */
+    int64_t source_vocab_size; /* in a translation model: number of source ids */
+    int64_t context;           /* maximum number of tokens in a sequence (in a translation model: in a sentence, with special tokens) */
     int64_t width;             /* d of the hidden states [..,d] */
-    int64_t layers;            /* number of blocks; translation models: of the decoder */
-    int64_t encoder_layers;    /* translation models: number of blocks of the encoder */
+    int64_t layers;            /* number of blocks (in a translation model: decoder blocks) */
+    int64_t encoder_layers;    /* in a translation model: number of encoder blocks */
     int64_t heads;             /* attention heads per block */
     int64_t kv_width;          /* width of a block's cached keys; its cached values have the same width */
     int64_t ffn_weights;       /* number of elements of a block's feed-forward matrices */
     int64_t segments;          /* number of segments that the segment embedding knows; 0: the model has no segment embedding */
-    bool shared_tokenizer;     /* translation models: source and target use the same tokenizer */
+    bool shared_tokenizer;     /* in a translation model: source and target use the same tokenizer */
     bool source_bos;           /* the source begins with the start token; a target always does */
     bool source_eos;           /* the source ends with the end token; a target always does */
 };

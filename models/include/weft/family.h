@@ -65,7 +65,7 @@ enum wf_key_role {
 struct wf_key {
     const char *name;
     const char *meaning;   /* one line for the help */
-    const char *value;     /* the default as text; a file that lacks the key takes it too */
+    const char *value;     /* the default as text, which also applies to files without the key */
     enum wf_key_kind kind; /* type of the member */
     size_t offset;         /* offset of the member in the struct */
     double low, high;
@@ -153,7 +153,8 @@ struct wf_family {
 
     /* The output layer, from hidden states to logits. Set `head` to WF_HEAD_AT(struct model, member) for a struct wf_linear in the model's
      * struct, or set `logits` to a function x [..,d] -> [..,V]. Training is faster with `head`, because the loss then never holds all
-     * logits. An encoder may set neither. Without an output layer (WF_KEY_HEAD false) it leaves the linear layer without a weight. */
+     * logits. An encoder may set neither. If it has a key with the role WF_KEY_HEAD, and the key is false, init leaves the weight of the
+     * linear layer NULL. */
     size_t head;
     wf_tensor *(*logits)(const void *model, wf_tensor *x);
     /* Layers before the linear layer that belong to the output layer, not to the hidden states: x [..,d] -> [..,d]. NULL: none. */

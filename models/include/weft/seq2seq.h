@@ -33,9 +33,9 @@ WF_API wf_tensor *wf_model_encode(const wf_model *model, wf_tape *tape, const in
 /* Sets kv[i] to the keys and values of decoder layer i's cross-attention, for `layers` layers. Call it once per translation. */
 WF_API void wf_model_memory(const wf_model *model, wf_tensor *memory, wf_tensor *kv[]);
 /* Ids [R,T], which continue the R rows of the cache -> logits of the last id of each row, [R,V]. Each row is a translation of a source
- * sentence, in the order of the sentences: sentence i has the rows translations.offsets[i] .. translations.offsets[i+1]-1, which may be no
- * rows. `source` is the argument of wf_model_encode. Make the cache with wf_model_cache, or with wf_model_cache_with for less than
- * max_length tokens; it advances by T. */
+ * sentence, in the order of the sentences: sentence i has the rows translations.offsets[i] .. translations.offsets[i+1]-1. A sentence may
+ * have no rows. `source` is the argument of wf_model_encode. Make the cache with wf_model_cache, or with wf_model_cache_with if it needs
+ * to hold less than max_length tokens. The cache advances by T. */
 WF_API wf_tensor *wf_model_decode(const wf_model *model, wf_tensor *ids, struct wf_cache *cache, wf_tensor *const kv[],
                                   struct wf_packed translations, struct wf_packed source);
 
