@@ -20,7 +20,7 @@ enum wf_batch_cost {
     WF_BATCH_SIDE  /* number of pairs x max(longest source, longest target) */
 };
 
-/* The measure, computed on the validation text, by which a training of a translation model selects the best weights and ends (patience). */
+/* The measure of validations of a translation model. By it a training selects the best weights and decides when to stop (patience). */
 enum wf_best_by { WF_BEST_LOSS, WF_BEST_BLEU, WF_BEST_CHRF };
 
 enum wf_model_kind { WF_MODEL_LANGUAGE, WF_MODEL_PAIRS, WF_MODEL_ENCODER };
@@ -29,8 +29,8 @@ enum wf_model_kind { WF_MODEL_LANGUAGE, WF_MODEL_PAIRS, WF_MODEL_ENCODER };
 struct wf_training {
     int64_t steps;                 /* total number of updates */
     int64_t batch;                 /* sequences per update; translation models use batch_tokens instead */
-    int64_t accumulate;            /* micro-batches into which an update's batch is divided */
-    double epochs;                 /* if above 0, wf_train sets `steps` to this number of passes through the training text */
+    int64_t accumulate;            /* number of micro-batches into which the batch of an update is divided */
+    double epochs;                 /* if above 0, wf_train sets `steps` so that the training passes through the text this many times */
     int64_t leaves;                /* leaves of the reduction tree of gradients, as in wf_fit_options; 0: chosen automatically */
     bool checkpoint;               /* backward computes each block a second time to save memory: see weft/blocks.h */
     int64_t batch_tokens;          /* translation models: padded tokens per update; 0: all pairs in one batch */
@@ -54,8 +54,8 @@ struct wf_training {
     int64_t valid_tokens;    /* approximate number of tokens per validation; 0: the whole validation text; -1: a tenth of the tokens
                                 that are trained on between two validations, at most 1,000,000 */
     int64_t patience;        /* training stops after this number of validations without improvement; 0: never */
-    enum wf_best_by best_by; /* translation models; in text "loss", "bleu" or "chrf". "bleu" and "chrf" translate the validation
-                                text at each validation */
+    enum wf_best_by best_by; /* for translation models; in text "loss", "bleu" or "chrf". With "bleu" and "chrf" each validation
+                                translates the validation text */
     bool valid_scores;       /* translation models: each validation measures BLEU and chrF, whatever best_by is */
     double max_ratio;        /* pairs with a higher ratio of lengths in tokens, longer to shorter, are not trained on; 0: no limit */
     bool deduplicate;        /* only the first of several equal pairs is trained on */

@@ -24,7 +24,7 @@ bool wf_has_head(const wf_model *model);
 /* Switches on the output layer, which every training needs, if the family has a key with the role WF_KEY_HEAD. Returns that key's name, or
  * NULL if the family has no such key. */
 const char *wf_config_set_head(struct wf_config *config);
-/* Lowers crop to the context. Call it after the architecture was taken from another configuration than the settings of training. */
+/* Lowers crop to the context. Call it if the architecture and the settings of training were taken from two configurations. */
 void wf_config_settle(struct wf_config *config);
 /* Whether a tokenizer with `types` ids fits the model. The embeddings of a model that another library trained are often padded to a
  * multiple of 8 to 128 rows, so a tokenizer with slightly fewer ids fits such a model. */
