@@ -158,8 +158,7 @@ static void read_keys(struct wf_json_reader *r, struct wf_config *c)
             continue;
         if (slot_find(c, key, &slot))
             r->status = key_from_json(slot.key, slot.values, r->object, r->where, r->error);
-        else if (wf_config_set(c, key, "", &why) ==
-                 WF_OK) /* always fails: the call only sets `why`, which says what is wrong with the key */
+        else if (wf_config_set(c, key, "", &why) == WF_OK) /* always fails; `why` then says what is wrong with the key */
             continue;
     }
     struct wf_training *t = &c->training;

@@ -84,8 +84,8 @@ static void block_init(wf_scope s, struct block *b, const struct seq2seq_config 
     b->pre = c->norm == WF_NORM_PRE;
 }
 
-/* A sublayer f computes x + drop(f(norm(x))) if b->pre, else norm(x + drop(f(x))). enter() returns the input of f, and leave() the result
- * from the residual sum. */
+/* A sublayer f computes x + drop(f(norm(x))) if b->pre, else norm(x + drop(f(x))). enter() returns the input of f, and leave() turns the
+ * residual sum into the result. */
 static wf_tensor *enter(const struct block *b, const struct wf_layer_norm *norm, wf_tensor *x)
 {
     return b->pre ? wf_layer_norm_forward(norm, x) : x;

@@ -56,8 +56,8 @@ struct wf_loss_terms {
     const wf_model *model;
     wf_tape *tape;
     wf_tensor *sum;              /* terms added so far, each times its share */
-    double share;                /* ids of the micro-batch / ids of the batch; translation models: target ids */
-    double source_share;         /* translation models: source ids of the micro-batch / source ids of the batch */
+    double share;                /* (ids of the micro-batch) / (ids of the batch); target ids in a translation model */
+    double source_share;         /* the same ratio for the source ids of a translation model */
     bool source;                 /* the encoder of the source is running, so terms are multiplied by source_share */
     struct wf_loss_terms *outer; /* the thread's struct before wf_loss_terms_begin, which wf_loss_terms_end restores */
 };
