@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* BERT (Devlin et al. 2019), as Hugging Face's BertModel computes it, without its pooler: word, segment and position embeddings, a norm
- * of their sum, then blocks with a norm after each residual sum. MiniLM (Wang et al. 2020) is a small one.
+/* BERT (Devlin et al. 2019), as Hugging Face's BertModel computes it, but without the pooler: the sum of word, segment and position
+ * embeddings, a norm, then blocks with a norm after each residual sum. MiniLM (Wang et al. 2020) is a small BERT.
  *
  * Parameters: embed.weight [V,d], segments.weight [S,d], positions.weight [context,d], norm,
  * blocks.N.{attn.qkv,attn.out,norm1,ffn.up,ffn.down,norm2}. With an output layer for masked tokens (BertForMaskedLM) also transform.dense,
- * transform.norm and head.{weight [V,d],bias [V]}; a tied head has only the bias. The table below maps names in files of Hugging Face. */
+ * transform.norm and head.{weight [V,d],bias [V]}; a tied head has only the bias. `rules` below maps Hugging Face's names to these. */
 #include <string.h>
 
 #include <weft/internal/json.h>
@@ -68,7 +68,8 @@ struct bert {
     struct wf_positions positions;
     struct wf_layer_norm norm;
     struct wf_dropout drop;
-    struct wf_linear transform, head; /* of the output layer; without one there are no weights */
+    struct wf_linear transform; /* first layer of the output layer; without masked_head it has no weight */
+    struct wf_linear head;      /* last layer of the output layer; without masked_head it has no weight */
     struct wf_layer_norm transform_norm;
     enum wf_activation activation;
     int64_t layers;
@@ -97,12 +98,13 @@ static void bert_init(wf_scope s, void *model, const void *config)
     wf_linear_init(wf_sub(s, "head"), &m->head, c->d_model, c->vocab_size, .tied = c->tied ? m->embed.weight : NULL);
 }
 
-/* The vectors to add for segments: one for each id, or a single one if all ids are of segment 0. */
+/* The segment vectors to add to the token vectors: one for each id. If segments is NULL, all ids have segment 0, and the result is a single
+ * vector [1,d]. */
 static wf_tensor *segment_vectors(const struct bert *m, wf_tensor *ids, const int32_t *segments)
 {
     wf_tape *tape = wf_tape_of(ids);
     wf_shape shape = wf_shape_of(ids);
-    wf_tape_use(tape); /* for the slice below, whose operand is on no tape */
+    wf_tape_use(tape); /* the wf_slice below uses this tape, because its operand is a parameter, which is on no tape */
     if (!segments)
         return wf_slice(m->segments.weight, 0, 0, 1); /* [1,d] */
     return wf_embedding_forward(&m->segments, wf_ids_of(tape, segments, &shape));
@@ -139,7 +141,7 @@ static wf_tensor *bert_before_head(const void *model, wf_tensor *x)
 
 /* --- weights of Hugging Face --------------------------------------------------------------------------------------- */
 
-/* Files from before 2019's renaming call a norm's weight and bias gamma and beta. */
+/* The names of norms and linear layers, Weft's first. Files from before a renaming in 2019 call a norm's weight gamma and its bias beta. */
 /* clang-format off */
 #define NORM(ours, theirs) \
     {ours ".weight", {theirs ".weight"}}, {ours ".weight", {theirs ".gamma"}}, \
@@ -168,14 +170,15 @@ static const struct wf_load_rule rules[] = {
     {"head.bias", {"/cls.predictions.decoder.bias"}},
 };
 
-/* Other heads, tensors that files hold twice, and a table of the positions 0, 1, 2, ... */
+/* Tensors of the file that are not loaded: the pooler, other output layers, tensors that the file holds twice, and a table of the positions
+ * 0, 1, 2, ... */
 static const char *const ignored[] = {"pooler.*", "cls.*", "embeddings.position_ids", NULL};
 
 static wf_status bert_load(wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *options, wf_error *error)
 {
-    if (wf_safetensors_find(file, "embed.weight")) /* Weft's names */
+    if (wf_safetensors_find(file, "embed.weight")) /* the file has Weft's names */
         return wf_registry_load_with(registry, file, options, error);
-    /* A model with a head keeps the rest under "bert.". */
+    /* In the file of a model with an output layer, the names of all other tensors begin with "bert.". */
     bool within = wf_safetensors_find(file, "bert.embeddings.word_embeddings.weight") != NULL;
     struct wf_load_options o = *options;
     o.prefix = within ? "bert." : "";
@@ -187,7 +190,8 @@ static wf_status bert_load(wf_registry *registry, const wf_safetensors *file, co
 
 /* --- Hugging Face's config.json ------------------------------------------------------------------------------------ */
 
-/* Keys without an effect on the numbers are ignored; unsupported settings that would change the numbers are refused by name. */
+/* Refuses a key of the file with a value that Weft does not support. It is called only for keys that would change the model's results;
+ * other unknown keys are ignored. */
 static void refuse(struct wf_json_reader *r, const char *key, const char *value, const char *what)
 {
     char quoted[WF_QUOTE_SIZE];
@@ -216,7 +220,7 @@ static void refuse_others(struct wf_json_reader *r)
     }
 }
 
-/* Hugging Face has several names for some activations, which differ only by rounding. */
+/* Reads the activation. Hugging Face has several names for the same function, whose implementations differ only by rounding. */
 static void read_activation(struct wf_json_reader *r, enum wf_activation *out)
 {
     static const struct {
@@ -255,7 +259,7 @@ static wf_status bert_read(const json_t *object, const char *path, void *config,
     wf_json_read_double(&r, "attention_probs_dropout_prob", WF_JSON_OPTIONAL, 0, 0.999999, &c->attention_dropout);
     wf_json_read_bool(&r, "tie_word_embeddings", WF_JSON_OPTIONAL, &c->tied);
     read_activation(&r, &c->activation);
-    c->masked_head = false; /* sentence vectors need no head, and few folders have one */
+    c->masked_head = false; /* vectors of sentences need no output layer, and few folders contain one */
     if (r.status == WF_OK && c->d_model % c->heads != 0)
         return wf_error_set(error, WF_ERR_FORMAT, "%s: hidden_size %lld is not a multiple of num_attention_heads %lld", path,
                             (long long)c->d_model, (long long)c->heads);

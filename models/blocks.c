@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The loop over the blocks of a model. */
+/* wf_blocks_forward, the loop over the blocks of a model, and the bookkeeping for trainings with checkpoint=true. */
 #include <string.h>
 
 #include <weft/blocks.h>
@@ -32,14 +32,15 @@ void *wf_blocks_copy(wf_tape *tape, const void *from, size_t bytes)
     return copy ? memcpy(copy, from, bytes) : NULL;
 }
 
-/* A block that wf_checkpoint calls, on the tape's memory until the pass ends. */
+/* The arguments of a block that wf_checkpoint computes in forward and again in backward. They lie in memory of the tape. */
 struct recomputed {
     wf_block_forward *forward;
     const void *block;
     struct wf_block_call call;
 };
 
-/* Called in forward and in backward: without the pass and the chain both calls record the same. */
+/* wf_checkpoint calls this function in forward and again in backward, and both calls must record the same ops. The thread's pass and chain
+ * of sublayers exist in forward only, so they are cleared during the call. */
 static wf_tensor *again(void *ctx, wf_tensor *x)
 {
     const struct recomputed *r = ctx;
@@ -64,7 +65,7 @@ static wf_tensor *recomputed_forward(wf_tape *tape, wf_block_forward *forward, c
 
 static bool is_set(wf_tape_mark mark)
 {
-    return mark.word[6]; /* its tape */
+    return mark.word[6]; /* the address of the mark's tape; 0 in a zeroed mark */
 }
 
 wf_tensor *wf_blocks_forward_with(const void *first, size_t size, int64_t count, wf_block_forward *forward, wf_tensor *x,

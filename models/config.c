@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A configuration: the family's keys and the common ones as text, what holds between them, and presets. */
+/* The functions on whole configurations: they list and set keys, check the conditions between keys, and make defaults and presets. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,8 @@
 
 /* --- keys of a configuration --------------------------------------------------------------------------------------- */
 
-/* Finds key number *index of those that the kind uses; if there are fewer, subtracts their number from *index. */
+/* Finds key number *index among the keys that the kind of model uses. If there are fewer such keys, subtracts their number from *index, so
+ * that the caller can go on with the next table. */
 static bool take_row(const struct wf_keys *keys, enum wf_model_kind kind, int *index, const struct wf_key **out)
 {
     for (int i = 0; i < keys->count; i++)
@@ -118,7 +119,8 @@ void wf_config_settle(struct wf_config *config)
         t->crop = context;
 }
 
-/* min_lr, accumulate and crop of a preset follow lr, batch and context when these are set; leaves of a run follow accumulate. */
+/* A preset's min_lr, accumulate and crop may contradict the user's lr, batch and context, and leaves may contradict accumulate. These keys
+ * are adjusted, so that the user need not set them too. */
 wf_status wf_config_set(struct wf_config *config, const char *name, const char *value, wf_error *error)
 {
     if (wf_needs(error, "config, key, value", config, name, value))
@@ -202,14 +204,14 @@ const char *wf_config_set_head(struct wf_config *config)
 bool wf_config_fits(const struct wf_config *config, int64_t types)
 {
     int64_t rows = wf_config_shape(config).vocab_size;
-    int64_t multiple = 128; /* the largest multiple in use for padding */
+    int64_t multiple = 128; /* other libraries pad to a multiple of at most 128 rows */
     while (multiple > 1 && rows % multiple != 0)
         multiple /= 2;
     bool padded = config->family && config->family->model_type && multiple >= 8;
     return types == rows || (padded && types < rows && rows - types < multiple);
 }
 
-/* --- the family's answers ------------------------------------------------------------------------------------------ */
+/* --- properties of the family -------------------------------------------------------------------------------------- */
 
 const char *wf_config_family(const struct wf_config *config)
 {
@@ -254,9 +256,10 @@ struct wf_model_shape wf_config_shape(const struct wf_config *config)
                                    .source_eos = of[WF_KEY_SOURCE_EOS]};
 }
 
-/* --- what holds between keys --------------------------------------------------------------------------------------- */
+/* --- conditions between keys --------------------------------------------------------------------------------------- */
 
-/* Checks that the key with role `whole` is a multiple of the key with role `part`. A value of 0 or an absent key passes. */
+/* Checks that the key with role `whole` has a multiple of the value of the key with role `part`. A value of 0 for `part`, or no such key,
+ * is allowed. */
 static wf_status check_multiple(const struct wf_config *config, enum wf_key_role whole, enum wf_key_role part, wf_error *error)
 {
     const struct wf_keys *keys = &config->family->keys;
@@ -271,7 +274,7 @@ static wf_status check_multiple(const struct wf_config *config, enum wf_key_role
     return wf_key_conflict(name[whole], value[whole], "be a multiple of", name[part], value[part], error);
 }
 
-/* A lower bound is enough: the registry knows the exact number. */
+/* Refuses models with more than 2^40 parameters. The number computed here is a lower bound; the registry later counts exactly. */
 static wf_status check_size(const struct wf_config *config, wf_error *error)
 {
     struct wf_model_shape s = wf_config_shape(config);

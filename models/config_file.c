@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* config.json: the keys of the configuration, besides weft_version, model_type, model and family. */
+/* Writes and reads config.json, which holds all keys of a configuration and the members in `head` below. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,9 +14,9 @@
 
 enum { LIMIT = 1 << 20 };
 static const char *const head[] = {"weft_version", "model_type", "model", "family", "trained_on"};
-enum { HEAD = sizeof head / sizeof *head, NAMES = 4 /* of them are words */ };
+enum { HEAD = sizeof head / sizeof *head, NAMES = 4 /* the first 4 members of `head` are strings, the last is an object */ };
 
-/* No library takes this "model_type" for one of its architectures, since the other keys are Weft's. */
+/* Writes the value of "model_type". It begins with "weft-", so that no other library takes the file for one of its own architectures. */
 static const char *model_type(const struct wf_config *config, char text[64])
 {
     snprintf(text, 64, "weft-%s", config->family->name);
@@ -67,7 +67,7 @@ wf_status wf_config_save_with(const struct wf_config *config, json_t *trained_on
     return status;
 }
 
-/* Reads a member that is a name, for messages and file names; NULL if it is absent. */
+/* Reads a member that is a name; NULL if it is absent. Only characters that are safe in messages and file names are accepted. */
 static const char *read_name(struct wf_json_reader *r, const char *key, size_t size)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+";
@@ -96,8 +96,8 @@ static bool is_preset(const char *name)
     return wf_config_preset(&c, name, NULL) == WF_OK;
 }
 
-/* Values of keys that the file lacks: in a run's file the family's defaults, because older files lack newer keys; in a user's file the
- * preset's values. */
+/* Sets *c to the values of the keys that the file lacks. For the file of a run, which has "weft_version", these are the family's defaults,
+ * because an older file lacks newer keys. For a user's file they are the preset's values. */
 static void read_start(struct wf_json_reader *r, struct wf_config *c)
 {
     wf_error why = {0};
@@ -143,9 +143,9 @@ static void read_keys(struct wf_json_reader *r, struct wf_config *c)
         wf_error_set(&why, WF_ERR_FORMAT, "key \"model_type\": \"%s\" must be \"%s\" for this family", type, expected);
     else if (r->status == WF_OK && family && strcmp(family, c->family->name) != 0)
         wf_error_set(&why, WF_ERR_FORMAT, "key \"family\": %s is of the family %s, not %s", c->model, c->family->name, family);
-    const char *optimizer = json_string_value(json_object_get(r->object, "optimizer")); /* before its keys */
+    const char *optimizer = json_string_value(json_object_get(r->object, "optimizer")); /* set before the keys OPTIMIZER.KEY */
     if (r->status == WF_OK && !why.code && optimizer && optimizer_choose(c, optimizer, &why) != WF_OK &&
-        json_object_get(r->object, "weft_version") && optimizer_keep(c, optimizer)) /* of a run: its model can be used */
+        json_object_get(r->object, "weft_version") && optimizer_keep(c, optimizer)) /* the model of a run works without its optimiser */
         wf_error_clear(&why);
     json_object_foreach((json_t *)r->object, key, value)
     {
@@ -158,12 +158,12 @@ static void read_keys(struct wf_json_reader *r, struct wf_config *c)
             continue;
         if (slot_find(c, key, &slot))
             r->status = key_from_json(slot.key, slot.values, r->object, r->where, r->error);
-        else if (wf_config_set(c, key, "", &why) == WF_OK) /* never: it says why the key is none of this model's */
+        else if (wf_config_set(c, key, "", &why) == WF_OK) /* always fails; `why` then says what is wrong with the key */
             continue;
     }
     struct wf_training *t = &c->training;
     if (r->status == WF_OK && !json_object_get(r->object, "leaves") && t->leaves > 0 && t->accumulate % t->leaves != 0)
-        t->leaves = 0; /* they were for another accumulate */
+        t->leaves = 0; /* the preset's leaves do not divide the file's accumulate */
     if (r->status == WF_OK && json_object_get(r->object, "steps") && !json_object_get(r->object, "epochs"))
         t->epochs = 0;
     if (r->status == WF_OK && !why.code && config_check_model(c, &why) == WF_OK)
@@ -172,7 +172,8 @@ static void read_keys(struct wf_json_reader *r, struct wf_config *c)
         fail(r, &why);
 }
 
-/* Another library's, by its "model_type". */
+/* Reads a config.json of another library, by the family that has its "model_type". Returns false if the file is Weft's own, otherwise true,
+ * even if reading failed. */
 static bool read_other(struct wf_json_reader *r, struct wf_config *c)
 {
     char quoted[WF_QUOTE_SIZE];
@@ -181,7 +182,7 @@ static bool read_other(struct wf_json_reader *r, struct wf_config *c)
     const struct wf_family *family;
     for (int i = 0; type && (family = wf_family_at(i)); i++)
         if (family->model_type && strcmp(type, family->model_type) == 0) {
-            if (wf_config_preset(c, family->name, NULL) != WF_OK) /* for the settings of a training from there */
+            if (wf_config_preset(c, family->name, NULL) != WF_OK) /* the preset, if there is one, has the settings for further training */
                 wf_json_read_status(r, wf_config_defaults(c, family->name, r->error));
             if (r->status == WF_OK)
                 r->status = family->read(r->object, r->where, c->architecture, r->error);

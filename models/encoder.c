@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The encoder of Vaswani et al. 2017 alone, in which every token attends to all: norms after the residual sums or before the
- * sublayers, a last norm, sinusoidal positions, and an output layer for training on masked tokens (Devlin et al. 2019). Dropout after
- * attention, inside the feed-forward and after it. Initialised by PyTorch's defaults, but for scaled embeddings: N(0, 1/d).
+/* The encoder of Vaswani et al. 2017 without a decoder, with an output layer for training on masked tokens (Devlin et al. 2019). Norms come
+ * after the residual sums or before the sublayers, and optionally after the last block. Positions are sinusoidal. Dropout is applied after
+ * the attention, inside the feed-forward and after the feed-forward. Parameters are initialised by PyTorch's defaults, except that scaled
+ * embeddings have the distribution N(0, 1/d).
  *
  * Parameters: embed.weight [V,d], blocks.N.{attn.qkv,attn.out,norm1,ffn.up,ffn.down,norm2}, norm, and head.{weight [V,d],bias [V]};
  * a tied head has only the bias. */
@@ -61,7 +62,7 @@ static wf_tensor *block_forward(const void *block, wf_tensor *x, const struct wf
 {
     const struct block *b = block;
     const struct wf_encoder_call *e = call->ctx;
-    /* x + drop(f(norm(x))), or norm(x + drop(f(x))); [B,T,d] each */
+    /* for each sublayer f: x + drop(f(norm(x))) if pre, else norm(x + drop(f(x))); all tensors are [B,T,d] */
     x = wf_mha_forward(&b->attn, b->pre ? wf_layer_norm_forward(&b->norm1, x) : x, .causal = e->causal, .key_lengths = e->lengths,
                        .mask = e->mask, .packed = e->packed, .weights = call->weights, .residual = x);
     x = b->pre ? x : wf_layer_norm_forward(&b->norm1, x);
@@ -85,8 +86,9 @@ static void encoder_init(wf_scope s, void *model, const void *config)
     struct encoder *m = model;
     m->layers = c->layers;
     m->final_norm = c->final_norm;
-    /* Scaled embeddings start at N(0, 1/d), about as large as the positions. At N(0, 1) they would be eight times as large with d = 64:
-     * the first layer's softmax saturates, its gradients vanish, and training gets stuck where tokens do not attend to each other. */
+    /* Embeddings that are multiplied by sqrt(d) start at N(0, 1/d), so the product is about as large as the position encodings. With
+     * PyTorch's default N(0, 1) and d = 64 it would be eight times as large. Then the softmax of the first layer saturates, its gradients
+     * vanish, and the tokens never learn to attend to each other. */
     double scale = c->scale_embeddings ? sqrt((double)c->d_model) : 1;
     wf_embedding_init(wf_sub(s, "embed"), &m->embed, c->vocab_size, c->d_model, .scale = scale, .init = {WF_INIT_NORMAL, 1 / scale});
     wf_positions_init(wf_sub(s, "positions"), &m->positions, c->context, c->d_model);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The public functions of encoders: checks of calls, once for all families; logits, and the loss of chosen tokens. */
+/* The public functions of <weft/encoder.h>: they check a call, so that families need not, and run the family's encoder. */
 #include <weft/encoder.h>
 #include <weft/internal/tape_needs.h>
 
 #include <weft/internal/family.h>
 
-/* The checks below return NULL, or poison with an error that says what to change. */
+/* The check_... functions return NULL if the call is correct. Otherwise they set an error on the tape and return poison. */
 
 static wf_tensor *check_packed(const wf_model *model, wf_tape *tape, const wf_tensor *ids, const struct wf_encoder_call *call)
 {
@@ -120,7 +120,8 @@ wf_tensor *wf_encoder_loss_with(const wf_model *model, wf_tensor *ids, const str
         if (places[i] < 0 || places[i] >= tokens)
             return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: place %d is not the index of one of %lld tokens", model->config.model,
                                 places[i], (long long)tokens);
-    /* An embedding is a gather and its gradient a scatter: only the chosen rows go through the output layer. */
+    /* Only the masked tokens go through the output layer. wf_embedding gathers their rows of x, and its backward adds the gradients to
+     * these rows. */
     x = wf_reshape(x, tokens, model->shape.width);
     x = wf_embedding(x, wf_ids_of(tape, count ? places : none, WF_SHAPE(count))); /* [count,d] */
     return wf_head_loss(model, x, wf_ids_of(tape, count ? targets : none, WF_SHAPE(count)), options);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Families by name, what a descriptor must hold, and registration. */
+/* Finds families by name, checks descriptors, and registers the families of a program. */
 #include <ctype.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -12,7 +12,7 @@
 
 #include "keys.h"
 
-/* Entries are written once, before the count that makes them visible. */
+/* add() writes an entry before it raises the count, and never changes it later. So wf_family_at can read the entries without the mutex. */
 static const struct wf_family *registered[WF_FAMILIES_MOST];
 static atomic_int registered_count;
 static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
@@ -64,7 +64,7 @@ static wf_status check_key(const struct wf_family *f, int index, wf_error *error
     return key_describes("family", f->name, &f->keys, index, f->config_size, error);
 }
 
-/* Names appear in config.json and on the command line. */
+/* True if the name can stand in config.json and on the command line. */
 static bool is_name(const char *name)
 {
     size_t length = name ? strlen(name) : 0;
@@ -74,7 +74,7 @@ static bool is_name(const char *name)
     return length > 0 && length < sizeof((struct wf_config *)0)->model;
 }
 
-/* NULL, or the missing function of the family's kind. */
+/* The name of a function that the family needs and lacks; NULL if no function is missing. */
 static const char *missing_function(const struct wf_family *f)
 {
     if (!f->init)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* GPT-2 (Radford et al. 2019): a decoder with the norm before each sublayer, learned positions, a last norm, and by default
- * the embedding as output matrix. With biases and GELU by tanh it is GPT-2 itself; the nanogpt presets have neither.
+/* GPT-2 (Radford et al. 2019): a decoder with a norm before each sublayer and after the last block, learned positions, and by default
+ * the embedding as output matrix. GPT-2 itself has biases and the tanh approximation of GELU; the nanogpt presets have neither.
  *
  * Parameters: embed.weight [V,d], positions.weight [context,d], blocks.N.{norm1,attn.qkv,attn.out,norm2,ffn.up,ffn.down},
  * norm, and head.weight [V,d] unless it is tied. */
@@ -73,7 +73,8 @@ static void gpt_init(wf_scope s, void *model, const void *config)
 {
     const struct gpt_config *c = config;
     struct gpt *m = model;
-    /* Each of the 2 L residual branches adds to the same stream: a smaller deviation keeps its variance independent of L. */
+    /* The 2 L residual branches of L blocks are all added to one stream. Their initial standard deviation is divided by sqrt(2 L), so that
+     * the variance of the stream does not grow with L. */
     s = wf_with_init(s, &(struct wf_init_rules){.weight = {WF_INIT_NORMAL, 0.02},
                                                 .embedding = {WF_INIT_NORMAL, 0.02},
                                                 .residual = {WF_INIT_NORMAL, 0.02 / sqrt(2.0 * (double)c->layers)},

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The functions on a single key (keys.h): they check its value, and read and write the value as text or JSON. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -71,7 +72,7 @@ static wf_status out_of_range(const struct wf_key *key, const char *value, wf_er
     return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s is out of range: %s", key->name, value, range);
 }
 
-/* Whole numbers without a point. */
+/* Writes a number as text. Whole numbers get no decimal point. */
 static const char *plain_number(double value, char text[WF_NUMBER_SIZE])
 {
     if (value != floor(value) || fabs(value) > 0x1p53)
@@ -110,7 +111,8 @@ wf_status wf_key_conflict(const char *key, double value, const char *rule, const
 
 /* --- text ---------------------------------------------------------------------------------------------------------- */
 
-/* A number too large for a double is a number, but out of every range. Read without the point, which depends on the locale. */
+/* True if the text is a number that is too large for a double. The error is then "out of range", not "not a number". The number is read
+ * without its decimal point, because the point that strtod expects depends on the locale. */
 static bool overflows(const char *text)
 {
     char digits[64], *end;
@@ -121,7 +123,7 @@ static bool overflows(const char *text)
     return isinf(strtod(digits, &end)) && !*end;
 }
 
-/* Integers are doubles until they are stored: no range goes beyond 2^53. */
+/* Checks and stores a number. `number` holds integers exactly, because the range of every integer key ends below 2^53. */
 static wf_status set_number(const struct wf_key *key, void *values, double number, wf_error *error)
 {
     wf_status status = check_number(key, number, error);
@@ -198,7 +200,7 @@ wf_status key_describes(const char *kind, const char *owner, const struct wf_key
     return status;
 }
 
-/* The optimiser of a run may be one of another program. */
+/* The text of a WF_KEY_WORD. For the key `optimizer` it can be the name of an optimiser that this program has not registered. */
 static const char *word_of(const struct wf_key *key, const void *values)
 {
     const char *kept = key->words == optimizer_names ? optimizer_kept(values) : NULL;

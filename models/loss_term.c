@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Terms that a family's functions add to the loss of a training. The collector is thread-local: these functions have no parameter for
- * it. */
+/* Sums the terms that a family's functions add to the loss of a training. The struct with the sum is in a thread-local variable, because
+ * the family's functions have no parameter for it. */
 #include <weft/internal/family.h>
 
 static _Thread_local struct wf_loss_terms *collecting;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The public functions for models of all families. */
+/* The public functions of <weft/models.h>, for models of all families. */
 #include <string.h>
 
 #include <weft/internal/needs.h>
@@ -11,7 +11,8 @@
 
 #include "keys.h"
 
-/* Zeros behind a model's struct: a family whose block_size is too small writes to them. */
+/* Bytes of zeros after a model's struct. If a family's size or block_size is too small, its init writes there, and wf_model_new reports
+ * it. */
 enum { BEHIND = 1 << 20 };
 
 static size_t body_size(const wf_model *model)
@@ -131,12 +132,13 @@ const struct wf_model_shape *wf_model_shape_of(const wf_model *model)
     return model ? &model->shape : NULL;
 }
 
-/* A family that ignores its cache would generate each token without a context. Before a row's first forward its first and last new
- * places get bits of no number; after it at least one mark in some layer must be gone. States get no marks, because they are read before
- * they are written: wf_kv_set_state notes the write. */
-static const uint32_t mark = 0x7fb1a0c5; /* a NaN in float; the upper half of one in double */
+/* A family that forgets to use its cache would generate each token without a context, so such a family is refused. Before the first forward
+ * of a cache, a bit pattern is written in each layer where the keys and values of the first and the last new token belong. If the forward
+ * overwrites none of these patterns, the family ignores its cache. A cache of states gets no patterns, because states are read before they
+ * are written. For such a cache wf_kv_set_state sets `written`. */
+static const uint32_t mark = 0x7fb1a0c5; /* a NaN in float, and the upper half of a NaN in double */
 
-/* Place number `index` of those that are marked; false past the last. */
+/* Sets *out to the address of pattern number `index` (four in each layer); false past the last. */
 static bool place_at(const struct wf_cache *cache, int64_t tokens, int index, wf_real **out)
 {
     const int layer = index / 4, last = index / 2 % 2, side = index % 2;
@@ -177,7 +179,7 @@ static bool cache_written(struct wf_cache *cache, int64_t tokens)
     return written || !any;
 }
 
-/* Hidden states for the head, [B,T,d]. The context is the limit, even if the table of positions is longer. */
+/* ids [B,T] -> input of the output layer [B,T,d]. A row longer than the context is refused, even if the table of positions is longer. */
 static wf_tensor *hidden(const wf_model *model, wf_tensor *ids, struct wf_cache *cache, wf_tensor **weights)
 {
     wf_tape *tape = wf_tape_of(ids);
@@ -224,7 +226,8 @@ bool wf_has_head(const wf_model *model)
     return model->family->logits || (model->family->head && head(model)->weight);
 }
 
-/* True if x can go through the output layer; if not, *x is the result of the caller. */
+/* Applies .before_head to *x and returns true if the linear layer can follow. Otherwise returns false, with the poison that the caller must
+ * return in *x. */
 static bool has_logits(const wf_model *model, wf_tensor **x)
 {
     wf_tape *tape = wf_tape_of(*x);
@@ -254,7 +257,7 @@ wf_tensor *wf_head_loss(const wf_model *model, wf_tensor *x, wf_tensor *targets,
     const struct wf_linear *h = head(model);
     if (!has_logits(model, &x))
         return x;
-    if (!h || model->family->logits || h->lora_a) /* the fused loss is for a plain linear head */
+    if (!h || model->family->logits || h->lora_a) /* the fused loss below needs a linear layer without adapters */
         return wf_cross_entropy_with(through_head(model, x), targets, options);
     return wf_linear_cross_entropy_with(x, h->weight, h->bias, targets, options);
 }
@@ -298,7 +301,7 @@ wf_tensor *wf_model_loss_with(const wf_model *model, wf_tensor *ids, wf_tensor *
     return wf_head_loss(model, hidden(model, ids, NULL, NULL), targets, options);
 }
 
-/* Checks the size of a cache that the family made. */
+/* Checks the size of a cache that the family's .cache made. On an error it frees the cache. */
 static wf_status check_cache(const struct wf_family *f, struct wf_cache *cache, int64_t rows, int64_t capacity, wf_error *error)
 {
     if (cache->rows == rows && cache->capacity >= capacity && cache->length)

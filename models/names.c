@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of keys in other programs: nanoGPT, transformers (config.json and TrainingArguments), PyTorch, fairseq, llama.cpp. */
+/* Finds the key for the name that a setting has in nanoGPT, transformers (config.json and TrainingArguments), PyTorch, fairseq or
+ * llama.cpp, so that the message about an unknown key can suggest Weft's. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 
 #define LAYERS "n_layer n_layers num_layers num_hidden_layers block_count depth"
 
-/* Names that follow from the role of a key, so that families need not list them; others are in a key's `also`. */
+/* The names of each role in other programs. Families need not list these names in the `also` of their keys. */
 static const char *const of_role[WF_KEY_ROLES] = {
     [WF_KEY_VOCAB] = "n_vocab vocabulary_size tgt_vocab_size target_vocab_size decoder_vocab_size nwordstgt",
     [WF_KEY_SOURCE_VOCAB] = "src_vocab_size encoder_vocab_size nwordssrc",
@@ -31,7 +32,7 @@ static const char *const of_role[WF_KEY_ROLES] = {
     [WF_KEY_SHARED] = "share_all_embeddings joined_dictionary",
 };
 
-/* True if the name equals the first `length` bytes of a word; - and _ are the same. */
+/* True if the name equals the first `length` bytes of `word`. The characters - and _ are equivalent. */
 static bool is_word(const char *name, const char *word, size_t length)
 {
     for (size_t i = 0; i < length; i++)
@@ -55,7 +56,7 @@ static bool is_called(const struct wf_key *key, const char *name)
     return wf_name_in(key->also, name) || wf_name_in(of_role[key->role], name);
 }
 
-/* The keys of a section, a common one or a family's. */
+/* The keys of section number `section`: the common sections, then the families. NULL past the last. */
 static const struct wf_keys *keys_at(int section)
 {
     if (section < SECTIONS)
@@ -67,7 +68,7 @@ static const struct wf_keys *keys_at(int section)
 const char *wf_setting_called(const char *name)
 {
     const struct wf_keys *keys;
-    for (int own = 1; own >= 0; own--) /* a key's own name first */
+    for (int own = 1; own >= 0; own--) /* compare with the keys' own names first, then with their names in other programs */
         for (int s = 0; (keys = keys_at(s)); s++)
             for (int i = 0; i < keys->count; i++)
                 if (own ? wf_name_in(keys->key[i].name, name) : is_called(&keys->key[i], name))
@@ -94,9 +95,9 @@ wf_status key_unknown(const struct wf_config *config, const char *name, wf_error
     int count = 0;
     for (; count < MOST_KEYS && slot_at(config, count, &slot); count++) {
         names[count] = slot.key->name;
-        if (wf_name_in(slot.key->name, name)) /* but for - and _ */
+        if (wf_name_in(slot.key->name, name)) /* the names are equal, except that - stands for _ or the reverse */
             near = slot.key->name;
-        const char *dot = strchr(slot.key->name, '.'); /* of the optimiser */
+        const char *dot = strchr(slot.key->name, '.'); /* a key OPTIMIZER.KEY, which a user may call KEY */
         if (dot && !near && wf_name_in(dot + 1, name))
             near = slot.key->name;
         size_t used = strlen(same);
@@ -113,7 +114,7 @@ wf_status key_unknown(const struct wf_config *config, const char *name, wf_error
     if (same[0])
         return wf_error_set(error, WF_ERR_ARGUMENT, "no setting %s; use %s", name, same);
     const char *of_others = near ? NULL : wf_setting_called(name);
-    if (of_others) /* of other families: said of the key's own name */
+    if (of_others) /* another family has a key with this meaning: report that the model does not use that key */
         return key_unknown(config, of_others, error);
     if (!near)
         near = wf_nearest(name, names, count);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Optimisers by name, their keys, and registration. */
+/* The optimisers that a configuration can name, with their keys: the built-in ones, and those that a program registers. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,11 +37,12 @@ static const struct wf_key sgd_keys[] = {
      .resumable = true},
 };
 
-/* Names are written last: they make an entry visible. */
+/* The name of optimiser i is optimizer_names[i], and the rest of its description is entries[i]. add() writes the name last, because other
+ * functions regard an entry as present when it has a name. */
 const char *optimizer_names[MOST + 1] = {"adamw", "sgd"};
 static struct entry {
-    const struct wf_optimizer_kind *kind; /* NULL: built in */
-    struct wf_keys keys;                  /* called NAME.KEY */
+    const struct wf_optimizer_kind *kind; /* NULL: the optimiser is built in */
+    struct wf_keys keys;                  /* their names are NAME.KEY */
     wf_status (*check)(const void *config, wf_error *error);
 } entries[MOST] = {[WF_OPTIMIZER_SGD] = {.keys = WF_ROWS(sgd_keys), .check = check_sgd}};
 static struct wf_key rows[WF_OPTIMIZERS_MOST][WF_OPTIMIZER_KEYS];
@@ -57,7 +58,8 @@ const char *wf_optimizer_name_at(int index)
     return index < 0 ? NULL : optimizer_names[count];
 }
 
-/* The entry of a configuration's optimiser, whose number the program may have set itself. */
+/* The entry of the configuration's optimiser. A program can write any number to config->optimizer.kind, so an unknown number gives an empty
+ * entry. */
 static const struct entry *entry_of(const struct wf_config *config)
 {
     static const struct entry none = {0};
@@ -148,7 +150,7 @@ wf_status optimizer_choose(struct wf_config *config, const char *name, wf_error 
     if (found == config->optimizer.kind)
         return WF_OK;
     struct wf_optimizer_settings chosen;
-    memset(&chosen, 0, sizeof chosen); /* padding included: configurations are compared by bytes */
+    memset(&chosen, 0, sizeof chosen); /* clears padding bytes too, because configurations are compared byte by byte */
     chosen.kind = found;
     wf_status status = WF_OK;
     for (int i = 0; status == WF_OK && i < entries[found].keys.count; i++)
@@ -158,7 +160,7 @@ wf_status optimizer_choose(struct wf_config *config, const char *name, wf_error 
     return status;
 }
 
-/* The optimiser with this key, "lion" of "lion.beta1"; NULL: none. */
+/* The name of the optimiser that has this key: "lion" for "lion.beta1". NULL: no optimiser has the key. */
 static const char *owner_of(const char *name)
 {
     for (int i = 0; optimizer_names[i]; i++)
@@ -204,7 +206,7 @@ static wf_status check_key(const struct wf_optimizer_kind *kind, int index, wf_e
 
 static wf_status check_kind(const struct wf_optimizer_kind *kind, wf_error *error)
 {
-    static const char *const taken[] = {"adam", "model", "task", "optimizer"}; /* in the state */
+    static const char *const taken[] = {"adam", "model", "task", "optimizer"}; /* names that the state of a run uses for other things */
     if (kind->abi != WF_OPTIMIZER_KIND_ABI)
         return wf_error_set(error, WF_ERR_ARGUMENT,
                             "the optimizer was compiled for another version of Weft: struct wf_optimizer_kind has %zu bytes, not %zu: set "

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The public functions of encoder-decoders: packed pairs in, logits and losses out; and decoding step by step. */
+/* The public functions of <weft/seq2seq.h>: logits and losses of packed sentence pairs, and decoding step by step. */
 #include <weft/internal/tape_needs.h>
 #include <weft/seq2seq.h>
 
 #include <weft/internal/family.h>
 
-/* NULL, or poison with an error if the model is no encoder-decoder. */
+/* NULL for an encoder-decoder. For another model it sets an error on the tape and returns poison. */
 static wf_tensor *refuse(const wf_model *model, wf_tape *tape)
 {
     if (model->family->kind == WF_MODEL_PAIRS)
@@ -14,7 +14,8 @@ static wf_tensor *refuse(const wf_model *model, wf_tape *tape)
                         model->config.model);
 }
 
-/* Packed ids, or the ids of one sentence as [1,T]; poison if the offsets are invalid. */
+/* Makes a tensor of the packed ids [N]; *out becomes `packed`. With `alone` the ids of the only sentence become [1,T], and *out has no
+ * offsets. Poison if the offsets are invalid. */
 static wf_tensor *packed_ids(const wf_model *model, wf_tape *tape, const char *side, const int32_t *ids, struct wf_packed packed,
                              bool alone, struct wf_packed *out)
 {
@@ -25,7 +26,8 @@ static wf_tensor *packed_ids(const wf_model *model, wf_tape *tape, const char *s
     return alone ? wf_ids(tape, ids, 1, packed.offsets[1]) : wf_ids_of(tape, ids, WF_SHAPE(packed.offsets[packed.count]));
 }
 
-/* Hidden states of all targets for the head: [N,d], or [1,T,d] if weights are wanted. Source and target rows are counted separately. */
+/* Input of the output layer for all targets: [N,d], or [1,T,d] with weights. The tape's first row is set twice, because source and target
+ * ids have different indices in the global batch. */
 static wf_tensor *hidden(const wf_model *model, wf_tape *tape, const struct wf_pairs *p, const struct wf_seq2seq_weights *weights)
 {
     const struct wf_family *family = model->family;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* A small decoder whose norm comes after each residual sum, and is RMSNorm (Zhang and Sennrich 2019): sinusoidal positions,
- * embeddings not scaled, ReLU, no last norm, a separate output matrix with a bias. Initialised by PyTorch's defaults.
+/* A small decoder with RMSNorm (Zhang and Sennrich 2019) after each residual sum. It has sinusoidal positions, unscaled embeddings, ReLU,
+ * no norm after the last block, and an output matrix with a bias. Parameters are initialised by PyTorch's defaults.
  *
  * Parameters: embed.weight [V,d], blocks.N.{attn.qkv,attn.out,norm1,ffn.up,ffn.down,norm2}, head.{weight [V,d],bias [V]}. */
 #include <weft/nn.h>
 
 #include <weft/family.h>
 
-enum { TABLE = 2048 }; /* minimum number of positions in the table */
+enum { TABLE = 2048 }; /* minimum number of rows of the table of position encodings */
 
 struct rms_config {
     int64_t d_model, heads, kv_heads, d_ff, layers, context, vocab_size;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The encoder-decoder of Vaswani et al. 2017: norms after the residual sums or before the sublayers, with or without a last
- * norm on each stack; source, target and output embeddings apart, shared, or tied. Sinusoidal positions.
+/* The encoder-decoder of Vaswani et al. 2017. Norms come after the residual sums or before the sublayers, and optionally after the last
+ * block of encoder and decoder. Source and target have an embedding each or share one, and the output layer can be tied to the target
+ * embedding. Positions are sinusoidal.
  *
  * Parameters: embed.weight [V,d] when shared, else source_embed.weight [V_source,d] and target_embed.weight [V,d];
  * encoder.N.{attn.qkv,attn.out,norm1,ffn.up,ffn.down,norm2}, encoder_norm,
@@ -83,7 +84,8 @@ static void block_init(wf_scope s, struct block *b, const struct seq2seq_config 
     b->pre = c->norm == WF_NORM_PRE;
 }
 
-/* x + drop(f(norm(x))), or norm(x + drop(f(x))): enter gives the input of a sublayer f, leave the result. */
+/* A sublayer f computes x + drop(f(norm(x))) if b->pre, else norm(x + drop(f(x))). enter() returns the input of f, and leave() turns the
+ * residual sum into the result. */
 static wf_tensor *enter(const struct block *b, const struct wf_layer_norm *norm, wf_tensor *x)
 {
     return b->pre ? wf_layer_norm_forward(norm, x) : x;
@@ -107,7 +109,8 @@ static wf_tensor *encoder_block(const void *block, wf_tensor *x, const struct wf
     return feed_forward(b, &b->norm2, leave(b, &b->norm1, x));
 }
 
-/* x + self-attention of packed targets, [N,d], or of the new tokens [R,T,d] of a cache's rows, which attend by rows. */
+/* x [N,d] -> x + self-attention [N,d]. Without a cache x holds packed targets. With a cache x holds T new tokens for each of its R rows,
+ * N = R T, and each row attends to its own tokens in the cache. */
 static wf_tensor *decoder_self(const struct block *b, wf_tensor *x, const struct wf_packed *target, struct wf_kv *cache,
                                wf_tensor **weights)
 {
@@ -139,7 +142,7 @@ struct seq2seq {
     struct wf_linear head;
     bool final_norm;
     int64_t encoder_layers, decoder_layers;
-    struct block block[]; /* the encoder's, then the decoder's */
+    struct block block[]; /* the blocks of the encoder, then those of the decoder */
 };
 
 static void seq2seq_init(wf_scope s, void *model, const void *config)
@@ -220,7 +223,7 @@ static wf_status seq2seq_check(const void *config, wf_error *error)
     return WF_OK;
 }
 
-/* Settings of both sizes of Vaswani et al. 2017. */
+/* The settings that the base and the big model of Vaswani et al. 2017 have in common. */
 #define VASWANI_2017                                                                                                                       \
     "encoder_layers=6 decoder_layers=6 vocab_size=37000 norm=post shared=true tied=true scale_embeddings=true xavier=true "                \
     "source_bos=true source_eos=true min_frequency=2 batch_tokens=24000 batch_tolerance=512 batch_window=4096 warmup=4000 "                \

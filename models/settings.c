@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The keys that are not a family's: of training, of the tokenizer that training makes, and of generation. */
+/* The tables of the keys that are common to all families: training, optimiser, tokenizer and generation. */
 #include <math.h>
 
 #include "keys.h"
@@ -14,7 +14,8 @@
 #define ABOVE .above = true
 #define BELOW .below = true
 
-/* In the order of the enums wf_schedule_kind and wf_tokenizer_kind, whose headers models/ does not include; tests compare them. */
+/* The words have the order of the enums wf_schedule_kind, wf_tokenizer_kind, wf_batch_cost and wf_best_by. This file cannot include the
+ * headers of the first two, so tests check their order. */
 static const char *const schedules[] = {"constant", "cosine", "inverse_sqrt", NULL};
 static const char *const tokenizers[] = {"char", "word", "bpe", "byte-bpe", "wordpiece", NULL};
 static const char *const costs[] = {"both", "side", NULL};

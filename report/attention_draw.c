@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Attention maps as heat maps, drawn by gnuplot. */
+/* Draws attention maps as heat maps with gnuplot. attention_layout.c computes the positions. */
 #include <weft/internal/needs.h>
 
 #include <inttypes.h>
@@ -14,15 +14,15 @@
 #include "gnuplot.h"
 #include "labels.h"
 
-/* A query sees the keys up to its own; of more keys than queries the first belong to earlier tokens. A later key whose weight is not 0 is
- * shown all the same. */
+/* True if a key is masked: it comes after the query. If there are more keys than queries, the first keys belong to tokens before the first
+ * query. A later key with a weight other than 0 is not treated as masked, so that the weight is visible. */
 static bool is_masked(const struct picture *p, int64_t query, int64_t key, float weight)
 {
     int64_t before = p->map->keys > p->map->queries ? p->map->keys - p->map->queries : 0;
     return p->causal && key > query + before && weight == 0;
 }
 
-/* Places on the screen are shares of the picture, from its lower left corner. */
+/* across() and up() convert pixels from the upper left corner to gnuplot's screen coordinates, 0 to 1 from the lower left corner. */
 static double across(const struct picture *p, double x)
 {
     return x / p->width;
@@ -69,7 +69,8 @@ static void add_settings(struct wf_string *s, const struct picture *p)
                      p->map->keys - 1, p->map->keys - 1, p->map->queries - 1);
 }
 
-/* Masked keys are left out of the maps, which then show what lies behind; a sample is below the colour bar. */
+/* Adds a grey rectangle behind each map, which is visible at masked keys, because the map has no values there. Adds a sample of it below
+ * the colour bar. */
 #define MASKED "fillcolor rgb \"#e4dfd6\" fillstyle solid"
 static void add_masked(struct wf_string *s, const struct picture *p)
 {
@@ -84,7 +85,7 @@ static void add_masked(struct wf_string *s, const struct picture *p)
     add_text(s, p, x + BAR + 8, y + 0.5 * BAR, "masked", CAPTION - 1, "left textcolor rgb \"#222222\"");
 }
 
-/* The title and what the axes are. */
+/* Adds the title, the names of the axes and the note at the bottom. */
 static void add_captions(struct wf_string *s, const struct picture *p)
 {
     static const char *const queries[] = {"source ", "target ", "target "}, *const keys[] = {"source ", "target ", "source "};
@@ -98,7 +99,7 @@ static void add_captions(struct wf_string *s, const struct picture *p)
         add_text(s, p, MARGIN, p->height - MARGIN, p->note, CAPTION - 1, "left textcolor rgb \"#666666\"");
 }
 
-/* "head 3", or "3" if that is too wide, or nothing. */
+/* Adds the text "head 3" if it fits into the width `room`, otherwise "3" if that fits, otherwise nothing. */
 static void add_name(struct wf_string *s, const struct picture *p, double x, double y, const char *word, int64_t number, double room,
                      const char *how)
 {
@@ -109,7 +110,7 @@ static void add_name(struct wf_string *s, const struct picture *p, double x, dou
         add_text(s, p, x, y, shown, CAPTION, how);
 }
 
-/* Columns are heads and rows are layers in a grid; else each panel has its name. */
+/* Names the heads above the columns and the layers beside the rows of a grid. Panels of chosen heads get a name each. */
 static void add_names(struct wf_string *s, const struct picture *p)
 {
     double above = p->top - (p->font > 0 ? p->key_height + TICK : 0) - 0.5 * CAPTION_BAND;
@@ -128,7 +129,8 @@ static void add_names(struct wf_string *s, const struct picture *p)
     }
 }
 
-/* The weights as a table. gnuplot draws no image of a single row or column, so that is drawn as boxes. */
+/* Adds the weights of panel i as a table and draws it. A single row or column is drawn as boxes, because gnuplot cannot draw it as an
+ * image. */
 static void add_weights(struct wf_string *s, const struct picture *p, int64_t i)
 {
     const struct wf_attention_map *m = p->map;
@@ -156,7 +158,7 @@ static void add_panel(struct wf_string *s, const struct picture *p, int64_t i)
     if (p->font > 0 && (p->heads || column == 0))
         add_tics(s, p, "ytics", p->query, p->map->queries, "norotate");
     add_weights(s, p, i);
-    if (i == 0) /* these belong to the picture, and would be drawn again with each panel */
+    if (i == 0) /* labels, colour bar and sample are drawn once, not again with each panel */
         wf_string_format(s, "unset label\nunset colorbox\n%s", p->causal ? "unset object 2\n" : "");
 }
 
@@ -172,8 +174,8 @@ static wf_status draw(const struct picture *p, enum picture_format format, const
         add_panel(&s, p, i);
     wf_string_format(&s, "unset multiplot\n");
     wf_status status = gnuplot_run(&s, &drawn, error);
-    /* Browsers smooth an enlarged image over its neighbours unless told not to. In the text of an SVG "<" is always written as "&lt;", so
-     * this finds images only. */
+    /* Set a style with which browsers do not blur the cells of an enlarged image. Texts of an SVG contain "&lt;" instead of "<", so that
+     * "<image " occurs in image elements only. */
     if (status == WF_OK && format == PICTURE_SVG)
         label_replace(&sharp, drawn.data, "<image ", "<image style='image-rendering:optimizeSpeed;image-rendering:pixelated' ");
     const struct wf_string *file = format == PICTURE_SVG ? &sharp : &drawn;
@@ -187,9 +189,10 @@ static wf_status draw(const struct picture *p, enum picture_format format, const
     return status;
 }
 
-/* --- in front ------------------------------------------------------------------------------------------------------ */
+/* --- the public function ------------------------------------------------------------------------------------------- */
 
-/* Cairo, which draws for gnuplot, takes no more; a PNG has two pixels where an SVG has one. */
+/* Refuses a PNG with a side of more than 32767 pixels, which is the limit of Cairo, the library with which gnuplot draws. A PNG has twice
+ * as many pixels as the layout. */
 static wf_status check_size(const struct picture *p, wf_error *error)
 {
     int64_t side = (int64_t)fmax(p->width, p->height), most = 32767;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Attention maps as JSON. The weights are written number by number, because a tree of them would take a hundred times their memory. */
+/* Writes attention maps as JSON. The weights are written directly as text, because a tree of JSON values would take a hundred times their
+ * memory. */
 #include <weft/attention_map.h>
 #include <weft/internal/needs.h>
 
@@ -11,7 +12,7 @@
 
 #include "labels.h"
 
-/* ["a","b"] */
+/* Appends a member with a list of tokens: "name": ["a","b"]. */
 static wf_status add_tokens(struct wf_string *s, const char *name, char *const *token, int64_t count, wf_error *error)
 {
     wf_string_format(s, "\"%s\": [", name);
@@ -26,7 +27,7 @@ static wf_status add_tokens(struct wf_string *s, const char *name, char *const *
     return WF_OK;
 }
 
-/* The weights of all heads or of one, with enough digits to read back the same float. */
+/* Appends the weights of all heads, or of the head *one, with enough digits to read back the same floats. */
 static void add_weights(struct wf_string *s, const struct wf_attention_map *m, const struct wf_head *one)
 {
     int64_t layers = one ? 1 : m->layers, heads = one ? 1 : m->heads;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Attention maps as heat maps: where everything stands. Cells are as high as their labels, and labels as long as there is room. */
+/* Computes the layout of a picture of attention maps: sizes of cells and labels, positions of panels, and the scale of the colours. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static double between(double low, double x, double high)
     return fmax(low, fmin(x, high));
 }
 
-/* A cell is at least as high as the letters of a label, or only every n-th token has one: labels never overlap. */
+/* Chooses the sizes of cells and labels so that labels do not overlap. If cells are lower than a label, only every n-th token has one. */
 static void choose_cells(struct picture *p)
 {
     double n = fmax((double)p->map->queries, (double)p->map->keys), across = (double)p->map->heads, down = (double)p->map->layers;
@@ -38,7 +38,7 @@ static void choose_cells(struct picture *p)
              p->map->queries, p->map->keys);
 }
 
-/* The sign of a space is a heavy bar in most fonts, and looks like part of the map between turned labels: draw a thin one. */
+/* Replaces U+2581, the symbol of a space, by a low line. In most fonts U+2581 is a thick bar, which looks like a part of the map. */
 static void thin_spaces(char *label)
 {
     static const char bar[] = "▁";
@@ -48,7 +48,7 @@ static void thin_spaces(char *label)
     }
 }
 
-/* Shortens the labels that are too long; *longest becomes the width of the longest. false without memory. */
+/* Makes shortened copies of the labels, and raises *longest to the width of the longest copy. False without memory. */
 static bool shorten(char *const *label, int64_t count, double most, char ***out, double *longest)
 {
     *out = wf_alloc_zero((size_t)count, sizeof **out);
@@ -93,9 +93,10 @@ static int rising(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* One scale for all panels: from 0 to the largest weight that is drawn, rounded up so that its end has a number. The first rows of a long
- * causal map have few keys and large weights, which would leave all other rows white: if nine tenths of the rows stay below half of the
- * largest weight, the scale ends at theirs. The first row, which is 1 at its only key, does not count. */
+/* Chooses one colour scale for all panels. It goes from 0 to the largest weight, rounded up so that there is a number at its end. The first
+ * rows of a long causal map have few keys, and so large weights, with which all other rows would look white. Therefore, if nine tenths of
+ * the rows have maxima below half of the largest weight, the scale ends at the largest of these maxima. The first row of a causal map is
+ * always 1 at its only key and is not counted. */
 static wf_status choose_scale(struct picture *p, wf_error *error)
 {
     int64_t first = p->causal && p->map->queries == p->map->keys, each = p->map->queries - first, rows = p->count * each;
@@ -129,7 +130,7 @@ wf_status picture_lay_out(struct picture *p, const char *model, wf_error *error)
     const struct wf_attention_map *m = p->map;
     char kind[32] = "", place[64] = "";
     bool single = p->heads && p->count == 1;
-    p->letters = p->pixels ? 0.75 : 1; /* pngcairo takes 96 points for an inch of 72 pixels */
+    p->letters = p->pixels ? 0.75 : 1; /* gnuplot's PNG terminal takes font sizes in points, and a pixel is 72 / 96 points */
     choose_cells(p);
     wf_status status = choose_labels(p, error);
     if (status != WF_OK)
@@ -137,7 +138,7 @@ wf_status picture_lay_out(struct picture *p, const char *model, wf_error *error)
     p->panel_width = p->cell * (double)m->keys;
     p->panel_height = p->cell * (double)m->queries;
     choose_columns(p);
-    if (strcmp(model, "encoder-attention") != 0) /* whose name says it */
+    if (strcmp(model, "encoder-attention") != 0) /* the name of this preset already is "encoder-attention" */
         snprintf(kind, sizeof kind, "%s%s-attention", model[0] ? " · " : "", wf_map_kind_name(m->kind));
     if (single)
         snprintf(place, sizeof place, " · layer %" PRId64 ", head %" PRId64, p->heads[0].layer, p->heads[0].head);
@@ -150,7 +151,7 @@ wf_status picture_lay_out(struct picture *p, const char *model, wf_error *error)
     p->step_y = p->panel_height + (p->heads ? top_labels + names + PANEL_GAP : GAP);
     p->right = p->left + p->step_x * (double)(p->columns - 1) + p->panel_width;
     double high = p->step_y * (double)(p->rows - 1) + p->panel_height;
-    int masked = p->causal ? BAR + 16 : 0; /* what stands for masked keys, below the bar */
+    int masked = p->causal ? BAR + 16 : 0; /* height of the sample for masked keys, below the colour bar */
     p->bar = between(100, fmin(high, 420) - masked, 420);
     p->width = fmax(p->right + MARGIN + BAR_BAND, 2 * MARGIN + HEADING * label_width(p->title));
     p->width = ceil(fmax(p->width, 2 * MARGIN + CAPTION * label_width(p->note)));

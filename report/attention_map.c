@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Attention maps: a text through the model once, and the weights of every layer and head. */
+/* Makes attention maps: runs a text through a model once, and copies the attention weights of every layer and head. */
 #include <weft/attention_map.h>
 #include <weft/internal/needs.h>
 
@@ -93,12 +93,12 @@ wf_status wf_attention_check_head(const struct wf_attention_maps *maps, const st
 
 /* --- text to ids --------------------------------------------------------------------------------------------------- */
 
-/* The tokens of one axis. */
+/* The tokens of one axis of the maps. */
 struct axis {
-    const char *name; /* in messages */
+    const char *name; /* "text", "source" or "target", for messages */
     const wf_tokenizer *tokenizer;
     struct wf_tokens ids;
-    int64_t unknown; /* among the ids */
+    int64_t unknown; /* number of unknown tokens among the ids */
 };
 
 static wf_status no_memory(wf_error *error)
@@ -145,7 +145,7 @@ static wf_status check_length(const struct axis *a, int64_t most, wf_error *erro
                         a->ids.count, most);
 }
 
-/* A sentence as translation sees it: one line, without the white space at its edges. */
+/* Encodes a sentence in the same way as translation does: it must be one line, and the white space around it is removed. */
 static wf_status encode_sentence(struct axis *a, const char *text, wf_error *error)
 {
     int64_t length = (int64_t)strlen(text), from = 0, to = 0, before = a->ids.count;
@@ -198,12 +198,12 @@ static wf_status copy_weights(struct wf_attention_map *m, wf_tensor *const *weig
     return status;
 }
 
-/* One more map of `layers` tensors [1,H,Q,K]. */
+/* Adds a map with the weights of `layers` tensors [1,H,Q,K]. */
 static wf_status add_map(struct wf_attention_maps *maps, enum wf_map_kind kind, wf_tensor *const *weights, int64_t layers,
                          const struct axis *query, const struct axis *key, wf_tape *tape, wf_error *error)
 {
     for (int64_t l = 0; l < layers; l++)
-        if (!weights[l]) /* a family without attention, or with a layer of another kind */
+        if (!weights[l]) /* the layer, or the whole family, has no attention */
             return wf_error_set(error, WF_ERR_ARGUMENT, "layer %lld of the model has no attention weights to show", (long long)l + 1);
     struct wf_attention_map *m = &maps->map[maps->count++];
     *m = (struct wf_attention_map){.kind = kind,
@@ -229,7 +229,7 @@ static wf_status of_text(const struct wf_run *run, const char *text, wf_tape *ta
     bool encoder = wf_model_kind_of(run->model) == WF_MODEL_ENCODER;
     wf_tensor **weights = wf_alloc_zero((size_t)c->layers, sizeof *weights);
     wf_status status = weights ? encode(&a, "", 0, encoder, error) : no_memory(error);
-    int64_t alone = a.ids.count; /* the special tokens of the template: a text of nothing else is refused */
+    int64_t alone = a.ids.count; /* number of special tokens that the tokenizer adds; a text that gives only these is refused as empty */
     a.ids.count = 0;
     if (status == WF_OK)
         status = encode(&a, text, (int64_t)strlen(text), encoder, error);
@@ -260,7 +260,7 @@ static wf_status source_ids(const struct wf_run *run, const char *text, struct a
     return status == WF_OK ? check_length(source, c.context, error) : status;
 }
 
-/* The decoder's input: <s> w1 .. wn, of the text or of the model's own translation. */
+/* Makes the input of the decoder: <s>, then the tokens of the text, or of the model's translation if there is no text. */
 static wf_status target_ids(const struct wf_run *run, const char *text, wf_tape *tape, const struct axis *source, struct axis *target,
                             wf_error *error)
 {
@@ -276,7 +276,7 @@ static wf_status target_ids(const struct wf_run *run, const char *text, wf_tape 
     const int32_t offsets[2] = {0, (int32_t)source->ids.count};
     struct wf_translations t = {0};
     status = wf_translate(run->model, tape, source->ids.id, offsets, 1, target->ids.id[0], eos, &t, error);
-    /* a translation cut by the limit may have one token more than the decoder takes */
+    /* with <s> before it, a translation of maximum length has one token more than the decoder accepts, so the last token is left out */
     for (int64_t i = 0; status == WF_OK && i < t.hypothesis[0].length && i < most - 1; i++)
         status = push(target, t.hypothesis[0].ids[i], error);
     wf_translations_free(&t);
@@ -296,7 +296,7 @@ static wf_status of_ids(const struct wf_run *run, const struct axis *source, con
                             .source = source->ids.id,
                             .source_offsets = source_offsets,
                             .input = target->ids.id,
-                            .target = target->ids.id, /* nothing is compared with it */
+                            .target = target->ids.id, /* any ids will do, because no loss is computed */
                             .target_offsets = target_offsets};
     wf_tape_reset(tape, WF_INFER);
     wf_status status = wf_is_poison(wf_pairs_logits(run->model, tape, &pair, &w)) ? wf_tape_status(tape, error) : WF_OK;

@@ -1,51 +1,56 @@
 /* SPDX-License-Identifier: MIT */
-/* A picture of attention maps: where everything stands, in pixels from its upper left corner. */
+/* The layout of a picture of attention maps. Coordinates and sizes are in pixels, from the upper left corner. */
 #ifndef WEFT_REPORT_ATTENTION_PICTURE_H
 #define WEFT_REPORT_ATTENTION_PICTURE_H
 
 #include <weft/attention_map.h>
 
 enum {
-    MARGIN = 16,     /* around the picture */
-    HEADING = 15,    /* size of the title's letters; the other sizes follow it */
-    CAPTION = 12,    /* of the axes' names and the panels' titles */
-    TITLE_BAND = 34, /* height of a title with its space; of a caption */
-    CAPTION_BAND = 22,
-    TICK = 10,      /* between a label and the map */
-    GAP = 8,        /* between the panels of a grid */
-    PANEL_GAP = 28, /* between those that have their own labels */
-    BAR = 14,       /* width of the colour bar, */
-    BAR_BAND = 92,  /* and with its numbers and name */
-    WIDE = 2800,    /* pixels that a grid with tokens may take, */
-    NARROW = 1400   /* and one without */
+    MARGIN = 16,       /* free space at each edge of the picture */
+    HEADING = 15,      /* font size of the title */
+    CAPTION = 12,      /* font size of the names of axes and panels */
+    TITLE_BAND = 34,   /* height of the title with the space below it */
+    CAPTION_BAND = 22, /* height of a caption with the space around it */
+    TICK = 10,         /* distance between a token's label and the map */
+    GAP = 8,           /* distance between the panels of a grid */
+    PANEL_GAP = 28,    /* distance between panels that have their own labels */
+    BAR = 14,          /* width of the colour bar */
+    BAR_BAND = 92,     /* width of the colour bar with its numbers and its name */
+    WIDE = 2800,       /* maximum width and height of a grid with labels of tokens */
+    NARROW = 1400      /* approximate width of a grid without labels of tokens */
 };
 
-/* A picture: panels of `columns` and `rows`, the same tokens on all. */
+/* A picture of `columns` times `rows` panels. A panel is the map of one head; all panels have the same tokens. */
 struct picture {
     const struct wf_attention_map *map;
-    const struct wf_head *heads; /* [count], NULL: the grid of all */
+    const struct wf_head *heads; /* [count]: the heads to draw; NULL: a grid of all heads */
     int64_t count;
-    bool pairs;  /* of a translation model: tokens are of the source or the target */
-    bool pixels; /* a PNG */
-    bool causal; /* later keys are masked */
+    bool pairs;  /* the model is a translation model, so the axes say whether tokens are of the source or the target */
+    bool pixels; /* the picture is a PNG */
+    bool causal; /* keys after the query are masked */
 
     int64_t columns, rows;
-    double cell;         /* side of a weight */
-    double font;         /* of the tokens; 0: they are not named */
-    double letters;      /* factor of the letters' sizes for gnuplot */
-    int64_t every;       /* every n-th token has a label; above 1 for very long texts */
-    bool turned;         /* labels of keys stand on their end */
-    char **query, **key; /* labels, shortened */
-    double query_width, key_height;
-    double panel_width, panel_height; /* of the map alone */
-    double left, top, step_x, step_y; /* where the first map begins, and how far the next one is */
-    double width, height, right, bar; /* right: where the panels end; bar: height of the colour bar */
-    double most, tick;                /* the end of the colour bar, and between its numbers */
-    bool cut;                         /* some weights are larger than that */
+    double cell;         /* side of the square that shows a weight */
+    double font;         /* font size of the tokens; 0: tokens have no labels */
+    double letters;      /* factor from font sizes in pixels to gnuplot's font sizes */
+    int64_t every;       /* only every n-th token has a label; above 1 for very long texts */
+    bool turned;         /* labels of keys are vertical */
+    char **query, **key; /* shortened labels */
+    double query_width;  /* width of the longest label of a query */
+    double key_height;   /* height of the labels of keys */
+    double panel_width, panel_height;
+    double left, top;      /* upper left corner of the first map */
+    double step_x, step_y; /* distances from a map to the next one on the right and below */
+    double width, height;  /* size of the picture */
+    double right;          /* right end of the panels */
+    double bar;            /* height of the colour bar */
+    double most;           /* weight at the end of the colour bar */
+    double tick;           /* difference between two numbers at the colour bar */
+    bool cut;              /* some weights are larger than `most` */
     char title[160], note[160];
 };
 
-/* The weights of the i-th head that is drawn. */
+/* The weights of panel i. */
 static inline const float *weights_of(const struct picture *p, int64_t i)
 {
     const struct wf_attention_map *m = p->map;
@@ -53,7 +58,8 @@ static inline const float *weights_of(const struct picture *p, int64_t i)
     return m->weights + head * m->queries * m->keys;
 }
 
-/* attention_layout.c: fills the members after `causal` from those before, which the caller has set. Labels are freed with labels_free. */
+/* Computes the members after `causal` from those up to it, which the caller has set. The caller frees query and key with labels_free.
+ * Defined in attention_layout.c. */
 wf_status picture_lay_out(struct picture *p, const char *model, wf_error *error) WF_CHECKED;
 
 #endif

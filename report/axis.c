@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Axes: their ranges, and the numbers at them. */
+/* The axes of a plot: ranges, tics and the numbers at the tics. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 void axis_see(struct axis *a, double value)
 {
     if (a->log && value <= 0)
-        return; /* values that a logarithm can't show are left out */
+        return; /* a logarithmic axis cannot show this value */
     value = a->log ? fmax(1e-100, value) : value;
     a->low = fmin(a->low, value);
     a->high = fmax(a->high, value);
@@ -30,7 +30,7 @@ static int rising(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Fewer values than this have no outliers. */
+/* With fewer values than this, no value counts as an outlier. */
 enum { MANY = 10 };
 
 wf_status axis_see_most(struct axis *a, const struct curve *c, wf_error *error)
@@ -44,7 +44,7 @@ wf_status axis_see_most(struct axis *a, const struct curve *c, wf_error *error)
             sorted[count++] = a->log ? log(fmax(1e-100, c->point[i].value)) : c->point[i].value;
     qsort(sorted, (size_t)count, sizeof *sorted, rising);
     if (count > 0) {
-        /* ranks from either end, so that one outlier of few values is beyond them, too */
+        /* sorted[low] and sorted[high] are the 1 % and 99 % quantiles; rounding leaves at least one value beyond each if there are MANY */
         int64_t high = (int64_t)(0.99 * (double)(count - 1)), low = count - 1 - high;
         double span = sorted[high] - sorted[low];
         bool cut = count >= MANY && span > 0;
@@ -60,7 +60,7 @@ wf_status axis_see_most(struct axis *a, const struct curve *c, wf_error *error)
 void axis_finish(struct axis *a, double margin)
 {
     double largest = fmax(fabs(a->low), fabs(a->high));
-    if (a->high - a->low <= fmax(1e-7 * largest, 1e-100)) { /* one value, as far as a float tells: in the middle */
+    if (a->high - a->low <= fmax(1e-7 * largest, 1e-100)) { /* all values are equal in float precision: put them in the middle */
         double size = largest < 1e-100 ? 1 : largest * 0.1;
         a->low -= size;
         a->high += size;
@@ -73,11 +73,12 @@ void axis_finish(struct axis *a, double margin)
         a->low -= more;
         a->high += more;
     }
-    a->log = a->log && a->high > 1.1 * a->low; /* on a shorter one nobody sees the difference */
+    a->log = a->log && a->high > 1.1 * a->low; /* on a shorter axis a logarithm makes no visible difference */
 }
 
-/* gnuplot's own tics leave a logarithmic axis of less than two decades with one number or none. Here the decades are cut more finely,
- * as long as no more than `most` lie on the axis. false: leave it to gnuplot. */
+/* Adds the tics of a logarithmic axis. gnuplot itself puts at most one number on an axis of less than two decades. This function tries sets
+ * of numbers per decade, from many to few, and takes the first set with at most `most` tics on the axis. False: no set fits, so that
+ * gnuplot must choose the tics. */
 static bool add_log_tics(const struct axis *a, int most, struct wf_string *s)
 {
     static const double factor[][9] = {{1, 1.5, 2, 3, 4, 5, 6, 8}, {1, 2, 3, 5}, {1, 2, 5}, {1, 3}};
@@ -98,7 +99,7 @@ static bool add_log_tics(const struct axis *a, int most, struct wf_string *s)
     return false;
 }
 
-/* Steps of 1, 2 or 5 times a power of ten, whose numbers have all the same decimals. */
+/* Adds tics in steps of 1, 2 or 5 times a power of ten. All numbers at the tics have the same number of decimals. */
 static void add_linear_tics(const struct axis *a, char name, bool labels, int most, struct wf_string *s)
 {
     double least = (a->high - a->low) / a->unit / most, power = pow(10, floor(log10(least)));

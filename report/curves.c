@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Curves out of metrics.jsonl. */
+/* Reads curves from a run's metrics.jsonl, and smooths, thins and clips them. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 #include "plot_runs.h"
 
-static const double MOST = 1e100; /* so that no sum is infinite; and gnuplot dies of 1e308 in a narrow range */
+static const double MOST = 1e100; /* larger values are capped, because sums must stay finite and gnuplot crashes on values such as 1e308 */
 const char *const curve_usual[CURVE_KINDS] = {"loss/train", "loss/valid", "lr"};
 
 void curve_free(struct curve *curve)
@@ -45,19 +45,21 @@ static wf_status add(struct curve *curve, struct point p, wf_error *error)
 
 /* --- reading ------------------------------------------------------------------------------------------------------- */
 
-/* A file, and how far it is read. */
+/* The state of reading a file. */
 struct reader {
     const char *path;
     int64_t line;
-    const char *const *key;
+    const char *const *key; /* names of the metrics to read */
     int keys;
     enum wf_plot_x x;
-    double before, seconds; /* of the processes that have ended, and of the last line */
-    bool started;           /* the process of the last line has logged its start */
+    double before;  /* seconds of the processes that have ended */
+    double seconds; /* seconds of the last line, since the start of its process */
+    bool started;   /* the process of the last line has logged its event "start" */
     struct curves *out;
 };
 
-/* Seconds begin again with each process, whose first lines may come before its start. */
+/* Notices that another process continues the run: its seconds begin again at 0, or it logs a second event "start". The first lines of a
+ * process may come before its "start". */
 static void follow_clock(struct reader *r, const char *event, double seconds)
 {
     bool start = strcmp(event, "start") == 0;
@@ -71,7 +73,7 @@ static void follow_clock(struct reader *r, const char *event, double seconds)
 
 static const char RATE_OF[] = "_per_second";
 
-/* tokens_per_second tells that tokens are counted. */
+/* If the key is "tokens_per_second", the run counts "tokens". */
 static void find_unit(const char *key, struct curves *out)
 {
     size_t length = strlen(key), end = sizeof RATE_OF - 1;
@@ -93,7 +95,7 @@ static wf_status note_name(const char *key, struct curves *out, wf_error *error)
     return WF_OK;
 }
 
-/* The place of a line's numbers on the horizontal axis. */
+/* Computes the position of a line's numbers on the horizontal axis. */
 static wf_status place(const struct reader *r, const json_t *event, double step, double *x, wf_error *error)
 {
     const char *unit = r->out->unit[0] ? r->out->unit : "tokens", *key = r->x == WF_PLOT_SECONDS ? "seconds" : unit;
@@ -129,7 +131,7 @@ static wf_status read_value(struct reader *r, const json_t *event, int k, wf_err
     return add(&r->out->of[k], p, error);
 }
 
-/* Numbers that a run logs once, such as its number of parameters, are no curves. Numbers of unknown events and keys may be. */
+/* False for events whose numbers are logged once, such as the number of parameters, and therefore make no curve. */
 static bool is_measured(const char *event)
 {
     return strcmp(event, "start") != 0 && strcmp(event, "data") != 0 && strcmp(event, "change") != 0 && strcmp(event, "end") != 0;
@@ -160,7 +162,7 @@ static wf_status read_event(struct reader *r, const json_t *event, wf_error *err
     return status;
 }
 
-/* At least one of the metrics must be there; of the usual ones a loss. */
+/* Checks that the file has values of at least one metric. If the user chose no metrics, a learning rate alone is not enough. */
 static wf_status check_found(const struct reader *r, bool asked, const char *folder, wf_error *error)
 {
     struct wf_string names = {0}, keys = {0};
@@ -186,12 +188,12 @@ static wf_status read_file(const char *folder, const char *path, struct reader *
     struct wf_lines in = {.fd = -1};
     if (stat(path, &info) != 0)
         return wf_error_set(error, WF_ERR_IO, "%s has no metrics.jsonl, which a training writes: the model was not trained in it", folder);
-    if (!S_ISREG(info.st_mode)) /* reading a FIFO would wait for somebody to write */
+    if (!S_ISREG(info.st_mode)) /* to open a FIFO would wait for a process that writes to it */
         return wf_error_set(error, WF_ERR_IO, "%s: is not a regular file", path);
     wf_status status = wf_lines_open(&in, path, error);
     while (status == WF_OK && (status = wf_lines_next(&in, error)) == WF_OK && in.text) {
         if (in.data[in.begin - 1] != '\n')
-            break; /* not whole */
+            break; /* the last line is incomplete */
         json_t *event = wf_json_parse_line(in.text, in.length, path, in.line, error);
         r->line = in.line;
         status = event ? read_event(r, event, error) : error->code;
@@ -254,7 +256,8 @@ static wf_status make(struct curve *out, int64_t capacity, wf_error *error)
     return out->point ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "no memory for a curve of %" PRId64 " points", capacity);
 }
 
-/* Keeps the rounding error in *rest, so that almost nothing of a huge loss stays when it leaves the sum (Knuth's sum of two). */
+/* Adds a value to *sum and the rounding error to *rest (Knuth's TwoSum). So after a huge loss has been added and later subtracted, almost
+ * no error of it remains. */
 static void add_exactly(double value, double *sum, double *rest)
 {
     double total = *sum + value, part = total - *sum;
@@ -267,7 +270,7 @@ wf_status curve_smooth(const struct curve *in, int64_t half, struct curve *out, 
     wf_status status = make(out, in->count, error);
     if (status != WF_OK)
         return status;
-    double sum = 0, rest = 0; /* of the points low to high - 1; both only grow */
+    double sum = 0, rest = 0; /* sum of the values of points low to high - 1; low and high never fall */
     for (int64_t i = 0, low = 0, high = 0; i < in->count; i++) {
         int64_t reach = WF_MIN(half, i), end = i + reach < in->count ? i + reach + 1 : in->count;
         while (high < end)
@@ -282,7 +285,7 @@ wf_status curve_smooth(const struct curve *in, int64_t half, struct curve *out, 
 
 wf_status curve_thin(const struct curve *in, int64_t buckets, struct curve *out, wf_error *error)
 {
-    buckets = in->count <= 2 * buckets ? in->count : buckets; /* all of them where they are not too many */
+    buckets = in->count <= 2 * buckets ? in->count : buckets; /* a short curve keeps all points: a bucket for each */
     wf_status status = make(out, 2 * buckets, error);
     if (status != WF_OK)
         return status;

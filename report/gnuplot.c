@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The program gnuplot: a script to its standard input, a picture from its standard output, complaints from its standard error. And
- * fontconfig's fc-list, which is installed with what gnuplot's PNGs need: it lists the characters that fonts have. */
+/* Runs the program gnuplot, which reads a script from its standard input and writes a picture to its standard output. Also runs fc-list to
+ * learn which characters the installed fonts have. fc-list belongs to fontconfig, which gnuplot needs for PNGs anyway. */
 #include "gnuplot.h"
 
 #include <errno.h>
@@ -35,8 +35,9 @@ wf_status picture_format_of(const char *path, enum picture_format *out, wf_error
 
 /* --- scripts -------------------------------------------------------------------------------------------------------- */
 
-/* Letters, digits, blanks and characters beyond ASCII stay, all others become their number, because in double quotes gnuplot runs
- * `commands` and knows escapes. It reads four digits of a number that begins with 0: a digit of the text behind it is safe. */
+/* In double quotes gnuplot runs commands in backticks and interprets escapes. Therefore each ASCII character other than a letter, digit or
+ * space is written as an octal escape. The escape has four digits, the first of them 0: gnuplot then reads exactly four, so a digit that
+ * follows in the text does not become part of the escape. */
 void script_quote(struct wf_string *s, const char *text, bool tic)
 {
     struct wf_string clean = {0};
@@ -69,12 +70,12 @@ void script_margins(struct wf_string *s, double left, double right, double top, 
 
 void script_terminal(struct wf_string *s, enum picture_format format, int width, int height, int font_size)
 {
-    /* each character takes the first font that has it */
+    /* each character is drawn in the first of these fonts that has it */
     static const char *const fonts = "DejaVu Sans,Noto Sans,Liberation Sans,Arial,sans-serif";
     wf_string_format(s, "set encoding utf8\n");
     if (format == PICTURE_TEXT)
         wf_string_format(s, "set terminal dumb size %d,%d noenhanced mono nofeed\n", width, height);
-    else if (format == PICTURE_PNG) /* points of 1/72 inch, where an inch has 96 pixels */
+    else if (format == PICTURE_PNG) /* font sizes are in points: 72 points are an inch, and so are 96 pixels */
         wf_string_format(s,
                          "set terminal pngcairo size %d,%d noenhanced font \"%s,%g\" fontscale 2 linewidth 2 pointscale 2 "
                          "background \"#ffffff\"\n",
@@ -88,7 +89,7 @@ void script_terminal(struct wf_string *s, enum picture_format format, int width,
 
 enum { COMPLAINT = 4096, MISSING = 127 << 8 };
 
-/* Above 2, so that moving it to 0, 1 or 2 in the child overwrites no other. */
+/* Opens a file in memory. Its descriptor is at least 3, so that dup2 to 0, 1 or 2 in the child cannot close one that is still needed. */
 static int open_memory(void)
 {
     int raw = memfd_create("weft", MFD_CLOEXEC), fd = raw < 0 ? -1 : fcntl(raw, F_DUPFD_CLOEXEC, 3);
@@ -108,7 +109,7 @@ static bool write_all(int fd, const char *data, int64_t length)
     return true;
 }
 
-/* Appends at most `most` bytes of the file. */
+/* Appends the beginning of the file, at most `most` bytes, to *out. */
 static bool read_all(int fd, int64_t most, struct wf_string *out)
 {
     int64_t length = lseek(fd, 0, SEEK_END), done = 0;
@@ -122,7 +123,7 @@ static bool read_all(int fd, int64_t most, struct wf_string *out)
     return true;
 }
 
-/* 0 or the system's number. */
+/* Starts a program with the descriptors fd as its standard input, output and error. Returns 0 or an error number of the system. */
 static int spawn(const char *const *arguments, const int fd[3], pid_t *pid)
 {
     posix_spawn_file_actions_t actions;
@@ -137,10 +138,10 @@ static int spawn(const char *const *arguments, const int fd[3], pid_t *pid)
     return number;
 }
 
-/* Runs a program of PATH in a locale with UTF-8, with `input` as its standard input, and appends its standard output to *out. The three
- * streams are files in memory, so that nothing waits for anything but the program's end. *status is that of waitpid (MISSING: there is no
- * such program; 0 if the caller ignores SIGCHLD), *complaint the beginning of its standard error. WF_OK also if the program failed; after
- * an error *out may hold a part. */
+/* Runs a program of PATH in a UTF-8 locale with `input` as its standard input. Appends its standard output to *out, and the beginning of
+ * its standard error to *complaint. The three streams are files in memory, not pipes, so neither process ever waits for the other to read
+ * or write. *status becomes the status of waitpid; it is MISSING if there is no such program, and 0 if the caller ignores SIGCHLD. Returns
+ * WF_OK even if the program failed. After an error *out may hold a part of the output. */
 static wf_status run(const char *const *arguments, const struct wf_string *input, struct wf_string *out, int *status,
                      struct wf_string *complaint, wf_error *error)
 {
@@ -163,7 +164,7 @@ static wf_status run(const char *const *arguments, const struct wf_string *input
     return number == 0 || number == ENOENT ? WF_OK
                                            : wf_error_set(error, WF_ERR_IO, "%s cannot be run: %s", arguments[4], wf_reason(number));
 }
-#define PROGRAM "env", "-u", "GNUTERM", "LC_ALL=C.UTF-8" /* the first arguments */
+#define PROGRAM "env", "-u", "GNUTERM", "LC_ALL=C.UTF-8" /* the arguments before the name of the program */
 
 /* --- fonts --------------------------------------------------------------------------------------------------------- */
 
@@ -174,7 +175,7 @@ static bool has(const uint8_t *set, uint32_t c)
     return set[c / 8] >> c % 8 & 1;
 }
 
-/* "20-7e a0 192-1ff ...": ranges in hexadecimal. */
+/* Adds to `set` the characters of a list of hexadecimal ranges, such as "20-7e a0 192-1ff". */
 static void add_ranges(const char *text, uint8_t *set)
 {
     char *end;
@@ -189,7 +190,7 @@ static void add_ranges(const char *text, uint8_t *set)
     }
 }
 
-/* The characters of all fonts together: pango looks into each font with outlines, but not into Type 1. */
+/* Adds to `set` the characters of all fonts that pango, gnuplot's library for text, can use: fonts with outlines except Type 1. */
 static wf_status list_characters(uint8_t *set, wf_error *error)
 {
     static const char *const arguments[] = {PROGRAM, "fc-list", "--format=%{fontformat} %{charset}\n", NULL};
@@ -205,13 +206,13 @@ static wf_status list_characters(uint8_t *set, wf_error *error)
     return status;
 }
 
-/* Appends a script for pngcairo to *out, with U+FFFD (or ?) for the characters that no font has: the terminal draws such a character as a
- * black box over half of the picture. Invisible characters need no font. *out stays empty if the fonts are not known (no fontconfig). */
+/* Appends the script to *out with U+FFFD (or ?) in place of each character that no font has, because gnuplot's PNG terminal would draw such
+ * a character as a black box over half of the picture. Invisible characters are kept. If fc-list is missing, *out stays empty. */
 static wf_status mend_fonts(const struct wf_string *script, struct wf_string *out, wf_error *error)
 {
     uint8_t *set = wf_alloc_zero(CHARACTERS / 8, 1);
     wf_status status = set ? list_characters(set, error) : wf_error_set(error, WF_ERR_MEMORY, "no memory for the list of fonts");
-    /* a list without the letter a is no list of fonts */
+    /* without the letter a, the list of characters cannot be right, so it is not used */
     for (int64_t i = 0; status == WF_OK && has(set, 'a') && i < script->length;) {
         uint32_t c;
         int length = wf_utf8_decode(script->data + i, script->length - i, &c);
@@ -225,12 +226,12 @@ static wf_status mend_fonts(const struct wf_string *script, struct wf_string *ou
     return status == WF_OK && out->failed ? wf_error_set(error, WF_ERR_MEMORY, "no memory for a script of gnuplot") : status;
 }
 
-/* --- how it ended -------------------------------------------------------------------------------------------------- */
+/* --- errors of gnuplot --------------------------------------------------------------------------------------------- */
 
-/* gnuplot's own words: the first line of the form "line 12: ..." that is no warning; else the first line that is not empty. */
+/* Finds gnuplot's message in its standard error: the first line "line 12: ..." that is not a warning, or else the first non-empty line. */
 static char *first_complaint(char *text)
 {
-    static const char file[] = "\"/dev/stdin\" "; /* as gnuplot calls the script */
+    static const char file[] = "\"/dev/stdin\" "; /* gnuplot's name for the script, at the start of some lines */
     char *first = NULL, *rest = text;
     for (char *line; (line = strsep(&rest, "\n"));) {
         line += strspn(line, " \t\r");
@@ -283,7 +284,7 @@ wf_status gnuplot_run(const struct wf_string *script, struct wf_string *out, wf_
         status = run(arguments, mended.data ? &mended : script, &drawn, &end, &complaint, error);
     if (status == WF_OK)
         status = exit_status(end, complaint.data, drawn.length, error);
-    /* gnuplot escapes < and & of texts, but not the > of "]]>", which is not well-formed XML */
+    /* gnuplot escapes < and & in texts, but leaves "]]>", which is not allowed in the text of XML */
     if (status == WF_OK && svg && !strstr(drawn.data, "<![CDATA["))
         label_replace(out, drawn.data, "]]>", "]]&gt;");
     else if (status == WF_OK)

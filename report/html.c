@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The page of attention maps: page/, put together by tools/embed-page, with the title and the data filled in. */
+/* Writes the interactive page of attention maps. It is a template with the title and the data filled in. */
 #include <weft/attention_map.h>
 #include <weft/internal/needs.h>
 
@@ -12,13 +12,14 @@
 
 #include "labels.h"
 
-/* page/ as tools/embed-page puts it together; @TITLE@ and @DATA@ are filled in here. */
+/* The template, which tools/embed-page makes from the files in page/. fill() replaces @TITLE@ and @DATA@ in it. */
 extern const char wf_page[];
 
-/* Weights are stored in steps of 1/65535, so that what the page shows is off by at most 7.7e-6: 200 tokens in 48 heads take 5 MB. */
+/* Weights are stored as 16-bit integers, in steps of 1/65535. So the page shows a weight with an error of at most 7.7e-6, and 200 tokens in
+ * 48 heads take 5 MB. */
 enum { ONE = 65535 };
 
-/* Text between two elements; what is not UTF-8 becomes U+FFFD. */
+/* Appends a text as content of an HTML element. Bytes that are not UTF-8 become U+FFFD. */
 static void add_markup(struct wf_string *p, const char *text)
 {
     struct wf_string clean = {0};
@@ -66,7 +67,7 @@ static void add_maps(struct wf_string *p, const struct wf_attention_maps *maps, 
         wf_string_text(&json, "}");
     }
     wf_string_text(&json, "\n]}");
-    /* no "<" of a token may end the element */
+    /* a token such as "</script>" must not end the element, so < and > are escaped */
     wf_string_text(p, "<script type=\"application/json\" id=\"data\">\n");
     label_replace(&half, json.failed ? "" : json.data, "<", "\\u003c");
     label_replace(p, half.failed ? "" : half.data, ">", "\\u003e");
@@ -76,14 +77,14 @@ static void add_maps(struct wf_string *p, const struct wf_attention_maps *maps, 
     wf_string_free(&half);
 }
 
-/* Byte i of the weights as little-endian 16-bit integers; 0 past the end. */
+/* Byte i of the array of weights as little-endian 16-bit integers; 0 past the end. */
 static unsigned byte_at(const struct wf_attention_map *map, int64_t i, int64_t bytes)
 {
     unsigned value = i < bytes ? (unsigned)lrint(fmin(fmax(map->weights[i / 2], 0), 1) * ONE) : 0;
     return i % 2 ? value >> 8 : value & 255;
 }
 
-/* Base64: three bytes are four characters. */
+/* Appends the weights in Base64, in which three bytes are four characters. */
 static void add_weights(struct wf_string *p, const struct wf_attention_map *map)
 {
     static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -92,7 +93,7 @@ static void add_weights(struct wf_string *p, const struct wf_attention_map *map)
     for (int64_t i = 0; i < bytes; i += 3) {
         unsigned bits = byte_at(map, i, bytes) << 16 | byte_at(map, i + 1, bytes) << 8 | byte_at(map, i + 2, bytes);
         char text[] = {digit[bits >> 18], digit[bits >> 12 & 63], digit[bits >> 6 & 63], digit[bits & 63]};
-        if (i % 96 == 0) /* lines of 128 characters */
+        if (i % 96 == 0) /* begin a new line after 128 characters */
             wf_string_text(p, "\n");
         if (bytes - i < 3)
             memset(text + 1 + bytes - i, '=', (size_t)(3 - (bytes - i)));
@@ -101,7 +102,7 @@ static void add_weights(struct wf_string *p, const struct wf_attention_map *map)
     wf_string_text(p, "\n</script>\n");
 }
 
-/* Checks the choice, and fills in the defaults. */
+/* Checks the maps and the initial selection, and fills in the defaults of the selection. */
 static wf_status check(const struct wf_attention_maps *maps, const struct wf_attention_opening *chosen, struct wf_attention_opening *out,
                        wf_error *error)
 {
@@ -136,7 +137,7 @@ static void fill(struct wf_string *p, const struct wf_attention_maps *maps, cons
         for (int i = 0; i < maps->count; i++)
             wf_string_format(p, "%s%s", i ? ", " : ": ", wf_map_kind_name(maps->map[i].kind));
     }
-    const char *data = strstr(rest, "@DATA@"); /* it follows the titles */
+    const char *data = strstr(rest, "@DATA@"); /* comes after the last @TITLE@ */
     wf_string_add(p, rest, data - rest);
     add_maps(p, maps, opening);
     for (int i = 0; i < maps->count; i++)

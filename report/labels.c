@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tokens as people see them: nothing that is invisible, nothing that is no text. */
+/* Makes labels of tokens in which every character is visible, and cleans text for pictures (labels.h). */
 #include "labels.h"
 
 #include <string.h>
@@ -15,19 +15,19 @@ enum { JOINER = 0x200D, NON_JOINER = 0x200C, DOTTED_CIRCLE = 0x25CC };
 
 /* --- pieces to bytes ----------------------------------------------------------------------------------------------- */
 
-/* Whether the vocabulary has the piece as its own text, like added tokens ("<été>"), and not as the signs of its bytes: then a text of it
- * is this token. */
+/* Whether the piece in the vocabulary is plain text, as for an added token ("<été>"), and not a byte-level code. It is plain text if the
+ * tokenizer encodes it as exactly this token. */
 static wf_status find_literal(const wf_tokenizer *tokenizer, int32_t id, const char *piece, int64_t length, bool *literal)
 {
     struct wf_tokens ids = {0};
-    wf_error unsaid = {0}; /* of a text that the tokenizer does not take */
+    wf_error unsaid = {0}; /* an error means only that the tokenizer cannot encode the text, so it is not reported */
     wf_status status = wf_tokenizer_encode_with(tokenizer, piece, length, &(struct wf_encode_options){.whole = true}, &ids, &unsaid);
     *literal = status == WF_OK && ids.count == 1 && ids.id[0] == id;
     wf_tokens_free(&ids);
     return status == WF_ERR_MEMORY ? status : WF_OK;
 }
 
-/* The bytes of a byte-level piece; false where it is none. */
+/* Appends the bytes that a byte-level piece stands for; false if some character of the piece is not the code of a byte. */
 static bool piece_bytes(const char *piece, int64_t length, struct wf_string *out)
 {
     for (int64_t i = 0; i < length;) {
@@ -48,7 +48,7 @@ static void add_number(struct wf_string *t, uint32_t point)
     wf_string_format(t, "<U+%04X>", (unsigned)point);
 }
 
-/* Spaces, and letters by their class that leave the paper white. */
+/* True for characters that draw nothing: spaces, and a few characters that Unicode counts as letters or symbols. */
 static bool blank(uint32_t point)
 {
     return utf8proc_category((utf8proc_int32_t)point) == UTF8PROC_CATEGORY_ZS || point == 0x115F || point == 0x1160 || point == 0x2800 ||
@@ -61,7 +61,8 @@ static bool mark(uint32_t point)
     return c == UTF8PROC_CATEGORY_MN || c == UTF8PROC_CATEGORY_ME || c == UTF8PROC_CATEGORY_MC;
 }
 
-/* Whether joiners belong here: between characters that are seen, as in Persian words and in families of emoji. */
+/* True if the character at text[at] has a character before it and a visible one after it. A joiner is shown only there, where it shapes
+ * Persian words or emoji. */
 static bool between(const char *text, int64_t length, int64_t at, int64_t size)
 {
     uint32_t next;
@@ -82,7 +83,7 @@ static void add_visible(struct wf_string *t, const char *text, int64_t length, i
         wf_string_point(t, 0x2421);
     else if (mark(point)) {
         if (t->length == 0)
-            wf_string_point(t, DOTTED_CIRCLE); /* something to stand on */
+            wf_string_point(t, DOTTED_CIRCLE); /* a combining mark needs a character to combine with */
         wf_string_point(t, point);
     } else if ((wf_utf8_printable(point) && !blank(point)) || ((point == JOINER || point == NON_JOINER) && between(text, length, at, size)))
         wf_string_point(t, point);
@@ -103,7 +104,7 @@ static char *visible(const char *text, int64_t length)
         i += size > 0 ? size : 1;
     }
     if (length == 0)
-        wf_string_point(&t, 0x2205); /* the empty set */
+        wf_string_point(&t, 0x2205); /* an empty token is shown as the sign of the empty set */
     if (t.failed)
         wf_string_free(&t);
     return t.data;
@@ -184,21 +185,21 @@ char *label_shorten(const char *text, double most)
     return cut > 0 ? wf_format("%.*s…", (int)cut, text) : wf_strdup(text);
 }
 
-/* --- text of others ------------------------------------------------------------------------------------------------ */
+/* --- text from outside --------------------------------------------------------------------------------------------- */
 
 void label_clean(struct wf_string *out, const char *text, int64_t length, bool controls)
 {
     for (int64_t i = 0; i < length;) {
         uint32_t c;
         int size = wf_utf8_decode(text + i, length - i, &c);
-        bool shown = c >= 0x20 && (c < 0x7f || c >= 0xa0) && c != 0xfffe && c != 0xffff; /* the last two XML 1.0 has not */
+        bool shown = c >= 0x20 && (c < 0x7f || c >= 0xa0) && c != 0xfffe && c != 0xffff; /* XML 1.0 does not allow the last two */
         if (size > 0 && (shown || controls))
             wf_string_add(out, text + i, size);
         else
             wf_string_point(out, 0xfffd);
         i += size > 0 ? size : 1;
     }
-    wf_string_add(out, "", 0); /* not NULL */
+    wf_string_add(out, "", 0); /* makes out->data a string even for an empty text */
 }
 
 void label_replace(struct wf_string *out, const char *text, const char *old, const char *new)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs as a picture: panels below each other, the legend beside them, where it covers nothing. */
+/* Plots runs as an SVG or PNG: panels one below the other, and the legend to the right of them. */
 #include <assert.h>
 #include <inttypes.h>
 
@@ -12,25 +12,26 @@
 
 /* Sizes in pixels of an SVG. */
 enum {
-    LEFT = 112,
-    PANEL = 760,
-    TOP = 46,
-    PANELS = 556, /* all of them with the gaps, unless one would get less than LEAST */
-    LEAST = 200,  /* of a panel */
-    RATE = 130,   /* of a learning rate below another panel */
-    BETWEEN = 26,
-    BOTTOM = 68,
-    FONT = 14,
-    LINE = 20,
-    LETTER = 9,
-    SAMPLE = 58, /* of a line, in the legend, with the space behind it */
-    LEGEND = LEFT + PANEL + 22
+    LEFT = 112,                /* left edge of the panels */
+    PANEL = 760,               /* width of a panel */
+    TOP = 46,                  /* top edge of the first panel */
+    PANELS = 556,              /* height of all panels with the gaps between them, unless a panel would be lower than LEAST */
+    LEAST = 200,               /* minimum height of a panel */
+    RATE = 130,                /* height of the panel of a learning rate if there are other panels */
+    BETWEEN = 26,              /* gap between two panels */
+    BOTTOM = 68,               /* space below the last panel */
+    FONT = 14,                 /* font size */
+    LINE = 20,                 /* height of a line of the legend */
+    LETTER = 9,                /* approximate width of a letter */
+    SAMPLE = 58,               /* width of a sample line in the legend with the space after it */
+    LEGEND = LEFT + PANEL + 22 /* left edge of the legend */
 };
 
-/* Okabe and Ito's colours, which the colour-blind tell apart, without their yellow, which is too light on white, and with the violet that
- * is furthest from the others, for the colour-blind too. */
+/* The colours of Okabe and Ito, which colour-blind readers can tell apart. Their yellow is too light on white; a violet replaces it, chosen
+ * to be as different as possible from the others, also for colour-blind readers. */
 static const uint32_t colours[] = {0x0072b2, 0xd55e00, 0x009e73, 0xcc79a7, 0xe69f00, 0x56b4e9, 0x000000, 0x7700dd};
-/* Neighbours differ in both, and WF_PLOT_RUNS runs in one of them: 5 and 8 have no common factor. */
+/* Run i has colour i mod 8 and dash i mod 5. So consecutive runs differ in both, and no two of WF_PLOT_RUNS = 40 runs have the same
+ * combination, because 5 and 8 have no common factor. */
 static const char *const dashes[] = {"1", "(10,5)", "(2,3)", "(12,4,2,4)", "(22,4,6,4)"};
 enum { COLOURS = sizeof colours / sizeof *colours, DASHES = sizeof dashes / sizeof *dashes };
 static_assert(WF_PLOT_RUNS == COLOURS * DASHES, "each run has its own line");
@@ -41,7 +42,7 @@ static uint32_t colour_of(int64_t run)
     return colours[run % COLOURS];
 }
 
-/* For the noise behind the means. */
+/* A light version of a colour, for the logged values behind a running mean. */
 static uint32_t faint(uint32_t colour)
 {
     uint32_t out = 0;
@@ -50,7 +51,7 @@ static uint32_t faint(uint32_t colour)
     return out;
 }
 
-/* Validation of a single run has another colour than its training. */
+/* The colour of validations: that of the run, or a second colour if there is a single run with a training curve. */
 static uint32_t valid_colour(const struct plot *p, int64_t run)
 {
     return colour_of(p->count == 1 && p->trained ? 1 : run);
@@ -68,10 +69,10 @@ static const char *dash_of(int64_t run)
 
 struct layout {
     int width, height;
-    int panel[WF_PLOT_METRICS + 1]; /* top edge of each panel, and of the next one behind the last */
+    int panel[WF_PLOT_METRICS + 1]; /* top edge of each panel; the last element is the top edge that a further panel would have */
 };
 
-/* Learning rates are low below other panels, which share the rest. */
+/* The height of panel i. If there are other panels, those of learning rates are low, and the others share the rest of the height. */
 static int panel_height(const struct plot *p, int i)
 {
     int rates = 0;
@@ -103,7 +104,7 @@ static struct layout layout_of(const struct plot *p)
 
 /* --- panels -------------------------------------------------------------------------------------------------------- */
 
-/* One point alone makes no line. */
+/* Adds a curve as a line. A curve of a single point is drawn as a point, because a line would be invisible. */
 static void add_line(const struct plot *p, const struct curve *c, int metric, int64_t run, double width, struct wf_string *s)
 {
     if (!plot_curve(c, 'm', metric, run, s))
@@ -122,7 +123,7 @@ static void add_points(const struct plot *p, const struct curve *c, int metric, 
                          mark_of(run), 1 + c->count / 30, valid_colour(p, run));
 }
 
-/* Noise behind lines behind points. */
+/* Adds the curves of a panel in three layers: logged values, then lines over them, then points. */
 static void add_curves(const struct plot *p, int panel, struct wf_string *s)
 {
     for (int layer = 0; layer < 3; layer++)
@@ -139,7 +140,7 @@ static void add_curves(const struct plot *p, int panel, struct wf_string *s)
     wf_string_text(s, "\n");
 }
 
-/* Its edges and axes, its name on the left, and how much it leaves out at the top on the right. */
+/* Adds the edges and axes of panel i, its title on the left, and at its upper right the number of values beyond the axis. */
 static void add_panel(const struct plot *p, const struct layout *l, int i, struct wf_string *s)
 {
     const struct plot_panel *panel = &p->panel[i];
@@ -168,12 +169,12 @@ static void add_panel(const struct plot *p, const struct layout *l, int i, struc
 
 struct sample {
     double width;
-    int mark; /* 0: none */
+    int mark; /* gnuplot's point type; 0: no point */
     uint32_t colour;
     const char *dash;
 };
 
-/* gnuplot's own legend would be cut into columns at the height of the panel. */
+/* Adds a line of the legend as an arrow, a point and a label. gnuplot's own legend would break into columns at the height of a panel. */
 static void add_entry(struct wf_string *s, const struct layout *l, int line, struct sample sample, const char *title)
 {
     double y = 1 - (TOP + 6.0 + line * LINE) / l->height, from = 1.0 * LEGEND / l->width, to = (LEGEND + SAMPLE - 12.0) / l->width;
@@ -228,7 +229,7 @@ static void add_all(struct plot *p, enum picture_format format, struct wf_string
         if (i == 0)
             add_legend(p, &l, s);
         add_curves(p, i, s);
-        if (i == 0) /* these belong to the picture */
+        if (i == 0) /* legend and title must not be drawn again with the next panels */
             wf_string_format(s, "unset arrow\nunset title\n");
     }
     wf_string_format(s, "unset multiplot\n");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs, read and shaped for a picture: metrics in panels, running means, ranges of the axes. */
+/* Reads runs and prepares them for drawing: assigns metrics to panels, computes running means and the ranges of the axes. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,12 +10,12 @@
 
 #include "plot_runs.h"
 
-/* Fewer lines than this are drawn as they are. */
+/* A curve with fewer values than this gets no running mean by default. */
 enum { NOISY = 40 };
 
 /* --- metrics and panels -------------------------------------------------------------------------------------------- */
 
-/* Whether the names differ only in train and valid; `base` is the name without either. */
+/* Whether the names differ only in "/train" and "/valid". `base` becomes the name without that part. */
 static bool is_pair(const char *a, const char *b, char base[64])
 {
     static const char train[] = "/train", valid[] = "/valid";
@@ -32,7 +32,7 @@ static bool is_rate(const char *name)
     return strcmp(name, "lr") == 0 || strncmp(name, "lr/", 3) == 0;
 }
 
-/* Adds a metric to the panel of its pair, or to a new one. */
+/* Adds a metric. NAME/train and NAME/valid share a panel; any other metric gets a new panel. */
 static void add_metric(struct plot *p, const char *name)
 {
     for (int i = 0; i < p->metrics; i++)
@@ -63,7 +63,7 @@ static void choose_metrics(struct plot *p, const struct wf_plot_options *o)
         p->panel[i].y.log = o->log && !p->panel[i].rate;
 }
 
-/* A panel without a value, such as that of a learning rate that no run has logged, is left out. */
+/* Removes the panels without a value, for example that of a learning rate which no run has logged. */
 static void drop_empty_panels(struct plot *p)
 {
     int kept = 0;
@@ -124,7 +124,7 @@ static wf_status check_metrics(const struct plot *p, const struct wf_plot_option
     return WF_OK;
 }
 
-/* Refuses a range of the axis, or a logarithm, that leaves nothing to be seen. */
+/* Refuses options with which nothing is visible: no value lies between `from` and `to`, or a logarithmic axis has no positive value. */
 static wf_status check_shown(const struct plot *p, const struct wf_plot_options *o, const struct axis *all, wf_error *error)
 {
     char to[64] = "the end";
@@ -144,7 +144,7 @@ static wf_status check_shown(const struct plot *p, const struct wf_plot_options 
 
 /* --- curves -------------------------------------------------------------------------------------------------------- */
 
-/* Leaves out what the axis can't show. gnuplot draws gaps there, but dies of a curve that is one gap. */
+/* Removes the values that a logarithmic axis cannot show. gnuplot would draw gaps there, but it crashes if a whole curve is a gap. */
 static void keep_shown(struct curve *c, const struct axis *axis)
 {
     int64_t kept = 0;
@@ -162,7 +162,8 @@ static int64_t count_between(const struct curve *c, const struct wf_plot_options
     return count;
 }
 
-/* Smooths before the part that is drawn is cut out, so that the means at its ends use the values beyond them. */
+/* Prepares the curve of a metric of a run. It is smoothed before it is clipped to `from` .. `to`, so that the means near these ends use the
+ * values on both sides. */
 static wf_status shape(struct plot *p, int64_t run, int k, const struct wf_plot_options *o, int64_t columns, wf_error *error)
 {
     struct curve *in = &p->read[run].of[k], mean = {0};
@@ -193,9 +194,9 @@ static wf_status shape(struct plot *p, int64_t run, int k, const struct wf_plot_
     return status;
 }
 
-/* --- all of it ----------------------------------------------------------------------------------------------------- */
+/* --- loading ------------------------------------------------------------------------------------------------------- */
 
-/* The unit that all runs count, for the axis of tokens. */
+/* Names the horizontal axis. For WF_PLOT_TOKENS all runs must count the same unit. */
 static wf_status name_axis(struct plot *p, enum wf_plot_x x, wf_error *error)
 {
     p->x_name = x == WF_PLOT_SECONDS ? "seconds" : x == WF_PLOT_STEPS ? "step" : p->read[0].unit[0] ? p->read[0].unit : "tokens";
@@ -208,7 +209,7 @@ static wf_status name_axis(struct plot *p, enum wf_plot_x x, wf_error *error)
 
 static wf_status read_all(struct plot *p, const char *const *runs, const struct wf_plot_options *o, struct axis *all, wf_error *error)
 {
-    /* a metric that is given twice is read once */
+    /* p->metric has each metric once, even if the user gave it twice */
     const char *metric[WF_PLOT_METRICS];
     struct wf_plot_options once = *o;
     for (int k = 0; k < p->metrics; k++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The content of a picture of runs, before it is drawn. */
+/* The data of a picture of runs: curves, axes and panels, which plot.c draws as an image and plot_text.c as text. */
 #ifndef WEFT_REPORT_PLOT_RUNS_H
 #define WEFT_REPORT_PLOT_RUNS_H
 
@@ -7,67 +7,73 @@
 
 #include "gnuplot.h"
 
-/* --- curves.c: what metrics.jsonl of a run holds that can be drawn --- */
+/* --- curves.c: reads curves from the metrics.jsonl of a run --- */
 struct point {
     double step, value;
-    double x; /* where it is drawn: the step, tokens or seconds */
+    double x; /* position on the horizontal axis: steps, tokens or seconds */
 };
 struct curve {
-    struct point *point; /* by step, each step once; x does not fall */
+    struct point *point; /* in order of rising steps, with one point per step; x never falls */
     int64_t count, capacity;
 };
-/* The metrics that are read by default. */
+/* Indices of the metrics that are read by default. */
 enum { CURVE_TRAIN, CURVE_VALID, CURVE_LR, CURVE_KINDS };
 extern const char *const curve_usual[CURVE_KINDS];
-enum { NAMES = 64 }; /* of the metrics of a run, at most */
+enum { NAMES = 64 }; /* maximum number of metrics of a run that are listed by name */
 struct curves {
     struct curve of[WF_PLOT_METRICS];
-    bool stepped[WF_PLOT_METRICS], valid[WF_PLOT_METRICS]; /* whether values stood in lines of steps, of validations */
-    char *name[NAMES];                                     /* of all metrics that the run has */
-    int names;
-    char unit[64]; /* what its batches count: "tokens" */
+    bool stepped[WF_PLOT_METRICS]; /* the metric has values in lines of steps */
+    bool valid[WF_PLOT_METRICS];   /* the metric has values in lines of validations */
+    char *name[NAMES];             /* names of all metrics of the run */
+    int names;                     /* number of these names */
+    char unit[64];                 /* what the run counts in its batches, for example "tokens" */
 };
 
-/* Reads the run's file; of `options` (NULL: the defaults) metrics and x. An incomplete last line (of a killed process, or one that is being
- * written) does not count. If a step was logged twice, the later line counts, and earlier values of later steps are dropped. Values are
- * capped at 1e100. No folder, no file or none of the metrics yet: an error that says what to do; an invalid line: an error with its place.
- * *out is empty after an error. */
+/* Reads the metrics of a run from its metrics.jsonl. `options` (NULL: the defaults) chooses the metrics and the quantity x. An incomplete
+ * last line, of a process that was killed or is still writing, is ignored. If a step was logged twice, because the run was resumed, the
+ * values logged before the resume for that step and all later steps are dropped. Values are capped at 1e100. Errors: there is no such
+ * folder or file, the file has none of the metrics, or a line is invalid (the message names the line). *out is empty after an error. */
 wf_status curves_read(const char *folder, const struct wf_plot_options *options, struct curves *out, wf_error *error) WF_CHECKED;
 void curves_free(struct curves *curves);
-/* "a, b, c": all metrics that the runs have. */
+/* Appends the names of all metrics that the runs have: "a, b, c". */
 void curves_add_names(const struct curves *runs, int64_t count, struct wf_string *s);
 
-/* The mean of each point and `half` neighbours on either side. At the beginning, where losses fall steeply, the right side has no more than
- * the left; at the end it has fewer. */
+/* Sets *out to the running mean of a curve: each value becomes the mean of the point and `half` neighbours on either side. Near the
+ * beginning, where losses fall steeply, both sides have only as many neighbours as exist on the left. Near the end the right side has fewer
+ * neighbours than the left. */
 wf_status curve_smooth(const struct curve *in, int64_t half, struct curve *out, wf_error *error) WF_CHECKED;
-/* At most 2 * buckets points: the lowest and the highest of each bucket, so that no peak is lost. */
+/* Divides a long curve into `buckets` ranges and keeps the lowest and the highest point of each, so that every peak remains visible. */
 wf_status curve_thin(const struct curve *in, int64_t buckets, struct curve *out, wf_error *error) WF_CHECKED;
-/* Drops the points outside of a part of the axis; to 0: to the end. */
+/* Drops the points whose x is not between `from` and `to`; `to` 0: drops only those before `from`. */
 void curve_clip(struct curve *curve, double from, double to);
 void curve_free(struct curve *curve);
 
 /* --- axis.c --- */
 struct axis {
-    double low, high; /* the range of the values; after axis_finish that of the axis */
-    double unit;      /* of the numbers at its tics */
-    bool log, broken; /* broken: tics may have decimals, on the horizontal axis */
+    double low, high; /* range of the values; after axis_finish range of the axis */
+    double unit;      /* the numbers at the tics are values divided by `unit` */
+    bool log;         /* logarithmic */
+    bool broken;      /* for the horizontal axis: tics may have decimals */
 };
 #define NO_AXIS ((struct axis){.low = INFINITY, .high = -INFINITY, .unit = 1})
 bool axis_empty(const struct axis *a);
+/* Extends the range so that it contains the value. */
 void axis_see(struct axis *a, double value);
-/* Takes in a curve, or, if a few outliers would more than double the axis on one side, only its 1 % to 99 % quantiles. */
+/* Extends the range so that it contains a curve. If a few outliers would more than double the range on one side, that side ends at the 1 %
+ * or 99 % quantile instead. */
 wf_status axis_see_most(struct axis *a, const struct curve *c, wf_error *error);
-/* Leaves `margin` of the axis free at both ends. */
+/* Makes the range of the axis from that of the values. `margin` is the share of the range that is added at either end. */
 void axis_finish(struct axis *a, double margin);
-/* Range and tics (`most` at most) of axis 'x' or 'y', with or without labels. */
+/* Writes gnuplot's commands for the range and at most `most` tics of the axis 'x' or 'y', with or without labels. */
 void axis_script(const struct axis *a, char name, bool labels, int most, struct wf_string *s);
-/* The number of labels of a horizontal axis that fit into so many letters. */
+/* The number of labels that fit below a horizontal axis of `letters` letters. */
 int axis_fit(const struct axis *a, int letters);
 
 /* --- plot_runs.c --- */
+/* A metric of a run, as it is drawn. */
 struct plot_line {
-    struct curve raw;  /* as it was logged; empty where `mean` is that */
-    struct curve mean; /* the running mean, or as it was logged */
+    struct curve raw;  /* the logged values behind a running mean; empty if no running mean is drawn */
+    struct curve mean; /* the running mean, or the logged values if no running mean is drawn */
 };
 struct plot_run {
     char *name;
@@ -75,52 +81,57 @@ struct plot_run {
 };
 struct plot_metric {
     const char *name;
-    int panel;   /* -1: there is nothing to draw */
-    bool points; /* of validations */
+    int panel;   /* index of the panel; -1: the metric has nothing to draw */
+    bool points; /* all values are of validations, so they are drawn as points */
 };
 struct plot_panel {
-    struct axis y;        /* the range of its values until plot_finish */
-    const char *name;     /* NAME of NAME/train beside NAME/valid, else the metric's */
-    char own[64];         /* for such a NAME */
-    bool rate;            /* of a learning rate */
-    int64_t above, below; /* logged values that lie beyond the axis */
+    struct axis y;    /* before plot_finish the range of the values, after it the range of the axis */
+    const char *name; /* NAME if the panel shows NAME/train and NAME/valid; otherwise the name of its metric */
+    char own[64];     /* memory for NAME */
+    bool rate;        /* the panel shows a learning rate */
+    int64_t above;    /* number of logged values above the axis */
+    int64_t below;    /* number of logged values below the axis */
 };
 struct plot {
     struct plot_run *run;
-    struct curves *read; /* [count] as they were logged, between `from` and `to` */
+    struct curves *read; /* [count]: the logged values of each run between `from` and `to` */
     int64_t count;
     struct plot_metric metric[WF_PLOT_METRICS];
     struct plot_panel panel[WF_PLOT_METRICS];
     int metrics, panels;
-    bool noisy, trained, validated; /* whether there is any raw, mean (but of a learning rate), validation */
+    bool noisy;     /* some curve has logged values behind a running mean */
+    bool trained;   /* some curve is a line that does not show a learning rate */
+    bool validated; /* some curve is of validations */
     struct axis x;
     const char *x_name;
 };
-/* `columns`: how many points side by side the drawing can show; most: runs. Checks the options. Freed with plot_free, also after an error.
- */
+/* Checks the options and reads the runs, at most `most` of them. Curves are thinned to what a drawing of `columns` columns can show. Free
+ * *out with plot_free, also after an error. */
 wf_status plot_load(const char *const *runs, int64_t count, const struct wf_plot_options *options, int64_t columns, int64_t most,
                     struct plot *out, wf_error *error) WF_CHECKED;
 void plot_free(struct plot *plot);
 
-/* Sets the ranges of the axes; margin: share that stays free above and below, of the first panel. */
+/* Sets the ranges of all axes. `margin` is the share of a vertical axis that stays free above and below the curves. */
 void plot_finish(struct plot *plot, double margin);
-/* Whether a run has any line, or any points, in any panel. */
+/* Whether the legend has a line for the run. Learning rates count only if no other metric is drawn as a line. */
 bool plot_has_line(const struct plot *plot, int64_t run);
+/* Whether the legend has a point for the run. */
 bool plot_has_points(const struct plot *plot, int64_t run);
-/* "loss (nats per token), logarithmic": the quantity, and the factor of its numbers. */
+/* Appends the title of a panel: the quantity, its unit and the power of ten of its numbers, as "loss (nats per token), logarithmic". */
 void plot_add_title(const struct plot_panel *panel, struct wf_string *s);
-/* "3 values above the axis", or nothing. */
+/* Appends "3 values above the axis", or nothing if all values lie on the axis. */
 void plot_add_beyond(const struct plot_panel *panel, struct wf_string *s);
-/* The curves as gnuplot's data blocks $w0_0 (raw), $m0_0 (mean or points): metric and run. */
+/* Appends the curves as gnuplot's data blocks $wM_R (raw) and $mM_R (mean), where M is the number of the metric and R that of the run. */
 void plot_add_data(const struct plot *plot, struct wf_string *s);
-/* Begins or continues a command "plot" with a curve; the caller adds how it is drawn. false: it is empty, and nothing was added. */
+/* Begins or continues a command "plot" with a curve, up to "with"; the caller appends how the curve is drawn. False: the curve is empty,
+ * and nothing was appended. */
 bool plot_curve(const struct curve *curve, char kind, int metric, int64_t run, struct wf_string *s);
 
 /* --- run_names.c --- */
-enum { NAME_COLUMNS = 36 }; /* of a run's name, at most */
-/* Names all runs by their paths without the folders that all share. */
+enum { NAME_COLUMNS = 36 }; /* maximum columns of a run's name */
+/* Names each run by its path, without the leading folders that all paths share. */
 wf_status plot_name_runs(struct plot *p, const char *const *runs, wf_error *error) WF_CHECKED;
-/* The columns that a text takes in a terminal, about. */
+/* The approximate number of columns that a text takes in a terminal. */
 int text_columns(const char *text);
 
 #endif

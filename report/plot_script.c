@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of gnuplot's script that pictures and texts of runs share. */
+/* Code that plot.c and plot_text.c share: it writes curves as data for gnuplot, sets the ranges of the axes, and makes titles. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -55,7 +55,7 @@ static void finish_rate(struct axis *a)
     axis_finish(a, 0.06);
     if (from_zero)
         a->low = 0;
-    /* "3" and "learning rate (1e-4)", not 0.0003 beside 5e-05 */
+    /* write "3" with the title "learning rate (1e-4)", because gnuplot would mix 0.0003 and 5e-05 */
     if (a->high > 0 && a->high < 0.1)
         a->unit = pow(10, floor(log10(a->high / 1.06)));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs as a drawing of characters, for terminals. */
+/* Plots runs as text, for terminals. */
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
@@ -13,7 +13,8 @@
 
 enum { LEFT = 9, RIGHT = 4, LEAST_COLUMNS = 40, LEAST_ROWS = 9, LEAST_RATE = 6 };
 
-/* The characters of gnuplot's linetypes 1, 2, .... Further runs are drawn with letters, as dots that touch. */
+/* The characters with which gnuplot's text terminal draws its line types 1 to 7. Further runs are drawn as dots, with a letter for each
+ * run. */
 static const char lines[] = "*#$%@&=";
 enum { LINES = sizeof lines - 1 };
 static_assert(WF_PLOT_TEXT_RUNS == 26, "each run has a letter");
@@ -23,7 +24,7 @@ static char sign_of(int64_t run)
     return run < LINES ? lines[run] : (char)('a' + run);
 }
 
-/* Validation: o of one run, else A, B, ... */
+/* The character for validations: o if there is a single run, otherwise A, B, ... */
 static char letter_of(const struct plot *p, int64_t run)
 {
     return p->count == 1 ? 'o' : (char)('A' + run);
@@ -33,7 +34,7 @@ struct page {
     int columns, rows[WF_PLOT_METRICS];
 };
 
-/* The first panel takes what is left; a learning rate half as much as others. */
+/* Divides the rows among the panels. A learning rate gets half as many rows as another panel. The first panel gets the rows that remain. */
 static struct page layout_of(const struct plot *p, int columns, int rows)
 {
     struct page page = {.columns = columns};
@@ -54,7 +55,7 @@ static double height_of(const struct axis *a, double value)
     return (a->log ? log(value / a->low) / log(a->high / a->low) : (value - a->low) / (a->high - a->low));
 }
 
-/* A curve as dots, one in each column and row that it goes through. */
+/* Adds a curve as a data block of dots, at least one for each column and row that the curve goes through. */
 static void add_dots(const struct plot *p, const struct page *page, int metric, int64_t run, struct wf_string *s)
 {
     int panel = p->metric[metric].panel;
@@ -90,7 +91,7 @@ static void add_curves(const struct plot *p, int panel, struct wf_string *s)
     wf_string_text(s, "\n");
 }
 
-/* One drawing after the other. */
+/* Writes the script, which draws one panel after the other. */
 static void add_all(const struct plot *p, const struct page *page, struct wf_string *s)
 {
     plot_add_data(p, s);
@@ -109,7 +110,7 @@ static void add_all(const struct plot *p, const struct page *page, struct wf_str
     }
 }
 
-/* "loss (nats per token), 3 values above the axis" */
+/* Appends the title of a panel: "loss (nats per token), 3 values above the axis". */
 static void add_title(const struct plot_panel *panel, struct wf_string *s)
 {
     plot_add_title(panel, s);
@@ -118,13 +119,13 @@ static void add_title(const struct plot_panel *panel, struct wf_string *s)
     plot_add_beyond(panel, s);
 }
 
-/* Whether the title has its own line above the names of the runs; behind a short one stands the name of the only run. */
+/* Whether the title of the first panel has its own line. Otherwise the name of the only run follows the title in the same line. */
 static bool has_title_line(const struct plot *p)
 {
     return p->count > 1 || p->panel[0].above || p->panel[0].below;
 }
 
-/* One line a run: what draws it, and its name. */
+/* Appends the title of the first panel, then a line for each run with its characters and its name. */
 static void add_head(const struct plot *p, struct wf_string *s)
 {
     bool apart = has_title_line(p);
@@ -145,7 +146,7 @@ static void add_head(const struct plot *p, struct wf_string *s)
     }
 }
 
-/* A page of gnuplot's without blanks at the ends of lines; begins behind the form feed and ends before the next. Returns where it ends. */
+/* Appends a page of gnuplot's output without the blanks at the ends of lines. Pages are separated by form feeds. Returns the page's end. */
 static const char *add_drawn(const char *page, struct wf_string *s)
 {
     page += *page == '\f';
@@ -159,7 +160,7 @@ static const char *add_drawn(const char *page, struct wf_string *s)
     return page;
 }
 
-/* Gnuplot's drawing, with the panels' titles. */
+/* Appends the whole text: titles of the panels, gnuplot's drawings, and the name of the horizontal axis. */
 static void add_text(const struct plot *p, const struct page *page, const char *drawn, struct wf_string *out)
 {
     add_head(p, out);
@@ -190,7 +191,7 @@ wf_status wf_plot_text(const char *const *runs, int64_t count, const struct wf_p
     struct wf_string s = {0}, drawn = {0};
     wf_status status = plot_load(runs, count, o, columns, WF_PLOT_TEXT_RUNS, &p, error);
     if (status == WF_OK) {
-        int used = (int)head + p.panels; /* titles, and the axis' name */
+        int used = (int)head + p.panels; /* rows of the titles and of the horizontal axis' name */
         struct page page = layout_of(&p, columns, used < rows ? rows - used : 0);
         plot_finish(&p, 0.7 / page.rows[0]);
         page.rows[0] -= count == 1 && has_title_line(&p) && page.rows[0] > LEAST_ROWS;

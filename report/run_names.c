@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of runs in a picture. */
+/* Chooses the names of runs for the legend of a plot. */
 #include <string.h>
 
 #include <weft/memory.h>
@@ -7,7 +7,7 @@
 #include "labels.h"
 #include "plot_runs.h"
 
-/* Of a byte: 0 inside of a character. Letters of East Asia, and pictures, are twice as wide. */
+/* The columns of the character that begins at this byte; 0 if the byte continues a character. East Asian letters and emoji take two. */
 static int width_of(const char *c)
 {
     unsigned char lead = (unsigned char)*c;
@@ -22,7 +22,7 @@ int text_columns(const char *text)
     return columns;
 }
 
-/* Cuts a long name in the middle: what tells runs apart stands at either end. NULL without memory. */
+/* Shortens a long name in the middle, because names of runs usually differ at the beginning or at the end. NULL without memory. */
 static char *shorten(const char *name)
 {
     if (text_columns(name) <= NAME_COLUMNS)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* BLEU (weft/score.h): counts of n-grams for each segment, and the score. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -21,8 +22,9 @@ struct wf_bleu {
     struct wf_bleu_options options;
     struct counts counts;
     int64_t segments, pre_tokenized;
-    int64_t references; /* reference_count_add */
-    struct grams grams; /* from here on memory that every segment uses anew */
+    int64_t references; /* references per segment, kept by reference_count_add */
+    /* working memory for the present segment */
+    struct grams grams;
     struct symbols words;
     struct wf_string lower, tokens, scratch;
 };
@@ -104,7 +106,7 @@ void wf_bleu_reset(wf_bleu *bleu)
     bleu->segments = bleu->pre_tokenized = bleu->references = 0;
 }
 
-/* The words of a text, as symbols, into bleu->words: new ones are made of the hypothesis alone. */
+/* Splits a text into bleu->words. Words of the hypothesis get new numbers; a word that only a reference has becomes NO_GRAM. */
 static bool split(wf_bleu *bleu, struct wf_segment text, bool hypothesis)
 {
     if (!score_text(text, bleu->options.lowercase, &bleu->lower, &text))

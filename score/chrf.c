@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* chrF and chrF++ (weft/score.h): counts of n-grams for each segment, and the score. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,20 +12,23 @@
 #include "grams.h"
 #include "text.h"
 
-/* Of an order: n-grams of the hypothesis, of the reference, of both. */
+/* Numbers of n-grams of one order. */
 struct counts {
-    int64_t hypothesis, reference, match;
+    int64_t hypothesis; /* n-grams in the hypothesis */
+    int64_t reference;  /* n-grams in the reference */
+    int64_t match;      /* n-grams that hypothesis and reference share */
 };
 struct statistics {
-    struct counts order[2 * WF_CHRF_MAX_ORDER]; /* characters, then words */
+    struct counts order[2 * WF_CHRF_MAX_ORDER]; /* char_order orders of characters, then word_order orders of words */
 };
 
 struct wf_chrf {
     struct wf_chrf_options options;
     struct statistics counts;
     int64_t segments;
-    int64_t references; /* reference_count_add */
-    struct grams grams; /* from here on memory that every segment uses anew */
+    int64_t references; /* references per segment, kept by reference_count_add */
+    /* working memory for the present segment */
+    struct grams grams;
     struct symbols characters, words;
     struct wf_string lower;
 };
@@ -76,7 +80,8 @@ static bool punctuation(char c)
     return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
 }
 
-/* A punctuation sign at a word's end is a word, or else one at its start: "(hi)" becomes "(hi" and ")". */
+/* Appends the words of a text to chrf->words. A punctuation character at the end of a word becomes a word. Only if there is none, one at
+ * the start becomes a word: "(hi)" gives "(hi" and ")", and "(hi" gives "(" and "hi". */
 static bool add_words(wf_chrf *chrf, const char *at, const char *end, bool hypothesis)
 {
     int64_t length;
@@ -93,7 +98,7 @@ static bool add_words(wf_chrf *chrf, const char *at, const char *end, bool hypot
     return true;
 }
 
-/* Characters and words of a text as symbols. */
+/* Splits a text into chrf->characters and chrf->words. */
 static bool split(wf_chrf *chrf, struct wf_segment text, bool hypothesis)
 {
     if (!score_text(text, chrf->options.lowercase, &chrf->lower, &text))
@@ -164,7 +169,7 @@ static bool count(wf_chrf *chrf, struct wf_segment hypothesis, const struct wf_s
             bool word = n >= o->char_order;
             int order = word ? n - o->char_order + 1 : n + 1;
             int64_t in_reference = grams_of(word ? chrf->words.count : chrf->characters.count, order);
-            /* n-grams of the hypothesis count only if the reference has one of this order */
+            /* n-grams of the hypothesis count only if the reference has n-grams of the same order */
             s.order[n] = (struct counts){in_reference ? grams_of(word ? words : characters, order) : 0, in_reference, matches[n]};
         }
         double score = f_score(o, &s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Scores of corpora: in memory, and in files that are read side by side. */
+/* Adds whole corpora to scorers: segments in memory, or the lines of files that are read together. */
 #include <inttypes.h>
 
 #include <weft/internal/lines.h>
@@ -35,7 +35,8 @@ wf_status score_corpus(struct wf_segments hypotheses, const struct wf_segments *
     return status;
 }
 
-/* Some of the files have ended, some have not: says how many lines each of an unequal pair has. */
+/* Returns the error for files with different numbers of lines. It reads the files to their ends, and the message gives the number of lines
+ * of the hypotheses and of a file of references with another number. */
 static wf_status unequal(struct wf_lines *file, int64_t count, wf_error *error)
 {
     for (int64_t i = 0; i < count; i++)
@@ -44,7 +45,7 @@ static wf_status unequal(struct wf_lines *file, int64_t count, wf_error *error)
             if (status != WF_OK)
                 return status;
         }
-    int64_t other = 1, lines = file[0].line - 1; /* a reader at its end stands behind the last line */
+    int64_t other = 1, lines = file[0].line - 1; /* at the end of a file its .line is the number of lines + 1 */
     while (other < count - 1 && file[other].line == file[0].line)
         other++;
     return wf_error_set(error, WF_ERR_FORMAT,
@@ -89,7 +90,7 @@ wf_status wf_score_files(const char *hypotheses, const char *const *references, 
     struct wf_segment *line = wf_alloc_zero((size_t)count + 1, sizeof *line);
     wf_status status = file && line ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "no memory for %" PRId64 " files", count + 1);
     int64_t opened = 0;
-    for (; opened <= count && status == WF_OK; opened++) /* references first: a name that is wrong need not wait for the hypotheses */
+    for (; opened <= count && status == WF_OK; opened++) /* opens references first, to report a wrong name before waiting for input */
         status = opened < count ? wf_lines_open(&file[opened + 1], references[opened], error) : wf_lines_open(&file[0], hypotheses, error);
     if (status == WF_OK)
         status = add_lines(file, line, count + 1, bleu, chrf, error);

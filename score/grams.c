@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The tree of n-grams (grams.h), stored as an array with a hash table from parent and symbol to the n-gram. */
 #include <string.h>
 
 #include <weft/internal/grow.h>
@@ -13,7 +14,7 @@ void grams_free(struct grams *g)
     *g = (struct grams){0};
 }
 
-/* Slots with an old stamp are empty, so that clearing costs nothing. */
+/* Raises the stamp, because entries with an older stamp count as empty. The table itself is written only when the stamp overflows. */
 void grams_clear(struct grams *g)
 {
     g->count = 0;
@@ -32,7 +33,7 @@ static int64_t place(const struct grams *g, uint32_t parent, uint32_t symbol)
     return (int64_t)((h ^ h >> 32) & (uint64_t)(g->slots - 1));
 }
 
-/* The slot of the gram, or the empty one where it belongs. */
+/* The entry of an n-gram, or the empty entry where it must be inserted. */
 static struct gram_slot *slot_of(const struct grams *g, uint32_t parent, uint32_t symbol)
 {
     for (int64_t i = place(g, parent, symbol);; i = (i + 1) & (g->slots - 1)) {
@@ -50,7 +51,7 @@ uint32_t grams_find(const struct grams *g, uint32_t parent, uint32_t symbol)
     return slot->stamp == g->stamp ? slot->index : NO_GRAM;
 }
 
-/* Room for one more. Capacities are powers of two, and so are the slots, twice as many. */
+/* Makes room for one more n-gram. `capacity` is a power of two, and `slots` is twice the capacity. */
 static bool grow(struct grams *g)
 {
     if (g->count >= GRAM_BYTES / 2 || !wf_grow(&g->gram, &g->capacity, g->count + 1, sizeof *g->gram))
@@ -81,7 +82,7 @@ uint32_t grams_add(struct grams *g, uint32_t parent, uint32_t symbol)
     return (uint32_t)g->count++;
 }
 
-/* Up to three bytes of a word in a symbol, with their number. */
+/* Packs the first bytes of a word, at most three, and their number into a symbol. */
 static uint32_t bite(const char *word, int64_t length)
 {
     const unsigned char *p = (const unsigned char *)word;
@@ -134,7 +135,7 @@ void grams_match(struct grams *g, uint32_t root, const struct symbols *s, int or
         uint32_t node = root;
         for (int n = 0; n < order && i + n < s->count; n++) {
             if (s->symbol[i + n] == NO_GRAM || (node = grams_find(g, node, s->symbol[i + n])) == NO_GRAM)
-                break; /* an n-gram that the hypothesis lacks begins no longer one of it */
+                break; /* the hypothesis lacks this n-gram, so it also lacks all longer n-grams that begin with it */
             struct gram *gram = &g->gram[node];
             if (gram->reference != reference)
                 gram->seen = 0;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* White space, lower case and checks of segments (text.h). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +21,7 @@ bool score_space(uint32_t point)
            point == 0x3000;
 }
 
-/* The character that ends before text[at], which is UTF-8; *at moves to its start. */
+/* The character of the UTF-8 text that ends before text[*at]. Moves *at to its start. */
 static uint32_t before(const char *text, int64_t *at)
 {
     int size;
@@ -56,7 +57,7 @@ const char *score_word(const char **at, const char *end, int64_t *word)
 
 /* --- lower case ------------------------------------------------------------------------------------------------------ */
 
-/* Unicode's Case_Ignorable: characters that do not end a word. */
+/* Unicode's property Case_Ignorable: true for characters that do not end a word, such as an apostrophe. */
 static bool case_ignorable(uint32_t point)
 {
     utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)point);
@@ -71,7 +72,7 @@ static bool case_ignorable(uint32_t point)
     return false;
 }
 
-/* Unicode's Cased, of characters that are not case-ignorable. */
+/* Unicode's property Cased: true for letters that have an upper or lower case. Not to be called for case-ignorable characters. */
 static bool cased(uint32_t point)
 {
     utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)point);
@@ -85,7 +86,8 @@ static bool cased(uint32_t point)
     return false;
 }
 
-/* True if the sigma in text[start .. end-1] ends a word: a cased character before it, none after it. */
+/* True if the sigma in text[start .. end-1] ends a word: the last character before the sigma is cased, and the first character after it is
+ * not. Both searches skip case-ignorable characters. */
 static bool final_sigma(const char *text, int64_t length, int64_t start, int64_t end)
 {
     uint32_t point = 0;
@@ -104,7 +106,7 @@ static bool final_sigma(const char *text, int64_t length, int64_t start, int64_t
     return true;
 }
 
-/* str.lower(), appended to *out: one character to one, but for U+0130 and the sigma at a word's end. */
+/* Appends what Python's str.lower() returns to *out. Each character becomes one character, except U+0130, which becomes two. */
 static bool lower(const char *text, int64_t length, struct wf_string *out)
 {
     wf_string_reserve(out, length);

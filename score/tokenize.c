@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The tokenizers of BLEU. They are chains of substitutions, each over the whole line and from left to right without overlaps; the
- * order and the overlaps are part of what they mean ("..": the first point takes the space that the second would need). */
+/* The tokenizers of BLEU. A tokenizer is a chain of substitutions, in a fixed order. Each substitution goes over the whole line from left
+ * to right, and its matches do not overlap. This matters for the result. For example, in "x.." the match "x." uses up the first stop, so
+ * the second stop has no character left with which it could form a match. */
 #include <string.h>
 
 #include <utf8proc.h>
@@ -11,7 +12,7 @@
 
 /* --- 13a ------------------------------------------------------------------------------------------------------------- */
 
-/* str.replace(), in place: `to` is not longer than `from`. */
+/* Python's str.replace(), in place. `to` must not be longer than `from`. */
 static void replace(struct wf_string *s, const char *from, const char *to)
 {
     size_t from_length = strlen(from), to_length = strlen(to);
@@ -31,7 +32,7 @@ static bool digit(uint32_t point)
     return point >= '0' && point <= '9';
 }
 
-/* All printable ASCII but letters, digits, ' , - and . */
+/* True for printable ASCII characters except letters, digits, and ' , - . */
 static bool sign(uint32_t point)
 {
     return (point >= ' ' && point <= '/' && point != '\'' && point != ',' && point != '-' && point != '.') ||
@@ -55,7 +56,8 @@ static bool dash_after_digit(uint32_t a, uint32_t b)
 
 /* --- intl ------------------------------------------------------------------------------------------------------------ */
 
-/* True if the Unicode category is one of `first` to `last`: utf8proc numbers the categories of a class consecutively. */
+/* True if the Unicode category is one of `first` to `last`. utf8proc numbers related categories, such as all kinds of symbols,
+ * consecutively. */
 static bool within(uint32_t point, utf8proc_category_t first, utf8proc_category_t last)
 {
     utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)point);
@@ -103,14 +105,15 @@ static bool letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* A substitution: a character that `alone` accepts becomes " a ", or two that `pair` accepts become "a b ", or " a b" with `lead`. `out`
- * has room for three bytes a byte. Inlined into each step, because each goes through the whole text. */
+/* One substitution over the whole text. A character x that `alone` accepts becomes " x ". Two characters x and y that `pair` accepts become
+ * "x y ", or with `lead` " x y". `out` must have room for three times the bytes of `in`. The function is inlined into each step, so that
+ * the calls of `alone` and `pair` are inlined, too. */
 static inline __attribute__((always_inline)) void substitute(const struct wf_string *in, struct wf_string *out, accepts *alone,
                                                              accepts_pair *pair, bool lead)
 {
     char *to = out->data;
     for (int64_t at = 0; at < in->length;) {
-        if (alone != any && letter(in->data[at]) && letter(in->data[at + 1])) { /* most of a text: no other step accepts letters */
+        if (alone != any && letter(in->data[at]) && letter(in->data[at + 1])) { /* fast path: only `any` accepts a letter */
             *to++ = in->data[at++];
             continue;
         }
@@ -164,8 +167,8 @@ bool score_tokenize(enum wf_bleu_tokenizer tokenizer, const char *text, int64_t 
     static const char *const changes[][2] = {{"<skipped>", ""}, {"-\n", ""},   {"\n", " "},  {"&quot;", "\""},
                                              {"&amp;", "&"},    {"&lt;", "<"}, {"&gt;", ">"}};
     bool is_13a = tokenizer == WF_BLEU_13A;
-    /* 13a puts spaces around the line, so that a stop at its start or end has a neighbour. mteval-v14 leaves a stop at the end with the
-     * number before it. */
+    /* 13a adds a space at both ends of the line, so that a stop at the start or the end is part of a pair, too. mteval-v14 (intl) adds no
+     * spaces, so it does not separate a number from a stop at the end of the line. */
     const char *around = is_13a ? " " : "";
     out->length = 0;
     wf_string_text(out, around);

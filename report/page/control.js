@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What a pointer, a key or the address chooses.
+// Changes the selection when the user moves the pointer, presses a key or changes the address.
 function say(text) {
     $('live').textContent = text;
 }
 
-// For a screen reader: the held token and what it looks at most.
+// Tells a screen reader the pinned token and the three tokens with the largest weights.
 function sayToken() {
     const focus = focusNow(), map = mapNow();
     if (!focus)
@@ -15,7 +15,8 @@ function sayToken() {
     say(`${visible(map[focus.axis][focus.token])} (${focus.token + 1}) ${verb}: ${top.join(', ')}`);
 }
 
-// A moment later, for browsers allow some hundred changes in ten seconds, and a key that is held down makes more.
+// Writes the selection into the address after a delay. Browsers allow only some hundred changes in ten seconds, and a key that is held down
+// would cause more.
 let addressTimer = 0;
 function writeAddress() {
     clearTimeout(addressTimer);
@@ -27,7 +28,8 @@ function writeAddress() {
     }, 150);
 }
 
-// From 1; what the page lacks is read as the nearest that it has, and what is not said as the page was made to open.
+// Reads the selection from the address, where numbers count from 1. A number out of range becomes the nearest valid one. A missing part
+// takes the initial selection of the page.
 function readAddress() {
     clearTimeout(addressTimer);
     const parts = new URLSearchParams(location.hash.slice(1)), find = kind => data.maps.findIndex(one => one.kind === kind);
@@ -75,7 +77,7 @@ function choosePin(pin) {
     sayToken();
 }
 
-// Scrolls the held token's row or column into what is seen of the map.
+// Scrolls the map so that the row or column of the pinned token is visible.
 function reveal({axis, token}) {
     const scroll = $('scroll'), cells = $('cells'), down = axis === 'query', side = down ? 'scrollTop' : 'scrollLeft';
     const room = down ? scroll.clientHeight - cells.offsetTop : scroll.clientWidth - cells.offsetLeft;
@@ -116,7 +118,7 @@ function chooseZoom(factor) {
         reveal(state.pin);
 }
 
-// The token or the cell at an event, of the map, its axes or the text.
+// The token or the cell of the map, its axes or the text where an event happened; null: none.
 function placeOf(event) {
     const token = event.target.closest('.axis bdi, #sentences bdi');
     if (token)
@@ -136,7 +138,7 @@ function hold(event) {
     choosePin(state.pin?.axis === pin.axis && state.pin.token === pin.token ? null : pin);
 }
 
-// Holds the token whose place is `at(held place, last place)`; -1 stands for none held.
+// Pins the token with the index at(index of the pinned token, last index). The first argument is -1 if no token is pinned.
 function step(at) {
     const axis = state.pin?.axis ?? 'query', last = mapNow()[axis].length - 1;
     state.hover = null;
@@ -176,9 +178,9 @@ function onKey(event) {
         return;
     const node = event.target, heads = node.closest('#thumbs'), free = node === document.body;
     if (!heads && !free && !node.closest('#scroll') && event.key !== 'Escape' && event.key !== '?')
-        return; // a list, a button or the panel has the focus: its keys are its own
+        return; // a list, a button or the panel has the focus and handles the key itself
     if (free && ['Home', 'End', 'PageUp', 'PageDown'].includes(event.key))
-        return; // they scroll the page
+        return; // the browser scrolls the page with these keys
     let action = (heads && HEAD_KEYS[event.key]) || KEYS[event.key];
     if (/^[1-9]$/.test(event.key) && event.key <= mapNow().heads)
         action = () => chooseHead(state.layer, event.key - 1);
@@ -221,7 +223,7 @@ function start() {
     on($('help-open'), 'click', KEYS['?']);
     on($('theme'), 'click', () => chooseTheme(state.theme === 'dark' ? 'light' : 'dark'));
     on(dark, 'change', () => chooseTheme(dark.matches ? 'dark' : 'light'));
-    let before = 'light'; // paper is light
+    let before = 'light'; // the theme before printing, which is always light
     on(window, 'beforeprint', () => {
         before = state.theme;
         chooseTheme('light');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The data that the library wrote into the page, tokens made visible, and colours. Nothing here depends on what is chosen.
+// The data that Weft has written into the page, functions that make tokens visible, and colours. Nothing here depends on the selection.
 'use strict';
 
 const $ = id => document.getElementById(id);
@@ -7,7 +7,8 @@ const data = JSON.parse($('data').textContent);
 const NAMES = {encoder: 'Encoder self-attention', decoder: 'Decoder self-attention', cross: 'Cross-attention'};
 const BUTTONS = {encoder: 'Encoder', decoder: 'Decoder', cross: 'Cross'};
 
-// Weights of a kind: [layer][head][query][key], 16-bit little-endian in base64, where data.one stands for 1. Decoded when first looked at.
+// The weights of a kind: [layer][head][query][key], as integers in which data.one stands for 1. The page has them as 16-bit little-endian
+// integers in Base64, which are decoded at the first call.
 function weightsOf(map) {
     if (!map.weights) {
         const bytes = atob($('weights-' + map.kind).textContent);
@@ -18,16 +19,17 @@ function weightsOf(map) {
     return map.weights;
 }
 
-// [query][key] of one head.
+// The weights of one head: [query][key].
 function headWeights(map, layer, head) {
     const size = map.query.length * map.key.length, at = (layer * map.heads + head) * size;
     return weightsOf(map).subarray(at, at + size);
 }
 
-// A decoder's token sees no later ones: those cells hold no weight, rather than a small one.
+// In a decoder a token cannot attend to later tokens, so those cells are drawn as masked, not as a weight of 0.
 const masked = (map, query, key) => map.kind === 'decoder' && key > query + Math.max(map.key.length - map.query.length, 0);
 
-// The weights that the scale of colours is made for. A decoder's first token sees itself alone: its weight of 1 says nothing of the others.
+// The weights whose maximum ends the colour scale. The first row of a decoder is left out, because its token attends to itself alone, with
+// weight 1.
 const scaled = (map, weights) => (map.kind === 'decoder' && map.query.length > 1 && map.query.length === map.key.length ? weights.subarray(map.key.length) : weights);
 
 function largest(weights) {
@@ -40,21 +42,24 @@ function largest(weights) {
 const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 const number = weight => (weight / data.one).toFixed(3);
 
-// What can't be seen, or would turn the text around it, is shown by its code; a mark that stands alone gets a circle to stand on.
+// Shows characters that are invisible, or that reverse the direction of the text around them, by their codes. A combining mark at the start
+// of a token gets a dotted circle to combine with.
 function visible(token) {
     const text = token.replace(/[\p{Cc}\p{Zl}\p{Zp}\u200E\u200F\u202A-\u202E\u2066-\u2069]/gu,
         c => 'U+' + c.codePointAt(0).toString(16).toUpperCase().padStart(4, '0'));
     return /^\p{M}/u.test(text) ? '\u25CC' + text : text || '\u2205';
 }
 
-// Whether most letters are of scripts that are written from right to left (letters, for a rare script's words fall into more tokens).
+// Whether most letters are of scripts that are written from right to left. It counts letters, not tokens, because a word of a rare script
+// has more tokens.
 function rightToLeft(tokens) {
     const letters = tokens.join('').match(/\p{L}/gu) ?? [];
     const right = /[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
     return letters.filter(letter => right.test(letter)).length > letters.length / 2;
 }
 
-// From nothing (the card's own colour, nearly) to all: lightness only ever goes one way, so the order is also seen without hues.
+// The colours from weight 0 (nearly the background) to the largest weight. The lightness changes in one direction only, so that the order
+// is visible without hues, too.
 const STOPS = {
     light: ['f5f8fc', 'd8e6f4', 'a8cae8', '649fd3', '2c71b6', '134a8b', '08224d'],
     dark: ['1d232b', '1d3852', '1f5b77', '2b858c', '55b089', 'aad477', 'fdf4a3'],
@@ -71,19 +76,20 @@ function rampOf(theme) {
 const RAMPS = {light: rampOf('light'), dark: rampOf('dark')};
 const css = colour => `rgb(${colour.join(' ')})`;
 
-// Black or white, whichever stands out more from a colour (relative luminance of WCAG).
+// Black or white, whichever has more contrast on a colour (by the relative luminance of WCAG).
 function inkOn(colour) {
     const [r, g, b] = colour.map(c => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
     return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? '#000' : '#fff';
 }
 
-// The index into a ramp of a weight, for the scale that is chosen.
+// The index into a ramp of 256 colours for a weight, with the selected scale.
 function shade(weight, most, scale) {
     const share = Math.min(weight / (scale === 'one' ? data.one : most), 1);
     return Math.round(255 * (scale === 'root' ? Math.sqrt(share) : share));
 }
 
-// Paints a head, a pixel a cell; with more than `limit` rows or columns a pixel is the largest of several cells, so that no line is lost.
+// Paints a head with a pixel for each cell. With more than `limit` rows or columns a pixel shows the largest of several cells, so that a
+// single row or column of large weights stays visible.
 function paint(canvas, map, weights, ramp, scale, limit) {
     const rows = map.query.length, columns = map.key.length;
     const height = Math.min(rows, limit), width = Math.min(columns, limit), most = largest(scaled(map, weights));

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Drawing: from what is chosen to what is seen. Tokens go into the page as text only, never as markup.
+// Draws the selected map. Tokens go into the page as text only, never as markup.
 const state = {
     map: 0, layer: 0, head: 0,
-    pin: null,   // {axis: 'query' or 'key', token}: the token that is held
-    hover: null, // {query, key} under the pointer, -1 where it is over an axis or the text
+    pin: null,   // {axis: 'query' or 'key', token}: the token that is pinned
+    hover: null, // {query, key}: indices of the tokens under the pointer. Over an axis or the text one of them is -1
     sorted: true, scale: 'largest', zoom: 1, theme: 'light',
 };
 const mapNow = () => data.maps[state.map];
 const weightsNow = () => headWeights(mapNow(), state.layer, state.head);
 const isSelf = map => map.kind !== 'cross';
-const SLANT = 55; // degrees of the columns' labels
-let cell = 20;    // pixels of a cell
+const SLANT = 55; // angle of the columns' labels in degrees
+let cell = 20;    // side of a cell in pixels
 
 function make(tag, parent, text, className) {
     const node = document.createElement(tag);
@@ -22,7 +22,7 @@ function make(tag, parent, text, className) {
     return node;
 }
 
-// The token whose weights are shown, and the one at the other end that is pointed at (-1: none).
+// The token whose weights are shown, on `axis`, and the token `other` of the other axis under the pointer (-1: none).
 function focusNow() {
     const {pin, hover} = state;
     if (pin) {
@@ -36,7 +36,7 @@ function focusNow() {
     return hover.query >= 0 ? {axis: 'query', token: hover.query, other: hover.key} : {axis: 'key', token: hover.key, other: -1};
 }
 
-// The weights between a token and those at the other end that it may see: [{at, weight}], in the order of the text.
+// The weights between a token and the tokens of the other axis that are not masked: [{at, weight}], in the order of the text.
 function weightsAt(axis, token) {
     const map = mapNow(), weights = weightsNow(), columns = map.key.length, found = [];
     const count = axis === 'query' ? columns : map.query.length;
@@ -50,7 +50,7 @@ function weightsAt(axis, token) {
 const byWeight = list => [...list].sort((a, b) => b.weight - a.weight || a.at - b.at);
 const otherAxis = axis => (axis === 'query' ? 'key' : 'query');
 
-// What a kind's tokens need: labels, text, rows of the panel, small maps.
+// Makes the elements for the tokens of the selected kind: labels, text, rows of the panel, and small maps.
 function buildKind() {
     const map = mapNow();
     for (const [axis, box] of [['query', $('rows')], ['key', $('columns')]]) {
@@ -114,18 +114,18 @@ function paintThumbs() {
     }
 }
 
-// Sizes: cells as large as the window lets them be; labels left out where there is no room for all.
+// Computes the sizes. Cells are as large as the window allows; if labels would overlap, some of them are hidden.
 function layout() {
     const map = mapNow(), rows = map.query.length, columns = map.key.length, narrow = innerWidth < 640;
     const longest = (box, most) => {
-        box.classList.add('bold'); // as a label is when it is pointed at
+        box.classList.add('bold'); // a label under the pointer is bold, and so wider
         const width = Math.max(...[...box.children].map(label => label.scrollWidth));
         box.classList.remove('bold');
         return Math.min(most, width + 2);
     };
     for (const label of document.querySelectorAll('.axis bdi'))
         label.style.maxWidth = 'none';
-    // Small maps: all of a layer in a line where that leaves them 18 pixels.
+    // All small maps of a layer are in one line. Each of them is at least 18 pixels wide.
     const thumb = clamp(Math.floor(($('thumbs').clientWidth - 52) / map.heads) - 4, 18, 64);
     $('thumbs').style.grid = `auto / max-content repeat(${map.heads}, ${thumb}px)`;
     $('thumbs').style.gridAutoRows = `minmax(${thumb}px, auto)`;
@@ -133,13 +133,13 @@ function layout() {
     const rise = Math.sin(SLANT * Math.PI / 180), run = Math.cos(SLANT * Math.PI / 180);
     const top = Math.ceil(slant * rise + 16), right = Math.ceil(slant * run + 8 * rise);
     const wide = bar => ($('scroll').offsetWidth - bar - left - right - 4) / columns, high = Math.max((innerHeight * 0.8 - top) / rows, 15);
-    const least = Math.max(rows, columns) <= 40 ? 18 : 3; // so few scroll rather than lose labels
+    const least = Math.max(rows, columns) <= 40 ? 18 : 3; // with up to 40 tokens, a scroll bar is better than hidden labels
     const fitting = bar => Math.max(Math.floor(Math.min(wide(bar), high, 52)), least);
     cell = fitting(0);
     if (top + rows * cell > innerHeight * 0.84 - 20)
-        cell = fitting(16); // a scroll bar stands beside it
+        cell = fitting(16); // a vertical scroll bar takes some of the width
     cell = Math.min(cell * state.zoom, 64);
-    $('map').style.rowGap = cell < 16 ? '7px' : '3px'; // labels of small cells are higher than these
+    $('map').style.rowGap = cell < 16 ? '7px' : '3px'; // the labels are higher than such small cells
     Object.assign($('corner').style, {width: `${left}px`, height: `${top}px`});
     Object.assign($('columns').style, {width: `${columns * cell + right}px`, height: `${top}px`});
     Object.assign($('rows').style, {width: `${left}px`, height: `${rows * cell}px`});
@@ -170,7 +170,7 @@ function drawHead() {
         button.setAttribute('aria-checked', chosen);
         button.tabIndex = chosen ? 0 : -1;
     }
-    // The bar is in equal steps of colour: with the square root its middle is a quarter of the way.
+    // The colour bar is in equal steps of colour, so with the square-root scale its middle stands for a quarter of the largest weight.
     const top = state.scale === 'one' ? data.one : most;
     $('ramp').style.background = `linear-gradient(90deg, ${[0, 51, 102, 153, 204, 255].map(i => css(ramp[i])).join(', ')})`;
     $('ramp').setAttribute('aria-label', `colours from 0 to ${number(top)}` + (largest(weightsNow()) > top ? ' and above' : ''));
@@ -201,10 +201,10 @@ function drawReadout(focus) {
     line.textContent = focus ? '' : 'Point at a token or a cell; a click pins the token.';
     if (!focus)
         return;
-    // Without another token: the one at the other end that weighs most.
+    // If no token of the other axis is under the pointer, take the one with the largest weight.
     const other = focus.other >= 0 ? focus.other : byWeight(weightsAt(focus.axis, focus.token))[0].at;
     const [query, key] = focus.axis === 'query' ? [focus.token, other] : [other, focus.token];
-    const add = (axis, at) => { // the number outside, or it would stand before a token that is written from the right
+    const add = (axis, at) => { // the number is outside of the bdi element, so that it also follows a token written from right to left
         make('bdi', line, visible(map[axis][at]));
         line.append(` (${at + 1})`);
     };
@@ -218,7 +218,7 @@ function drawReadout(focus) {
         line.append(' (pinned)');
 }
 
-// The text, its tokens shaded by their weight.
+// Draws the text with each token shaded by its weight.
 function drawText(focus) {
     const map = mapNow(), most = largest(scaled(map, weightsNow()));
     const weight = new Map(focus ? weightsAt(focus.axis, focus.token).map(found => [found.at, found.weight]) : []);
@@ -246,7 +246,7 @@ function drawPanel(focus) {
     $('panel-note').textContent = !focus ? 'Point at a token in the map or in the text.'
         : `Token ${focus.token + 1} of ${map[focus.axis].length}`
             + (hidden ? `; ${hidden} ${focus.axis === 'query' ? 'later' : 'earlier'} masked` : '');
-    [...$('list').children].forEach((row, i) => { // those that are there are used again: new ones cost time at each step
+    [...$('list').children].forEach((row, i) => { // the rows are reused, because new elements at each move of the pointer would be slow
         row.hidden = i >= list.length;
         if (row.hidden)
             return;

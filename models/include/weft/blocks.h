@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A stack of blocks: the loop that hands x from one to the next, with each block's slot of the cache and of the attention weights.
+/* The loop over the blocks of a model: each block gets the result of the block before it, its layer of the cache and its element of the
+ * attention weights.
  *
  *   static wf_tensor *block_forward(const void *block, wf_tensor *x, const struct wf_block_call *call)
  *   {
@@ -21,32 +22,35 @@ WF_BEGIN_DECLS
 
 /* The arguments of a block besides its struct and x. */
 struct wf_block_call {
-    int64_t index;       /* of the block, from 0 */
-    struct wf_kv *cache; /* of this block; NULL: no cache */
-    wf_tensor **weights; /* where its attention puts its weights; NULL: nowhere */
-    const void *ctx;     /* of the options */
+    int64_t index;       /* number of the block, from 0 */
+    struct wf_kv *cache; /* the block's layer of the cache; NULL: no cache */
+    wf_tensor **weights; /* the attention stores its weights here; NULL: no weights wanted */
+    const void *ctx;     /* ctx of struct wf_blocks_options */
 };
 typedef wf_tensor *wf_block_forward(const void *block, wf_tensor *x, const struct wf_block_call *call);
 
 struct wf_blocks_options {
-    struct wf_cache *cache; /* with a layer for each block, or NULL; wf_cache_advance is up to the caller */
-    wf_tensor **weights;    /* [count], to be set to attention weights, or NULL */
-    const void *ctx;
-    /* Tensors that blocks make are used after them, as a term of the loss is. */
-    bool keep;
-    /* A mark from before x was made. Zeros: x is older than all that is dropped. With a mark no tensor made since may be used, but in a
-     * sublayer: by wf_mha_forward and wf_ffn_forward with .residual, and the norm before or after them. Their sum alone goes on to the next
-     * one. */
+    struct wf_cache *cache; /* has a layer for each block; the caller advances it with wf_cache_advance afterwards. NULL: no cache */
+    wf_tensor **weights;    /* [count]: weights[i] receives the attention weights of block i. NULL: no weights wanted */
+    const void *ctx;        /* passed on to the blocks */
+    bool keep;              /* the caller uses other tensors of the blocks than the result, such as a term of the loss */
+    /* A mark that the caller took with wf_tape_here before it made x. The memory of a sublayer is then freed after that sublayer, not only
+     * after the whole block (see below). A model may set `since` if each block is a chain of sublayers wf_mha_forward and wf_ffn_forward
+     * with .residual and a norm before or after each of them, and if it uses no tensor made since the mark other than the residual sum. All
+     * zeros: memory is freed after each block. */
     wf_tape_mark since;
 };
 
-/* forward(block i, ... forward(block 0, x)), for `count` structs of `size` bytes from `first` on. Of what a block makes its result alone
- * is used later: where nothing is recorded, in WF_INFER, the rest is dropped after each block (wf_tape_compact), and with .since after each
- * sublayer, so that the memory is that of one. With .weights or .keep nothing is dropped. WF_ERR_SHAPE on the tape: the cache has fewer
- * layers.
+/* Calls `forward` for `count` blocks in order, x -> forward(block 0, x) -> ... -> forward(block count-1, ...), and returns the last result.
+ * The blocks are structs of `size` bytes that begin at `first`.
  *
- * In a training with the setting checkpoint=true each block runs in wf_checkpoint: what it reads through ctx must stay until wf_backward,
- * so ctx is the model's struct, or memory of wf_tape_memory (weft/op.h). WF_ERR_ARGUMENT with .keep. */
+ * Memory: if no op is recorded for a backward, as in WF_INFER, all tensors of a block except its result are dropped after the block
+ * (wf_tape_compact), and with .since after each sublayer. So a model needs the memory of one block or one sublayer. With .weights or .keep
+ * nothing is dropped. WF_ERR_SHAPE on the tape: the cache has fewer than `count` layers.
+ *
+ * In a training with the setting checkpoint=true each block runs in wf_checkpoint. Everything that a block reads through ctx must then stay
+ * valid until wf_backward, so let ctx be the model's struct or memory of wf_tape_memory (weft/op.h). With .keep such a training is
+ * WF_ERR_ARGUMENT on the tape. */
 WF_API wf_tensor *wf_blocks_forward_with(const void *first, size_t size, int64_t count, wf_block_forward *forward, wf_tensor *x,
                                          const struct wf_blocks_options *options);
 #ifndef __cplusplus

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Encoders: bidirectional attention, a vector for each token, and optionally the attention weights of every layer and head. Families:
- * "encoder" (the preset encoder-attention), trained by masked-language modelling (Devlin et al. 2019, section 3.1), and "bert", read from
- * a Hugging Face folder. */
+/* Functions for models that are encoders: they compute a vector for each token by bidirectional attention, and return the attention weights
+ * of every layer and head on request. Two families are built in: "encoder", trained by masked-language modelling (Devlin et al. 2019,
+ * section 3.1), and "bert", which can be read from a Hugging Face folder. */
 #ifndef WEFT_ENCODER_H
 #define WEFT_ENCODER_H
 
@@ -9,29 +9,33 @@
 
 WF_BEGIN_DECLS
 
-/* Layout of the ids, and masks. All zero: rows of full length. */
+/* The layout of the ids, and masks. All zero: rows of full length without a mask. */
 struct wf_encoder_call {
-    const int32_t *lengths;  /* [B]: row b holds lengths[b] tokens, the rest is padding, whose keys get a weight of exactly 0 */
-    wf_tensor *mask;         /* bool, broadcasts to [B,H,T,T]; true = may attend */
-    bool causal;             /* token t attends to tokens 0 .. t */
-    const int32_t *segments; /* one for each id, below the configuration's `segments`; NULL: all 0. For models with segment embeddings */
-    struct wf_packed packed; /* packed sentences, ids [N]; excludes lengths and mask */
-    wf_tensor **weights;     /* [layers], receives [B,H,T,T] each, before dropout; not with packed */
+    const int32_t *lengths;  /* [B]: row b holds lengths[b] tokens, and padding after them. No token attends to padding: the attention
+                                weights of its keys are exactly 0. NULL: rows of full length */
+    wf_tensor *mask;         /* bool, broadcasts to [B,H,T,T]; true: the query may attend to the key. NULL: no mask */
+    bool causal;             /* token t attends to tokens 0 .. t only */
+    const int32_t *segments; /* the segment of each id, below the configuration's `segments`; NULL: all 0. An error for models without
+                                segment embeddings */
+    struct wf_packed packed; /* the ids are packed sentences [N]; cannot be combined with lengths, mask or weights */
+    wf_tensor **weights;     /* [layers]: weights[i] receives the attention [B,H,T,T] of layer i, before dropout. NULL: not wanted */
 };
-/* ids [B,T] -> [B,T,d], or packed ids [N] -> [N,d]. A row longer than the context, a model that is not an
- * encoder and contradictory options are errors on the tape. Vectors of padding are undefined; no other token depends on them. In WF_INFER
- * a sentence has the same bits packed or padded, alone or in a batch, with or without weights. In WF_TRAIN the tape's first_row is the
- * index of the first row (of packed sentences: of the first token) in the global batch. call may be NULL. */
+/* ids [B,T] -> vectors [B,T,d], or packed ids [N] -> [N,d]. `call` may be NULL. A row longer than the context, a model that is not an
+ * encoder and contradictory options are errors on the tape. Vectors of padding are undefined, but no other token depends on them. In
+ * WF_INFER a sentence has the same bits packed or padded, alone or in a batch, with or without weights. In WF_TRAIN set the tape's
+ * first_row to the index of the first row (of packed sentences: of the first token) in the global batch. */
 WF_API wf_tensor *wf_encoder_forward_with(const wf_model *model, wf_tensor *ids, const struct wf_encoder_call *call);
-/* The same through the output layer -> [B,T,V] or [N,V]. An error for a model that has none ("bert"). */
+/* Logits of all tokens: ids -> [B,T,V] or [N,V]. An error on the tape for a model without an output layer, such as a "bert" that was read
+ * from a folder. */
 WF_API wf_tensor *wf_encoder_logits_with(const wf_model *model, wf_tensor *ids, const struct wf_encoder_call *call);
 #ifndef __cplusplus
 #define wf_encoder_forward(model, ids, ...) wf_encoder_forward_with(model, ids, &(struct wf_encoder_call){__VA_ARGS__})
 #define wf_encoder_logits(model, ids, ...) wf_encoder_logits_with(model, ids, &(struct wf_encoder_call){__VA_ARGS__})
 #endif
 
-/* Mean cross-entropy of `count` masked tokens -> []: places[i] is an index into the B*T (or N) ids, targets[i] the original id. Only these
- * rows go through the output layer. options as for wf_cross_entropy. With count 0 the loss is 0 with zero gradients. */
+/* Mean cross-entropy of `count` masked tokens -> []. places[i] is an index into the B*T (or N) ids, and targets[i] the id that was masked
+ * there. Only these tokens go through the output layer. `options` are those of wf_cross_entropy. With count 0 the loss is 0 and its
+ * gradients are 0. */
 WF_API wf_tensor *wf_encoder_loss_with(const wf_model *model, wf_tensor *ids, const struct wf_encoder_call *call, const int32_t *places,
                                        const int32_t *targets, int64_t count, const struct wf_cross_entropy_options *options);
 #ifndef __cplusplus

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A family of models: one descriptor with its configuration keys, presets and functions. The families of the zoo are files in models/ and
- * use nothing else; a program registers its own with wf_family_register, and from then on they are trained, resumed, generated from,
- * evaluated, drawn and timed as those of the zoo are: by wf_train, wf_run_open, wf_generate and their likes, and by wf_main
- * (<weft/main.h>), which gives a program the whole command.
+/* A family of models: a descriptor, struct wf_family, with the configuration keys, presets and functions of a model. Weft's own families
+ * are files in models/. A program registers its own family with wf_family_register. Every function for models, such as wf_train,
+ * wf_run_open or wf_generate, then accepts that family too, and so does the command, which a program runs by wf_main (<weft/main.h>).
  *
  *   struct tiny_config { int64_t d_model, layers, heads, context, vocab_size; };
  *   static const struct wf_key keys[] = {
@@ -35,51 +34,61 @@ WF_BEGIN_DECLS
 
 /* --- keys ---------------------------------------------------------------------------------------------------------- */
 
-/* One configuration key: a member of a struct of settings, for `--set`, config.json, the help and the checks. */
-enum wf_key_kind { WF_KEY_INT, WF_KEY_REAL, WF_KEY_BOOL, WF_KEY_WORD }; /* int64_t, double, bool, an enum */
-/* The role of a family's key, by which common code finds it: see struct wf_model_shape. */
+/* The C type of the member that a key sets. */
+enum wf_key_kind {
+    WF_KEY_INT,  /* int64_t */
+    WF_KEY_REAL, /* double */
+    WF_KEY_BOOL, /* bool */
+    WF_KEY_WORD  /* an enum; in text each enumerator is a word */
+};
+/* The role of a family's key tells common code what the value means. struct wf_model_shape describes the values. */
 enum wf_key_role {
-    WF_KEY_PLAIN,        /* nothing */
-    WF_KEY_VOCAB,        /* set from the tokenizers */
-    WF_KEY_SOURCE_VOCAB, /* too; 0: as the target's */
+    WF_KEY_PLAIN,        /* a key without a meaning for common code */
+    WF_KEY_VOCAB,        /* vocabulary size; a training sets it to that of its tokenizer */
+    WF_KEY_SOURCE_VOCAB, /* vocabulary size of a translation model's source tokenizer; 0: the value of WF_KEY_VOCAB */
     WF_KEY_CONTEXT,
-    WF_KEY_LAYERS, /* without one: 1 */
+    WF_KEY_LAYERS, /* number of blocks; a family without such a key has 1 */
     WF_KEY_ENCODER_LAYERS,
     WF_KEY_WIDTH,
-    WF_KEY_HEADS,    /* must divide the width; for models without attention there is none */
-    WF_KEY_KV_HEADS, /* must divide the heads; 0: as heads */
+    WF_KEY_HEADS,    /* attention heads, which must divide the width; a family without attention has no such key */
+    WF_KEY_KV_HEADS, /* key and value heads, which must divide the heads; 0: equal to WF_KEY_HEADS */
     WF_KEY_FFN_WIDTH,
     WF_KEY_ACTIVATION, /* an enum wf_activation */
     WF_KEY_SEGMENTS,
-    WF_KEY_HEAD, /* a bool: whether there is the output layer, which a training needs and files of other libraries may lack */
+    WF_KEY_HEAD, /* a bool: whether the model has an output layer. Every training needs one; files of other libraries may lack it */
     WF_KEY_SHARED,
     WF_KEY_SOURCE_BOS,
     WF_KEY_SOURCE_EOS,
-    WF_KEY_ROLES
+    WF_KEY_ROLES /* the number of roles */
 };
+/* A configuration key: it describes one member of a struct of settings. `--set`, config.json, the help and the checks follow from it. */
 struct wf_key {
-    const char *name, *meaning; /* meaning: one line */
-    const char *value;          /* the default, as text: also for files that lack the key */
-    enum wf_key_kind kind;
-    size_t offset; /* in the struct */
+    const char *name;
+    const char *meaning;   /* one line for the help */
+    const char *value;     /* the default as text, which also applies to files without the key */
+    enum wf_key_kind kind; /* type of the member */
+    size_t offset;         /* offset of the member in the struct */
     double low, high;
-    bool above, below;        /* the bounds themselves are excluded */
-    const char *const *words; /* of WF_KEY_WORD, in the enum's order; ends with NULL */
-    int settable;             /* only the first `settable` words can be set, the others are found in files; 0: all */
-    int kinds;                /* kinds of model that use it, as bits 1 << enum wf_model_kind; 0: all */
-    const char *also;         /* what users of other models and programs call it, separated by spaces: named when one of these is set; names
-                                 that follow from the role, such as n_embd of a width, are known */
+    bool above;               /* the value must be above `low`; otherwise it may equal `low` */
+    bool below;               /* the value must be below `high`; otherwise it may equal `high` */
+    const char *const *words; /* the texts of a WF_KEY_WORD, in the order of its enum; ends with NULL */
+    int settable;             /* a user can set the first `settable` words only; files may hold any word. 0: all words can be set */
+    int kinds;                /* kinds of model that use the key, as bits 1 << enum wf_model_kind; 0: all kinds */
+    const char *also;         /* names of this key in other models and programs, separated by spaces. If a user sets one of them, the
+                                 message names this key. Names that follow from the role, such as n_embd for a width, need not be listed */
     enum wf_key_role role;
-    bool resumable;     /* of a family: no parameter depends on it, so that the resume of a training may change it */
-    bool of_batches;    /* the batches of pairs depend on it: a resume that changes it begins an epoch */
-    bool of_validation; /* the loss of a validation depends on it, apart from the weights: a resume that changes it compares losses anew */
+    bool resumable;     /* for a family's key: no parameter depends on it, so the resume of a training may change it */
+    bool of_batches;    /* batches of sentence pairs depend on the key, so a resume that changes it begins a new epoch */
+    bool of_validation; /* validation losses depend on the key, so a resume that changes it selects the best weights anew */
 };
+/* The rows of a table of keys. */
 struct wf_keys {
     const struct wf_key *key;
     int count;
 };
 
-/* Rows of a table. A member of the wrong C type does not compile. Further fields follow: .above = true, .also = "..." */
+/* Macros for the rows of a table of keys. A member of the wrong C type does not compile. Further members of struct wf_key can follow as
+ * arguments: .above = true, .also = "..." */
 /* clang-format off */
 #define WF_ROWS(rows) {rows, sizeof(rows) / sizeof *(rows)} /* a struct wf_keys or wf_presets */
 #define WF_KEY_AT(type, field, ...) .name = #field, .offset = offsetof(type, field), .kind = _Generic(((type *)0)->field, __VA_ARGS__)
@@ -91,14 +100,15 @@ struct wf_keys {
 #define WF_WORD_KEY(type, field, text, list, about, ...) \
     {WF_KEY_AT(type, field, int: WF_KEY_WORD, unsigned: WF_KEY_WORD), .value = text, .words = list, .meaning = about, __VA_ARGS__}
 /* clang-format on */
-#define WF_KEY_MANY 1e12 /* no bound that a user would meet: "at least N" */
+#define WF_KEY_MANY 1e12 /* a `high` that no user reaches: messages then say "at least N" instead of "N to M" */
 
-WF_API extern const char *const wf_activation_words[]; /* enum wf_activation */
-WF_API extern const char *const wf_norm_words[];       /* enum wf_norm_place */
+/* The .words of keys that are enums, ending with NULL. */
+WF_API extern const char *const wf_activation_words[]; /* for enum wf_activation */
+WF_API extern const char *const wf_norm_words[];       /* for enum wf_norm_place */
 
 /* --- presets ------------------------------------------------------------------------------------------------------- */
 
-/* The settings are those that differ from the defaults of the keys: "d_model=384 heads=6 lr=1e-3". See wf_preset. */
+/* The rows of a table of presets (struct wf_preset in <weft/config.h>). */
 struct wf_presets {
     const struct wf_preset *preset;
     int count;
@@ -106,77 +116,86 @@ struct wf_presets {
 
 /* --- the descriptor ------------------------------------------------------------------------------------------------ */
 
-/* The inputs of a decoder. Sentences are packed; a single one may be [1,T,..] without offsets. */
+/* The inputs of a decoder besides the target ids. The sentences are packed. A single sentence may instead be [1,T,..], without offsets. */
 struct wf_decoding {
     struct wf_packed target, source;
-    wf_tensor *memory, *const *kv;        /* one of both: the encoder's output [M,d], or what .memory made of it for each layer */
-    struct wf_cache *cache;               /* NULL: whole targets */
-    wf_tensor **weights, **cross_weights; /* NULL, or [layers], to be set to weights [1,H,T,T] and [1,H,T,S] of one sentence pair */
+    wf_tensor *memory;         /* the encoder's output [M,d]; NULL if `kv` is set */
+    wf_tensor *const *kv;      /* results of .memory, one for each decoder layer; NULL if `memory` is set */
+    struct wf_cache *cache;    /* holds the target ids that come before the ids of this call; NULL: each target is given whole */
+    wf_tensor **weights;       /* [layers]: receive the self-attention weights [1,H,T,T] of one sentence pair; NULL: not wanted */
+    wf_tensor **cross_weights; /* [layers]: receive the cross-attention weights [1,H,T,S] of that pair; NULL: not wanted */
 };
 
+/* The descriptor of a family. A member that is 0 or NULL is not set. */
 struct wf_family {
     size_t abi;       /* WF_FAMILY_ABI: the size of this struct in the program that made it */
-    const char *name; /* letters, digits, _ and -; config.json holds it */
+    const char *name; /* letters, digits, _ . and -, fewer than 64; config.json holds the name */
     enum wf_model_kind kind;
-    bool read_only; /* read from other libraries' folders, not trained here */
+    bool read_only; /* the models are read from folders of another library, and cannot be trained */
 
-    /* Its configuration: a plain struct of config_size bytes, at most WF_CONFIG_SPACE. */
+    /* The configuration: a plain struct of config_size bytes, at most WF_CONFIG_SPACE, whose members are set by the keys. */
     size_t config_size;
     struct wf_keys keys;
     struct wf_presets presets;
-    /* Conditions between keys, besides those of their roles; ranges were checked. NULL: none. */
+    /* Checks conditions between keys, after the ranges and the roles were checked. NULL: there are no other conditions. */
     wf_status (*check)(const void *config, wf_error *error);
-    /* The "model_type" of another library's config.json that this family reads, and how. NULL: none. */
+    /* If the config.json of another library has this "model_type", `read` fills *config from it. NULL: the family reads no such files. */
     const char *model_type;
     wf_status (*read)(const struct json_t *object, const char *path, void *config, wf_error *error);
 
-    size_t size, block_size; /* bytes of the model's struct: size + (layers + encoder_layers of the shape) * block_size */
-    /* Declares all parameters of a configuration; errors go to the registry. `model` is `size + ...` zero bytes. */
+    /* The model's struct has `size` bytes, followed by block_size bytes for each block (of an encoder-decoder: of both stacks). */
+    size_t size, block_size;
+    /* Declares all parameters of a configuration. `model` points to the model's struct, zero-filled. Errors go to the registry. */
     void (*init)(wf_scope scope, void *model, const void *config);
-    /* Fills the parameters from a file with another library's names, and from one with Weft's. Of the options, which are not NULL,
-     * allow_missing, missing and missing_ctx are set; the names are up to the family. NULL: wf_registry_load_with does. */
+    /* Fills the parameters from a file, whose tensors have another library's names or Weft's. `options` is not NULL, and only its members
+     * allow_missing, missing and missing_ctx can be set: the family itself maps the names. NULL: wf_registry_load_with reads the file. */
     wf_status (*load)(wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *options, wf_error *error);
 
-    /* From hidden states to logits: a struct wf_linear in the model's struct, WF_HEAD_AT(struct model, member), or a function
-     * x [..,d] -> [..,V]. The first is faster to train: the loss then never holds all logits. Encoders may lack both, or leave the
-     * linear layer without a weight where their configuration has no output layer (WF_KEY_HEAD). */
+    /* The output layer, from hidden states to logits. Set `head` to WF_HEAD_AT(struct model, member) for a struct wf_linear in the model's
+     * struct, or set `logits` to a function x [..,d] -> [..,V]. Training is faster with `head`, because the loss then never holds all
+     * logits. An encoder may set neither. If it has a key with the role WF_KEY_HEAD, and the key is false, init leaves the weight of the
+     * linear layer NULL. */
     size_t head;
     wf_tensor *(*logits)(const void *model, wf_tensor *x);
-    /* Layers before the linear layer at `head` that belong to the output, not to the hidden states: x [..,d] -> [..,d]. NULL: none. */
+    /* Layers before the linear layer that belong to the output layer, not to the hidden states: x [..,d] -> [..,d]. NULL: none. */
     wf_tensor *(*before_head)(const void *model, wf_tensor *x);
 
-    /* Language models: ids [B,T] -> what the head sees [B,T,d]. The cache is read and filled from its length on, but not advanced.
-     * weights: NULL, or [layers] to be set to the attention weights [B,H,T,T] where a layer has some. */
+    /* For language models: ids [B,T] -> input of the output layer [B,T,d]. With a cache the ids continue its sequences: read the cache, and
+     * append to it, but do not advance it. If `weights` is not NULL, set weights[i] to the attention weights [B,H,T,T] of each layer i that
+     * has attention. */
     wf_tensor *(*forward)(const void *model, wf_tensor *ids, struct wf_cache *cache, wf_tensor **weights);
-    /* It takes no cache: each new token is generated from the whole context. */
+    /* `forward` accepts no cache, so each new token is computed from the whole context. */
     bool no_cache;
 
-    /* Encoders: ids [B,T], or packed [N] -> [B,T,d] or [N,d]. The call was checked. */
+    /* For encoders: ids [B,T] -> [B,T,d], or packed ids [N] -> [N,d]. Weft has checked `call` before. */
     wf_tensor *(*hidden)(const void *model, wf_tensor *ids, const struct wf_encoder_call *call);
 
-    /* Encoder-decoders. Source ids [M] (or [1,S]) -> memory [M,d]. weights: NULL, or [encoder_layers], for one sentence as [1,S]. */
+    /* For encoder-decoders: source ids [M], or [1,S] for a single sentence -> memory [M,d]. `weights` is NULL, or with a single sentence an
+     * array of encoder_layers elements to be set to attention weights. */
     wf_tensor *(*encode)(const void *model, wf_tensor *ids, const struct wf_packed *source, wf_tensor **weights);
-    /* Keys and values of one decoder layer's cross-attention for the memory. */
+    /* For encoder-decoders: the memory -> keys and values of one decoder layer's cross-attention. */
     wf_tensor *(*memory)(const void *model, int64_t layer, wf_tensor *memory);
-    /* Target ids [N] (or [1,T], or with a cache [R,T]) -> what the head sees, [N,d]; the cache is read, not advanced. */
+    /* For encoder-decoders: target ids [N], [1,T] for a single sentence, or [R,T] with a cache -> input of the output layer [N,d]. Read the
+     * cache and append to it, but do not advance it. */
     wf_tensor *(*decode)(const void *model, wf_tensor *ids, const struct wf_decoding *decoding);
 
-    /* An empty cache for `rows` sequences of up to `capacity` tokens, made with wf_cache_init, or of a recurrent model's states with
-     * wf_cache_init_states; wf_model_cache calls it. NULL: as many layers as the shape says, with keys and values of width / heads *
-     * kv_heads each. */
+    /* Makes an empty cache for `rows` sequences of up to `capacity` tokens: with wf_cache_init, or for the states of a recurrent model with
+     * wf_cache_init_states. wf_model_cache calls it. NULL: wf_model_cache makes a cache whose layers are the blocks, with keys and values
+     * of width / heads * kv_heads elements. */
     wf_status (*cache)(const void *model, struct wf_cache *cache, int64_t rows, int64_t capacity, wf_error *error);
 
-    /* The name of what the functions above add to the loss of a training by wf_loss_term_add, as "balance": metrics.jsonl and TensorBoard
-     * have its value as NAME/train. NULL: they add nothing. */
+    /* The name, such as "balance", of the term that the functions above add to the loss of a training with wf_loss_term_add. metrics.jsonl
+     * and TensorBoard hold its value as NAME/train. NULL: the functions add no term. */
     const char *loss_term;
 };
-#define WF_HEAD_AT(type, member) (offsetof(type, member) + 1) /* not 0, which means none */
+/* The value of .head. It is never 0, because 0 means that there is no such member. */
+#define WF_HEAD_AT(type, member) (offsetof(type, member) + 1)
 #define WF_FAMILY_ABI sizeof(struct wf_family)
 
 /* --- a term of the loss -------------------------------------------------------------------------------------------- */
 
-/* For forward, hidden, encode and decode: what a training minimises besides the cross-entropy, such as the balance of a mixture of experts
- * or a penalty of large activations. The family names it by .loss_term.
+/* A training can minimise a further term besides the cross-entropy, such as the balance of a mixture of experts or a penalty of large
+ * activations. The functions forward, hidden, encode and decode of a family add the term, and .loss_term names it.
  *
  *     const bool term = wf_loss_term_wanted(tape);          with tape = wf_tape_of(ids)
  *     struct wf_moe_routing routing;
@@ -184,40 +203,42 @@ struct wf_family {
  *     if (term)
  *         wf_loss_term_add(tape, wf_scale(wf_moe_balance(&routing, 1), 0.01));
  *
- * `term` [] is of the ids of the call: a mean over them, or over their rows. An update minimises
+ * `term` [] is a mean over the ids, or over the rows, of one call of such a function. Each micro-batch calls the functions once. An update
+ * minimises
  *
- *     L = sum over its parts of (sum of the part's cross-entropies / targets of the batch
- *                                + (ids of the call / ids of all parts' calls) * (sum of the terms that the call has added))
+ *     L = sum over micro-batches of (sum of the micro-batch's cross-entropies / number of targets of the batch
+ *                                    + share * sum of the terms that the micro-batch adds)
  *
- * with the calls of forward or hidden; of encode, whose ids are the sources'; and of decode, whose ids are the targets'. So a mean over ids
- * becomes the mean over the batch, for any accumulate. A term that is no mean, such as wf_moe_balance, a product of two, is computed for
- * each part. The losses of validations, of evaluations and loss/train are without terms; the minimised loss is loss/train_minimized.
- * wf_train and the command bench add terms; wf_model_loss and its likes do not.
+ * where share = (number of ids of the call) / (number of ids of the batch). For encode these are the source ids, and for decode the target
+ * ids. So a term that is a mean over ids becomes the mean over the batch, whatever accumulate is. A term that is not a mean, such as
+ * wf_moe_balance, is computed for each micro-batch, so its value depends on accumulate. loss/train and the losses of validations and
+ * evaluations do not contain terms; the loss that is minimised is loss/train_minimized. wf_train and the command bench add terms;
+ * wf_model_loss, wf_encoder_loss and wf_pairs_loss do not.
  *
- * wanted: whether a term counts in this pass: not in a validation or a generation. wf_loss_term_add does nothing then. It is not for
- * functions that wf_checkpoint calls. */
+ * wf_loss_term_wanted returns whether the present call belongs to a training step. Otherwise, for example in a validation or a generation,
+ * wf_loss_term_add does nothing. Do not add terms in a function that wf_checkpoint calls. */
 WF_API bool wf_loss_term_wanted(const wf_tape *tape);
 WF_API void wf_loss_term_add(wf_tape *tape, wf_tensor *term);
 
 /* --- registration -------------------------------------------------------------------------------------------------- */
 
-enum { WF_FAMILIES_MOST = 32 }; /* families that a program can register */
+enum { WF_FAMILIES_MOST = 32 }; /* maximum number of families that a program can register */
 
-/* Makes a family and its presets known by their names, for the rest of the program: *family and everything that it points to must stay.
- * Call it before the functions that look for models, such as wf_main, wf_config_preset, wf_config_load. It is safe beside other threads.
- * The same descriptor may be registered again. WF_ERR_ARGUMENT, with what is wrong: a descriptor that wf_family_check refuses, or a name
- * of a family or preset that is taken. */
+/* Makes a family and its presets known by their names, until the program ends: *family and everything that it points to must stay valid
+ * that long. Register it before the program calls functions that look for models by name, such as wf_main, wf_config_preset or
+ * wf_config_load. Other threads may use Weft meanwhile. The same descriptor may be registered again. WF_ERR_ARGUMENT, with the reason in
+ * the message: wf_family_check refuses the descriptor, or another family or preset has one of its names. */
 WF_API wf_status wf_family_register(const struct wf_family *family, wf_error *error) WF_CHECKED;
-/* All families: those of the zoo, then those registered, in this order; NULL past the last. */
+/* Family number `index`: Weft's own families, then the registered ones in order; NULL past the last. */
 WF_API const struct wf_family *wf_family_at(int index);
-/* By name; NULL with WF_ERR_ARGUMENT, and the nearest name in the message. */
+/* The family with this name. If there is none, returns NULL and sets *error to WF_ERR_ARGUMENT; the message suggests the nearest name. */
 WF_API const struct wf_family *wf_family_find(const char *name, wf_error *error);
-/* Whether a descriptor can be used: its size, the functions of its kind, its keys (names, defaults within their ranges, members inside the
- * struct, a key for the vocabulary size, the context and the width), its presets. WF_ERR_ARGUMENT says what is wrong. */
+/* Checks that a descriptor can be used: its size, the functions of its kind, its keys (names, defaults within their ranges, members inside
+ * the struct, a key for each of vocabulary size, context and width), and its presets. WF_ERR_ARGUMENT, with the reason in the message. */
 WF_API wf_status wf_family_check(const struct wf_family *family, wf_error *error) WF_CHECKED;
 
-/* For .check: the message of two keys that do not go together, "d_model (100) must be a multiple of heads (6)" with the rule
- * "be a multiple of". Returns WF_ERR_ARGUMENT. */
+/* For .check: sets *error to a message about two keys with contradicting values, and returns WF_ERR_ARGUMENT. With the rule
+ * "be a multiple of" the message is "d_model (100) must be a multiple of heads (6)". */
 WF_API wf_status wf_key_conflict(const char *key, double value, const char *rule, const char *other, double other_value, wf_error *error);
 
 WF_END_DECLS

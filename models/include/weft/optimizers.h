@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Optimisers for the models of the zoo by name: the setting `optimizer` of a training, "adamw" or "sgd". A program registers its own, a
- * rule (weft/optimizer_rule.h) with the keys of its hyperparameters; wf_train and the command wf_main then know it by the rule's name, and
- * its keys by NAME.KEY:
+/* Optimisers by name. The setting `optimizer` of a training is "adamw", "sgd", or the name of an optimiser that the program has registered.
+ * To register one, give its update rule (weft/optimizer_rule.h) and the keys of its hyperparameters. wf_train and the command wf_main then
+ * accept the rule's name as `optimizer`, and its keys as NAME.KEY:
  *
  *   struct lion { double beta1, beta2; };                what the rule's functions get as ctx
  *   static const struct wf_key keys[] = {
@@ -26,27 +26,32 @@ WF_BEGIN_DECLS
 
 struct wf_optimizer_rule; /* weft/optimizer_rule.h */
 
-/* The trainings set lr (by the schedule) and weight_decay, which is that of matrices. */
+/* An optimiser with its hyperparameters. The learning rate and weight_decay (of matrices) are not among these, because a training sets them
+ * from its own keys. */
 struct wf_optimizer_kind {
     size_t abi;                           /* WF_OPTIMIZER_KIND_ABI: the size of this struct in the program that made it */
-    const struct wf_optimizer_rule *rule; /* its name is the value of `optimizer`, and that of its tensors in the state */
-    /* The hyperparameters: a plain struct of config_size bytes, at most WF_OPTIMIZER_SPACE, filled from the keys. A key is `.resumable` if
-     * the resume of a training may change it: no slab depends on it. */
+    const struct wf_optimizer_rule *rule; /* the rule's name is the value of `optimizer` and the prefix of its tensors in the state */
+    /* The hyperparameters: a plain struct of config_size bytes, at most WF_OPTIMIZER_SPACE, whose members are set by the keys. Set
+     * `.resumable` for a key that the resume of a training may change; the rule's slabs must not depend on such a key. */
     size_t config_size;
     struct wf_keys keys;
-    /* Conditions between keys; ranges were checked. NULL: none. */
+    /* Checks conditions between keys, after the range of each key was checked. NULL: there are no conditions. */
     wf_status (*check)(const void *config, wf_error *error);
 };
 #define WF_OPTIMIZER_KIND_ABI sizeof(struct wf_optimizer_kind)
 
-enum { WF_OPTIMIZERS_MOST = 16, WF_OPTIMIZER_KEYS = 16 }; /* kinds that a program can register; keys of one */
+enum {
+    WF_OPTIMIZERS_MOST = 16, /* maximum number of optimisers that a program can register */
+    WF_OPTIMIZER_KEYS = 16   /* maximum number of keys of an optimiser */
+};
 
-/* Makes an optimiser known by its rule's name, for the rest of the program: *kind and everything that it points to must stay. Call it
- * before the functions that read configurations, such as wf_main, wf_config_preset and wf_config_load, and not beside them in other
- * threads. The same kind may be registered again. WF_ERR_ARGUMENT, with what is wrong: a rule that wf_optimizer_rule_check refuses, a name
- * that is taken, keys without a name, meaning or default, outside the struct, or of one name. */
+/* Makes an optimiser known by its rule's name, until the program ends: *kind and everything that it points to must stay valid that long.
+ * Register it before the program calls functions that read configurations, such as wf_main, wf_config_preset or wf_config_load, and while
+ * no other thread calls them. The same kind may be registered again. WF_ERR_ARGUMENT, with the reason in the message:
+ * wf_optimizer_rule_check refuses the rule, another optimiser has the name, a key lacks a name, meaning or default, a key's member lies
+ * outside the struct, or two keys have the same name. */
 WF_API wf_status wf_optimizer_register(const struct wf_optimizer_kind *kind, wf_error *error) WF_CHECKED;
-/* The names that `optimizer` can have: "adamw", "sgd", then those registered; NULL past the last. */
+/* Name number `index` that `optimizer` can have: "adamw", "sgd", then the registered ones; NULL past the last. */
 WF_API const char *wf_optimizer_name_at(int index);
 
 WF_END_DECLS

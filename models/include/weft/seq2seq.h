@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The encoder-decoder of the zoo (Vaswani et al. 2017) as a wf_model: training on pairs, and stepwise decoding. Sentences are packed end to
- * end without padding. A model of another kind (wf_model_kind_of) is an error of the tape. For beam search see <weft/translate.h>. */
+/* Functions for models that are encoder-decoders (Vaswani et al. 2017): logits and losses of sentence pairs, and decoding step by step.
+ * Sentences are packed end to end without padding. A model of another kind (wf_model_kind_of) is an error of the tape. For beam search see
+ * <weft/translate.h>. */
 #ifndef WEFT_SEQ2SEQ_H
 #define WEFT_SEQ2SEQ_H
 
@@ -9,15 +10,17 @@
 
 WF_BEGIN_DECLS
 
-/* Attention weights of every layer, for one pair: encoder [1,H,S,S], decoder [1,H,T,T] and cross [1,H,T,S], [layers] tensors each. */
+/* Arrays of the caller that receive the attention weights of one sentence pair, with a tensor for each layer. NULL: not wanted. */
 struct wf_seq2seq_weights {
-    wf_tensor **encoder, **decoder, **cross; /* the caller's arrays: [encoder_layers], [decoder_layers], [decoder_layers]; NULL: skipped */
+    wf_tensor **encoder; /* [encoder_layers] tensors [1,H,S,S]: self-attention of the source */
+    wf_tensor **decoder; /* [decoder_layers] tensors [1,H,T,T]: self-attention of the target */
+    wf_tensor **cross;   /* [decoder_layers] tensors [1,H,T,S]: attention from the target to the source */
 };
-/* The N target ids of all pairs -> logits [N,V]. weights may be NULL; otherwise there must be exactly one pair. Sets the tape's first row
- * from the pairs, so that dropout does not depend on the division into micro-batches. */
+/* The N target ids of all pairs -> logits [N,V]. `weights` may be NULL; with weights there must be exactly one pair. Sets the tape's first
+ * row from the pairs, so that dropout does not depend on the division into micro-batches. */
 WF_API wf_tensor *wf_pairs_logits(const wf_model *model, wf_tape *tape, const struct wf_pairs *pairs,
                                   const struct wf_seq2seq_weights *weights);
-/* Mean cross-entropy over all targets -> [], without storing all logits. */
+/* Mean cross-entropy over all target ids -> []. If the output layer is linear, it never stores the logits of all target ids. */
 WF_API wf_tensor *wf_pairs_loss_with(const wf_model *model, wf_tape *tape, const struct wf_pairs *pairs,
                                      const struct wf_cross_entropy_options *options);
 #ifndef __cplusplus
@@ -25,13 +28,14 @@ WF_API wf_tensor *wf_pairs_loss_with(const wf_model *model, wf_tape *tape, const
 #endif
 
 /* --- decoding, in WF_INFER ----------------------------------------------------------------------------------------- */
-/* The ids of packed source sentences -> encoder output ("memory") [M,d]. */
+/* The M ids of packed source sentences -> output of the encoder [M,d], called "memory". */
 WF_API wf_tensor *wf_model_encode(const wf_model *model, wf_tape *tape, const int32_t *ids, struct wf_packed source);
-/* Keys and values of every decoder layer's cross-attention, kv[decoder_layers]; computed once per translation. */
+/* Sets kv[i] to the keys and values of decoder layer i's cross-attention, for `layers` layers. Call it once per translation. */
 WF_API void wf_model_memory(const wf_model *model, wf_tensor *memory, wf_tensor *kv[]);
-/* Ids [R,T] that continue the R rows of the cache -> logits of the last id of each row, [R,V]. The rows are those of the sentences in
- * order, packed: translations of sentence i are rows translations.offsets[i] .. translations.offsets[i+1]-1; a sentence may have none.
- * source: as given to wf_model_encode. The cache is made by wf_model_cache, or for fewer ids by wf_model_cache_with; it advances by T. */
+/* Ids [R,T], which continue the R rows of the cache -> logits of the last id of each row, [R,V]. Each row is a translation of a source
+ * sentence, in the order of the sentences: sentence i has the rows translations.offsets[i] .. translations.offsets[i+1]-1. A sentence may
+ * have no rows. `source` is the argument of wf_model_encode. Make the cache with wf_model_cache, or with wf_model_cache_with if it needs
+ * to hold less than max_length tokens. The cache advances by T. */
 WF_API wf_tensor *wf_model_decode(const wf_model *model, wf_tensor *ids, struct wf_cache *cache, wf_tensor *const kv[],
                                   struct wf_packed translations, struct wf_packed source);
 

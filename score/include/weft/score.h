@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Scores of translations: BLEU and chrF, as sacreBLEU 2.6 (Post 2018) computes them.
  *
- * A scorer takes one segment at a time, a hypothesis with its references, and holds only counts, so that a corpus may have any
- * size:
+ * A scorer takes one segment at a time, which is a hypothesis with its references. It keeps only counts, so a corpus may have any size:
  *
  *   wf_bleu *bleu;
  *   struct wf_bleu_score score;
@@ -15,9 +14,9 @@
  *   }
  *   wf_bleu_free(bleu);
  *
- * Counts and the order of the arithmetic are sacreBLEU's. White space is that of Python, lower case that of Unicode with the
- * final sigma. Punctuation and symbols of the tokenizer `intl` follow the Unicode version of utf8proc. Different threads may use
- * different scorers. */
+ * Counts and the order of the arithmetic are those of sacreBLEU. White space and lower case are defined as in Python (lower case by
+ * Unicode, with the final sigma). Punctuation and symbols of the tokenizer `intl` follow the Unicode version of utf8proc. Two threads may
+ * use two scorers at the same time, but not the same scorer. */
 #ifndef WEFT_SCORE_H
 #define WEFT_SCORE_H
 
@@ -25,11 +24,10 @@
 
 WF_BEGIN_DECLS
 
-/* A line of text, UTF-8, without its line end. A negative length: up to the NUL. text NULL is a missing reference, unlike an
- * empty line, which is a reference without words. */
+/* A line of text without its line end. */
 struct wf_segment {
-    const char *text;
-    int64_t length;
+    const char *text; /* UTF-8. NULL: a missing reference, which is ignored. An empty text, in contrast, is a reference without words */
+    int64_t length;   /* in bytes; a negative length: the text ends with a NUL */
 };
 /* The lines of a file, as an array. */
 struct wf_segments {
@@ -46,14 +44,15 @@ enum wf_bleu_tokenizer {
     WF_BLEU_NONE, /* splits at white space, for tokenised text */
     WF_BLEU_CHAR  /* every character is a token */
 };
-/* Smoothing of zero precisions (Chen and Cherry 2014). */
+/* Smoothing of n-gram orders without a match, whose precision would be 0 (methods of Chen and Cherry 2014). */
 enum wf_bleu_smooth {
-    WF_SMOOTH_EXP,   /* the default: the k-th order without a match counts 1 / 2^k matches (their method 3, NIST's) */
-    WF_SMOOTH_FLOOR, /* `smooth_value` matches, 0.1 (method 1) */
-    WF_SMOOTH_ADD_K, /* `smooth_value`, 1, is added to matches and totals of the orders above 1 (method 2) */
-    WF_SMOOTH_NONE   /* none: an order without a match makes the score 0 */
+    WF_SMOOTH_EXP,   /* the default: the k-th order without a match counts as having 1 / 2^k matches (method 3, of NIST) */
+    WF_SMOOTH_FLOOR, /* an order without a match counts as having `smooth_value` matches, by default 0.1 (method 1) */
+    WF_SMOOTH_ADD_K, /* adds `smooth_value`, by default 1, to matches and totals of all orders above 1 (method 2) */
+    WF_SMOOTH_NONE   /* no smoothing: an order without a match makes the score 0 */
 };
-/* The names in signatures: "13a", "exp". false for an unknown name, with *out unchanged. */
+/* Names of tokenizers and smoothings as in signatures, "13a" and "exp", and the reverse. The parse functions return false for an unknown
+ * name and leave *out unchanged. */
 WF_API const char *wf_bleu_tokenizer_name(enum wf_bleu_tokenizer tokenizer);
 WF_API bool wf_bleu_tokenizer_parse(const char *name, enum wf_bleu_tokenizer *out);
 WF_API const char *wf_bleu_smooth_name(enum wf_bleu_smooth smooth);
@@ -62,54 +61,61 @@ WF_API bool wf_bleu_smooth_parse(const char *name, enum wf_bleu_smooth *out);
 struct wf_bleu_options {
     enum wf_bleu_tokenizer tokenizer;
     enum wf_bleu_smooth smooth;
-    double smooth_value; /* for floor and add-k; 0: the default */
+    double smooth_value; /* for WF_SMOOTH_FLOOR and WF_SMOOTH_ADD_K; 0: the default of the smoothing */
     bool lowercase;
-    bool effective_order; /* ignores orders longer than the hypotheses: for single sentences */
+    bool effective_order; /* ignores orders that are longer than the hypotheses, which is useful for single sentences */
 };
 
 struct wf_bleu_score {
     double score;                     /* 0 .. 100 */
     double precisions[WF_BLEU_ORDER]; /* in percent, after smoothing */
-    double brevity_penalty, ratio;    /* ratio: hypothesis_length / reference_length, 0 if the references have no words */
-    int64_t matches[WF_BLEU_ORDER], totals[WF_BLEU_ORDER]; /* of n-grams, before smoothing */
-    int64_t hypothesis_length, reference_length; /* in tokens; of several references the closest in length, on a tie the shorter */
+    double brevity_penalty;
+    double ratio;                   /* hypothesis_length / reference_length; 0 if the references have no words */
+    int64_t matches[WF_BLEU_ORDER]; /* n-grams of the hypotheses that the references contain, before smoothing */
+    int64_t totals[WF_BLEU_ORDER];  /* n-grams of the hypotheses, before smoothing */
+    int64_t hypothesis_length;      /* tokens of all hypotheses */
+    int64_t reference_length;       /* tokens of all references. If a segment has several references, the one whose length is closest to the
+                                       hypothesis counts, and the shorter one of two equally close */
     int64_t segments;
-    int64_t pre_tokenized; /* hypotheses that end in " ."; 100 or more suggest tokenised text */
+    int64_t pre_tokenized; /* number of hypotheses that end in " ."; 100 or more suggest that the text is already tokenised */
     char signature[128];   /* "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:weft-0.1.0" */
 };
 
 typedef struct wf_bleu wf_bleu;
-/* options NULL: the defaults. WF_ERR_ARGUMENT for a smooth_value that is negative or not finite, WF_ERR_MEMORY. Free with wf_bleu_free. */
+/* Makes a scorer without segments. `options` NULL: the defaults. WF_ERR_ARGUMENT: smooth_value is negative or not finite. WF_ERR_MEMORY.
+ * Free the scorer with wf_bleu_free. */
 WF_API wf_status wf_bleu_new(const struct wf_bleu_options *options, wf_bleu **out, wf_error *error) WF_CHECKED;
 WF_API void wf_bleu_free(wf_bleu *bleu); /* NULL is allowed */
-/* Clears all counts, for a new corpus or a single sentence. */
+/* Clears all counts, so that the scorer can be used for another corpus or sentence. */
 WF_API void wf_bleu_reset(wf_bleu *bleu);
-/* Counts a hypothesis against its `count` references. Their number may differ between segments. On an error nothing is counted:
- * WF_ERR_FORMAT for text that is not UTF-8 (segment and byte, both from 1), WF_ERR_ARGUMENT without a hypothesis or without any
- * reference, WF_ERR_MEMORY. */
+/* Counts a hypothesis against its `count` references. `count` may differ between segments. On an error nothing is counted. WF_ERR_FORMAT: a
+ * text is not UTF-8 (the message gives segment and byte, counted from 1). WF_ERR_ARGUMENT: there is no hypothesis, or no reference.
+ * WF_ERR_MEMORY. */
 WF_API wf_status wf_bleu_add(wf_bleu *bleu, struct wf_segment hypothesis, const struct wf_segment *references, int64_t count,
                              wf_error *error) WF_CHECKED;
-/* The score of the segments so far; more may follow. WF_ERR_STATE when there are none. */
+/* Computes the score of the segments that were added so far; further segments may follow. WF_ERR_STATE: no segment was added. */
 WF_API wf_status wf_bleu_result(const wf_bleu *bleu, struct wf_bleu_score *out, wf_error *error) WF_CHECKED;
-/* A whole corpus: references[r].line[i] belongs to hypotheses.line[i]. WF_ERR_FORMAT, with both counts, for different numbers of lines;
- * otherwise as above. */
+/* Scores a whole corpus; references[r].line[i], with r = 0 .. count-1, belongs to hypotheses.line[i]. WF_ERR_FORMAT: the numbers of lines
+ * differ (the message gives both), or an error of wf_bleu_add. Other errors are those of the functions above. */
 WF_API wf_status wf_bleu_corpus(struct wf_segments hypotheses, const struct wf_segments *references, int64_t count,
                                 const struct wf_bleu_options *options, struct wf_bleu_score *out, wf_error *error) WF_CHECKED;
-/* "BLEU|nrefs:1|...|version:weft-0.1.0 = 36.03 68.1/43.3/29.5/20.4 (BP = 0.930 ratio = 0.932 hyp_len = 11265 ref_len = 12087)" with
- * `width` (0 .. 15) decimals of the score; signature false: "BLEU = 36.03 68.1/...". Returns text, at most 512 bytes. */
+/* Writes the score as sacreBLEU prints it, with `width` (0 .. 15) decimals:
+ * "BLEU|nrefs:1|...|version:weft-0.1.0 = 36.03 68.1/43.3/29.5/20.4 (BP = 0.930 ratio = 0.932 hyp_len = 11265 ref_len = 12087)", or without
+ * `signature` "BLEU = 36.03 68.1/...". Returns `text`; 512 bytes are always enough. */
 WF_API char *wf_bleu_line(const struct wf_bleu_score *score, bool signature, int width, char *text, size_t size);
 
 /* --- chrF (Popovic 2015), chrF++ (Popovic 2017) ---------------------------------------------------------------------- */
 enum { WF_CHRF_MAX_ORDER = 32 };
 
 struct wf_chrf_options {
-    int char_order; /* longest n-gram of characters. 0: 6 */
-    int word_order; /* longest n-gram of words. 0: none; 2 makes it chrF++ */
-    int beta;       /* weight of recall relative to precision. 0: 2 */
+    int char_order; /* length of the longest n-grams of characters; 0: the default 6 */
+    int word_order; /* length of the longest n-grams of words; 0: no words, chrF; 2: chrF++ */
+    int beta;       /* weight of recall relative to precision; 0: the default 2 */
     bool lowercase;
-    bool whitespace;    /* include white space in n-grams of characters */
-    bool eps_smoothing; /* averages the F scores of all orders, with 1e-16 for undefined values. Default: the F score of the mean precision
-                           and mean recall, over the orders that occur in hypothesis and reference */
+    bool whitespace;    /* includes white space in n-grams of characters */
+    bool eps_smoothing; /* true: the score is the mean of the F scores of all orders, with 1e-16 for undefined values. False: the score is
+                           the F score of mean precision and mean recall; the means are over the orders that occur both in hypothesis
+                           and in reference */
 };
 
 struct wf_chrf_score {
@@ -120,8 +126,8 @@ struct wf_chrf_score {
 };
 
 typedef struct wf_chrf wf_chrf;
-/* As for BLEU. Orders go up to WF_CHRF_MAX_ORDER, beta to 1000. With several references each segment counts the one with the best
- * score. */
+/* These functions work like those for BLEU, with the same errors. Orders are at most WF_CHRF_MAX_ORDER, and beta is at most 1000. If a
+ * segment has several references, only the one with the best score counts. */
 WF_API wf_status wf_chrf_new(const struct wf_chrf_options *options, wf_chrf **out, wf_error *error) WF_CHECKED;
 WF_API void wf_chrf_free(wf_chrf *chrf);
 WF_API void wf_chrf_reset(wf_chrf *chrf);
@@ -133,10 +139,10 @@ WF_API wf_status wf_chrf_corpus(struct wf_segments hypotheses, const struct wf_s
 WF_API char *wf_chrf_line(const struct wf_chrf_score *score, bool signature, int width, char *text, size_t size);
 
 /* --- files ----------------------------------------------------------------------------------------------------------- */
-/* Adds the lines of a file of hypotheses (NULL: standard input) and of `count` files of references to the scorers; either may be
- * NULL. The files are read in parallel, one line of each in memory. Lines end at "\n"; trailing white space, "\r" too, is removed, as
- * sacreBLEU does. WF_ERR_FORMAT: different numbers of lines (both counts), no lines, bytes that are not UTF-8
- * (file:line:byte); WF_ERR_IO; WF_ERR_MEMORY. */
+/* Adds the lines of a file of hypotheses (NULL: standard input) and of `count` files of references to the scorers `bleu` and `chrf`, each
+ * of which may be NULL. All files are read together, with one line of each in memory. Lines end at "\n". White space at the end of a line,
+ * including "\r", is removed, as sacreBLEU does. WF_ERR_FORMAT: the files have different numbers of lines (the message gives both numbers),
+ * have no lines, or contain bytes that are not UTF-8 (the message gives file:line:byte). WF_ERR_IO. WF_ERR_MEMORY. */
 WF_API wf_status wf_score_files(const char *hypotheses, const char *const *references, int64_t count, wf_bleu *bleu, wf_chrf *chrf,
                                 wf_error *error) WF_CHECKED;
 

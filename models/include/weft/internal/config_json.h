@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A configuration as JSON, for rooms that print one. */
+/* Writes a configuration as JSON: into an object that the caller prints, or into a config.json. */
 #ifndef WEFT_INTERNAL_CONFIG_JSON_H
 #define WEFT_INTERNAL_CONFIG_JSON_H
 
@@ -7,9 +7,10 @@
 
 #include <weft/config.h>
 
-/* Sets a member of `object` for each key of the model, by its type. */
+/* Adds to `object` a member for each key of the model, as a number, boolean or string. */
 wf_status wf_config_put(const struct wf_config *config, json_t *object, wf_error *error) WF_CHECKED;
-/* wf_config_save, with an object (NULL: none) under "trained_on", which stays the caller's. Readers of configurations skip it. */
+/* wf_config_save with a further member "trained_on", which wf_config_load ignores. The caller keeps the object trained_on; NULL: no such
+ * member. */
 wf_status wf_config_save_with(const struct wf_config *config, json_t *trained_on, const char *path, wf_error *error) WF_CHECKED;
 
 #endif

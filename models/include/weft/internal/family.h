@@ -1,62 +1,68 @@
 /* SPDX-License-Identifier: MIT */
-/* Internals of models and families for the rooms above models/, besides <weft/family.h>. */
+/* Declarations about models and families for training and inference, in addition to the public <weft/family.h>. */
 #ifndef WEFT_INTERNAL_FAMILY_H
 #define WEFT_INTERNAL_FAMILY_H
 
 #include <weft/family.h>
 
-/* The families of models/meson.build, in that order; ends with NULL. */
+/* Weft's own families, in the order of the list in models/meson.build; ends with NULL. */
 extern const struct wf_family *const wf_zoo[];
 
-/* wf_config_set for one key alone. in_file: for a value in a file of Weft's, where a tokenizer that can't be trained may stand. */
+/* Sets one key as wf_config_set does, but changes no second key. in_file: the value comes from a file that Weft wrote, which may name kinds
+ * of tokenizer that users cannot set. */
 wf_status wf_config_set_as(struct wf_config *config, const char *key, const char *value, bool in_file, wf_error *error) WF_CHECKED;
 
-/* A wf_model. */
 struct wf_model {
     struct wf_config config;
     const struct wf_family *family;
     struct wf_model_shape shape;
     wf_registry *registry;
-    void *body; /* the family's struct */
+    void *body; /* the model's struct, which the family defines */
 };
-/* Whether it has an output layer; encoders may lack one. */
+/* Whether the model has an output layer; encoders may lack one. */
 bool wf_has_head(const wf_model *model);
-/* Gives a configuration the output layer that a training needs, where the family leaves it open. Returns the key's name; NULL: none. */
+/* Switches on the output layer, which every training needs, if the family has a key with the role WF_KEY_HEAD. Returns that key's name, or
+ * NULL if the family has no such key. */
 const char *wf_config_set_head(struct wf_config *config);
-/* Lowers crop to the context, of an architecture that comes from elsewhere than the settings of training. */
+/* Lowers crop to the context. Call it if the architecture and the settings of training were taken from two configurations. */
 void wf_config_settle(struct wf_config *config);
-/* Whether a vocabulary fits a model that another library trained, whose embeddings are often padded to a multiple of 8 to 128 rows: a
- * tokenizer may then have a few types less. */
+/* Whether a tokenizer with `types` ids fits the model. The embeddings of a model that another library trained are often padded to a
+ * multiple of 8 to 128 rows, so a tokenizer with slightly fewer ids fits such a model. */
 bool wf_config_fits(const struct wf_config *config, int64_t types);
-/* Hidden states [..,d] -> logits [..,V], or the mean cross-entropy of targets [..]. A model without a head is an error of the tape. */
+/* Hidden states [..,d] -> logits [..,V]. A model without an output layer is an error of the tape. */
 wf_tensor *wf_head_logits(const wf_model *model, wf_tensor *x);
+/* Hidden states [..,d] -> mean cross-entropy of targets [..]. A model without an output layer is an error of the tape. */
 wf_tensor *wf_head_loss(const wf_model *model, wf_tensor *x, wf_tensor *targets, const struct wf_cross_entropy_options *options);
 
-/* Around a call of a family's function on `tape`: in a training with checkpoint=true wf_blocks_forward recomputes each block in backward.
- * wf_blocks_end returns x, or poison where the function did not call it. */
+/* Call wf_blocks_begin before and wf_blocks_end after each call of a family's function on `tape`. Between the two calls, in a training with
+ * checkpoint=true, wf_blocks_forward records its blocks so that backward computes them again. wf_blocks_end returns x, or poison if the
+ * family's function should have called wf_blocks_forward but did not. */
 struct wf_blocks_pass {
     const wf_model *model;
-    bool recompute, ran;
-    struct wf_blocks_pass *outer;
+    bool recompute;               /* this is a training with checkpoint=true */
+    bool ran;                     /* wf_blocks_forward was called */
+    struct wf_blocks_pass *outer; /* the thread's pass before wf_blocks_begin, which wf_blocks_end restores */
 };
 void wf_blocks_begin(struct wf_blocks_pass *pass, const wf_model *model, const wf_tape *tape);
 wf_tensor *wf_blocks_end(struct wf_blocks_pass *pass, wf_tape *tape, wf_tensor *x);
-/* A copy on the tape for blocks that are computed again, when the caller's memory may be gone. NULL: `from` is, or the tape has the error.
- */
+/* Copies `bytes` bytes to memory of the tape, because backward computes blocks again when the caller's memory may already be freed. Returns
+ * NULL if `from` is NULL, or if there is no memory, which is an error of the tape. */
 void *wf_blocks_copy(wf_tape *tape, const void *from, size_t bytes);
 
-/* Collects what the model's functions add by wf_loss_term_add while its loss is computed on `tape`, in this thread. share: of the ids of
- * this part in the batch; source_share: of the source's ids. wf_loss_terms_end gives the loss with the terms; *term: their sum, times the
- * shares, or NULL where there are none. */
+/* Between wf_loss_terms_begin and wf_loss_terms_end the loss of a micro-batch is computed on `tape` in this thread, and the terms that the
+ * model's functions add with wf_loss_term_add are summed. wf_loss_terms_end returns the loss plus that sum, and sets *term to the sum, or
+ * to NULL if no term was added. */
 struct wf_loss_terms {
     const wf_model *model;
     wf_tape *tape;
-    wf_tensor *sum;
-    double share, source_share;
-    bool source; /* the source's encoder is running */
-    struct wf_loss_terms *outer;
+    wf_tensor *sum;              /* terms added so far, each times its share */
+    double share;                /* (ids of the micro-batch) / (ids of the batch); target ids in a translation model */
+    double source_share;         /* the same ratio for the source ids of a translation model */
+    bool source;                 /* the encoder of the source is running, so terms are multiplied by source_share */
+    struct wf_loss_terms *outer; /* the thread's struct before wf_loss_terms_begin, which wf_loss_terms_end restores */
 };
 void wf_loss_terms_begin(struct wf_loss_terms *t, const wf_model *model, wf_tape *tape, double share, double source_share);
+/* Call it with true before the encoder of the source runs, and with false after it. */
 void wf_loss_terms_of_source(const wf_tape *tape, bool source);
 wf_tensor *wf_loss_terms_end(struct wf_loss_terms *t, wf_tensor *loss, wf_tensor **term);
 

@@ -6,12 +6,13 @@
 #include <weft/optim.h>
 #include <weft/optimizers.h>
 
-/* The registered optimiser of a configuration, whose rule has config->optimizer.values as ctx; NULL: one that is built in. */
+/* The registered optimiser of a configuration. Its rule takes config->optimizer.values as ctx. NULL: the optimiser is built in. */
 const struct wf_optimizer_kind *wf_config_optimizer(const struct wf_config *config);
-/* The optimiser of a configuration that wf_config_check takes, for a registry with gradients. *config must outlive it. */
+/* Initialises *optimizer as a checked configuration says, for a registry with gradients. *config must outlive *optimizer. */
 wf_status wf_config_optimizer_init(struct wf_config *config, wf_registry *registry, struct wf_optimizer *optimizer,
                                    wf_error *error) WF_CHECKED;
-struct wf_sgd_settings { /* config->optimizer.values of WF_OPTIMIZER_SGD */
+/* The struct in config->optimizer.values for WF_OPTIMIZER_SGD. */
+struct wf_sgd_settings {
     double momentum;
     bool nesterov;
 };

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of settings in other programs, for messages that say ours. */
+/* Finds the key for the name that a setting has in another program, so that a message can suggest the key. */
 #ifndef WEFT_INTERNAL_SETTING_NAMES_H
 #define WEFT_INTERNAL_SETTING_NAMES_H
 
 #include <stdbool.h>
 
-/* The key, of any section or family, that has this name or is called so elsewhere: "lr" of "learning-rate". - and _ are the same. NULL:
- * none. */
+/* Returns the key, of any section or family, that has this name here or in another program: "lr" for "learning-rate". The characters - and
+ * _ are equivalent. NULL: no key has the name. */
 const char *wf_setting_called(const char *name);
-/* Whether a list of words separated by spaces, which may be NULL, has the name; - and _ are the same. */
+/* Whether `list`, words separated by spaces or NULL, contains the name. The characters - and _ are equivalent. */
 bool wf_name_in(const char *list, const char *name);
 
 #endif
