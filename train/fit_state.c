@@ -185,8 +185,8 @@ wf_status state_open(struct state *s, const char *folder, wf_error *error)
     if (!s->path || !(s->file = wf_safetensors_open(s->path, error)))
         return error->code;
     const char *format = wf_safetensors_metadata(s->file, "format");
-    if (format &&
-        (strcmp(format, FORMAT) == 0 || strcmp(format, "2") == 0)) /* format 2 has adam.steps by index, which wf_optimizer_load can read */
+    /* Format 2 has adam.steps by index, which wf_optimizer_load can read. */
+    if (format && (strcmp(format, FORMAT) == 0 || strcmp(format, "2") == 0))
         return WF_OK;
     return wf_error_set(error, WF_ERR_FORMAT, "%s: the state's format is %s, this program reads %s", s->path, format ? format : "unknown",
                         FORMAT);

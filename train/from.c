@@ -34,8 +34,8 @@ wf_status origin_apart(const char *from, const char *out, wf_error *error)
     bool same = folder && stat(folder, &a) == 0 && stat(out, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
     wf_status status = !folder ? wf_error_set(error, WF_ERR_MEMORY, "no memory for a path") : WF_OK;
     wf_free(folder);
-    if (same && !wf_run_has(out, "state.safetensors")) /* with a state, the folder is a run: fit_enter refuses a new training there, and a
-                                                          resume does not start from weights */
+    /* A folder with a state is a run: a resume there does not start from weights, and fit_enter refuses a new training. */
+    if (same && !wf_run_has(out, "state.safetensors"))
         return wf_error_set(error, WF_ERR_ARGUMENT,
                             "%s holds the weights to start from, which the training would replace: choose another --out", out);
     return status;
@@ -48,8 +48,8 @@ static char *folder_of(const char *file)
     char *own = parent_of(file);
     if (own && wf_run_has(own, "config.json"))
         return own;
-    char *whole = own ? realpath(own, NULL) : NULL, *last = whole ? strrchr(whole, '/') : NULL,
-         *above = NULL; /* the real path has a last name even if `own` is "." */
+    /* The real path, because the last name of the folder is needed and `own` may be ".". */
+    char *whole = own ? realpath(own, NULL) : NULL, *last = whole ? strrchr(whole, '/') : NULL, *above = NULL;
     if (last && strcmp(last + 1, "checkpoints") == 0)
         above = strcmp(own, ".") == 0 ? wf_strdup("..") : strcmp(own, "checkpoints") == 0 ? wf_strdup(".") : parent_of(own);
     free(whole);

@@ -59,8 +59,7 @@ double pace_expected(const struct fit *f)
     return f->pace.validating ? validation(f) : f->pace.saving ? save(f) : 0;
 }
 
-/* The program's event() cannot cancel. To stop a validation, the program returns true from `cancelled`, which is called before the next op.
- */
+/* The program's event() cannot stop a validation. `cancelled` can: it is called before each op. */
 wf_status pace_report(struct fit *f, const char *text, int64_t done, int64_t total)
 {
     f->pace.done = done;

@@ -224,9 +224,8 @@ static int64_t hide(const struct trainer *t, int64_t step, int64_t i, int64_t *f
     struct sequence *s = t->data;
     *rows = rows_of(t, i, first);
     wf_crops_fill(&s->crops, step, *first, *rows, s->ids, NULL);
-    if (t->config.training.frame)
-        (void)!wf_masking_frame(&s->masking, *rows, s->crops.context, s->ids,
-                                NULL); /* cannot fail: wf_frame_check has found the two tokens */
+    if (t->config.training.frame) /* wf_frame_check has made sure that this call succeeds */
+        (void)!wf_masking_frame(&s->masking, *rows, s->crops.context, s->ids, NULL);
     return wf_masking_hide(&s->masking, step, *first, *rows, s->cols, s->ids, s->places, s->targets);
 }
 

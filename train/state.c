@@ -92,8 +92,7 @@ wf_status wf_train_config(const char *folder, struct wf_config *config, uint64_t
     return failure.code ? wf_error_set(error, failure.code, "%s", failure.message) : WF_OK;
 }
 
-/* If valid_tokens is unchanged, keeps the state's valid_limit even if other batches would give another one, so that losses stay comparable.
- */
+/* If valid_tokens is unchanged, keeps the state's valid_limit, which other batches would change, so that losses stay comparable. */
 static void keep_validation(struct trainer *t, const struct state *s)
 {
     char now[96] = "";
@@ -153,9 +152,8 @@ static wf_status compare_config(struct trainer *t, const struct state *s)
         if (!wf_config_get(&was, name, before, sizeof before) || !wf_config_get(&t->config, name, now, sizeof now) ||
             strcmp(before, now) == 0)
             continue;
-        if (t->options->tokenizer &&
-            strcmp(setting.section, "tokenizer") ==
-                0) /* with a given tokenizer these settings have no effect; tokenizers_open compares the tokenizers */
+        /* With a given tokenizer these settings have no effect. tokenizers_open compares the tokenizers. */
+        if (t->options->tokenizer && strcmp(setting.section, "tokenizer") == 0)
             continue;
         if (!setting.resumable)
             return wf_error_set(t->error, WF_ERR_ARGUMENT,

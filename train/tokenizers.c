@@ -74,7 +74,7 @@ static wf_status make_all(struct trainer *t)
             return t->error->code;
         return make(t, o->train + 1, 1, shape.vocab_size, &t->tokenizer);
     }
-    /* A language model's tokenizer is trained on the validation text too, because a character that only this text has would otherwise be an
+    /* A language model's tokenizer is trained on the validation text too, because a character that only this text has could otherwise be an
      * error. For the other kinds of models such a character is an unknown token. */
     int64_t count = o->train_files + (kind == WF_MODEL_LANGUAGE ? o->valid_files : 0);
     const char **paths = wf_alloc((size_t)count * sizeof *paths);
@@ -127,8 +127,8 @@ wf_status tokenizers_open(struct trainer *t, bool resuming)
         t->config.tokenizer.min_frequency = 0;
     }
     bool two = pairs && !wf_config_shape(&t->config).shared_tokenizer, trained = resuming || t->from.weights;
-    if (!trained || !wf_config_fits(&t->config, wf_tokenizer_vocab_size(
-                                                    t->tokenizer))) /* a vocabulary size that was padded for trained weights stays */
+    /* The vocabulary size of trained weights may be padded: it stays if the tokenizer fits. */
+    if (!trained || !wf_config_fits(&t->config, wf_tokenizer_vocab_size(t->tokenizer)))
         wf_config_set_vocab(&t->config, wf_tokenizer_vocab_size(t->tokenizer), two ? wf_tokenizer_vocab_size(t->source_tokenizer) : 0);
     return WF_OK;
 }
@@ -137,8 +137,8 @@ static wf_status tell(struct trainer *t, const char *whose, int64_t asked, const
 {
     int64_t entries = wf_tokenizer_vocab_size(tokenizer);
     char text[256], has[WF_NUMBER_SIZE], wanted[WF_NUMBER_SIZE];
-    if (entries >= asked ||
-        wf_tokenizer_kind_of(tokenizer) == WF_TOKENIZER_CHAR) /* a character tokenizer always has all characters of the text */
+    /* A character tokenizer always has all characters of the text: its size was not asked for. */
+    if (entries >= asked || wf_tokenizer_kind_of(tokenizer) == WF_TOKENIZER_CHAR)
         return WF_OK;
     snprintf(text, sizeof text, "the %s has %s entries, not %s: the training text yields no more", whose, wf_text_count(entries, has),
              wf_text_count(asked, wanted));
