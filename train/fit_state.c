@@ -205,7 +205,7 @@ static wf_status same_task(struct fit *f, const struct state *s)
                         f->task.name);
 }
 
-/* The first name that the task's put wrote into the state, or NULL. */
+/* The first name that the task's `put` wrote into the state; NULL: there is none. */
 static const char *place_in(const struct fit *f, const struct state *s)
 {
     const char *prefix = f->owner->state_prefix, *key, *value;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Declarations that the files of the training loop share. wf_fit runs the loop for a program's task, and wf_train for a model of a family.
- */
+/* Declarations that the files of the training loop share. wf_fit runs the loop for a program's task, wf_train for a configured model. */
 #ifndef WEFT_TRAIN_LOOP_H
 #define WEFT_TRAIN_LOOP_H
 
@@ -143,7 +142,7 @@ struct fit {
 
 /* begin.c and loop.c: the stages of a training. wf_fit and wf_train call each of these functions once; wf_fit calls fit_prepare before
  * fit_enter. */
-void fit_init(struct fit *f, wf_error *error); /* sets what must not be 0 in a zeroed *f */
+void fit_init(struct fit *f, wf_error *error); /* initialises *f, which the caller has zeroed */
 wf_status fit_enter(struct fit *f);            /* rank 0 locks the run's folder; warns if .resume finds no state. After wf_ranks_open */
 wf_status fit_prepare(struct fit *f);          /* derives the loop's own data from the task and the options, which are complete */
 wf_status fit_take(struct fit *f);             /* loads the state if there is one; writes no file */

@@ -10,8 +10,7 @@ struct trainer;
 
 struct task {
     size_t size; /* bytes of the task's own struct, which t->data points to; wf_train allocates it and zeroes it */
-    /* Checks the options, and opens tokenizers (tokenizers_open) and texts. Sets the trainer's hashes, numbers of tokens and `validates`.
-     */
+    /* Checks options, opens tokenizers (tokenizers_open) and texts, and sets the trainer's hashes, numbers of tokens and `validates`. */
     wf_status (*open)(struct trainer *t, bool resuming);
     /* Reports findings about the texts, such as skipped pairs and unknown tokens (WF_EVENT_DATA, WF_EVENT_WARNING). */
     wf_status (*tell)(struct trainer *t);

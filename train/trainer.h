@@ -73,7 +73,7 @@ struct trainer {
     const struct wf_bitext_survey *survey; /* wf_event.survey of the event that is being reported */
 };
 
-/* state.c: what wf_train adds to the loop's state. The first two and zoo_get are members of struct fit_owner. */
+/* state.c: what wf_train adds to the loop's state. zoo_put, zoo_get and zoo_identify are the functions of struct fit_owner. */
 void zoo_put(struct fit *f, wf_safetensors_writer *w);
 void zoo_identify(const struct fit *f, struct wf_string *text);
 /* For a resume: if several ranks have raised `accumulate` and the caller asks for the original number again, keeps the raised one. */

@@ -27,9 +27,9 @@ struct wf_event {
     double best;      /* lowest validation loss so far, or highest BLEU or chrF with best_by; NaN before the first validation */
     double lr;        /* learning rate of the last update */
     double grad_norm; /* gradient norm of the last update, before clipping */
-    double
-        tokens_per_second; /* predicted tokens per second of an update: all tokens, target tokens (translation) or masked ones (encoders) */
-    int64_t parameters;    /* number of elements of all parameters */
+    /* Predicted tokens per second of an update. A translation model predicts the target tokens, and an encoder the masked tokens. */
+    double tokens_per_second;
+    int64_t parameters; /* number of elements of all parameters */
     int64_t vocab_size;
     int64_t train_tokens;                  /* predicted tokens of the training text; encoders: tokens that can be masked */
     int64_t valid_tokens;                  /* predicted tokens of a validation; encoders: masked tokens; 0: no validation */
@@ -65,7 +65,7 @@ struct wf_train_options {
     int64_t valid_files;
     /* Path of a tokenizer.json. NULL: wf_train trains a tokenizer on the training text, of the kind config.tokenizer.kind and with at most
      * the vocabulary size of config; for encoders it gets the special tokens <pad> <unk> <mask>. A given tokenizer of an encoder needs
-     * <mask> or [MASK]. The run's config.json states the actual vocabulary sizes, and for a given tokenizer its kind and min_frequency 0.
+     * <mask> or [MASK]. The run's config.json has the actual vocabulary sizes; for a given tokenizer it has its kind and min_frequency 0.
      */
     const char *tokenizer;
     /* For translation with shared=false: the source's tokenizer; `tokenizer` is then the target's. NULL: `tokenizer` is used for both. */
@@ -146,7 +146,7 @@ struct wf_train_texts {
     uint64_t seed;
     bool has_seed; /* `seed` is known */
 };
-/* Reads them from the state in the run's folder `path`, or from the config.json `path`. Free with wf_train_texts_free, even after an error.
+/* Reads *out from `path`: the folder of a run, whose state is read, or a config.json. Free with wf_train_texts_free, even after an error.
  */
 WF_API wf_status wf_train_texts_load(const char *path, struct wf_train_texts *out, wf_error *error) WF_CHECKED;
 /* Checks that the training files (`train`) and the validation files (`valid`) exist and still have their sizes. `of` names the run in
