@@ -64,9 +64,9 @@ struct wf_train_options {
     const char *const *valid;
     int64_t valid_files;
     /* Path of a tokenizer.json. NULL: wf_train trains a tokenizer on the training text, of the kind config.tokenizer.kind and with at most
-     * the vocabulary size of config; for encoders it gets the special tokens <pad> <unk> <mask>. A given tokenizer of an encoder needs
-     * <mask> or [MASK]. The run's config.json has the actual vocabulary sizes; for a given tokenizer it has its kind and min_frequency 0.
-     */
+     * the vocabulary size of config; for encoders it gets the special tokens <pad> <unk> <mask>. A given tokenizer must have <mask> or
+     * [MASK] if the model is an encoder. The run's config.json has the actual vocabulary sizes, and the kind of a given tokenizer with
+     * min_frequency 0. */
     const char *tokenizer;
     /* For translation with shared=false: the source's tokenizer; `tokenizer` is then the target's. NULL: `tokenizer` is used for both. */
     const char *source_tokenizer;
@@ -146,8 +146,7 @@ struct wf_train_texts {
     uint64_t seed;
     bool has_seed; /* `seed` is known */
 };
-/* Reads *out from `path`: the folder of a run, whose state is read, or a config.json. Free with wf_train_texts_free, even after an error.
- */
+/* Reads *out from the state in a run's folder, or from a config.json. Free with wf_train_texts_free, even after an error. */
 WF_API wf_status wf_train_texts_load(const char *path, struct wf_train_texts *out, wf_error *error) WF_CHECKED;
 /* Checks that the training files (`train`) and the validation files (`valid`) exist and still have their sizes. `of` names the run in
  * messages. WF_ERR_IO: a file is missing. WF_ERR_ARGUMENT: a file has another size. */
