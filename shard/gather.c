@@ -30,7 +30,7 @@ static bool add(struct list *list, int peer, void *data, int64_t bytes)
 /* The messages of one transfer. Their memory is kept for the next transfer. */
 struct ranks_messages {
     struct list mine; /* this rank's data; `peer` is this rank */
-    struct list out;  /* the same data, once for each other rank */
+    struct list out;  /* messages with the data of `mine`, to each of the other ranks */
     struct list in;   /* data of the other ranks */
 };
 

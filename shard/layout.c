@@ -99,7 +99,7 @@ static wf_status shard(struct wf_ranks *ranks, int k, wf_error *error)
         done++;
     if (done == ranks->optimizers) {
         grads->shard = &l->shard;
-        reduction_free(ranks); /* its buffers are too small if this registry has larger shares */
+        reduction_free(ranks); /* its buffers may be too small for this registry; the next phase allocates them again */
         return WF_OK;
     }
     while (done > 0)

@@ -70,7 +70,8 @@ struct bucket {
     int64_t *bound; /* [size + 1]: rank r's share is the blocks bound[r] .. bound[r + 1] - 1 of these gradients */
     int waits;      /* parameters in the bucket whose gradients are not finished; 0: the bucket may be sent */
 };
-/* A bucket whose messages are under way. The flags sends and has say which blocks have a gradient; other blocks count as absent. */
+/* A bucket whose messages are under way. `sends` and `has` hold a flag for each block: whether the block has a gradient. Blocks without one
+ * are sent too, but not added. */
 struct under_way {
     int bucket;             /* index in ranks_reduction.bucket */
     int transfer;           /* number of the transfer (wf_dist_begin) */
@@ -97,7 +98,7 @@ struct ranks_reduction {
             int k;  /* index in wf_ranks.grads */
         } listener; /* the ready_ctx that replaces the program's */
     } former[WF_RANKS_REGISTRIES];
-    int next;                      /* the next bucket to send; they are sent from the last to the first; -1: all are sent */
+    int next;                      /* the next bucket to send, in the order from the last to the first; -1: all are sent */
     struct under_way slot[WINDOW]; /* a ring: buckets under way, in the order in which they were sent */
     int first;                     /* slot of the oldest bucket under way */
     int in_flight;                 /* number of buckets under way */

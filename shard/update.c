@@ -58,7 +58,7 @@ struct wf_range wf_ranks_mine(const struct wf_ranks *ranks)
 wf_status wf_ranks_begin(struct wf_ranks *ranks, wf_grads *const *grads, int count)
 {
     const struct wf_range mine = own_leaves(ranks, ranks->rank);
-    if (wf_ranks_shard(ranks)) /* a registry that had no gradients at the last update may have some now */
+    if (wf_ranks_shard(ranks)) /* a registry that has got gradients since the last update needs shards */
         ranks_lost(ranks);
     memcpy(ranks->grads, grads, (size_t)count * sizeof *grads);
     ranks->count = count;

@@ -74,7 +74,8 @@ wf_status explain_validation(struct fit *f)
     wf_tape_check_finite(f->tape, true);
     const wf_status status = f->task.validate(f->o.ctx, f->tape, value, &why);
     wf_tape_check_finite(f->tape, false);
-    /* Look at the tape, because the task may return another status, or the status and message of another rank. */
+    /* Ask the tape whether this rank has met the bad number. The returned status does not tell: a task may change it, or return the error
+     * of another rank. */
     const bool here = wf_tape_error(f->tape)->code == WF_ERR_NUMERIC;
     if (here)
         wf_error_set(f->error, WF_ERR_NUMERIC, "step %" PRId64 ": the validation %s is %g; the first bad tensor: %s: %s", f->step, by->name,

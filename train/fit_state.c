@@ -185,7 +185,7 @@ wf_status state_open(struct state *s, const char *folder, wf_error *error)
     if (!s->path || !(s->file = wf_safetensors_open(s->path, error)))
         return error->code;
     const char *format = wf_safetensors_metadata(s->file, "format");
-    /* Format 2 has adam.steps by index, which wf_optimizer_load can read. */
+    /* Format 2 numbers the parameters in adam.steps instead of naming them. wf_optimizer_load can read this. */
     if (format && (strcmp(format, FORMAT) == 0 || strcmp(format, "2") == 0))
         return WF_OK;
     return wf_error_set(error, WF_ERR_FORMAT, "%s: the state's format is %s, this program reads %s", s->path, format ? format : "unknown",

@@ -86,7 +86,8 @@ struct fit_owner {
     const char *state_prefix;
     /* Appends settings that must be equal on all ranks: words KEY=VALUE, separated by blanks. NULL: there are none. */
     void (*identify)(const struct fit *f, struct wf_string *text);
-    /* Last component of the minimised loss's tag, for tasks that log another loss; NULL: the minimised loss is not logged separately. */
+    /* If the logged loss is not the minimised one, this is logged as loss/train_TAG, where TAG is minimized_tag. NULL: they never differ.
+     */
     const char *minimized_tag;
 };
 
@@ -96,7 +97,7 @@ struct fit {
     struct wf_task task;
     struct wf_fit_options o;
     const struct fit_owner *owner;
-    wf_lock *lock; /* of the run's folder, on rank 0 */
+    wf_lock *lock; /* locks the run's folder; NULL on other ranks than 0 */
     wf_tape *tape;
     struct log log;
     struct timespec start; /* time of the call of wf_fit or wf_train */
@@ -108,7 +109,7 @@ struct fit {
     /* Results of the last update and the last validation. NaN before the first one. */
     double loss[WF_FIT_PHASES];      /* the logged loss of each phase */
     double minimized[WF_FIT_PHASES]; /* the minimised loss of each phase; NaN if it is the logged one */
-    double grad_norm[WF_FIT_PHASES]; /* before clipping */
+    double grad_norm[WF_FIT_PHASES]; /* the gradient norm of each phase, before clipping */
     double report[WF_FIT_REPORTS];   /* the task's other numbers */
     double lr[WF_FIT_OPTIMIZERS];    /* learning rates */
     double value[WF_FIT_METRICS];    /* metrics of the validation; NaN: not measured */
@@ -237,10 +238,10 @@ wf_status refuse_bad_weights(struct fit *f);
 #define STATE_FILE "state.safetensors"
 /* The handle that a task's put and get receive. */
 struct wf_fit_state {
-    const char *prefix;            /* goes before the task's names */
-    const char *path;              /* of the state, for messages */
-    wf_safetensors_writer *writer; /* for put */
-    const wf_safetensors *file;    /* for get */
+    const char *prefix;            /* prefix of the task's names */
+    const char *path;              /* path of the state, for messages */
+    wf_safetensors_writer *writer; /* used by put; NULL in get */
+    const wf_safetensors *file;    /* used by get; NULL in put */
 };
 wf_status state_save(struct fit *f);
 wf_status state_load(struct fit *f);

@@ -25,11 +25,11 @@ struct origin {
 /* A running wf_train. */
 struct trainer {
     struct fit fit;                         /* fit.o.ctx is the trainer */
-    const struct wf_train_options *options; /* &own, for reading */
+    const struct wf_train_options *options; /* points to `own` */
     struct wf_train_options own;            /* a copy of the caller's options; a resume without texts takes the texts of the state */
     struct wf_train_texts texts;            /* the texts that the state names, in a resume */
     const char **train;                     /* [texts.train_files]: memory of own.train in a resume without texts */
-    const char **valid;                     /* the same for own.valid */
+    const char **valid;                     /* [texts.valid_files]: memory of own.valid in a resume without texts */
     struct wf_config config;                /* the configuration, completed with the sizes of vocabularies and the number of steps */
     wf_model *model;
     wf_registry *registry;
@@ -46,7 +46,7 @@ struct trainer {
     const struct task *task;
     void *data;                     /* [task->size]: the task's own struct */
     wf_scans *scans;                /* results of scanning the texts, shared by training a tokenizer and encoding; may be NULL */
-    wf_tokenizer *tokenizer;        /* of a translation, the target's */
+    wf_tokenizer *tokenizer;        /* the tokenizer; in a translation it is the target's */
     wf_tokenizer *source_tokenizer; /* translation only; may be the same as `tokenizer` */
     bool made;                      /* the tokenizers were trained on the texts */
     int64_t long_words;             /* words that were too long for the tokenizer's training (struct wf_tokenizer_options) */

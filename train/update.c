@@ -109,7 +109,7 @@ static wf_status gradients(struct fit *f, int phase)
     wf_grads *grads[WF_FIT_REGISTRIES];
     const int count = grads_of(f, phase, grads);
     const struct wf_range mine = wf_ranks_mine(&f->ranks);
-    fit_zero_gradients(f); /* of all registries: a loss also leaves gradients in registries of other phases */
+    fit_zero_gradients(f); /* zeroes all registries, because a loss may leave gradients in registries of other phases */
     wf_ranks_begin(&f->ranks, grads, count);
     for (int64_t i = mine.begin; i < mine.end && !f->error->code; i++)
         if (!micro_batch(f, phase, i))
@@ -174,7 +174,7 @@ static void optimize(struct fit *f, int phase)
         }
     if (status != WF_OK && status != WF_ERR_NUMERIC)
         failed(f, &why);
-    if (f->stepped && phase == f->phases - 1) /* even after an error, because the other ranks wait for this rank there */
+    if (f->stepped && phase == f->phases - 1) /* call it even after an error, because the other ranks wait for this rank there */
         fit_agree_ahead(f);
     wf_ranks_publish(&f->ranks, f->stepped);
     if (status == WF_ERR_NUMERIC)
@@ -202,7 +202,7 @@ wf_status fit_update(struct fit *f)
 {
     double loss[WF_FIT_PHASES];
     memcpy(loss, f->loss, sizeof loss);
-    take_batch(f); /* even after an error: all ranks have agreed to this update, and a task's next may exchange messages */
+    take_batch(f); /* call it even after an error: all ranks begin this update, and a task's `next` may exchange messages */
     const wf_status status = run_phases(f);
     f->stepped = false;
     if (status != WF_OK) { /* restore the losses of the last complete update */

@@ -189,7 +189,7 @@ struct wf_fit_options {
      * unfinished update, saves the state after the last finished one, and returns WF_ERR_CANCELLED. Must be cheap, such as reading a flag
      * that a signal handler sets. May be NULL. */
     bool (*cancelled)(void *ctx);
-    void *ctx; /* for all functions of the options and the task */
+    void *ctx; /* the first argument of all functions of the options and the task */
     /* Time limit in seconds, counted from the call of wf_fit; 0: no limit. Before it passes, wf_fit saves and returns WF_ERR_TIME. An
      * update begins only if the time left is more than 0.5 s plus 1.25 times the sum of: the longest update, the longest validation and
      * save if they are due after it, and the longest save again for the end. "Longest" means in this call of wf_fit. An update or

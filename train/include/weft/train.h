@@ -41,7 +41,7 @@ struct wf_event {
     int64_t total;                         /* WF_EVENT_PREPARE, WF_EVENT_PROGRESS: units in total; 0: not known */
     double expected;                       /* WF_EVENT_PROGRESS: estimated seconds in total: see wf_fit_event */
     const struct wf_bitext_survey *survey; /* WF_EVENT_DATA of a translation: counts of the pairs; else NULL */
-    const char *text;                      /* see the kinds of events; may be NULL */
+    const char *text;                      /* enum wf_event_kind says what it contains; may be NULL */
     bool masked;                           /* the model is an encoder, trained by masked-language modelling */
     /* WF_EVENT_VALID of a translation with best_by=bleu, best_by=chrf or valid_scores=true: scores of all lines of the validation text, as
      * wf_evaluate_translation measures them. Otherwise NaN. */
@@ -72,7 +72,7 @@ struct wf_train_options {
     const char *source_tokenizer;
     /* A folder that caches trained tokenizers, ids and surveys of the texts for later runs, such as wf_cache_folder(). NULL: no cache. */
     const char *cache;
-    uint64_t seed; /* of initialisation, data order and dropout */
+    uint64_t seed; /* seed of initialisation, order of the data, and dropout */
     bool resume;   /* resumes the run in `out`; if there is no run, starts a new one with a warning */
     void (*event)(void *ctx, const struct wf_event *event); /* may be NULL */
     void *ctx;
@@ -124,7 +124,7 @@ WF_API wf_status wf_train(const struct wf_train_options *options, struct wf_trai
  * or *config is zeroed and there is no config.json. */
 WF_API wf_status wf_train_from(const char *from, struct wf_config *config, wf_error *error) WF_CHECKED;
 
-/* Reads the configuration and the seed from the state in a run's folder: the settings of a plain resume. `seed` may be NULL. */
+/* Reads the configuration and the seed from the state in a run's folder: a resume that changes nothing has these. `seed` may be NULL. */
 WF_API wf_status wf_train_config(const char *folder, struct wf_config *config, uint64_t *seed, wf_error *error) WF_CHECKED;
 
 /* A file that a run was trained or validated on. */
@@ -141,8 +141,8 @@ struct wf_train_texts {
     uint64_t train_hash;         /* hash of the training text's ids; 0: not known */
     uint64_t valid_hash;         /* hash of the validation text's ids; 0: not known */
     char *from;                  /* wf_train_options.from as an absolute path; NULL: it was not given */
-    char *tokenizer;             /* the same for .tokenizer */
-    char *source_tokenizer;      /* the same for .source_tokenizer */
+    char *tokenizer;             /* .tokenizer as an absolute path; NULL: it was not given */
+    char *source_tokenizer;      /* .source_tokenizer as an absolute path; NULL: it was not given */
     uint64_t seed;
     bool has_seed; /* `seed` is known */
 };

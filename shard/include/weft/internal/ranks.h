@@ -104,8 +104,8 @@ void wf_ranks_rest(struct wf_ranks *ranks);
 
 /* The default number of leaves for `accumulate` micro-batches: the largest power of two up to 8 that divides `accumulate`. */
 int64_t wf_leaves(int64_t accumulate);
-/* The number of leaves of a resume: `asked` if it is above 0, else `was` from the state if it fits `accumulate`, else the default. `was` 0,
- * as in old states, means 1. */
+/* The number of leaves for a resume. `asked` is the caller's choice; if it is 0, `was`, the number in the state, is used. If `was` does not
+ * fit `accumulate`, the default is used. Old states have `was` 0, which means 1. */
 int64_t wf_leaves_again(int64_t asked, int64_t was, int64_t accumulate);
 /* Whether `leaves` is a power of two that divides `accumulate`. */
 bool wf_leaves_fit(int64_t leaves, int64_t accumulate);
@@ -133,8 +133,8 @@ wf_status wf_ranks_add(struct wf_ranks *ranks, int64_t i);
 wf_status wf_ranks_finish(struct wf_ranks *ranks);
 /* The scalars of leaf 0 .. leaves - 1, whichever rank computed it. Call after wf_ranks_finish. */
 const void *wf_ranks_leaf_at(const struct wf_ranks *ranks, int64_t leaf);
-/* After a gradient norm that is not finite: returns the index of the registry with the first such gradient and sets *parameter. Returns -1
- * if all are finite, or on one process. */
+/* Finds the first gradient that is not finite, on any rank, after clipping has computed the norms. Returns the index of its registry and
+ * sets *parameter. Returns -1 if all gradients are finite, or on one process. */
 int wf_ranks_bad(const struct wf_ranks *ranks, int *parameter);
 /* Ends the phase. `values`: sends the new values of this rank's shard, and begins to receive the values of the other shards. */
 wf_status wf_ranks_publish(struct wf_ranks *ranks, bool values);
