@@ -43,7 +43,7 @@ struct scalars {
     double minimized;              /* the minimised loss */
     double report[WF_FIT_REPORTS]; /* the task's other numbers */
     int64_t losses;                /* micro-batches that were not empty */
-    bool shows;                    /* a micro-batch has set wf_micro_batch.shown, so the logged and the minimised loss differ */
+    bool shows;                    /* a micro-batch has set wf_micro_batch.shown, so the logged loss is not the minimised one */
 };
 
 /* Measurements for .max_time: the longest times in this process, in seconds; 0 before the first measurement. */
@@ -73,7 +73,7 @@ struct pace {
 struct fit;
 /* The name of the option that resumes, for messages: ".resume" for wf_fit, "--resume" for wf_train, which the command calls. */
 const char *fit_resume_name(const struct fit *f);
-/* How wf_fit and wf_train differ: what each adds to the files of a run. */
+/* The differences between wf_fit and wf_train: functions and names for the data that each adds to the files of a run. */
 struct fit_owner {
     bool any; /* true for wf_fit, whose runs are identified by the task's name; false for wf_train */
     /* Writes additional data into the state. Sets f->error if it fails. */
@@ -86,8 +86,7 @@ struct fit_owner {
     const char *state_prefix;
     /* Appends settings that must be equal on all ranks: words KEY=VALUE, separated by blanks. NULL: there are none. */
     void (*identify)(const struct fit *f, struct wf_string *text);
-    /* If the logged loss is not the minimised one, this is logged as loss/train_TAG, where TAG is minimized_tag. NULL: they never differ.
-     */
+    /* If the logged loss is not the minimised one, the latter is logged as loss/train_TAG, where TAG is this string. May be NULL. */
     const char *minimized_tag;
 };
 

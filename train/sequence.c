@@ -22,7 +22,7 @@ struct sequence {
     /* The present micro-batch. Each array has memory for [batch / accumulate, rounded up] rows of `cols`. */
     int32_t *ids;
     int32_t *targets; /* language models: the next token after each id; encoders: the hidden token at each place */
-    int32_t *places;  /* encoders only: where tokens are hidden */
+    int32_t *places;  /* encoders only: the places of the hidden tokens */
     int64_t *masked;  /* [ranks]: hidden tokens in the micro-batches of each rank; encoders only */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What wf_train stores in the state besides the data of the loop: configuration, texts and tokenizers. */
+/* Stores the configuration, texts and tokenizers of wf_train in the state, and compares them in a resume. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

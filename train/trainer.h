@@ -15,7 +15,7 @@
 #include "loop.h"
 #include "task.h"
 
-/* Where the weights of wf_train_options.from lie. */
+/* The paths that wf_train_options.from stands for. */
 struct origin {
     char *weights;                    /* path of the file of weights; NULL: the training starts from an initialisation */
     char *folder;                     /* folder with the config.json and tokenizers of the weights; NULL: there is no such folder */
@@ -73,7 +73,7 @@ struct trainer {
     const struct wf_bitext_survey *survey; /* wf_event.survey of the event that is being reported */
 };
 
-/* state.c: what wf_train adds to the loop's state. zoo_put, zoo_get and zoo_identify are the functions of struct fit_owner. */
+/* state.c: the data that wf_train adds to the state. zoo_put, zoo_get and zoo_identify are the functions of struct fit_owner. */
 void zoo_put(struct fit *f, wf_safetensors_writer *w);
 void zoo_identify(const struct fit *f, struct wf_string *text);
 /* For a resume: if several ranks have raised `accumulate` and the caller asks for the original number again, keeps the raised one. */
@@ -82,7 +82,7 @@ wf_status zoo_get(struct fit *f, const wf_safetensors *file, const char *path);
 /* Loads the tokenizers from the state; the source's may be missing. */
 wf_status state_tokenizers(struct trainer *t);
 
-/* texts.c: which files a run was trained on, stored under the key "trained_on". */
+/* texts.c: the names of the files that a run was trained on, stored under the key "trained_on". */
 /* For a resume without texts: takes the texts that the state names into t->own. */
 wf_status texts_recall(struct trainer *t);
 /* The object that is stored; NULL with an error. */

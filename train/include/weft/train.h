@@ -118,13 +118,13 @@ struct wf_train_result {
  * names it. */
 WF_API wf_status wf_train(const struct wf_train_options *options, struct wf_train_result *result, wf_error *error) WF_CHECKED;
 
-/* Prepares a configuration for a start from the weights that wf_train_options.from would name: copies the architecture from the config.json
- * that lies with the weights, and adds the output layer that a training needs. Other settings stay, except that a crop longer than the
- * context is shortened. If *config is zeroed, it gets all settings of that config.json. WF_ERR_ARGUMENT: the weights are of another family,
- * or *config is zeroed and there is no config.json. */
+/* Prepares a configuration for a start from trained weights; `from` is as wf_train_options.from. Copies the architecture from the
+ * config.json that lies with the weights, and adds the output layer that a training needs. Other settings stay, except that a crop longer
+ * than the context is shortened. If *config is zeroed, it gets all settings of that config.json. WF_ERR_ARGUMENT: the weights are of
+ * another family, or *config is zeroed and there is no config.json. */
 WF_API wf_status wf_train_from(const char *from, struct wf_config *config, wf_error *error) WF_CHECKED;
 
-/* Reads the configuration and the seed from the state in a run's folder: a resume that changes nothing has these. `seed` may be NULL. */
+/* Reads the configuration and the seed from the state in a run's folder, for a resume that changes nothing. `seed` may be NULL. */
 WF_API wf_status wf_train_config(const char *folder, struct wf_config *config, uint64_t *seed, wf_error *error) WF_CHECKED;
 
 /* A file that a run was trained or validated on. */
