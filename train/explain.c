@@ -28,8 +28,7 @@ static const char *first_bad(const struct fit *f, bool gradient, char text[], si
     return NULL;
 }
 
-/* Advice for the user about a number that is not finite, written to `text`. Before the first update the learning rate cannot be the cause.
- */
+/* Advice to the user about a number that is not finite. Before the first update the learning rate cannot be the cause. */
 static const char *numeric_advice(const struct fit *f, char text[ADVICE])
 {
     const bool program = f->owner->any, clips = f->o.clip > 0;
