@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Gathers from owners to all ranks: values, partial norms, moments at the end. */
+/* Sends data from the owner of each block to all ranks: new values, sums of squares for norms, and the moments at the end. */
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 #include "private.h"
 
-/* Messages of one transfer. */
+/* A growing array of messages. */
 struct list {
     struct wf_message *m;
     int64_t count, room;
@@ -18,7 +18,7 @@ static bool add(struct list *list, int peer, void *data, int64_t bytes)
 {
     struct wf_message *last = list->count > 0 ? &list->m[list->count - 1] : NULL;
     if (last && last->peer == peer && (char *)last->data + last->bytes == (char *)data) {
-        last->bytes += bytes; /* end to end */
+        last->bytes += bytes; /* the data follow those of the last message: send both as one */
         return true;
     }
     if (!wf_grow(&list->m, &list->room, list->count + 1, sizeof *list->m))
@@ -27,9 +27,11 @@ static bool add(struct list *list, int peer, void *data, int64_t bytes)
     return true;
 }
 
-/* Memory that grows to the need of an update, and is kept. */
+/* The messages of one transfer. Their memory is kept for the next transfer. */
 struct ranks_messages {
-    struct list mine, out, in;
+    struct list mine; /* this rank's data; `peer` is this rank */
+    struct list out;  /* messages with the data of `mine`, to each of the other ranks */
+    struct list in;   /* data of the other ranks */
 };
 
 void gather_free(struct wf_ranks *ranks)
@@ -54,13 +56,13 @@ static struct ranks_messages *begin_messages(struct wf_ranks *ranks)
     return s;
 }
 
-/* Lists the message of a block. */
+/* Adds a block of `count` elements to the transfer: this rank sends the block if it is the owner, and receives it otherwise. */
 static bool add_block(struct wf_ranks *ranks, int owner, void *data, int64_t count)
 {
     return add(owner == ranks->rank ? &ranks->messages->mine : &ranks->messages->in, owner, data, count * (int64_t)sizeof(wf_real));
 }
 
-/* Begins the transfer: own data to all ranks, theirs here. */
+/* Begins the transfer of the listed blocks. `ready` false means that there was no memory for the list. */
 static wf_status begin_all(struct wf_ranks *ranks, int label, bool ready, int *transfer)
 {
     struct ranks_messages *s = ranks->messages;
@@ -104,7 +106,7 @@ static void end_arrivals(struct ranks_layout *l)
         use_of(l)->arrives = NULL;
 }
 
-/* Takes the buckets that have arrived; waits for bucket number `until`, unless it is negative. */
+/* Completes the transfers of buckets that have arrived. First waits for bucket `until`, unless it is negative. */
 static void arrive(struct ranks_layout *l, int64_t until)
 {
     struct wf_ranks *ranks = l->ranks;
@@ -124,7 +126,7 @@ static void settle(struct ranks_layout *l)
         arrive(l, bucket);
 }
 
-/* Before an op reads a parameter; below 0: before all are replaced. */
+/* Called before an op reads a parameter: waits for its values. parameter < 0: waits for all values, which are about to be replaced. */
 static void await(void *layout, int parameter)
 {
     struct ranks_layout *l = layout;
@@ -133,7 +135,7 @@ static void await(void *layout, int parameter)
         return;
     }
     const int64_t first = l->shard.first[parameter], end = l->shard.first[parameter + 1];
-    if (first == end) /* a table has no blocks */
+    if (first == end) /* a buffer has no blocks */
         return;
     for (int64_t bucket = layout_bucket(l, first); bucket <= layout_bucket(l, end - 1) && l->arrived < l->buckets; bucket++)
         arrive(l, bucket);
@@ -146,7 +148,7 @@ wf_status wf_ranks_settle(struct wf_ranks *ranks)
     return ranks->error->code;
 }
 
-/* Blocks of a bucket that are trained, from number *block of the gradients' on. */
+/* Adds the trained blocks of a bucket to the transfer. They begin at grads->block[*block]; advances *block past them. */
 static bool add_values(struct wf_ranks *ranks, const struct ranks_layout *l, const wf_grads *grads, int64_t bucket, int64_t *block)
 {
     bool ready = begin_messages(ranks) != NULL;
@@ -189,7 +191,8 @@ wf_status gather_values(struct wf_ranks *ranks)
     return wf_ranks_are_late(ranks) ? ranks->error->code : wf_ranks_settle(ranks);
 }
 
-/* grads->partial of all, in the order of the blocks. */
+/* Each rank copies its own sums of squares into its range of l->partial. After the exchange they are copied back into the order of the
+ * blocks. */
 wf_status gather_partial(void *ctx, wf_grads *grads, wf_error *error)
 {
     struct ranks_layout *l = ctx;
@@ -232,7 +235,7 @@ int wf_ranks_bad(const struct wf_ranks *ranks, int *parameter)
 
 /* --- moments at the end ------------------------------------------------------------------------------------------- */
 
-/* A moment of all ranks, which each has room for. */
+/* Fetches one moment of one parameter: each owner sends its blocks to all other ranks. Every rank has memory for the whole moment. */
 static wf_status gather(struct wf_ranks *ranks, const struct ranks_layout *l, const struct wf_optimizer_place *place)
 {
     const int64_t first = l->shard.first[place->parameter], end = l->shard.first[place->parameter + 1];

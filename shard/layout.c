@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shards of a registry: the blocks that each rank owns. */
+/* Divides a registry into shards: computes which rank owns which blocks, and reduces the optimisers to this rank's shard. */
 #include <weft/internal/minmax.h>
 #include <weft/memory.h>
 
@@ -15,7 +15,7 @@ int64_t layout_bound(const struct ranks_layout *l, int64_t bucket, int rank)
 
 int64_t layout_bucket(const struct ranks_layout *l, int64_t block)
 {
-    int64_t bucket = block * l->buckets / l->blocks; /* about */
+    int64_t bucket = block * l->buckets / l->blocks; /* an estimate, which the loops correct */
     while (bucket + 1 < l->buckets && block >= layout_bound(l, bucket + 1, 0))
         bucket++;
     while (block < layout_bound(l, bucket, 0))
@@ -32,7 +32,7 @@ int layout_owner(const struct ranks_layout *l, int64_t block)
     return rank;
 }
 
-enum { SHARE_BLOCKS = 64 }; /* of a share, about; 2 MiB in float */
+enum { SHARE_BLOCKS = 64 }; /* about the largest number of blocks in a share: 2 MiB in float */
 
 static void free_layout(struct ranks_layout *l)
 {
@@ -84,7 +84,7 @@ static wf_status lay_out(struct ranks_layout *l, struct wf_ranks *ranks, const w
     return WF_OK;
 }
 
-/* Gives the registry's gradients and the moments of its optimisers this rank's shard. */
+/* Gives the registry's gradients this rank's shard, and reduces the moments of the optimisers to it. */
 static wf_status shard(struct wf_ranks *ranks, int k, wf_error *error)
 {
     struct ranks_layout *l = &ranks->layout[k];
@@ -99,7 +99,7 @@ static wf_status shard(struct wf_ranks *ranks, int k, wf_error *error)
         done++;
     if (done == ranks->optimizers) {
         grads->shard = &l->shard;
-        reduction_free(ranks); /* its memory has the size of the earlier shares */
+        reduction_free(ranks); /* its buffers may be too small for this registry; the next phase allocates them again */
         return WF_OK;
     }
     while (done > 0)
@@ -129,7 +129,7 @@ void layouts_activate(struct wf_ranks *ranks, bool active)
 
 /* --- the end ------------------------------------------------------------------------------------------------------- */
 
-/* Whether every rank has its shards and memory for all moments. All ranks call this, also after a failure. */
+/* Whether *why, which reports missing shards or memory, is WF_OK on every rank. All ranks call this, even after a failed training. */
 static bool all_are_well(struct wf_ranks *ranks, const wf_error *why)
 {
     const wf_error was = *ranks->error;
@@ -137,7 +137,7 @@ static bool all_are_well(struct wf_ranks *ranks, const wf_error *why)
     *ranks->error = *why;
     ranks->agreed = false;
     const bool well = wf_ranks_agree(ranks) == WF_OK;
-    if (was.code != WF_OK) { /* the earlier error says more */
+    if (was.code != WF_OK) { /* keep the error that ended the training */
         *ranks->error = was;
         ranks->agreed = agreed;
     }

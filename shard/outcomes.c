@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Outcomes: the message of each rank at the end of a phase, apart from gradients. */
+/* Outcomes: at the end of a phase each rank tells the others its status, the scalars of its leaves, and which parameters have gradients. */
 #include <string.h>
 
 #include <weft/memory.h>
@@ -14,7 +14,7 @@ static size_t valid_bytes(const struct wf_ranks *ranks)
     return bytes;
 }
 
-/* Scalars of a rank's leaves. */
+/* The scalars of a rank's leaves, and their size in bytes. */
 static char *leaves_of(const struct wf_ranks *ranks, int rank, size_t *bytes)
 {
     const struct wf_range l = own_leaves(ranks, rank);
@@ -22,7 +22,8 @@ static char *leaves_of(const struct wf_ranks *ranks, int rank, size_t *bytes)
     return ranks->leaf + (size_t)l.begin * ranks->leaf_bytes;
 }
 
-/* An outcome: status, scalars of the leaves, and which gradients this rank has. */
+/* Computes the byte offset of each rank's outcome, x->at, and returns the size of all. An outcome is a status (int64_t), the scalars of the
+ * rank's leaves, and one byte for each parameter, which says whether the rank has a gradient of the parameter. */
 static size_t place_outcomes(struct wf_ranks *ranks)
 {
     struct ranks_reduction *x = ranks->reduction;
@@ -52,7 +53,7 @@ static void write_outcome(struct wf_ranks *ranks)
         }
 }
 
-/* The scalars of all leaves, and which gradients there are; whether a rank has failed. */
+/* Copies the scalars of all leaves, and marks each parameter that has a gradient on any rank. Sets an error if a rank has failed. */
 static wf_status read_outcomes(struct wf_ranks *ranks)
 {
     const struct ranks_reduction *x = ranks->reduction;
@@ -74,7 +75,7 @@ static wf_status read_outcomes(struct wf_ranks *ranks)
         ranks->grads[k]->finite = false;
     if (!failed || ranks->error->code)
         return ranks->error->code;
-    ranks->follows = true; /* the rank that failed reports why */
+    ranks->follows = true; /* so that wf_ranks_agree prefers the error of the rank that failed */
     return wf_error_set(ranks->error, WF_ERR_STATE, "another process has failed");
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The processes that train together: their beginning and end, and one outcome for all. */
+/* Connects and disconnects the ranks, and makes them agree on one outcome. */
 #include <weft/memory.h>
 
 #include "private.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Gradients, from all ranks to the owners of their blocks, who add them: private.h. */
+/* Sends gradients to the owners of their blocks, and adds them there. private.h describes the method. */
 #include <string.h>
 
 #include <weft/compute.h>
@@ -29,15 +29,15 @@ void reduction_free(struct wf_ranks *ranks)
     ranks->reduction = NULL;
 }
 
-/* --- what is made once --------------------------------------------------------------------------------------------- */
+/* --- memory, allocated once ---------------------------------------------------------------------------------------- */
 
-/* Most blocks of a share: buckets differ by one block. */
+/* An upper bound of the blocks in a share. The sizes of buckets differ by at most one block, and so do those of shares in a bucket. */
 static int64_t largest_share(const struct wf_ranks *ranks)
 {
     int64_t most = 1;
     for (int k = 0; k < WF_RANKS_REGISTRIES; k++) {
         const struct ranks_layout *l = &ranks->layout[k];
-        if (!l->registry) /* a registry without gradients */
+        if (!l->registry) /* without gradients a registry has no shards */
             continue;
         const int64_t share = (l->blocks / l->buckets + 1) / ranks->size + 1;
         most = WF_MAX(share, most);
@@ -79,7 +79,7 @@ static wf_status make(struct wf_ranks *ranks)
 
 /* --- the buckets of an update --------------------------------------------------------------------------------------- */
 
-/* The buckets of the parameters that are trained now: these may change between updates. */
+/* Fills in the buckets of the phase from the parameters that are trained now. Freezing may change these between updates. */
 static void cut(struct wf_ranks *ranks)
 {
     struct ranks_reduction *x = ranks->reduction;
@@ -126,7 +126,8 @@ wf_status reduction_begin(struct wf_ranks *ranks)
     return ranks->error->code;
 }
 
-/* This rank's subtree i: a held slab, or the gradients themselves. After a failure its contents do not count. */
+/* The sum of this rank's subtree i: a held slab, or the gradients themselves for the last subtree. After an error this rank still sends
+ * messages of the right size, but its flags say that they contain no gradients. */
 static const wf_real *own_slab(const struct wf_ranks *ranks, int i, int k)
 {
     return i < ranks->tree->count && !ranks->error->code ? ranks->tree->held[i].slab[k].slab : ranks->grads[k]->slab;
@@ -139,7 +140,8 @@ bool reduction_has(const struct wf_ranks *ranks, int i, int k, int parameter)
     return i < ranks->tree->count ? ranks->tree->held[i].slab[k].valid[parameter] : tree_valid(ranks->tree, k, ranks->grads[k], parameter);
 }
 
-/* The range of the slab with blocks begin .. end - 1, which are contiguous apart from the padding of parameters to 16 elements. */
+/* The elements of the slab that hold blocks begin .. end - 1. The blocks are contiguous, except that each parameter begins at a multiple of
+ * 16 elements. */
 struct range {
     int64_t offset, count;
 };
@@ -152,7 +154,7 @@ static struct range range_of(const wf_grads *grads, int64_t begin, int64_t end)
     return (struct range){offset, wf_grads_block_data(grads, last) + last->count - grads->slab - offset};
 }
 
-/* Adds this rank's gradients of the bucket, and starts its messages. */
+/* Adds up this rank's gradients in the bucket, and begins its messages. */
 static wf_status send_bucket(struct wf_ranks *ranks, int number)
 {
     struct ranks_reduction *x = ranks->reduction;
@@ -196,13 +198,15 @@ struct adding {
     const struct wf_ranks *ranks;
     const struct under_way *u;
     wf_grads *grads;
-    struct range share;
-    int64_t first, mine, before; /* in blocks: begin of the share, its size, its offset in the bucket */
-    int64_t all;
-    int k;
+    struct range share; /* elements of the own share in the slab */
+    int64_t first;      /* first block of the own share */
+    int64_t mine;       /* blocks of the own share */
+    int64_t before;     /* blocks of the bucket before the own share */
+    int64_t all;        /* blocks of the bucket */
+    int k;              /* index of the gradients in wf_ranks.grads */
 };
 
-/* Adds one block over the subtrees of all ranks in the order of the tree; the gradients become the sum. */
+/* Adds block i of the own share over the subtrees of all ranks, in the order of the tree. The sum replaces the block's gradients. */
 static void add_block(void *ctx, int64_t i)
 {
     const struct adding *a = ctx;
@@ -212,7 +216,7 @@ static void add_block(void *ctx, int64_t i)
     const int64_t at = to - a->grads->slab;
     struct entry {
         struct span span;
-        wf_real *sum; /* NULL: no gradient */
+        wf_real *sum; /* NULL: the subtree has no gradient in this block */
     } stack[2 * TREE_LEVELS + 1];
     int depth = 0, own = 0, other = 0;
     for (int n = 0; n < x->spans; n++) {
@@ -238,7 +242,7 @@ static void add_block(void *ctx, int64_t i)
         memcpy(to, stack[0].sum, (size_t)b->count * sizeof *to);
 }
 
-/* Completes the oldest bucket under way, if it has arrived or `wait` is set. */
+/* Completes the oldest bucket under way if its messages have arrived. `wait`: waits for them. */
 static wf_status arrive(struct wf_ranks *ranks, bool wait, bool *done)
 {
     struct ranks_reduction *x = ranks->reduction;
@@ -265,7 +269,7 @@ static wf_status arrive(struct wf_ranks *ranks, bool wait, bool *done)
     return WF_OK;
 }
 
-/* Progress without waiting: adds buckets that have arrived, sends buckets that are finished. */
+/* Adds the buckets that have arrived and sends the buckets that are ready, without waiting. */
 static void advance(struct wf_ranks *ranks)
 {
     struct ranks_reduction *x = ranks->reduction;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A save: rank 0 reads moments of other shards from their owners. */
+/* Saving moments: rank 0 writes the file, and reads the moments of the other shards from their owners. */
 #include <string.h>
 
 #include <weft/internal/minmax.h>
 
 #include "private.h"
 
-/* A request of rank 0 for moments. optimizer < 0: rank 0 has finished, with `result`. */
+/* A request of rank 0 for elements of a moment. optimizer < 0: this is the last message, and brings `result`. */
 struct ask {
     int32_t optimizer, parameter, moment, unused;
     union {
@@ -35,7 +35,7 @@ static const struct ranks_layout *layout_with(const struct wf_ranks *ranks, cons
     return &ranks->layout[k];
 }
 
-/* Elements of a moment, in runs of one owner. */
+/* Reads elements at .. at + count - 1 of a moment, with one request for each run of blocks that have the same owner. */
 static wf_status read_moment(void *ctx, const void *key, int64_t at, int64_t count, void *out, wf_error *error)
 {
     struct wf_ranks *ranks = ctx;
@@ -73,7 +73,7 @@ const struct wf_optimizer_source *wf_ranks_source(struct wf_ranks *ranks)
     return ranks->size > 1 ? &ranks->source : NULL;
 }
 
-/* Sends rank 0 what it asks for, until it has finished. */
+/* Answers requests of rank 0 until its last message, which brings `result`. */
 static void serve(struct wf_ranks *ranks, int64_t result[2])
 {
     struct ask ask = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The gradients of an update, added as a binary tree. */
+/* Adds the gradients of an update in the order of a binary tree. tree.h describes the method. */
 #include "tree.h"
 
 #include <string.h>
@@ -15,10 +15,11 @@ void tree_begin(struct ranks_tree *t)
 }
 
 struct join {
-    const struct subtree *left; /* [joins], the last one first */
-    int joins, k;
-    wf_grads *to;
-    int64_t begin;
+    const struct subtree *left; /* [joins]: added to the gradients, from the last to the first */
+    int joins;                  /* number of subtrees to add */
+    int k;                      /* index of the registry in subtree.slab */
+    wf_grads *to;               /* the gradients */
+    int64_t begin;              /* the first block to add */
 };
 
 static void join_block(void *ctx, int64_t i)
@@ -63,7 +64,7 @@ static void free_slab(struct tree_slab *s)
     *s = (struct tree_slab){0};
 }
 
-/* Memory of the size of the gradients, which changes as parameters are frozen. */
+/* Gives the slab the size of the gradients, which changes when parameters are frozen. */
 static wf_status fit_slab(struct tree_slab *s, const wf_grads *grads, wf_error *error)
 {
     if (s->slab && s->count == grads->count && s->parameters == grads->parameters)
@@ -79,7 +80,7 @@ static wf_status fit_slab(struct tree_slab *s, const wf_grads *grads, wf_error *
     return wf_error_set(error, WF_ERR_MEMORY, "no memory for the gradients of a subtree: %lld values", (long long)grads->count);
 }
 
-/* Swaps the gradients into the slab; grads get the slab's old memory, and no gradients. */
+/* Moves the gradients into the slab by exchanging the memory of both. Afterwards grads hold no gradients. */
 static void swap(struct tree_slab *s, wf_grads *grads)
 {
     struct tree_slab was = *s;
@@ -107,7 +108,7 @@ int tree_spans(int64_t begin, int64_t end, struct span out[2 * TREE_LEVELS])
     return count;
 }
 
-/* The number of held subtrees that a leaf completes, and the resulting span. */
+/* The number of held subtrees to which the leaf is added, and the span of the resulting subtree. */
 static int joins_of(const struct ranks_tree *t, int64_t leaf, struct span *span)
 {
     int joins = 0;

@@ -1,56 +1,59 @@
 /* SPDX-License-Identifier: MIT */
-/* The gradients of an update, added as a binary tree.
+/* Adds the gradients of an update in the order of a binary tree, so that the bits do not depend on the number of processes.
  *
- * A leaf is the sum of the gradients of its micro-batches, added in order, in place. Two neighbouring leaves are added, then two
- * neighbouring pairs, up to the root. The order of the additions, and with it every bit, depends on the number of leaves only: any rank can
- * compute a whole leaf.
+ * A leaf is the sum of the gradients of its micro-batches, added in order and in place. Two neighbouring leaves are added, then two
+ * neighbouring pairs, up to the root. Each addition is fixed by the number of leaves alone, so any rank can compute any leaf.
  *
- * As in a binary counter, the leaves of a rank need one more slab for each level, log2(leaves) in all. */
+ * The sums wait as in a binary counter: a rank needs one more gradient slab for each level of the tree over its own leaves. */
 #ifndef WEFT_SHARD_TREE_H
 #define WEFT_SHARD_TREE_H
 
 #include <weft/internal/ranks.h>
 
-/* The gradients of a registry in a sum, and which of them exist. */
+/* A sum of a registry's gradients. */
 struct tree_slab {
-    wf_real *slab;
-    bool *valid;
-    int64_t count;
-    int parameters;
+    wf_real *slab;  /* [count], laid out as wf_grads.slab */
+    bool *valid;    /* [parameters]: the sum has a gradient of the parameter */
+    int64_t count;  /* elements of `slab` */
+    int parameters; /* elements of `valid` */
 };
-/* Leaves first .. first + leaves - 1: a whole subtree. */
+/* Leaves first .. first + leaves - 1, which form a whole subtree. */
 struct span {
     int64_t first, leaves;
 };
-/* Its sum. */
+/* A subtree whose sum is complete. */
 struct subtree {
-    struct span span;
-    struct tree_slab slab[WF_RANKS_REGISTRIES];
+    struct span span;                           /* its leaves */
+    struct tree_slab slab[WF_RANKS_REGISTRIES]; /* its sum, for each registry of the phase */
 };
-enum { TREE_LEVELS = 21 }; /* of a tree of 2^20 leaves */
+enum { TREE_LEVELS = 21 }; /* levels of the largest tree, which has 2^20 leaves */
 struct ranks_tree {
-    struct subtree held[2 * TREE_LEVELS]; /* earlier ones, in order, `count` of them; their memory stays for the next update */
+    /* held[0 .. count - 1] are complete subtrees in the order of their leaves, which wait for their right neighbours. Unused elements keep
+     * their memory for the next update. */
+    struct subtree held[2 * TREE_LEVELS];
     int count;
-    int joins; /* held[count .. count + joins - 1] are still to be added to the last leaf, last one first */
+    int joins; /* held[count .. count + joins - 1] will be added to the last leaf, the last element first */
 };
 
-/* Fills in the subtrees that leaves begin .. end - 1 make, in order, and returns their number: 1 if the leaves are a subtree, always fewer
+/* Divides leaves begin .. end - 1 into the largest subtrees, in order. Writes them to `out` and returns their number, which is always less
  * than 2 TREE_LEVELS. */
 int tree_spans(int64_t begin, int64_t end, struct span out[2 * TREE_LEVELS]);
-/* Whether two spans, one after the other, are the halves of a subtree. */
+/* Whether `left` and `right` are the two halves of a subtree. */
 bool tree_joins(struct span left, struct span right);
-/* Before the first leaf of an update. */
+/* Called before the first leaf of an update. */
 void tree_begin(struct ranks_tree *t);
-/* grads[count] hold the sum of leaf `leaf`, which is not the last. It is added to the subtrees that it completes and kept; grads are
- * zero afterwards. */
+/* grads[count] hold the sum of leaf `leaf`, which is not this rank's last leaf. Adds the subtrees that this leaf completes, moves the sum
+ * into `held`, and zeroes grads. */
 wf_status tree_add(struct ranks_tree *t, int64_t leaf, wf_grads *const *grads, int count, wf_error *error);
-/* Leaf `leaf` is the last here: its gradients stay in grads, and the subtrees that it completes are added to them, by blocks as these are
- * ready or all at once. A gradient that only one of two subtrees has is copied, so that an empty micro-batch changes no bit (-0 + 0 is 0).
- */
+/* Announces that `leaf` is this rank's last leaf. Its gradients stay in grads, and tree_join adds the subtrees that the leaf completes to
+ * them. A gradient that only one of two subtrees has is copied, not added to 0, because -0 + 0 is 0 and would change a bit. */
 void tree_last(struct ranks_tree *t, int64_t leaf);
-void tree_join(const struct ranks_tree *t, int k, wf_grads *grads, int64_t begin, int64_t end); /* blocks begin .. end - 1, each once */
-bool tree_valid(const struct ranks_tree *t, int k, const wf_grads *grads, int parameter);       /* the held subtrees included */
-void tree_joined(struct ranks_tree *t, wf_grads *const *grads, int count);                      /* after all blocks */
+/* Adds the subtrees of tree_last to blocks begin .. end - 1 of the gradients of registry k of the phase. Each block must be joined once. */
+void tree_join(const struct ranks_tree *t, int k, wf_grads *grads, int64_t begin, int64_t end);
+/* Whether the sum of the last leaf and the subtrees of tree_last has a gradient of the parameter. */
+bool tree_valid(const struct ranks_tree *t, int k, const wf_grads *grads, int parameter);
+/* Called once tree_join has joined all blocks: updates grads->valid. */
+void tree_joined(struct ranks_tree *t, wf_grads *const *grads, int count);
 void tree_free(struct ranks_tree *t);
 
 #endif

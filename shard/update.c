@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A phase of an update: gradients of micro-batches, leaves, and ranks. */
+/* A phase of an update: adds the gradients of micro-batches to leaves, those of leaves to subtrees, and those of all ranks. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -58,7 +58,7 @@ struct wf_range wf_ranks_mine(const struct wf_ranks *ranks)
 wf_status wf_ranks_begin(struct wf_ranks *ranks, wf_grads *const *grads, int count)
 {
     const struct wf_range mine = own_leaves(ranks, ranks->rank);
-    if (wf_ranks_shard(ranks)) /* a registry may have got gradients since the last update */
+    if (wf_ranks_shard(ranks)) /* a registry that has got gradients since the last update needs shards */
         ranks_lost(ranks);
     memcpy(ranks->grads, grads, (size_t)count * sizeof *grads);
     ranks->count = count;
@@ -81,7 +81,7 @@ const void *wf_ranks_leaf_at(const struct wf_ranks *ranks, int64_t leaf)
 
 wf_status wf_ranks_backward(struct wf_ranks *ranks, int64_t i, wf_tensor *loss)
 {
-    const bool last = i == wf_ranks_mine(ranks).end - 1; /* nothing is added to the gradients after it */
+    const bool last = i == wf_ranks_mine(ranks).end - 1; /* after its backward the gradients change no more, so they can be sent */
     if (last)
         reduction_listen(ranks, true);
     const wf_status status = wf_backward(loss);
@@ -109,7 +109,7 @@ wf_status wf_ranks_finish(struct wf_ranks *ranks)
             tree_join(ranks->tree, k, ranks->grads[k], 0, ranks->grads[k]->blocks);
         tree_joined(ranks->tree, ranks->grads, ranks->count);
     }
-    if (reduction_end(ranks) || wf_ranks_settle(ranks)) /* values that the forwards did not read may still be under way */
+    if (reduction_end(ranks) || wf_ranks_settle(ranks)) /* new values that no forward has read may still be under way */
         return ranks->error->code;
     layouts_activate(ranks, true);
     return WF_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Before the loop: the folder, the options, the state of a resume; and the end. */
+/* Sets a training up before its loop: the run's folder, the options, and the state of a resume. Also frees a training. */
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 #include "loop.h"
 
-/* A log that cannot be written does not end an update; the next line reports it. */
+/* Reports a long wait for another rank. Ignores a failure to write the log, which would end the update: the next line will report it. */
 static void waits(void *fit, const char *text)
 {
     struct fit *f = fit;
@@ -37,7 +37,7 @@ bool fit_cancelled(void *fit)
     struct fit *f = fit;
     const bool alone = f->ranks.size == 1;
     return !f->stepped && ((alone && f->o.cancelled && f->o.cancelled(f->o.ctx)) ||
-                           ((alone || f->validation_due /* during a validation */) && limit_cuts(f)));
+                           ((alone || f->validation_due /* a validation is running */) && limit_cuts(f)));
 }
 
 const char *fit_resume_name(const struct fit *f)
@@ -63,7 +63,7 @@ static wf_status nothing_to_resume(struct fit *f)
     return report_string(f, WF_EVENT_WARNING, &text);
 }
 
-/* Only rank 0 uses the folder. */
+/* Creates, locks and checks the run's folder. Called on rank 0, the only rank that uses the folder. */
 static wf_status enter(struct fit *f)
 {
     const char *out = f->o.out;
@@ -140,7 +140,7 @@ static void save_change(void *fit)
 wf_status fit_begin(struct fit *f)
 {
     const bool resuming = f->on_disk >= 0;
-    if (wf_ranks_agree(&f->ranks)) /* rank 0 may have failed alone */
+    if (wf_ranks_agree(&f->ranks)) /* fit_set_aside and run_files_save can fail on rank 0 only */
         return f->error->code;
     if (f->change.length)
         state_write(f, save_change);
@@ -151,7 +151,7 @@ wf_status fit_begin(struct fit *f)
 
 void fit_free(struct fit *f)
 {
-    wf_ranks_close(&f->ranks, f->owner->any); /* a program gets its optimisers back whole */
+    wf_ranks_close(&f->ranks, f->owner->any); /* wf_fit returns the program's optimisers with all moments */
     metrics_close(f);
     wf_tape_free(f->tape);
     wf_lock_release(f->lock);

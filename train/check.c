@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks of a task and of the options of wf_fit; errors name the member. */
+/* Checks the task and the options of wf_fit. Each error names the member that is wrong. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ static wf_status bad_count(wf_error *error, const char *member, int64_t value, i
     return wf_error_set(error, WF_ERR_ARGUMENT, "wf_fit: %s is %" PRId64 ", not in %" PRId64 " to %" PRId64, member, value, low, high);
 }
 
-/* A name in files: a component of dotted names and of tags. */
+/* Whether a name may be a component of the dotted names and of the tags in a run's files. */
 static bool is_name(const char *name)
 {
     return name && name[0] && strlen(name) <= 64 && !strpbrk(name, ". \t\r\n/\"\\") && wf_utf8_check(name, (int64_t)strlen(name)) < 0;
@@ -36,7 +36,7 @@ static wf_status check_name(const char *member, int64_t index, const char *name,
                         member, index, name ? wf_text_quote(name, quoted) : "NULL");
 }
 
-/* The state keeps this as text, which must be UTF-8. Check it before training, not at the first save. */
+/* The state stores `text` in JSON, which must be UTF-8. Without this check the first save would fail, after much training. */
 static wf_status check_text(const char *member, const char *text, wf_error *error)
 {
     char quoted[WF_QUOTE_SIZE];
@@ -46,7 +46,7 @@ static wf_status check_text(const char *member, const char *text, wf_error *erro
                                  member, at, wf_text_quote(text + at, quoted));
 }
 
-/* NAME=VALUE, separated by blanks. */
+/* Checks that `text` is a list of NAME=VALUE, separated by blanks. */
 static wf_status check_settings(const char *member, const char *text, wf_error *error)
 {
     static const char blanks[] = " \t\r\n";
@@ -120,7 +120,7 @@ static wf_status check_metrics(const struct wf_task *t, const struct wf_fit_opti
 
 static wf_status check_task(const struct wf_task *t, wf_error *error)
 {
-    /* The members up to `loss`; a program compiled for an older version lacks later ones. */
+    /* The smallest struct wf_task: it ends with `loss`. A program compiled for an older version lacks later members. */
     const size_t least = offsetof(struct wf_task, validate);
     if (!t)
         return bad(error, "the task is NULL");
@@ -179,7 +179,7 @@ static bool updates(const struct wf_optimizer *opt, const wf_registry *registry,
     return false;
 }
 
-/* Two optimisers of one phase with the same parameter: the second would find no gradient. */
+/* Refuses two optimisers of one phase that update the same parameter: the first step uses up its gradient. */
 static wf_status check_shared(const struct wf_fit_options *o, int a, int b, wf_error *error)
 {
     for (int k = 0; k < o->registries && o->optimizer[a].phase == o->optimizer[b].phase; k++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Events of wf_train. */
+/* Turns the events of the loop into those of wf_train, and reports the events that only wf_train has. */
 #include <math.h>
 
 #include "trainer.h"

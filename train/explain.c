@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers that are not finite: the first bad tensor, and advice. */
+/* Errors for numbers that are not finite: they name the first such tensor and give advice. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -8,9 +8,10 @@
 
 #include "loop.h"
 
-enum { ADVICE = 160 }; /* bytes of a text */
+enum { ADVICE = 160 }; /* size of the text with the advice */
 
-/* The first parameter whose value, or gradient, is not finite, with its registry's name; NULL if all are fine. */
+/* The name of the first parameter whose value (or gradient, if `gradient`) is not finite, with its registry's prefix, written to `text`.
+ * NULL: all are finite. */
 static const char *first_bad(const struct fit *f, bool gradient, char text[], size_t size)
 {
     for (int k = 0; k < f->o.registries; k++)
@@ -27,7 +28,7 @@ static const char *first_bad(const struct fit *f, bool gradient, char text[], si
     return NULL;
 }
 
-/* Advice after a number that is not finite. Before the first update the learning rate is not the cause. */
+/* Advice to the user about a number that is not finite. Before the first update the learning rate cannot be the cause. */
 static const char *numeric_advice(const struct fit *f, char text[ADVICE])
 {
     const bool program = f->owner->any, clips = f->o.clip > 0;
@@ -73,7 +74,8 @@ wf_status explain_validation(struct fit *f)
     wf_tape_check_finite(f->tape, true);
     const wf_status status = f->task.validate(f->o.ctx, f->tape, value, &why);
     wf_tape_check_finite(f->tape, false);
-    /* A task may have changed the status; and the message may be that of another rank, which had the bad micro-batch. */
+    /* Ask the tape whether this rank has met the bad number. The returned status does not tell: a task may change it, or return the error
+     * of another rank. */
     const bool here = wf_tape_error(f->tape)->code == WF_ERR_NUMERIC;
     if (here)
         wf_error_set(f->error, WF_ERR_NUMERIC, "step %" PRId64 ": the validation %s is %g; the first bad tensor: %s: %s", f->step, by->name,
@@ -90,7 +92,8 @@ wf_status explain_validation(struct fit *f)
                         f->step, by->name, shown, status == WF_OK ? ", and a second one with a look at each result found no bad one" : "");
 }
 
-/* Repeats the micro-batches, whose forwards are finite, with their backwards: finds the first op with a gradient that is not finite. */
+/* Repeats forward and backward of all micro-batches. The forwards are known to be finite, so the tape's check names the first op whose
+ * gradient is not. */
 static void explain_backward(struct fit *f, int phase, const char *what, const char *advice)
 {
     fit_zero_gradients(f);
@@ -103,9 +106,9 @@ static void explain_backward(struct fit *f, int phase, const char *what, const c
     }
 }
 
-/* Repeats the phase, checks every result, and names the first tensor that is not finite. The weights are unchanged: no optimiser of this
- * phase has stepped. `backwards`: all backwards of the phase have run. `gradient`: the parameter with the bad gradient; NULL: it is
- * searched for. */
+/* Repeats the phase, checks every result, and sets an error that names the first tensor that is not finite. The repetition computes the
+ * same because no optimiser of the phase has stepped. `backwards`: all backwards of the phase have run. `gradient`: the name of the first
+ * parameter whose gradient is not finite; NULL: explain searches for it. */
 static wf_status explain(struct fit *f, int phase, const char *what, bool backwards, const char *gradient)
 {
     char advice_text[ADVICE];
@@ -124,15 +127,15 @@ static wf_status explain(struct fit *f, int phase, const char *what, bool backwa
         wf_tensor *loss = fit_forward(f, &b, phase, i);
         if (loss)
             (void)!wf_item(loss, &value);
-        if (wf_tape_error(f->tape)->code == WF_ERR_NUMERIC) /* even if the task returned NULL */
+        if (wf_tape_error(f->tape)->code == WF_ERR_NUMERIC) /* the task may have returned NULL for it */
             wf_error_set(f->error, WF_ERR_NUMERIC, "step %" PRId64 ": %s is not finite; the first bad tensor: %s: %s", f->step + 1, what,
                          wf_tape_error(f->tape)->message, wf_tape_bad_input(f->tape) ? data_advice(f) : advice);
-        else if (isinf(value)) /* the check takes it for an infinity of a mask */
+        else if (isinf(value)) /* the tape's check does not report an infinity that follows from -inf, because masks use -inf */
             wf_error_set(f->error, WF_ERR_NUMERIC,
                          "step %" PRId64 ": %s is not finite; it is %g, from -inf in an input or where a mask fills it in: %s", f->step + 1,
                          what, value, advice);
     }
-    if (backwards && !f->error->code) /* before, messages may still read the slabs */
+    if (backwards && !f->error->code) /* otherwise messages of this phase may still read the gradients */
         explain_backward(f, phase, what, advice);
     wf_tape_check_finite(f->tape, false);
     return wf_error_set(f->error, WF_ERR_NUMERIC,

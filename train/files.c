@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Files of weights, checkpoints, and files of an earlier training in the run's folder. */
+/* Writes weights, averages and checkpoints, and renames files of an earlier training in the run's folder. */
 #include <stdio.h>
 
 #include <weft/internal/files.h>
@@ -8,7 +8,7 @@
 
 #include "loop.h"
 
-/* A file of tensors named as the parameters: put() adds those of one registry. */
+/* Writes a file of tensors that have the names of the parameters. Calls put() for each registry to add its tensors. */
 static wf_status save_as(struct fit *f, const char *name, void (*put)(struct fit *f, int registry, wf_safetensors_writer *w))
 {
     char *path = wf_run_path(f->o.out, name, f->error);
@@ -63,7 +63,7 @@ static void put_averages(struct fit *f, int k, wf_safetensors_writer *w)
         }
         if (averaged)
             value.data = wf_optimizer_moment(&place, 0);
-        wf_safetensors_put(w, name, &value); /* before its first update a parameter is its average */
+        wf_safetensors_put(w, name, &value); /* a parameter that was never updated is its own average */
     }
 }
 
@@ -127,12 +127,12 @@ wf_status set_aside(struct fit *f, const char *name, const char *as, const char 
 
 wf_status set_others_aside(struct fit *f)
 {
-    /* Config and tokenizers are set aside only if their text differs: run_files_save. */
+    /* Config and tokenizers are not listed: run_files_save renames them only if their contents differ. */
     static const char *const names[] = {"best.safetensors", "ema.safetensors", "model.safetensors", "state.safetensors"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (set_aside(f, names[i], NULL, WOULD_REPLACE) != WF_OK)
             return f->error->code;
-    /* Old checkpoints of higher steps would displace new ones, and be averaged with them. */
+    /* Old checkpoints of higher steps would count as the latest: new ones would be deleted, and `weft average` would mix both. */
     int64_t *steps = NULL, count = 0;
     if (wf_checkpoint_steps(f->o.out, &steps, &count, f->error) != WF_OK)
         return f->error->code;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wf_fit: the loop for the task of any program. */
+/* wf_fit and wf_fit_one: run the training loop for a program's own task. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static void put(struct fit *f, wf_safetensors_writer *w)
 
 static wf_status get(struct fit *f, const wf_safetensors *file, const char *path)
 {
-    int64_t seed = (int64_t)f->o.seed; /* of states that do not say it */
+    int64_t seed = (int64_t)f->o.seed; /* old states hold no seed: accept any */
     if (wf_safetensors_metadata(file, "seed") && state_get_number(file, path, "seed", &seed, f->error))
         return f->error->code;
     if ((uint64_t)seed != f->o.seed)
@@ -36,7 +36,7 @@ static wf_status get(struct fit *f, const wf_safetensors *file, const char *path
 static const struct fit_owner anybody = {
     .any = true, .put = put, .get = get, .describe = describe, .state_prefix = "task.", .minimized_tag = "minimized"};
 
-/* All ranks read everything before rank 0 writes. */
+/* Reads the state on all ranks and compares them before rank 0 writes the first file. */
 static void start(struct fit *f)
 {
     fit_take(f);

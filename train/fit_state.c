@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* state.safetensors: everything that a resume needs to go on bit for bit. Tensors: model.NAME, the optimisers' (adam.m.NAME, adam.v.NAME,
- * adam.updates.NAME, adam.step), the task's; the rest is in the file's map of strings. */
+/* Saves and loads state.safetensors, which holds all that a resume needs to continue with the same bits. Its tensors are the weights
+ * (model.NAME), the optimisers' data (adam.m.NAME, adam.v.NAME, adam.updates.NAME, adam.step), and the task's arrays. Everything else is
+ * text in the file's metadata. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -46,7 +47,7 @@ static const char *optimizer_prefix(const struct fit *f, int optimizer, char tex
     return text;
 }
 
-/* The name of the deciding metric; a state that names none was decided by the loss. */
+/* The name of the metric that decides which validation is best. A state that names no metric used the loss. */
 static const char *decides(const struct fit *f)
 {
     return f->task.metrics > 0 ? f->task.metric[f->task.best].name : "loss";
@@ -93,7 +94,7 @@ wf_status state_save(struct fit *f)
     wf_safetensors_writer *w = wf_safetensors_writer_new();
     put_numbers(f, w);
     f->owner->put(f, w);
-    /* The place of the next batch; after a dropped update, the place of its batch. */
+    /* The task saves its place in the data: that of the next batch, or, after a dropped update, of the batch of that update. */
     if (f->task.put)
         f->task.put(f->o.ctx, f->step, &(wf_fit_state){.prefix = f->owner->state_prefix, .path = path, .writer = w});
     for (int i = 0; i < f->o.registries; i++)
@@ -110,7 +111,7 @@ wf_status state_save(struct fit *f)
     return f->error->code;
 }
 
-/* --- the task's place ---------------------------------------------------------------------------------------------- */
+/* --- the task's data ----------------------------------------------------------------------------------------------- */
 
 static const char *full_name(const wf_fit_state *state, const char *name, char text[256])
 {
@@ -184,13 +185,14 @@ wf_status state_open(struct state *s, const char *folder, wf_error *error)
     if (!s->path || !(s->file = wf_safetensors_open(s->path, error)))
         return error->code;
     const char *format = wf_safetensors_metadata(s->file, "format");
-    if (format && (strcmp(format, FORMAT) == 0 || strcmp(format, "2") == 0)) /* 2: adam.steps by index, which wf_optimizer_load reads */
+    /* Format 2 numbers the parameters in adam.steps instead of naming them. wf_optimizer_load can read this. */
+    if (format && (strcmp(format, FORMAT) == 0 || strcmp(format, "2") == 0))
         return WF_OK;
     return wf_error_set(error, WF_ERR_FORMAT, "%s: the state's format is %s, this program reads %s", s->path, format ? format : "unknown",
                         FORMAT);
 }
 
-/* The models of the zoo compare their configuration. */
+/* Checks the task's name in wf_fit. wf_train compares the model and its configuration instead. */
 static wf_status same_task(struct fit *f, const struct state *s)
 {
     const char *was = wf_safetensors_metadata(s->file, "task"), *model = wf_safetensors_metadata(s->file, "model");
@@ -203,7 +205,7 @@ static wf_status same_task(struct fit *f, const struct state *s)
                         f->task.name);
 }
 
-/* The first name that the task's put wrote into the state, or NULL. */
+/* The first name that the task's `put` wrote into the state; NULL: there is none. */
 static const char *place_in(const struct fit *f, const struct state *s)
 {
     const char *prefix = f->owner->state_prefix, *key, *value;
@@ -211,7 +213,7 @@ static const char *place_in(const struct fit *f, const struct state *s)
     for (int64_t i = 0; wf_safetensors_metadata_at(s->file, i, &key, &value); i++)
         if (strncmp(key, prefix, length) == 0)
             return key;
-    for (int i = 0; i < f->o.optimizers; i++) /* its tensors may have the task's prefix */
+    for (int i = 0; i < f->o.optimizers; i++) /* an optimiser's tensors may begin with the task's prefix: do not search then */
         if (f->o.optimizer[i].name && strncmp(f->o.optimizer[i].name, prefix, length - 1) == 0)
             return NULL;
     for (int64_t i = 0; i < wf_safetensors_count(s->file); i++)
@@ -220,7 +222,7 @@ static const char *place_in(const struct fit *f, const struct state *s)
     return NULL;
 }
 
-/* A training that starts again at its first batch is no resume. */
+/* Refuses a state in which the task saved its place if the task has no `get` now: the resume would start again at the first batch. */
 static wf_status same_place(struct fit *f, const struct state *s)
 {
     const char *name = f->owner->any && !f->task.get ? place_in(f, s) : NULL;
@@ -231,8 +233,8 @@ static wf_status same_place(struct fit *f, const struct state *s)
                         s->path, f->task.name, wf_text_quote(name, quoted));
 }
 
-/* A resume has the same bits only with the same kernels. BLIS is ignored if it computes nothing now: the instruction set and WEFT_GEMM
- * decide whether it did, and older states always name it. */
+/* Warns if the kernels have changed since the save, because the bits then differ from those of an uninterrupted run. BLIS is not compared
+ * if it computes no product now: isa and gemm already tell whether it did before, and old states always name BLIS. */
 static wf_status warn_of_change(struct fit *f, const wf_safetensors *file)
 {
     const struct {
@@ -265,7 +267,7 @@ static wf_status get_losses(struct fit *f, const struct state *s)
     return WF_OK;
 }
 
-/* Puts the file's name in front of an error in its contents, if it is missing. */
+/* Puts the state's path in front of the error message, unless it is there already. Returns the error's code. */
 static wf_status in_state(struct fit *f, const struct state *s)
 {
     if (strncmp(f->error->message, s->path, strlen(s->path)) != 0)
@@ -273,7 +275,7 @@ static wf_status in_state(struct fit *f, const struct state *s)
     return f->error->code;
 }
 
-/* Weights, moments, and the task's place. */
+/* Loads the weights, the moments, and the task's place in the data. */
 static wf_status get_tensors(struct fit *f, const struct state *s)
 {
     char prefix[PREFIX];
@@ -294,13 +296,13 @@ static wf_status get_tensors(struct fit *f, const struct state *s)
     return WF_OK;
 }
 
-/* Reads the number of leaves. A model of the zoo also has it as a setting, which was compared. */
+/* Chooses the number of leaves, and adds a change to f->change. In wf_train `leaves` is also a setting, which was compared before. */
 static wf_status get_leaves(struct fit *f, const struct state *s)
 {
-    int64_t was = 1; /* of states that do not say it */
+    int64_t was = 1; /* old states do not hold the number, and had one leaf */
     if (wf_safetensors_metadata(s->file, "leaves") && state_get_number(s->file, s->path, "leaves", &was, f->error))
         return f->error->code;
-    /* The accumulate that several ranks raised stays, while the program asks for the same number. */
+    /* If several ranks raised `accumulate` and the program still gives the original number, keep the raised one. */
     int64_t given = 0, raised = 0;
     if (f->owner->any && wf_safetensors_metadata(s->file, "accumulate_asked") &&
         (state_get_number(s->file, s->path, "accumulate_asked", &given, f->error) ||
@@ -324,11 +326,11 @@ static wf_status load(struct fit *f, const struct state *s)
     const char *by = wf_safetensors_metadata(s->file, "best_by");
     if (f->task.validate && strcmp(by ? by : "loss", decides(f)) != 0) {
         f->new_validation = true;
-        if (f->owner->any) /* a model of the zoo has it among its settings */
+        if (f->owner->any) /* in wf_train best_by is a setting, so the change is listed already */
             wf_string_format(&f->change, "%s best by %s instead of %s", f->change.length ? "," : "resuming with", decides(f),
                              by ? by : "loss");
     }
-    if (f->new_validation) { /* the best value is of another part of the text, or of another metric */
+    if (f->new_validation) { /* the state's best value comes from other validation data or another metric */
         f->best = NAN;
         f->since_best = 0;
     }
@@ -350,7 +352,7 @@ static wf_status load(struct fit *f, const struct state *s)
 wf_status state_load(struct fit *f)
 {
     struct state s;
-    if (state_open(&s, f->o.out, f->error) == WF_OK && load(f, &s) != WF_OK) { /* the state was not loaded */
+    if (state_open(&s, f->o.out, f->error) == WF_OK && load(f, &s) != WF_OK) { /* undo what was read, for the results of wf_fit */
         f->step = f->since_best = 0;
         f->best = NAN;
         for (int i = 0; i < f->phases; i++)

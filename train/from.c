@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A start from trained weights: their file, their configuration, and the parameters that they lack. */
+/* Starts a training from trained weights: finds their file, configuration and tokenizers, and loads them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ void origin_free(struct origin *o)
     *o = (struct origin){0};
 }
 
-/* The folder of a file. */
+/* The path of the folder that contains a file. Free with wf_free. */
 static char *parent_of(const char *file)
 {
     const char *slash = strrchr(file, '/');
@@ -34,19 +34,22 @@ wf_status origin_apart(const char *from, const char *out, wf_error *error)
     bool same = folder && stat(folder, &a) == 0 && stat(out, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
     wf_status status = !folder ? wf_error_set(error, WF_ERR_MEMORY, "no memory for a path") : WF_OK;
     wf_free(folder);
-    if (same && !wf_run_has(out, "state.safetensors")) /* of a run: a resume goes on from it, and a new training is refused */
+    /* A folder with a state is a run: a resume there does not start from weights, and fit_enter refuses a new training. */
+    if (same && !wf_run_has(out, "state.safetensors"))
         return wf_error_set(error, WF_ERR_ARGUMENT,
                             "%s holds the weights to start from, which the training would replace: choose another --out", out);
     return status;
 }
 
-/* The folder with the config.json that belongs to a file of weights: its own, or that of a run's checkpoints. NULL: none. */
+/* The folder with the config.json that belongs to a file of weights: the file's folder, or the folder above if the file is one of a run's
+ * checkpoints. NULL: neither has a config.json. */
 static char *folder_of(const char *file)
 {
     char *own = parent_of(file);
     if (own && wf_run_has(own, "config.json"))
         return own;
-    char *whole = own ? realpath(own, NULL) : NULL, *last = whole ? strrchr(whole, '/') : NULL, *above = NULL; /* own may be "." */
+    /* The real path, because the last name of the folder is needed and `own` may be ".". */
+    char *whole = own ? realpath(own, NULL) : NULL, *last = whole ? strrchr(whole, '/') : NULL, *above = NULL;
     if (last && strcmp(last + 1, "checkpoints") == 0)
         above = strcmp(own, ".") == 0 ? wf_strdup("..") : strcmp(own, "checkpoints") == 0 ? wf_strdup(".") : parent_of(own);
     free(whole);
@@ -79,7 +82,7 @@ wf_status origin_find(const char *from, struct origin *out, wf_error *error)
     return status;
 }
 
-/* The configuration beside the weights. */
+/* Reads the configuration that lies with the weights, and gives it the output layer that a training needs. */
 static wf_status read_config(const struct origin *o, struct wf_config *config, wf_error *error)
 {
     char *path = wf_run_path(o->folder, "config.json", error);
@@ -133,7 +136,7 @@ wf_status origin_tokenizers(struct trainer *t)
     return t->error->code;
 }
 
-/* Another tokenizer would give the ids other meanings. */
+/* Checks that the weights were trained with the same tokenizers. With others each id would mean another token. */
 static wf_status same_tokenizer(struct trainer *t, const wf_safetensors *file)
 {
     const struct {
@@ -152,7 +155,8 @@ static wf_status same_tokenizer(struct trainer *t, const wf_safetensors *file)
     return WF_OK;
 }
 
-/* Keys in which the configuration differs from that of the weights; shapes do not show all of them. */
+/* Lists the architecture settings that differ from those of the weights in t->differs. Loading reports other shapes only, and settings such
+ * as an activation change no shape. */
 static wf_status compare_architecture(struct trainer *t)
 {
     struct wf_config was;
@@ -189,7 +193,7 @@ wf_status origin_load(struct trainer *t)
     const struct wf_load_options o = {.allow_missing = true, .missing = add_fresh, .missing_ctx = t};
     if (file && !same_tokenizer(t, file) && wf_model_load_with(t->model, file, &o, t->error))
         wf_error_prefix(t->error, "%s", t->from.weights);
-    /* The settings of sentence vectors are kept. */
+    /* save_pooling writes these settings into the new run. */
     if (!t->error->code && t->from.folder)
         (void)!hf_embed_options(t->from.folder, &t->config, &t->from.embed, t->error);
     wf_safetensors_close(file);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A limit of time: the training ends before it, with room for a save. Rank 0's clock decides between updates. */
+/* The time limit, .max_time: the training ends before it, early enough for a last save. Between updates rank 0's clock decides for all. */
 #include <inttypes.h>
 
 #include <weft/internal/minmax.h>
@@ -7,7 +7,7 @@
 
 #include "loop.h"
 
-/* The next time may be longer than those measured. */
+/* The next update, validation or save may take longer than all before: allow QUARTERS / 4 times the longest one, and least_room. */
 enum { QUARTERS = 5 };
 static const double least_room = 0.5; /* seconds */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The training loop. */
+/* The training loop: updates, validations, saves, and the end of a training. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -39,8 +39,8 @@ wf_status state_write(struct fit *f, void (*write)(void *fit))
     return f->error->code;
 }
 
-/* The rename of the state is the commit; model.safetensors follows, and a checkpoint. An interrupt writes no checkpoint, so that
- * interrupted and uninterrupted runs have checkpoints of the same steps. */
+/* Writes the files of a save. The save is complete once the state is renamed; model.safetensors and a checkpoint follow. An interrupted
+ * training writes no checkpoint, so that its run ends up with checkpoints of the same steps as an uninterrupted one. */
 static void save_files(void *fit)
 {
     struct fit *f = fit;
@@ -58,10 +58,10 @@ static wf_status save(struct fit *f)
     if (f->pace.saving)
         pace_report(f, "saving", 0, 0);
     wf_ranks_settle(&f->ranks);
-    if (wf_ranks_agree(&f->ranks)) /* rank 0 may have failed alone */
+    if (wf_ranks_agree(&f->ranks)) /* rank 0 may have an error that the other ranks do not know yet */
         return f->error->code;
     if (f->o.out)
-        state_write(f, save_files); /* an error of rank 0 reaches the others in the next agreement */
+        state_write(f, save_files); /* the next agreement tells the other ranks of an error */
     else
         refuse_bad_weights(f);
     f->pace.saving = f->pace.save_left = false;
@@ -70,7 +70,7 @@ static wf_status save(struct fit *f)
 
 /* --- the loop ------------------------------------------------------------------------------------------------------ */
 
-/* An update, and the validation and save that are due after it. */
+/* One update, then the validation and the save that are due after it. */
 static wf_status step(struct fit *f)
 {
     struct timespec begin;
@@ -91,7 +91,7 @@ static wf_status step(struct fit *f)
     return !last && (due(f->o.save_every, f->step) || limit_wants_save(f)) ? save(f) : WF_OK;
 }
 
-/* An error if the training must end after `done` updates: it is cancelled, or time is short. */
+/* Sets an error if the training must end after `done` updates, because it is cancelled or the time limit is near. */
 static void check_end(struct fit *f, int64_t done)
 {
     if (f->o.cancelled && f->o.cancelled(f->o.ctx))
@@ -108,7 +108,7 @@ void fit_agree_ahead(struct fit *f)
     if (!f->error->code)
         check_end(f, done);
     f->agreed_next = wf_ranks_agree(&f->ranks) == WF_OK;
-    if (f->error->code == WF_ERR_CANCELLED || f->error->code == WF_ERR_TIME) { /* after this update */
+    if (f->error->code == WF_ERR_CANCELLED || f->error->code == WF_ERR_TIME) { /* not an error of this update, which is completed first */
         f->end = f->error->code;
         wf_ranks_clear_error(&f->ranks);
     }
@@ -117,7 +117,7 @@ void fit_agree_ahead(struct fit *f)
 /* Whether all ranks begin another update. */
 static bool goes_on(struct fit *f)
 {
-    if (f->agreed_next) { /* an error of this rank reaches the others in its phases */
+    if (f->agreed_next) { /* go on even with an error: the other ranks learn of it in the phases of the update */
         f->agreed_next = false;
         return true;
     }
@@ -179,7 +179,7 @@ wf_status after_failure(struct fit *f, wf_status status)
 
 wf_status fit_run(struct fit *f)
 {
-    /* A run that was killed between the state and its checkpoint lacks the checkpoint. */
+    /* If the process was killed after it wrote the state but before the checkpoint, write the checkpoint now. */
     if (f->ranks.rank == 0 && f->on_disk >= 0 && due(f->o.save_every, f->step) && !checkpoint_exists(f))
         checkpoint_save(f);
     f->early = patience_is_out(f);

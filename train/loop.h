@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Declarations that the files of the loop share: wf_fit, which wf_train calls. */
+/* Declarations that the files of the training loop share. wf_fit runs the loop for a program's task, wf_train for a configured model. */
 #ifndef WEFT_TRAIN_LOOP_H
 #define WEFT_TRAIN_LOOP_H
 
@@ -13,24 +13,25 @@
 #include <weft/internal/ranks.h>
 #include <weft/internal/string.h>
 
-/* A number of a line: its name and its source. */
-enum { TAG = 95 }; /* the bytes of a tag, at most */
+enum { TAG = 95 }; /* the longest name of a logged number, in bytes without the final 0 */
+/* A number that is logged in metrics.jsonl and in TensorBoard's event file. */
 struct curve {
-    enum wf_event_kind kind;
-    char tag[TAG + 1];
-    const double *value; /* one that is not finite is left out */
+    enum wf_event_kind kind; /* the event that logs the number */
+    char tag[TAG + 1];       /* the name in both files */
+    const double *value;     /* points to the present value, which is logged only if it is finite */
 };
+/* The largest number of curves. */
 enum { CURVES = 3 * WF_FIT_PHASES + WF_FIT_REPORTS + WF_FIT_OPTIMIZERS + WF_FIT_METRICS + 2 };
 
 struct log {
-    wf_jsonl *metrics;
+    wf_jsonl *metrics; /* NULL: nothing is logged */
     wf_events *events; /* NULL in a library without protobuf-c */
     struct curve curve[CURVES];
     int curves;
-    struct wf_fit_number number[CURVES];
+    struct wf_fit_number number[CURVES]; /* the finite numbers of the present event */
 };
 
-/* A whole number of a line. */
+/* An integer in a line of metrics.jsonl. */
 struct count {
     const char *key;
     int64_t value;
@@ -38,176 +39,215 @@ struct count {
 
 /* Sums over the micro-batches of a leaf of the reduction tree. */
 struct scalars {
-    double loss, minimized, report[WF_FIT_REPORTS];
-    int64_t losses; /* micro-batches that had one */
-    bool shows;     /* a micro-batch shows a loss that lacks other minimised terms */
+    double loss;                   /* the logged loss */
+    double minimized;              /* the minimised loss */
+    double report[WF_FIT_REPORTS]; /* the task's other numbers */
+    int64_t losses;                /* micro-batches that were not empty */
+    bool shows;                    /* a micro-batch has set wf_micro_batch.shown, so the logged loss is not the minimised one */
 };
 
-/* Seconds, for a limit of time: the longest of each in this process, 0: none yet. */
+/* Measurements for .max_time: the longest times in this process, in seconds; 0 before the first measurement. */
 struct limit {
-    double update, validation, save; /* save: that of rank 0 */
-    bool save_measured, cut;         /* cut: the limit ended an update or a validation, which was dropped */
+    double update;
+    double validation;
+    double save; /* measured on rank 0 */
+    bool save_measured;
+    bool cut; /* the time limit has ended an unfinished computation */
 };
 
-/* Times of an update, a validation and a save, to predict the time left. */
+/* Measured times, to predict the remaining time of the training. */
 struct pace {
-    int64_t updates;         /* measured */
-    double update;           /* seconds, their mean */
-    double validation;       /* of the last one; 0: none yet */
-    double validation_share; /* its rows, as a fraction of those of an update; 0: not known */
-    bool validating, saving;
-    bool validation_left, save_left; /* at the present step, and not done yet */
-    int64_t done, total;
-    double share; /* done, of the present validation or save */
+    int64_t updates;         /* number of measured updates */
+    double update;           /* mean time of an update in seconds */
+    double validation;       /* time of the last validation in seconds; 0: there was none */
+    double validation_share; /* size of a validation divided by the size of an update's batch; 0: not known */
+    bool validating;         /* a validation is running */
+    bool saving;             /* a save is running */
+    bool validation_left;    /* the present step still needs a validation */
+    bool save_left;          /* the present step still needs a save */
+    int64_t done;            /* progress of the running validation or save: units done */
+    int64_t total;           /* units in total; 0: not known */
+    double share;            /* done / total */
 };
 
 struct fit;
-/* How a caller resumes: a program sets .resume, the command has --resume. */
+/* The name of the option that resumes, for messages: ".resume" for wf_fit, "--resume" for wf_train, which the command calls. */
 const char *fit_resume_name(const struct fit *f);
-/* Additions of a caller inside this room to the files of a run. */
+/* The differences between wf_fit and wf_train: functions and names for the data that each adds to the files of a run. */
 struct fit_owner {
-    bool any; /* a task of any program, known by its name */
-    /* put: into the state; the first error is f->error. get: from it, before anything else of the state is loaded. */
+    bool any; /* true for wf_fit, whose runs are identified by the task's name; false for wf_train */
+    /* Writes additional data into the state. Sets f->error if it fails. */
     void (*put)(struct fit *f, wf_safetensors_writer *w);
+    /* Reads and checks these data in a resume, before anything else of the state is loaded. */
     wf_status (*get)(struct fit *f, const wf_safetensors *file, const char *path);
-    void (*describe)(const struct fit *f, wf_safetensors_writer *w); /* into every file of weights */
-    const char *state_prefix;                                        /* of the task's names in the state */
-    void (*identify)(const struct fit *f, struct wf_string *text);   /* KEY=VALUE, separated by blanks: must be equal on all ranks */
-    const char *minimized_tag;                                       /* of the minimised loss, if another is shown; NULL: it is shown */
+    /* Writes metadata into each file of weights. */
+    void (*describe)(const struct fit *f, wf_safetensors_writer *w);
+    /* Prefix in the state of the names that the task's put writes. */
+    const char *state_prefix;
+    /* Appends settings that must be equal on all ranks: words KEY=VALUE, separated by blanks. NULL: there are none. */
+    void (*identify)(const struct fit *f, struct wf_string *text);
+    /* If the logged loss is not the minimised one, the latter is logged as loss/train_TAG, where TAG is this string. May be NULL. */
+    const char *minimized_tag;
 };
 
-/* The first error wins: f->error->code is the status, and a function that fails has set it. Functions are therefore chained with ||, and
- * the code is returned once. */
+/* A running training. f->error holds the first error. A function that fails sets it and returns its code, so calls are chained with || and
+ * the chain ends with `return f->error->code`. */
 struct fit {
     struct wf_task task;
     struct wf_fit_options o;
     const struct fit_owner *owner;
-    wf_lock *lock;
+    wf_lock *lock; /* locks the run's folder; NULL on other ranks than 0 */
     wf_tape *tape;
     struct log log;
-    struct timespec start;
+    struct timespec start; /* time of the call of wf_fit or wf_train */
     wf_error *error;
-    int phases, reports;
-    bool stepped; /* an optimiser has stepped in the present update, which is then finished before a cancellation */
+    int phases;   /* number of the task's phases, at least 1 */
+    int reports;  /* number of the task's reports */
+    bool stepped; /* an optimiser has stepped in the present update; a cancellation then waits for the end of the update */
 
-    /* of the last update and the last validation; NaN where there is none */
-    double loss[WF_FIT_PHASES], minimized[WF_FIT_PHASES];
-    double grad_norm[WF_FIT_PHASES]; /* before clipping */
-    double report[WF_FIT_REPORTS], lr[WF_FIT_OPTIMIZERS], value[WF_FIT_METRICS];
-    double weight, per_second;
-    int64_t losses; /* micro-batches of the update so far that had one */
-    bool improved;
+    /* Results of the last update and the last validation. NaN before the first one. */
+    double loss[WF_FIT_PHASES];      /* the logged loss of each phase */
+    double minimized[WF_FIT_PHASES]; /* the minimised loss of each phase; NaN if it is the logged one */
+    double grad_norm[WF_FIT_PHASES]; /* the gradient norm of each phase, before clipping */
+    double report[WF_FIT_REPORTS];   /* the task's other numbers */
+    double lr[WF_FIT_OPTIMIZERS];    /* learning rates */
+    double value[WF_FIT_METRICS];    /* metrics of the validation; NaN: not measured */
+    double weight;                   /* weight of the whole batch, from the task's `next` */
+    double per_second;               /* weight per second */
+    int64_t losses;                  /* micro-batches of the present update that were not empty */
+    bool improved;                   /* the validation was the best so far */
 
-    /* the ranks that train together */
+    /* Several processes. */
     struct wf_ranks ranks;
-    bool agreed_next; /* all ranks have agreed to the next update */
-    wf_status end;    /* why all ranks end before the next update; WF_OK: they do not */
-    bool resumes;     /* the folder holds a state, as rank 0 has seen it */
+    bool agreed_next; /* all ranks have agreed to begin the next update */
+    wf_status end;    /* why all ranks end after the present update: WF_ERR_CANCELLED or WF_ERR_TIME; WF_OK: they go on */
+    bool resumes;     /* the run's folder holds a state; rank 0 looks and tells the others */
 
     struct limit limit;
     struct pace pace;
 
-    /* what a resume restores */
+    /* Progress, which a resume restores from the state. */
     int64_t step;            /* updates done */
-    double total;            /* sum of the weights of their batches; NaN: the state is older than this number */
-    int64_t given;           /* .accumulate of a program, before several ranks raised it */
-    double best;             /* NaN: no validation yet */
-    int64_t since_best;      /* validations */
-    bool validation_due;     /* at this step, and not done */
-    struct wf_string change; /* what the resume changes, for people; empty: nothing */
-    bool new_validation;     /* the state's best value is not comparable with new ones */
+    double total;            /* sum of the weights of all batches so far; NaN: resumed from an old state, which does not hold the sum */
+    int64_t given;           /* .accumulate as the program set it; several ranks may have raised f->o.accumulate */
+    double best;             /* best value of the deciding metric; NaN before the first validation */
+    int64_t since_best;      /* validations since the best one */
+    bool validation_due;     /* the validation of this step has not been completed */
+    struct wf_string change; /* settings that the resume changes, as text for the user; empty: none */
+    bool new_validation;     /* the resume changes how validations are measured, so the state's best value is dropped */
     bool early;              /* patience has run out */
-    bool saved;              /* the state on disk is that of this step */
-    int64_t on_disk;         /* the step of the state on disk; -1: there is none */
+    bool saved;              /* the state on disk is that of the present step */
+    int64_t on_disk;         /* the step of the state on disk; -1: there is no state */
 };
 
-/* begin.c and loop.c, in this order: */
-void fit_init(struct fit *f, wf_error *error); /* f is zeroed */
-wf_status fit_enter(struct fit *f);            /* after wf_ranks_open: locks the folder; warns if .resume finds no state */
-wf_status fit_prepare(struct fit *f);          /* once task and options are complete and checked */
-wf_status fit_take(struct fit *f);             /* loads the state; nothing is written yet */
-wf_status fit_set_aside(struct fit *f);        /* files that a new training would replace; rank 0 */
-wf_status fit_begin(struct fit *f);            /* saves if the resume changes something; opens the logs */
-wf_status fit_run(struct fit *f);              /* to the end */
+/* begin.c and loop.c: the stages of a training. wf_fit and wf_train call each of these functions once; wf_fit calls fit_prepare before
+ * fit_enter. */
+void fit_init(struct fit *f, wf_error *error); /* initialises *f, which the caller has zeroed */
+wf_status fit_enter(struct fit *f);            /* rank 0 locks the run's folder; warns if .resume finds no state. After wf_ranks_open */
+wf_status fit_prepare(struct fit *f);          /* derives the loop's own data from the task and the options, which are complete */
+wf_status fit_take(struct fit *f);             /* loads the state if there is one; writes no file */
+wf_status fit_set_aside(struct fit *f);        /* rank 0 renames files that a new training would replace */
+wf_status fit_begin(struct fit *f);            /* saves the state if the resume changes settings; opens the logs */
+wf_status fit_run(struct fit *f);              /* trains to the end */
 void fit_free(struct fit *f);
 
-bool fit_cancelled(void *fit); /* by the caller; never once an optimiser has stepped in the update */
-/* During an update, before the new weights are sent: agrees whether all ranks go on after it. A message behind the weights would be late.
- */
+/* Whether the present computation must stop: the caller cancels, or the time limit is near. False once an optimiser has stepped in the
+ * update. The tape calls it before each op. */
+bool fit_cancelled(void *fit);
+/* With late weights, all ranks agree here whether to begin the next update, before they send the new weights of this one. Sent
+ * after the weights, the messages of the agreement would queue behind them. */
 void fit_agree_ahead(struct fit *f);
-/* write(f), on rank 0, while the other ranks serve their moments. f->error's code. */
+/* Calls write(f) on rank 0 while the other ranks send it their moments. Returns f->error's code. */
 wf_status state_write(struct fit *f, void (*write)(void *fit));
-/* After an error of a file, on a full disk say, the message says where the run continues. */
+/* After a failure to write a file, for example on a full disk, adds to the message from which step a resume will continue. */
 wf_status after_failure(struct fit *f, wf_status status);
 
 /* validate.c */
+/* Validates, updates the best weights and patience, and reports. */
 wf_status fit_validate(struct fit *f);
 bool patience_is_out(const struct fit *f);
 
-/* ranks.c: several ranks. */
-/* New run: raises accumulate and leaves until each rank has a micro-batch; warns of the change. */
+/* ranks.c: several processes. */
+/* For a new run: raises `accumulate` and `leaves` until each rank has a leaf, with a warning. */
 wf_status ranks_share(struct fit *f);
-/* Refuses more ranks than there are leaves in the state. */
+/* For a resume: an error if there are more ranks than leaves. */
 wf_status ranks_resume(struct fit *f, const char *path);
-/* Checks that all ranks train the same: program, machine, settings, texts and weights. */
+/* Checks that program, machine, settings, texts and weights are the same on all ranks. */
 wf_status ranks_compare(struct fit *f);
 
-/* limit.c: .max_time */
+/* limit.c: the time limit, .max_time. */
+/* Whether the limit has passed. */
 bool limit_passed(const struct fit *f);
+/* Raises *longest to the seconds since `begin`, if these are more. */
 void limit_measure(double *longest, const struct timespec *begin);
-/* The same for a save, on all ranks: they get the time of rank 0. f->error's code. */
+/* limit_measure for a save; all ranks get the time that rank 0 measured. Returns f->error's code. */
 wf_status limit_measure_save(struct fit *f, const struct timespec *begin);
-/* Whether to save only to measure the time of a save. */
+/* Whether to save now in order to learn how long a save takes. */
 bool limit_wants_save(const struct fit *f);
-/* Before an update: WF_ERR_TIME on rank 0 if time is too short for it and for the validation or save that is due after it. */
+/* Called before an update. Sets WF_ERR_TIME on rank 0 if the time left is too short for the update, for a validation (`validates`) and a
+ * save (`saves`) after it, and for the save at the end. */
 wf_status limit_check(struct fit *f, bool validates, bool saves);
-/* Whether the present computation must be dropped, because there is time only for a save. It ends with WF_ERR_CANCELLED, and limit_rename
- * phases that into WF_ERR_TIME. */
+/* Whether the present computation must be dropped, because the time left is only enough for a save. The computation then fails with
+ * WF_ERR_CANCELLED, which limit_rename changes to WF_ERR_TIME. */
 bool limit_cuts(struct fit *f);
 wf_status limit_rename(struct fit *f);
-const char *limit_text(const struct fit *f, char text[160]); /* a message for the end of a training */
-wf_status limit_error(struct fit *f);                        /* the error of such an end */
-/* An error if the limit allowed no update at all. */
+/* The text of WF_EVENT_END for a training that the limit ends. */
+const char *limit_text(const struct fit *f, char text[160]);
+/* Sets the error that wf_fit returns for a training that the limit ends. */
+wf_status limit_error(struct fit *f);
+/* Sets WF_ERR_ARGUMENT if the limit passed before any update or validation was done. */
 wf_status limit_too_short(struct fit *f);
 
-/* pace.c: progress and the time left */
+/* pace.c: progress and the remaining time. */
+/* Records the time of an update. */
 void pace_update(struct fit *f, double seconds);
-double pace_left(const struct fit *f);     /* seconds; NaN before the first update */
-double pace_expected(const struct fit *f); /* seconds of the present validation or save; 0: none */
-/* WF_EVENT_PROGRESS: "validating", "saving". */
+/* Estimates the seconds until the end of the training; NaN before the first update. */
+double pace_left(const struct fit *f);
+/* Estimates the seconds of the running validation or save; 0 if neither is running. */
+double pace_expected(const struct fit *f);
+/* Reports WF_EVENT_PROGRESS with a text such as "validating" or "saving". */
 wf_status pace_report(struct fit *f, const char *text, int64_t done, int64_t total);
 
 /* check.c */
-int phases_of(const struct wf_task *task); /* 1 if it names none */
+/* The number of the task's phases: 1 if it names none. */
+int phases_of(const struct wf_task *task);
+/* Checks the task and the options that a program has given. */
 wf_status fit_check(const struct wf_task *task, const struct wf_fit_options *o, wf_error *error);
 
 /* update.c */
+/* One update: batch, gradients, clipping and optimisers. */
 wf_status fit_update(struct fit *f);
-/* The loss of micro-batch i, on the tape; NULL: it is empty. */
+/* Resets the tape, fills in *b, and calls the task's loss for micro-batch i. Returns NULL for an empty micro-batch. */
 wf_tensor *fit_forward(struct fit *f, struct wf_micro_batch *b, int phase, int64_t i);
 void fit_zero_gradients(const struct fit *f);
 
-/* explain.c: numbers that are not finite. Each sets the error. */
-/* They repeat the phase with checks, and name the first tensor that is not finite. No optimiser of the phase has stepped. */
+/* explain.c: errors for numbers that are not finite. */
+/* After a loss that is not finite: repeats the phase with checks, and sets an error that names the first tensor that is not finite. Must be
+ * called before an optimiser of the phase has stepped. */
 wf_status explain_loss(struct fit *f, int phase);
-wf_status explain_gradient(struct fit *f, int phase); /* after all backwards */
-/* After a validation whose deciding value is not finite, on all ranks: validates again and checks every result. */
+/* The same after a gradient norm that is not finite, once all backwards of the phase have run. */
+wf_status explain_gradient(struct fit *f, int phase);
+/* After a validation whose deciding value is not finite, on all ranks: validates again with checks, and sets an error that names the first
+ * tensor that is not finite. */
 wf_status explain_validation(struct fit *f);
-/* An error if weights are not finite: they must not replace the state or the best weights. */
+/* Sets an error if a weight is not finite, so that bad weights never replace the state or the best weights. */
 wf_status refuse_bad_weights(struct fit *f);
 
-/* fit_state.c: state.safetensors, all that a resume needs. */
+/* fit_state.c: state.safetensors, the file from which a training resumes. */
 #define STATE_FILE "state.safetensors"
+/* The handle that a task's put and get receive. */
 struct wf_fit_state {
-    const char *prefix, *path;
-    wf_safetensors_writer *writer;
-    const wf_safetensors *file;
+    const char *prefix;            /* prefix of the task's names */
+    const char *path;              /* path of the state, for messages */
+    wf_safetensors_writer *writer; /* used by put; NULL in get */
+    const wf_safetensors *file;    /* used by get; NULL in put */
 };
 wf_status state_save(struct fit *f);
 wf_status state_load(struct fit *f);
+/* Write and read an integer in the state's metadata. A missing or malformed number is WF_ERR_FORMAT. */
 void state_put_number(wf_safetensors_writer *w, const char *key, int64_t value);
 wf_status state_get_number(const wf_safetensors *file, const char *path, const char *key, int64_t *out, wf_error *error);
-/* A state that is open for reading. */
+/* A state file that is open for reading. Call state_close after state_open, even if that failed. */
 struct state {
     char *path;
     wf_safetensors *file;
@@ -215,35 +255,51 @@ struct state {
 wf_status state_open(struct state *s, const char *folder, wf_error *error);
 void state_close(struct state *s);
 
-/* settings.c: differences of .settings and .fixed from those of the state. */
+/* settings.c: the options .settings and .fixed. */
+/* Compares both with the state: adds changed settings to f->change, and refuses changed `fixed` ones. */
 wf_status settings_compare(struct fit *f, const wf_safetensors *file, const char *path);
-void settings_words(const char *settings, struct wf_string *words); /* each with a blank behind; NULL: none */
+/* Appends each setting, followed by a blank. `settings` may be NULL. */
+void settings_words(const char *settings, struct wf_string *words);
 
 /* files.c: the other files of the run. */
+/* Writes the weights of all registries into the file `name`. */
 wf_status weights_save(struct fit *f, const char *name);
-wf_status averages_save(struct fit *f);      /* ema.safetensors, if an optimiser has averages */
-wf_status checkpoint_save(struct fit *f);    /* and drops those beyond `keep` */
-bool checkpoint_exists(const struct fit *f); /* that of this step */
-/* Renames files that a new training would replace; a warning names them. */
+/* Writes ema.safetensors if an optimiser keeps moving averages. Otherwise renames such a file of an earlier part of the run. */
+wf_status averages_save(struct fit *f);
+/* Writes the checkpoint of this step if .keep or .keep_every wants it, and deletes old checkpoints. */
+wf_status checkpoint_save(struct fit *f);
+/* Whether there is a checkpoint of this step. */
+bool checkpoint_exists(const struct fit *f);
+/* Renames weights, state and checkpoints that a new training would replace, with warnings. */
 wf_status set_others_aside(struct fit *f);
-/* Renames a file or folder of the run, if it exists (wf_file_set_aside); the warning says why. */
-#define NEW_FILES ".weft-new" /* a folder of the run's for files that are compared with those that are there */
+/* A folder in the run's folder: run_files_save writes new files there and compares them with the present ones before it replaces these. */
+#define NEW_FILES ".weft-new"
+/* A reason for set_aside. */
 #define WOULD_REPLACE "the training would replace what is in its folder"
+/* Renames a file or folder of the run if it exists (wf_file_set_aside), and reports a warning that begins with `why`. */
 wf_status set_aside(struct fit *f, const char *name, const char *as, const char *why);
-/* Prefix of a registry's parameters in a file of weights: "" or "NAME."; in the state it follows "model.". */
+/* Size of the text of registry_prefix. */
 enum { PREFIX = 96 };
+/* The prefix of a registry's parameters in a file: `before`, which is "model." in the state and "" in files of weights, then "NAME." if the
+ * registry has a name. */
 const char *registry_prefix(const struct fit *f, int registry, const char *before, char text[PREFIX]);
 
-/* metrics.c: a line of metrics.jsonl, its numbers in the event file, and a call of the user's event(). */
+/* metrics.c: events. Each report calls the program's event(), and most write a line of metrics.jsonl and its numbers into TensorBoard's
+ * event file. */
 wf_status metrics_open(struct fit *f, bool resuming);
 void metrics_close(struct fit *f);
-wf_status curves_of(struct fit *f); /* lists the numbers and their names; refuses a name that occurs twice */
+/* Lists the numbers that will be logged, with their names. A name that occurs twice is WF_ERR_ARGUMENT. */
+wf_status curves_of(struct fit *f);
+/* Reports an event. `text` may be NULL. */
 wf_status report(struct fit *f, enum wf_event_kind kind, const char *text);
-wf_status report_string(struct fit *f, enum wf_event_kind kind, struct wf_string *text); /* frees it */
-/* A text may have any bytes, such as a path; bytes that are not UTF-8 become \xNN. */
+/* Reports an event, and frees `text`. */
+wf_status report_string(struct fit *f, enum wf_event_kind kind, struct wf_string *text);
+/* Reports an event with further integers in its line. Bytes of `text` that are not UTF-8, for example in a path, become \xNN. */
 wf_status report_counts(struct fit *f, enum wf_event_kind kind, const char *text, const struct count *count, int counts);
-int64_t parameters_of(const struct fit *f); /* of all registries */
-wf_status report_sample(struct fit *f);     /* a sample of the model, if the task gives samples */
+/* The number of elements of the parameters of all registries. */
+int64_t parameters_of(const struct fit *f);
+/* Asks the task for a sample, if it gives samples, and reports it. */
+wf_status report_sample(struct fit *f);
 double seconds_since(const struct timespec *start);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Events: lines of metrics.jsonl, TensorBoard's event file, the caller's event(). */
+/* Reports events: calls the program's event(), and writes lines of metrics.jsonl and TensorBoard's event file. */
 #include <math.h>
 #include <stdio.h>
 
@@ -18,7 +18,7 @@ double seconds_since(const struct timespec *start)
     return (double)(now.tv_sec - start->tv_sec) + 1e-9 * (double)(now.tv_nsec - start->tv_nsec);
 }
 
-/* --- the curves: in metrics.jsonl and in the event file under the same names ----------------------------------------- */
+/* --- the logged numbers; metrics.jsonl and the event file use the same names ------------------------------------------- */
 
 static void add_curve(struct fit *f, enum wf_event_kind kind, const double *value, const char *before, const char *name, const char *after)
 {
@@ -28,13 +28,13 @@ static void add_curve(struct fit *f, enum wf_event_kind kind, const double *valu
     snprintf(c->tag, sizeof c->tag, "%s%s%s", before, name, after);
 }
 
-/* The unit of a batch's weight. */
+/* The unit of a batch's weight, such as "tokens". */
 static const char *unit_of(const struct fit *f)
 {
     return f->task.unit ? f->task.unit : "rows";
 }
 
-/* Two numbers of one name would replace each other in a line, and mix in the event file. */
+/* Refuses two numbers with the same name: one would replace the other in a line, and the event file would mix them. */
 static wf_status check_tags(const struct fit *f)
 {
     const char *const taken[] = {"event", "step", "seconds", "text", "sample", unit_of(f)};
@@ -55,7 +55,7 @@ static wf_status check_tags(const struct fit *f)
     return WF_OK;
 }
 
-/* In the order of the numbers of a line. */
+/* Adds the curves in the order in which a line lists them. */
 wf_status curves_of(struct fit *f)
 {
     const char *minimized = f->owner->minimized_tag;
@@ -82,7 +82,7 @@ wf_status curves_of(struct fit *f)
     return check_tags(f);
 }
 
-/* Curves of an event that have a finite number. */
+/* Collects the finite numbers of an event in f->log.number, and returns how many they are. */
 static int numbers_of(struct fit *f, enum wf_event_kind kind)
 {
     int used = 0;
@@ -105,7 +105,7 @@ static wf_status put_numbers(json_t *line, const struct wf_fit_event *e, const s
     return WF_OK;
 }
 
-/* The total weight of the batches so far, as an axis for plots. */
+/* Adds the sum of the weights of all batches so far, such as the number of tokens, which plots can use as their x axis. */
 static wf_status put_total(json_t *line, const struct fit *f, const struct wf_fit_event *e)
 {
     if ((e->kind != WF_EVENT_STEP && e->kind != WF_EVENT_VALID) || !isfinite(f->total))
@@ -150,7 +150,7 @@ int64_t parameters_of(const struct fit *f)
     return sum;
 }
 
-/* The text as UTF-8. Other bytes: a copy in `made` with \xNN in their place. NULL: no memory. */
+/* Returns `text` if it is UTF-8; otherwise a copy in `made` in which \xNN replaces each byte that is not. NULL: no memory. */
 static const char *in_utf8(const char *text, struct wf_string *made)
 {
     int64_t left = (int64_t)strlen(text), whole;
@@ -202,7 +202,7 @@ static wf_status report_event(struct fit *f, enum wf_event_kind kind, const char
 wf_status report_counts(struct fit *f, enum wf_event_kind kind, const char *text, const struct count *count, int counts)
 {
     struct wf_string made = {0};
-    if (f->ranks.rank > 0) /* rank 0 speaks for all */
+    if (f->ranks.rank > 0) /* only rank 0 reports events */
         return WF_OK;
     const char *readable = text ? in_utf8(text, &made) : NULL;
     wf_status status = text && !readable ? wf_error_set(f->error, WF_ERR_MEMORY, "no memory for a message")
@@ -225,7 +225,8 @@ wf_status report(struct fit *f, enum wf_event_kind kind, const char *text)
     return report_counts(f, kind, text, &parameters, kind == WF_EVENT_START);
 }
 
-/* A sample that cannot be drawn, as logits are not finite, is left out: training goes on while its losses are finite. */
+/* Without finite logits the model can give no sample. Then the sample is left out and the training goes on, as long as its losses are
+ * finite. */
 wf_status report_sample(struct fit *f)
 {
     const char *text = NULL;
@@ -240,10 +241,10 @@ wf_status report_sample(struct fit *f)
                : wf_error_set(f->error, status, "%s", why.message[0] ? why.message : "the task's sample failed without a message");
 }
 
-/* --- the files ----------------------------------------------------------------------------------------------------- */
+/* --- opening the files --------------------------------------------------------------------------------------------- */
 
-/* Drops lines after the last save of a killed process: their updates are done and logged again. A log that cannot be read does not end
- * the training, which needs only the state. */
+/* Opens metrics.jsonl. A resume removes the lines of steps after the last save, because those updates are done and logged again. If the
+ * file is damaged, it is renamed, and the training goes on with a new one. */
 static wf_status open_lines(struct fit *f, bool resuming)
 {
     wf_error damage = {0};
@@ -260,7 +261,7 @@ static wf_status open_lines(struct fit *f, bool resuming)
     return f->error->code;
 }
 
-/* Under a name that TensorBoard does not look at. */
+/* Renames the event files to "events...", a name that TensorBoard does not read. */
 static wf_status set_events_aside(struct fit *f, const struct wf_names *names, const char *why)
 {
     for (int64_t i = 0; i < names->count && !f->error->code; i++)

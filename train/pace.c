@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Progress of a training, and the time left for its updates, validations and saves. */
+/* Estimates the remaining time of a training from the measured times of updates, validations and saves. */
 #include <math.h>
 
 #include "loop.h"
@@ -10,13 +10,15 @@ void pace_update(struct fit *f, double seconds)
     f->pace.update += (seconds - f->pace.update) / (double)f->pace.updates;
 }
 
-/* Before the first measurement: a forward takes a third of the time of an update with the same rows. */
+/* The expected seconds of a validation. Before the first one, assumes that a forward takes a third of the time of an update on the same
+ * data. */
 static double validation(const struct fit *f)
 {
     return f->pace.validation > 0 ? f->pace.validation : f->pace.update * f->pace.validation_share / 3;
 }
 
-/* The state has weights and moments; the weights are written once or twice more. */
+/* The expected seconds of a save. Before the first one, assumes COPIES values to write for each parameter: the state holds weights and two
+ * moments, and the weights are written once or twice more. */
 static double save(const struct fit *f)
 {
     enum { COPIES = 5 };
@@ -26,7 +28,7 @@ static double save(const struct fit *f)
     return f->limit.save > 0 ? f->limit.save : (double)(COPIES * parameters_of(f)) * sizeof(wf_real) / bytes_per_second;
 }
 
-/* Multiples of `every` in begin+1 .. end-1. */
+/* The number of multiples of `every` among begin + 1 .. end - 1. */
 static int64_t between(int64_t every, int64_t begin, int64_t end)
 {
     return every > 0 && end > begin ? (end - 1) / every - begin / every : 0;
@@ -36,7 +38,7 @@ double pace_left(const struct fit *f)
 {
     const int64_t last = f->o.steps;
     const bool ended = f->step >= last;
-    double left = save(f); /* that of the end */
+    double left = save(f); /* the save at the end */
     if (f->pace.updates == 0)
         return NAN;
     if (!ended)
@@ -57,7 +59,7 @@ double pace_expected(const struct fit *f)
     return f->pace.validating ? validation(f) : f->pace.saving ? save(f) : 0;
 }
 
-/* The callback returns no status: it cancels through cancelled(), before the next op. */
+/* The program's event() cannot stop a validation. `cancelled` can: it is called before each op. */
 wf_status pace_report(struct fit *f, const char *text, int64_t done, int64_t total)
 {
     f->pace.done = done;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Several ranks: enough micro-batches for each, and checks that they train the same. */
+/* Several processes: gives each rank at least one leaf, and checks that all ranks train the same. */
 #include <inttypes.h>
 
 #include <weft/internal/dist.h>
@@ -8,7 +8,7 @@
 
 #include "loop.h"
 
-/* Raises the number of micro-batches until each rank has one. */
+/* Raises `accumulate` and `leaves` until each rank has a leaf. */
 wf_status ranks_share(struct fit *f)
 {
     struct wf_string text = {0};
@@ -16,7 +16,7 @@ wf_status ranks_share(struct fit *f)
     const bool automatic = f->o.leaves == 0;
     while (least < f->ranks.size)
         least *= 2;
-    if (f->owner->any && f->ranks.size > 1 && was < 2) /* its loss may ignore micro-batches, and use the whole batch for each */
+    if (f->owner->any && f->ranks.size > 1 && was < 2) /* a loss written for one micro-batch may compute the whole batch each time */
         return wf_error_set(f->error, WF_ERR_ARGUMENT,
                             "%d processes were started, and the program's batch is one micro-batch: set .accumulate to %" PRId64
                             " or more, if its loss is that of one micro-batch",
@@ -51,14 +51,15 @@ wf_status ranks_resume(struct fit *f, const char *path)
                         f->o.leaves, f->ranks.size);
 }
 
-/* Everything that the bits depend on, as words. The weights are among them: a program may fill them differently on each rank. */
+/* Writes everything that the bits depend on, as words KEY=VALUE. Includes a hash of the weights, because a program may have filled them
+ * differently on each rank. */
 static void identify(const struct fit *f, struct wf_string *s)
 {
     uint64_t weights = 0;
     for (int k = 0; k < f->o.registries; k++)
         weights = wf_registry_hash(f->o.registry[k].registry, weights);
     wf_program_words(f->ranks.dist, s);
-    if (f->owner->identify) /* early: names that the user knows */
+    if (f->owner->identify) /* first, because the message names the first difference, and the user knows these names */
         f->owner->identify(f, s);
     wf_string_format(s,
                      "task=%s steps=%" PRId64 " accumulate=%" PRId64 " leaves=%" PRId64 " seed=%" PRIu64 " first-step=%" PRId64

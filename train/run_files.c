@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* config.json and the tokenizers of a run. */
+/* Writes config.json and the tokenizers of a run, and the settings of sentence vectors. */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -10,7 +10,8 @@
 
 #include "trainer.h"
 
-/* They are written into a new folder inside the run, then compared with the files there. */
+/* Moves a new file from `folder` into the run. A present file is replaced if it equals the new file or the file `known`; otherwise it is
+ * renamed first. `known` may be NULL. */
 static wf_status place(struct trainer *t, const char *folder, const char *name, const char *known)
 {
     wf_status status = WF_OK;
@@ -26,13 +27,13 @@ static wf_status place(struct trainer *t, const char *folder, const char *name, 
     return t->error->code;
 }
 
-/* The settings of sentence vectors are kept with the weights; a file with others is set aside. */
+/* Writes the settings of sentence vectors that came with the starting weights. Files with other settings are renamed first. */
 static wf_status save_pooling(struct trainer *t)
 {
     static const char *const names[] = {"modules.json", "sentence_bert_config.json"};
     struct wf_embedder_options there;
     const struct wf_embedder_options *o = &t->from.embed;
-    wf_error unreadable = {0}; /* is replaced */
+    wf_error unreadable = {0}; /* ignored: an unreadable file counts as different and is renamed */
     if (o->max_length == 0)
         return WF_OK;
     if (wf_run_has(t->options->out, "modules.json") && hf_embed_options(t->options->out, &t->config, &there, &unreadable) == WF_OK &&
@@ -53,7 +54,7 @@ static wf_status save_config(struct trainer *t, const char *path)
     return t->error->code;
 }
 
-/* The run's own config.json. */
+/* Writes config.json as the run wrote it before this resume, from the state. */
 static wf_status save_known(struct trainer *t, const char *path)
 {
     struct state s;
@@ -77,14 +78,14 @@ wf_status run_files_save(struct trainer *t, bool resuming)
          *config = wf_run_path(t->options->out, NEW_FILES "/config.json", t->error),
          *known = wf_run_path(t->options->out, NEW_FILES "/known.json", t->error);
     bool fine = !t->error->code && wf_folder_make(folder, t->error) == WF_OK;
-    for (int i = 0; i < NAMES && fine; i++) { /* left by a killed process */
+    for (int i = 0; i < NAMES && fine; i++) { /* remove files that a killed process may have left */
         char *path = wf_run_path(folder, names[i], t->error);
         fine = path && wf_file_remove(path, t->error) == WF_OK;
         wf_free(path);
     }
     fine = fine && save_config(t, config) == WF_OK &&
            wf_tokenizers_save(folder, &t->config, t->tokenizer, t->source_tokenizer, t->error) == WF_OK;
-    /* A resume replaces the configuration that the run wrote, not one that was edited since. */
+    /* A resume may replace the config.json that the run itself wrote. One that the user has edited since is renamed. */
     if (fine && resuming)
         fine = save_known(t, known) == WF_OK;
     for (int i = 0; i < NAMES && fine; i++)

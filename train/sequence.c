@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Training on one long sequence of ids, of which an update takes random crops. Language models predict each next token; encoders predict
- * tokens that are hidden in the crops from those around them (Devlin et al. 2019, section 3.1). */
+/* The data of language models and encoders: each update takes random crops from one long sequence of ids. A language model predicts each
+ * next token. An encoder predicts tokens that are hidden in the crops (Devlin et al. 2019, section 3.1). */
 #include <math.h>
 
 #include <weft/corpus.h>
@@ -17,12 +17,13 @@
 struct sequence {
     struct wf_corpus corpus;
     struct wf_crops crops;
-    int64_t cols;              /* of a batch: those of a crop, and two more with frame=true */
-    struct wf_masking masking; /* encoders */
-    /* Of a micro-batch, [batch / accumulate, rounded up, context] each. Encoders have a target for each place, language models for each id.
-     */
-    int32_t *ids, *targets, *places;
-    int64_t *masked; /* [ranks]: tokens that are hidden in the micro-batches of each; encoders */
+    int64_t cols;              /* length of a row: the length of a crop, plus 2 with frame=true */
+    struct wf_masking masking; /* encoders only */
+    /* The present micro-batch. Each array has memory for [batch / accumulate, rounded up] rows of `cols`. */
+    int32_t *ids;
+    int32_t *targets; /* language models: the next token after each id; encoders: the hidden token at each place */
+    int32_t *places;  /* encoders only: the places of the hidden tokens */
+    int64_t *masked;  /* [ranks]: hidden tokens in the micro-batches of each rank; encoders only */
 };
 
 static bool encode_progress(void *ctx, int64_t done, int64_t total)
@@ -72,7 +73,7 @@ static wf_status tell(struct trainer *t)
     return unknown_tell(t, "validation text", c->valid.unknown, c->valid.ids.count);
 }
 
-/* Micro-batch i: its first row and its number of rows. */
+/* Returns the number of rows of micro-batch i, and its first row in *first. */
 static int64_t rows_of(const struct trainer *t, int64_t i, int64_t *first)
 {
     int64_t batch = t->config.training.batch, count = t->config.training.accumulate;
@@ -80,7 +81,7 @@ static int64_t rows_of(const struct trainer *t, int64_t i, int64_t *first)
     return batch * (i + 1) / count - *first;
 }
 
-/* A fraction of the batch. */
+/* `rows` as a fraction of the batch. */
 static double share_of(const struct trainer *t, int64_t rows)
 {
     return (double)rows / (double)t->config.training.batch;
@@ -102,7 +103,7 @@ static wf_status open_language(struct trainer *t, bool resuming)
     return open_tokenizer(t, resuming) ? t->error->code : open_texts(t);
 }
 
-/* A crop depends on the step and the row only: there is no place in the data. */
+/* Nothing to choose here: the crops are a function of step and row, so there is also no place in the data to save. */
 static wf_status next_language(void *trainer, int64_t step, double *weight, wf_error *error)
 {
     const struct trainer *t = trainer;
@@ -141,8 +142,8 @@ static bool append(void *ctx, const char *text, int64_t length)
     return wf_string_add(ctx, text, length);
 }
 
-/* The beginning of the validation text, continued by the model. All samples draw the same random numbers, so that only the model differs.
- */
+/* The model continues the beginning of the validation text. All samples use the same random numbers, so that they differ only because the
+ * model does. */
 static wf_status sample(void *trainer, wf_tape *tape, const char **out, wf_error *error)
 {
     struct trainer *t = trainer;
@@ -159,7 +160,7 @@ static wf_status sample(void *trainer, wf_tape *tape, const char **out, wf_error
     wf_id_view_copy(valid, 0, count, prompt);
     wf_string_cut(text, 0);
     wf_status status = wf_generate_text(t->model, t->tokenizer, tape, prompt, count, &o, append, text, error);
-    for (int64_t i = 0; i < text->length; i++) /* a byte of a byte-level vocabulary; C strings have no place for it */
+    for (int64_t i = 0; i < text->length; i++) /* a byte-level tokenizer may give a 0 byte, which would end the C string */
         text->data[i] = text->data[i] ? text->data[i] : ' ';
     *out = text->data;
     return status == WF_OK && text->failed ? wf_error_set(error, WF_ERR_MEMORY, "no memory for a sample") : status;
@@ -174,7 +175,7 @@ const struct task language_task = {
 
 /* --- encoders ------------------------------------------------------------------------------------------------------ */
 
-/* The masked tokens of the validation. If the default number of tokens has none that is masked, more tokens are taken. */
+/* Counts the masked tokens of a validation. If the user has not set valid_tokens and no token is masked, validates on more tokens. */
 static wf_status count_masked(struct trainer *t, struct wf_id_view valid)
 {
     const bool automatic = t->config.training.valid_tokens < 0 && t->kept_limit < 0;
@@ -186,7 +187,7 @@ static wf_status count_masked(struct trainer *t, struct wf_id_view valid)
     return status;
 }
 
-/* A text of unknown tokens only has nothing to predict. */
+/* Only known tokens are masked, so a text of unknown tokens is an error: it leaves nothing to predict. */
 static wf_status open_masked(struct trainer *t, bool resuming)
 {
     struct sequence *s = t->data;
@@ -217,19 +218,19 @@ static wf_status open_masked(struct trainer *t, bool resuming)
     return WF_OK;
 }
 
-/* The ids of a micro-batch, and its masked tokens. */
+/* Fills in ids, places and targets of micro-batch i, and returns the number of hidden tokens. */
 static int64_t hide(const struct trainer *t, int64_t step, int64_t i, int64_t *first, int64_t *rows)
 {
     struct sequence *s = t->data;
     *rows = rows_of(t, i, first);
     wf_crops_fill(&s->crops, step, *first, *rows, s->ids, NULL);
-    if (t->config.training.frame)
-        (void)!wf_masking_frame(&s->masking, *rows, s->crops.context, s->ids, NULL); /* wf_frame_check has seen the tokens */
+    if (t->config.training.frame) /* wf_frame_check has made sure that this call succeeds */
+        (void)!wf_masking_frame(&s->masking, *rows, s->crops.context, s->ids, NULL);
     return wf_masking_hide(&s->masking, step, *first, *rows, s->cols, s->ids, s->places, s->targets);
 }
 
-/* The first micro-batch needs the number of masked tokens in all, so that they are drawn twice; a draw takes less than a thousandth of an
- * update. A rank draws those of its micro-batches. */
+/* The weight, which the first loss already needs, is the number of masked tokens of the whole batch. So masks are drawn here and again in
+ * the loss; drawing takes less than a thousandth of an update. Each rank draws the masks of its own micro-batches. */
 static wf_status next_masked(void *trainer, int64_t step, double *weight, wf_error *error)
 {
     const struct trainer *t = trainer;
@@ -253,7 +254,7 @@ static wf_tensor *loss_masked(void *trainer, struct wf_micro_batch *p)
     wf_tape_first_row(p->tape, (uint64_t)first);
     struct wf_loss_terms terms;
     wf_loss_terms_begin(&terms, t->model, p->tape, share_of(t, rows), 0);
-    /* A batch without masked tokens has a loss of 0, and gradients. */
+    /* In a batch without masked tokens the weight is 0: divide by 1, so that the loss is 0 and has gradients. */
     return with_terms(&terms, p,
                       wf_encoder_loss(t->model, wf_ids(p->tape, s->ids, rows, s->cols), NULL, s->places, s->targets, count,
                                       .label_smoothing = t->config.training.label_smoothing, .normalizer = p->weight > 0 ? p->weight : 1,

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Settings of a program, "width=64 data=digits.bin", and their changes by a resume. */
+/* The options .settings and .fixed of a program, such as "width=64 data=digits.bin": finds out what a resume changes. */
 #include <string.h>
 
 #include "loop.h"
 
 static const char blanks[] = " \t\r\n";
 
-/* The next KEY=VALUE of a text; false at its end. */
+/* A setting KEY=VALUE in a text. Key and value do not end with a 0 byte. */
 struct setting {
-    const char *key, *value; /* value NULL: there is no '=' */
-    int key_length, value_length;
+    const char *key;
+    const char *value; /* NULL: there is no '=' */
+    int key_length;
+    int value_length;
 };
+/* Reads the next setting of *text and advances *text past it. Returns false at the end of the text. */
 static bool next_setting(const char **text, struct setting *out)
 {
     const char *at = *text + strspn(*text, blanks);
@@ -34,7 +37,7 @@ static bool find_setting(const char *text, const struct setting *like, struct se
     return false;
 }
 
-/* A setting that differs from that of the run: refuses it, or reports it. */
+/* Handles a setting that differs from the state: an error if `path` is given, else an addition to f->change. */
 static wf_status differs(struct fit *f, const struct setting *name, const struct setting *was, const struct setting *now, const char *path)
 {
     const char *old = was->value ? was->value : "", *new = now->value ? now->value : "";
@@ -47,7 +50,7 @@ static wf_status differs(struct fit *f, const struct setting *name, const struct
     return WF_OK;
 }
 
-/* path: the state, to refuse differences; NULL: reports them. */
+/* Compares all settings of `was` and `now`. path: the state's path, if differences are errors; NULL: they are only reported. */
 static wf_status compare(struct fit *f, const char *was, const char *now, const char *path)
 {
     struct setting a, b;

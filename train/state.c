@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The state of a model of the zoo, apart from the loop's: configuration, texts and tokenizers. */
+/* Stores the configuration, texts and tokenizers of wf_train in the state, and compares them in a resume. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,7 +45,8 @@ void zoo_identify(const struct fit *f, struct wf_string *text)
     const struct trainer *t = f->o.ctx;
     const uint64_t tokenizer = t->tokenizer ? wf_tokenizer_hash(t->tokenizer) : 0,
                    source = t->source_tokenizer ? wf_tokenizer_hash(t->source_tokenizer) : 0;
-    /* Causes before effects: tokenizers made here depend on the texts, ids on the tokenizers, sizes of vocabularies on both. */
+    /* The message names the first difference, so causes come before effects: a difference in the texts changes a trained tokenizer, that
+     * changes the ids, and both change the vocabulary sizes in the final config. */
     wf_config_words(&t->options->config, text);
     if (t->options->tokenizer)
         wf_string_format(text, "#tokenizer=%016" PRIx64 " ", tokenizer ^ 3 * source);
@@ -56,7 +57,7 @@ void zoo_identify(const struct fit *f, struct wf_string *text)
 
 /* --- reading ------------------------------------------------------------------------------------------------------- */
 
-/* A key that the file lacks is newer than the file and has its default. */
+/* Reads the configuration. A setting that the state lacks is newer than the state, and gets its default. */
 static wf_status read_config(const struct state *s, struct wf_config *config, wf_error *error)
 {
     const char *model = wf_safetensors_metadata(s->file, "model"), *family = wf_safetensors_metadata(s->file, "family");
@@ -91,14 +92,14 @@ wf_status wf_train_config(const char *folder, struct wf_config *config, uint64_t
     return failure.code ? wf_error_set(error, failure.code, "%s", failure.message) : WF_OK;
 }
 
-/* Keeps the part of the text that was validated on, although other batches would choose another: its losses are comparable. */
+/* If valid_tokens is unchanged, keeps the state's valid_limit, which other batches would change, so that losses stay comparable. */
 static void keep_validation(struct trainer *t, const struct state *s)
 {
     char now[96] = "";
     const char *was = wf_safetensors_metadata(s->file, "config.valid_tokens");
     wf_config_get(&t->config, "valid_tokens", now, sizeof now);
     if (strcmp(was ? was : "-1", now) == 0 && state_get_number(s->file, s->path, "valid_limit", &t->kept_limit, NULL) != WF_OK)
-        t->kept_limit = 0; /* a state of an older version: all of the text */
+        t->kept_limit = 0; /* an old state holds no limit, and validated on the whole text */
 }
 
 wf_status state_tokenizers(struct trainer *t)
@@ -151,8 +152,8 @@ static wf_status compare_config(struct trainer *t, const struct state *s)
         if (!wf_config_get(&was, name, before, sizeof before) || !wf_config_get(&t->config, name, now, sizeof now) ||
             strcmp(before, now) == 0)
             continue;
-        if (t->options->tokenizer &&
-            strcmp(setting.section, "tokenizer") == 0) /* these keys make no tokenizer then: the files are compared instead */
+        /* With a given tokenizer these settings have no effect. tokenizers_open compares the tokenizers. */
+        if (t->options->tokenizer && strcmp(setting.section, "tokenizer") == 0)
             continue;
         if (!setting.resumable)
             return wf_error_set(t->error, WF_ERR_ARGUMENT,
@@ -174,7 +175,7 @@ static wf_status same_data(const struct trainer *t, const struct state *s)
     if ((uint64_t)seed != t->options->seed)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was trained with seed %" PRIu64 ", the resume asks for %" PRIu64, s->path,
                             (uint64_t)seed, t->options->seed);
-    if ((uint64_t)train != t->train_hash && t->train) /* a text of the state */
+    if ((uint64_t)train != t->train_hash && t->train) /* the texts are those that the state names */
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s %s", t->train[0],
                             t->options->valid_files > 0 && t->texts.valid_files == 0
                                 ? "was trained on but for its last tenth, which was validated on: leave --valid out"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Texts of a run in its state and config.json, as absolute paths and sizes, so that a resume needs none. */
+/* Stores in the state and in config.json which files a run was trained on (absolute paths and sizes), so that a resume finds them. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,11 +25,11 @@ static wf_status absolute(const char *path, struct wf_string *out, wf_error *err
     while (path[0] == '.' && path[1] == '/')
         path += 1 + strspn(path + 1, "/");
     wf_string_format(out, "%s%s%s", here ? here : "", here && strcmp(here, "/") != 0 ? "/" : "", path);
-    free(here); /* of getcwd */
+    free(here); /* memory of getcwd */
     return out->failed ? wf_error_set(error, WF_ERR_MEMORY, "no memory for a path") : WF_OK;
 }
 
-/* An absolute path; left out if it is NULL or not UTF-8, which JSON cannot hold. */
+/* Adds `path` to the object as an absolute path. Leaves out a path that is NULL, or that is not UTF-8, because JSON cannot hold it. */
 static wf_status set_path(json_t *object, const char *name, const char *path, wf_error *error)
 {
     struct wf_string text = {0};
@@ -40,7 +40,8 @@ static wf_status set_path(json_t *object, const char *name, const char *path, wf
     return status;
 }
 
-/* [{"file": "/...", "bytes": 123}, ...]; none where one of them has no name in JSON: such a run must be given its texts again. */
+/* Makes [{"file": "/...", "bytes": 123}, ...]. If a path cannot be written in JSON, the array is empty, and a resume must be given its
+ * texts. */
 static json_t *array_of(const char *const *path, int64_t count, wf_error *error)
 {
     json_t *array = json_array();
@@ -165,7 +166,7 @@ static wf_status read_config(const char *path, struct wf_train_texts *out, wf_er
     enum { LIMIT = 1 << 20 };
     json_t *config = wf_json_load(path, LIMIT, error), *object = NULL;
     wf_status status = config ? WF_OK : error->code;
-    if (status == WF_OK && json_is_object(config)) /* readers of settings report another type */
+    if (status == WF_OK && json_is_object(config)) /* the reader of the settings reports any other type */
         status = wf_json_get_object(config, path, key, WF_JSON_OPTIONAL, &object, error);
     if (status == WF_OK && object)
         status = read_texts(object, path, out, error);
@@ -192,7 +193,7 @@ wf_status wf_train_texts_load(const char *path, struct wf_train_texts *out, wf_e
         return WF_ERR_ARGUMENT;
     *out = (struct wf_train_texts){0};
     const bool there = stat(path, &info) == 0;
-    if (there && !S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)) /* a pipe: its settings were read already */
+    if (there && !S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)) /* the settings were read from a pipe, which cannot be read again */
         return WF_OK;
     wf_status status = there && S_ISDIR(info.st_mode) ? read_state(path, out, &failure) : read_config(path, out, &failure);
     return status == WF_OK ? WF_OK : wf_error_set(error, status, "%s", failure.message);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The tokenizers of a run: their sources and files. */
+/* Gets the tokenizers of a training: from the state, from given files, or by training them on the texts. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,8 +12,8 @@
 
 #include "trainer.h"
 
-/* A resume goes on with the run's own tokenizers, whatever became of the files that they were made from; but one that is named again
- * must be the same. */
+/* Checks a tokenizer file that is given to a resume: it must equal the run's own tokenizer, which the resume uses. path NULL: no file is
+ * given. */
 static wf_status same_as(struct trainer *t, const char *path, const wf_tokenizer *own)
 {
     if (!path)
@@ -36,14 +36,15 @@ static bool training_progress(void *ctx, const struct wf_tokenizer_progress *p)
 static wf_status make(struct trainer *t, const char *const *paths, int64_t count, int64_t vocab_size, wf_tokenizer **out)
 {
     const struct wf_config *c = &t->config;
-    /* A vocabulary of characters has no size to choose. */
+    /* A character tokenizer takes all characters of the text: it has no size to choose. */
     struct wf_tokenizer_options o = {.kind = c->tokenizer.kind,
                                      .vocab_size = c->tokenizer.kind == WF_TOKENIZER_CHAR ? 0 : vocab_size,
                                      .min_frequency = c->tokenizer.min_frequency,
                                      .progress = training_progress,
                                      .ctx = t,
                                      .long_words = &t->long_words};
-    /* Language models and encoders read running text; there line ends count. */
+    /* The special tokens of each kind of model. Language models and encoders also use a pre-tokenizer that keeps line ends as tokens,
+     * because they read running text. */
     static const char *const of_encoders[] = {"<pad>", "<unk>", "<mask>", "<s>", "</s>"}, *const of_language[] = {"<|endoftext|>", "<unk>"},
                              *const of_pairs[] = {"<pad>", "<bos>", "<eos>", "<unk>"};
     enum wf_model_kind kind = wf_config_kind(c);
@@ -73,8 +74,8 @@ static wf_status make_all(struct trainer *t)
             return t->error->code;
         return make(t, o->train + 1, 1, shape.vocab_size, &t->tokenizer);
     }
-    /* A language model's tokenizer is trained on both texts: a character that only the validation text has must not end the run. Otherwise
-     * such characters are unknown tokens. */
+    /* A language model's tokenizer is trained on the validation text too, because a character that only this text has could otherwise be an
+     * error. For the other kinds of models such a character is an unknown token. */
     int64_t count = o->train_files + (kind == WF_MODEL_LANGUAGE ? o->valid_files : 0);
     const char **paths = wf_alloc((size_t)count * sizeof *paths);
     if (!paths)
@@ -116,17 +117,18 @@ wf_status tokenizers_open(struct trainer *t, bool resuming)
             "vocabulary size mismatch: %s has %lld tokens, the model in %s %lld: give the tokenizer that it was trained with", o->tokenizer,
             (long long)wf_tokenizer_vocab_size(t->tokenizer), t->from.folder, (long long)wf_config_shape(&t->config).vocab_size);
     struct wf_config was;
-    if (resuming && o->from && !o->tokenizer) { /* a kind of tokenizer was not asked for */
+    if (resuming && o->from && !o->tokenizer) { /* the run's tokenizers came with the weights, so the config's settings do not count */
         if (wf_train_config(o->out, &was, NULL, t->error))
             return t->error->code;
         t->config.tokenizer = was.tokenizer;
     }
-    if (given) { /* config.json describes the given tokenizer */
+    if (given) { /* config.json must describe the given tokenizer, not the settings that it replaces */
         t->config.tokenizer.kind = wf_tokenizer_kind_of(t->tokenizer);
         t->config.tokenizer.min_frequency = 0;
     }
     bool two = pairs && !wf_config_shape(&t->config).shared_tokenizer, trained = resuming || t->from.weights;
-    if (!trained || !wf_config_fits(&t->config, wf_tokenizer_vocab_size(t->tokenizer))) /* padded embeddings keep their size */
+    /* The vocabulary size of trained weights may be padded: it stays if the tokenizer fits. */
+    if (!trained || !wf_config_fits(&t->config, wf_tokenizer_vocab_size(t->tokenizer)))
         wf_config_set_vocab(&t->config, wf_tokenizer_vocab_size(t->tokenizer), two ? wf_tokenizer_vocab_size(t->source_tokenizer) : 0);
     return WF_OK;
 }
@@ -135,7 +137,8 @@ static wf_status tell(struct trainer *t, const char *whose, int64_t asked, const
 {
     int64_t entries = wf_tokenizer_vocab_size(tokenizer);
     char text[256], has[WF_NUMBER_SIZE], wanted[WF_NUMBER_SIZE];
-    if (entries >= asked || wf_tokenizer_kind_of(tokenizer) == WF_TOKENIZER_CHAR) /* the characters of the text are all that there are */
+    /* A character tokenizer always has all characters of the text: its size was not asked for. */
+    if (entries >= asked || wf_tokenizer_kind_of(tokenizer) == WF_TOKENIZER_CHAR)
         return WF_OK;
     snprintf(text, sizeof text, "the %s has %s entries, not %s: the training text yields no more", whose, wf_text_count(entries, has),
              wf_text_count(asked, wanted));

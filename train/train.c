@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wf_train: wf_fit's loop for the models of the zoo. */
+/* wf_train: makes model, tokenizers and data from a configuration, and runs the training loop on them. */
 #include <weft/internal/needs.h>
 #include <weft/train.h>
 
@@ -41,7 +41,8 @@ bool validation_cancelled(void *trainer)
     return cancelled(t) || limit_cuts(&t->fit);
 }
 
-/* To fill a large model takes seconds, and a state of it is long to write. */
+/* Checks for a cancellation or the time limit after building the model, which can take seconds. Saves nothing then: no update is done, and
+ * the state of a large model takes long to write. */
 static wf_status not_begun(struct trainer *t)
 {
     const bool stopped = cancelled(t);
@@ -61,7 +62,7 @@ static wf_status no_head(struct trainer *t)
                         key ? ": set " : "", key ? key : "", key ? "=true" : "");
 }
 
-/* The optimiser has moments for this rank's shard only. */
+/* Gives the registry this rank's shard before the optimiser is made, so that it allocates moments for the shard only. */
 static wf_status shard(struct trainer *t)
 {
     t->fit.ranks.registry[0] = t->registry;
@@ -92,7 +93,7 @@ static void describe(const struct fit *f, wf_safetensors_writer *w)
     wf_weights_describe(w, t->tokenizer, t->source_tokenizer);
 }
 
-/* Fills the task and the options of the loop. */
+/* Fills in the task and the remaining options of the loop. */
 static wf_status prepare(struct trainer *t)
 {
     const struct wf_training *c = &t->config.training;
@@ -132,7 +133,7 @@ wf_tensor *with_terms(struct wf_loss_terms *terms, struct wf_micro_batch *p, wf_
     return all;
 }
 
-/* Sets steps, if the configuration counts epochs. */
+/* Sets the number of updates if the configuration gives epochs. Subtracts 1e-6 so that a rounding error does not add an update. */
 wf_status choose_steps(struct trainer *t, double updates)
 {
     struct wf_training *c = &t->config.training;
@@ -145,8 +146,8 @@ wf_status choose_steps(struct trainer *t, double updates)
     return WF_OK;
 }
 
-/* A tenth of the tokens between two validations. A forward takes about a third of an update's time, so that validations are about 3 % of a
- * training. */
+/* By default a validation uses a tenth as many tokens as the updates between two validations. A forward takes about a third of an update's
+ * time, so validations take about 3 % of the training. */
 void choose_validation(struct trainer *t, int64_t tokens)
 {
     enum { MOST = 1000000 };
@@ -165,7 +166,7 @@ void choose_validation(struct trainer *t, int64_t tokens)
         t->valid_tokens = t->valid_limit;
 }
 
-/* Raises the number of micro-batches until each rank has one. */
+/* Raises `accumulate` and `leaves` until each rank has a leaf, and copies both into the config. */
 static wf_status share(struct trainer *t)
 {
     struct fit *f = &t->fit;
@@ -176,7 +177,8 @@ static wf_status share(struct trainer *t)
     return wf_config_check(&t->config, t->error);
 }
 
-/* The first rank of each node reads texts and trains tokenizers into the cache; the others read the cache. */
+/* On each machine one rank opens the texts and trains the tokenizers first, and stores the results in the cache. The other ranks wait, and
+ * then read the cache. */
 static wf_status open_in_turn(struct trainer *t, bool resuming)
 {
     struct fit *f = &t->fit;
@@ -189,7 +191,7 @@ static wf_status open_in_turn(struct trainer *t, bool resuming)
     return first ? WF_OK : open_task(t, resuming);
 }
 
-/* Reads everything; only fit_enter writes into the run's folder. */
+/* Reads all input and builds the model, without writing into the run's folder. */
 static wf_status read_all(struct trainer *t, bool resuming)
 {
     struct fit *f = &t->fit;
@@ -223,7 +225,7 @@ static wf_status run(struct trainer *t)
     return wf_ranks_agree(&f->ranks) ? t->error->code : fit_run(f);
 }
 
-/* Refuses a pipe: it could block forever, and cannot be read twice. Its reader reports a missing file. */
+/* Refuses pipes and folders. A pipe can block forever, and cannot be read twice. A missing file is reported where it is opened. */
 static wf_status check_files(const char *const *path, int64_t count, wf_error *error)
 {
     struct stat info;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Declarations that the files of wf_train share: a model of the zoo, its configuration, tokenizers and texts, trained by the loop. */
+/* Declarations that the files of wf_train share. wf_train makes a model, its tokenizers and its texts from a configuration, and trains the
+ * model with the loop of wf_fit. */
 #ifndef WEFT_TRAIN_TRAINER_H
 #define WEFT_TRAIN_TRAINER_H
 
@@ -14,21 +15,22 @@
 #include "loop.h"
 #include "task.h"
 
-/* Weights to start from. */
+/* The paths that wf_train_options.from stands for. */
 struct origin {
-    char *weights; /* the file; NULL: none */
-    char *folder;  /* with its config.json and tokenizers; NULL: there is none */
-    /* settings of sentence vectors there; max_length 0: none */
-    struct wf_embedder_options embed;
+    char *weights;                    /* path of the file of weights; NULL: the training starts from an initialisation */
+    char *folder;                     /* folder with the config.json and tokenizers of the weights; NULL: there is no such folder */
+    struct wf_embedder_options embed; /* settings of sentence vectors in `folder`; .max_length 0: it has no such settings */
 };
 
+/* A running wf_train. */
 struct trainer {
-    struct fit fit;                         /* its context is the trainer */
-    const struct wf_train_options *options; /* &own */
-    struct wf_train_options own;            /* the caller's; a resume without texts has those of the state */
-    struct wf_train_texts texts;
-    const char **train, **valid;
-    struct wf_config config;
+    struct fit fit;                         /* fit.o.ctx is the trainer */
+    const struct wf_train_options *options; /* points to `own` */
+    struct wf_train_options own;            /* a copy of the caller's options; a resume without texts takes the texts of the state */
+    struct wf_train_texts texts;            /* the texts that the state names, in a resume */
+    const char **train;                     /* [texts.train_files]: memory of own.train in a resume without texts */
+    const char **valid;                     /* [texts.valid_files]: memory of own.valid in a resume without texts */
+    struct wf_config config;                /* the configuration, completed with the sizes of vocabularies and the number of steps */
     wf_model *model;
     wf_registry *registry;
     struct wf_optimizer optimizer;
@@ -36,89 +38,110 @@ struct trainer {
     struct wf_fit_optimizer optimizers[1];
     struct fit_owner owner;
     struct wf_metric metric[METRICS];
-    const char *reports[2];
-    struct wf_string sample;
-    wf_error *error; /* the loop's */
+    const char *reports[2];  /* the name of the family's additional loss term, then NULL */
+    struct wf_string sample; /* the last sample */
+    wf_error *error;         /* the same error as fit.error */
 
-    /* the task, and the members that it fills */
+    /* The task, and the members that it fills. */
     const struct task *task;
-    void *data;                                 /* its own */
-    wf_scans *scans;                            /* of the texts, which tokenizers are trained on and then encode; may be NULL */
-    wf_tokenizer *tokenizer, *source_tokenizer; /* may be the same */
-    bool made;                                  /* whether the tokenizers were made from the texts */
-    int64_t long_words;                         /* words that they cut (struct wf_tokenizer_options) */
-    uint64_t train_hash, valid_hash;            /* a resume must see the same texts */
-    int64_t train_tokens, valid_tokens, train_pairs, valid_pairs;
-    bool validates, scores; /* scores: by BLEU and chrF too */
-    int64_t valid_limit;    /* tokens of the validation text that are validated on, evenly spread; 0: all */
+    void *data;                     /* [task->size]: the task's own struct */
+    wf_scans *scans;                /* results of scanning the texts, shared by training a tokenizer and encoding; may be NULL */
+    wf_tokenizer *tokenizer;        /* the tokenizer; in a translation it is the target's */
+    wf_tokenizer *source_tokenizer; /* translation only; may be the same as `tokenizer` */
+    bool made;                      /* the tokenizers were trained on the texts */
+    int64_t long_words;             /* words that were too long for the tokenizer's training (struct wf_tokenizer_options) */
+    uint64_t train_hash;            /* hash of the training text's ids; a resume must have the same */
+    uint64_t valid_hash;            /* hash of the validation text's ids; 0: no validation */
+    int64_t train_tokens;           /* see struct wf_event for this and the next three members */
+    int64_t valid_tokens;
+    int64_t train_pairs;
+    int64_t valid_pairs;
+    bool validates;      /* there is a validation text */
+    bool scores;         /* a validation also measures BLEU and chrF */
+    int64_t valid_limit; /* a validation uses this many tokens, spread evenly over the validation text; 0: all tokens */
 
-    /* of a resume */
-    bool new_batches;   /* a key of batches differs from that of the state */
-    int64_t kept_limit; /* valid_limit of the state, so that losses stay comparable; -1: none */
+    /* Resume. */
+    bool new_batches;   /* a setting that determines the batches differs from the state */
+    int64_t kept_limit; /* valid_limit of the state, which is kept so that losses stay comparable; -1: not kept */
 
-    /* of a start from weights */
+    /* Start from weights. */
     struct origin from;
-    struct wf_string differs, fresh; /* keys that differ from those of the weights; parameters that the file lacks */
-    int64_t fresh_count;
+    struct wf_string differs; /* settings that differ from those of the weights, as text */
+    struct wf_string fresh;   /* names of the parameters that the file of weights lacks, as text */
+    int64_t fresh_count;      /* number of these parameters */
 
-    const struct wf_bitext_survey *survey; /* of the present event */
+    const struct wf_bitext_survey *survey; /* wf_event.survey of the event that is being reported */
 };
 
-/* state.c: the state of a model of the zoo, apart from the loop's. */
+/* state.c: the data that wf_train adds to the state. zoo_put, zoo_get and zoo_identify are the functions of struct fit_owner. */
 void zoo_put(struct fit *f, wf_safetensors_writer *w);
 void zoo_identify(const struct fit *f, struct wf_string *text);
-/* Resume: keeps the accumulate that several ranks raised, if the same number is asked for again. */
+/* For a resume: if several ranks have raised `accumulate` and the caller asks for the original number again, keeps the raised one. */
 wf_status state_parts(struct trainer *t);
 wf_status zoo_get(struct fit *f, const wf_safetensors *file, const char *path);
-wf_status state_tokenizers(struct trainer *t); /* those of the state; the source's may be missing */
+/* Loads the tokenizers from the state; the source's may be missing. */
+wf_status state_tokenizers(struct trainer *t);
 
-/* texts.c: the texts of a run, under "trained_on". */
-wf_status texts_recall(struct trainer *t);                      /* into t->own, if a resume has none */
-json_t *texts_json(const struct trainer *t, wf_error *error);   /* NULL with the error */
-void texts_put(struct trainer *t, wf_safetensors_writer *w);    /* into the state */
-wf_status texts_tell(struct trainer *t);                        /* a warning if .repeats of the options had others */
-json_t *texts_of_state(const struct state *s, wf_error *error); /* NULL: it says nothing; or an error */
+/* texts.c: the names of the files that a run was trained on, stored under the key "trained_on". */
+/* For a resume without texts: takes the texts that the state names into t->own. */
+wf_status texts_recall(struct trainer *t);
+/* The object that is stored; NULL with an error. */
+json_t *texts_json(const struct trainer *t, wf_error *error);
+/* Stores the object in the state. */
+void texts_put(struct trainer *t, wf_safetensors_writer *w);
+/* Warns if the texts differ from those of the run that is repeated, .repeats of the options. */
+wf_status texts_tell(struct trainer *t);
+/* Reads the object from the state. NULL: the state has none, or there is an error. */
+json_t *texts_of_state(const struct state *s, wf_error *error);
 
-/* run_files.c: config.json and the tokenizers, written into a new folder of the run first. Files with these names and another content
- * are set aside. */
+/* run_files.c: writes config.json and the tokenizers. Other files with these names are renamed, unless they are equal. */
 wf_status run_files_save(struct trainer *t, bool resuming);
 
 /* tokenizers.c */
-/* The tokenizers of the state (a resume; given ones must be the same), those that are given, or new ones of the kind and size of the
- * config, from the texts. The config gets the sizes of their vocabularies. */
+/* Gets the tokenizers: in a resume those of the state, which given ones must equal; otherwise the given ones; or else new ones, trained on
+ * the texts with the kind and size in the config. Sets the vocabulary sizes of the config. */
 wf_status tokenizers_open(struct trainer *t, bool resuming);
-/* Warns of a new vocabulary that is smaller than that asked for: a short text has fewer merges and words than a preset asks for. */
+/* Warns if a new vocabulary is smaller than the requested size, because the text is short, and if words were too long. */
 wf_status tokenizers_tell(struct trainer *t);
-/* Warns of unknown tokens in the text, if there are any. */
+/* Warns if the text, which has `tokens` tokens, has unknown ones. */
 wf_status unknown_tell(struct trainer *t, const char *text, int64_t unknown, int64_t tokens);
 
-/* from.c: .from of the options. */
+/* from.c: a start from trained weights, .from of the options. */
+/* Finds the file of weights and its folder. Free *out with origin_free. */
 wf_status origin_find(const char *from, struct origin *out, wf_error *error);
 void origin_free(struct origin *o);
-/* Refuses weights in the folder of a new run. */
+/* An error if the weights lie in the folder of a new run, which would replace them. */
 wf_status origin_apart(const char *from, const char *out, wf_error *error);
-wf_status origin_tokenizers(struct trainer *t); /* the tokenizers beside the weights */
-wf_status origin_load(struct trainer *t);       /* into the built registry; parameters that the file lacks stay initialised */
+/* Loads the tokenizers that lie with the weights. */
+wf_status origin_tokenizers(struct trainer *t);
+/* Loads the weights into the built registry. Parameters that the file lacks stay initialised. */
+wf_status origin_load(struct trainer *t);
+/* Reports which weights the training starts from, and warns of differences. */
 wf_status origin_tell(struct trainer *t);
 
-/* events.c: the loop's events as those of wf_train. */
+/* events.c: the events of wf_train. */
+/* wf_fit_options.event: passes a loop's event to the caller as a wf_event. */
 void pass_on(void *trainer, const struct wf_fit_event *e);
+/* WF_EVENT_START with the numbers of parameters and tokens. */
 wf_status report_start(struct trainer *t);
+/* WF_EVENT_DATA with the counts of a survey. */
 wf_status report_data(struct trainer *t, const struct wf_bitext_survey *survey, const char *text);
-/* false: the training was cancelled. */
+/* WF_EVENT_PREPARE. Returns false if the preparation must stop: the caller has cancelled, or the time limit has passed. */
 bool report_progress(struct trainer *t, const char *text, int64_t done, int64_t total);
 
-/* WF_EVENT_PROGRESS within a validation; for struct wf_progress. */
+/* WF_EVENT_PROGRESS within a validation; a callback for struct wf_progress. */
 void validation_tell(void *trainer, int64_t done, int64_t total);
 
 /* train.c */
-/* The loss of a micro-batch with the terms of the family, which it reports. */
+/* Adds the family's additional loss terms to the loss of a micro-batch, and reports them. */
 wf_tensor *with_terms(struct wf_loss_terms *terms, struct wf_micro_batch *p, wf_tensor *loss);
-/* Sets the number of updates, if the configuration counts epochs; `updates`: of an epoch. */
+/* Sets the number of updates if the configuration gives epochs instead; `updates` is the number of updates in an epoch. */
 wf_status choose_steps(struct trainer *t, double updates);
-/* Sets valid_limit, and valid_tokens to no more; `tokens`: of an update. */
+/* Sets valid_limit, and reduces valid_tokens to it; `tokens` is the number of tokens in an update. */
 void choose_validation(struct trainer *t, int64_t tokens);
-bool cancelled(void *trainer);            /* by the caller */
-bool validation_cancelled(void *trainer); /* or for a limit of time */
+/* Whether the caller has cancelled the training. */
+bool cancelled(void *trainer);
+/* Whether the caller has cancelled, or a validation must stop because the time limit is near. */
+bool validation_cancelled(void *trainer);
 
 #endif

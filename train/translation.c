@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Training of translation models: batches of pairs from two files, aligned by line. */
+/* The data of translation models: batches of sentence pairs from two files that are aligned by line. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,9 +15,10 @@
 struct translation {
     wf_bitext *train, *valid;
     wf_pair_batches *batches;
-    struct wf_pairs pairs; /* of the update that is being made; only the ids of this rank's micro-batches are set */
-    int64_t epoch, index;  /* and its place */
-    int64_t step;          /* and the update; -1: none */
+    struct wf_pairs pairs; /* the present batch; only the ids of this rank's micro-batches are set */
+    int64_t epoch;         /* epoch of the present batch */
+    int64_t index;         /* index of the present batch in the epoch */
+    int64_t step;          /* update of the present batch; -1: there is no batch yet */
 };
 
 static wf_status check(const struct trainer *t)
@@ -52,7 +53,7 @@ static bool survey_progress(void *ctx, int64_t done, int64_t total)
     return report_progress(ctx, "surveying the pairs", done, total);
 }
 
-/* Filters apply to training pairs only: losses and scores of a validation are those of its whole text. */
+/* Opens a parallel text. `filtered` is for training only: a validation measures its whole text. */
 static wf_status read_pairs(struct trainer *t, const char *const *files, bool filtered, wf_bitext **out)
 {
     struct wf_model_shape shape = wf_config_shape(&t->config);
@@ -151,7 +152,7 @@ static wf_tensor *loss(void *trainer, struct wf_micro_batch *p)
     struct wf_pairs part = d->pairs;
     const struct wf_range own = wf_ranks_mine(&t->fit.ranks);
     wf_error why = {0};
-    /* The search for a bad number looks at every micro-batch. */
+    /* explain.c calls the loss for all micro-batches, also for those whose ids were encoded on other ranks only. */
     if ((p->index < own.begin || p->index >= own.end) && wf_pair_batches_encode_parts(d->batches, p->index, p->index + 1, p->count, &why))
         return wf_tape_fail(p->tape, why.code, "%s", why.message);
     if (p->count > 1)
@@ -170,10 +171,10 @@ static bool tell_scores(void *trainer, int64_t done, int64_t total)
 {
     struct trainer *t = trainer;
     pace_report(&t->fit, "translating the validation text", done, total);
-    return true; /* the beam search checks validation_cancelled */
+    return true; /* go on: the beam search itself calls validation_cancelled */
 }
 
-/* By the whole text, as `weft evaluate` does it: all lines, the run's beam width and length penalty. */
+/* Measures BLEU and chrF as `weft evaluate` does: on all lines of the validation text, with the config's beam width and length penalty. */
 static wf_status measure_scores(struct trainer *t, double *value, wf_error *error)
 {
     const struct wf_run run = {.config = t->config, .tokenizer = t->tokenizer, .source_tokenizer = t->source_tokenizer, .model = t->model};
@@ -202,7 +203,9 @@ static wf_status validate(void *trainer, wf_tape *tape, double *value, wf_error 
     return status == WF_OK && t->scores ? measure_scores(t, value, error) : status;
 }
 
-/* --- the place in the data: of the next batch ---------------------------------------------------------------------- */
+/* --- the place in the data ----------------------------------------------------------------------------------------- */
+
+/* Saves the place of the next batch. If `step` is that of the present batch, its update was dropped: saves its place. */
 
 static void put(void *trainer, int64_t step, wf_fit_state *state)
 {
@@ -222,7 +225,7 @@ static wf_status get(void *trainer, int64_t step, const wf_fit_state *state, wf_
     (void)step;
     if (wf_fit_get_int(state, "epoch", &epoch, error) || wf_fit_get_int(state, "batch_index", &index, error))
         return error->code;
-    if (t->new_batches && index > 0) { /* the new batches have no such place */
+    if (t->new_batches && index > 0) { /* other batches: the old index has no meaning, so begin the next epoch */
         epoch++;
         index = 0;
         wf_string_format(&t->fit.change, "; epoch %lld begins", (long long)epoch + 1);

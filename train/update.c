@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* One update: a batch, gradients of its micro-batches, clipping and optimisers, phase by phase. */
+/* One update: takes a batch, and for each phase computes the gradients of its micro-batches, clips them and steps the optimisers. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "loop.h"
 
-/* Puts the step in front of an error of an op or an optimiser. */
+/* Sets the error to *why, an error of an op or an optimiser, with the number of the step in front. */
 static wf_status failed(struct fit *f, const wf_error *why)
 {
     return wf_error_set(f->error, why->code != WF_OK ? why->code : WF_ERR_STATE, "step %" PRId64 ": %s", f->step + 1, why->message);
@@ -33,13 +33,13 @@ wf_tensor *fit_forward(struct fit *f, struct wf_micro_batch *b, int phase, int64
 {
     *b = (struct wf_micro_batch){
         .tape = f->tape, .step = f->step, .phase = phase, .index = i, .count = f->o.accumulate, .weight = f->weight};
-    /* Rows of different micro-batches differ, even if the task does not number them. */
+    /* first_row makes the dropout masks of the micro-batches differ, even if the task does not call wf_tape_first_row. */
     wf_tape_reset(f->tape, WF_TRAIN, .seed = f->o.seed, .step = (uint64_t)(f->step * f->phases + phase), .first_row = (uint64_t)i << 32,
                   .exact = true);
     return f->task.loss(f->o.ctx, b);
 }
 
-/* Adds a scalar that `loss` has set to its sum. */
+/* Adds the value of the scalar x to *sum. x NULL: adds nothing. */
 static wf_status add(struct fit *f, const wf_tensor *x, double *sum)
 {
     double value = 0;
@@ -51,7 +51,7 @@ static wf_status add(struct fit *f, const wf_tensor *x, double *sum)
     return WF_OK;
 }
 
-/* Loss and gradients of micro-batch i. */
+/* Computes loss and gradients of micro-batch i, and adds its scalars to those of its leaf. */
 static wf_status micro_batch(struct fit *f, int phase, int64_t i)
 {
     struct scalars *sum = wf_ranks_leaf(&f->ranks, i);
@@ -81,7 +81,7 @@ static wf_status micro_batch(struct fit *f, int phase, int64_t i)
     return WF_OK;
 }
 
-/* The gradients that the optimisers of a phase use, each once. */
+/* Lists the gradients of the registries that the optimisers of a phase update, each once. Returns their number. */
 static int grads_of(const struct fit *f, int phase, wf_grads *grads[WF_FIT_REGISTRIES])
 {
     int count = 0;
@@ -103,13 +103,13 @@ void fit_zero_gradients(const struct fit *f)
             wf_grads_zero(wf_registry_grads(f->o.registry[k].registry));
 }
 
-/* Gradients of all micro-batches of a phase, on all ranks. */
+/* Computes the gradients of a phase over all micro-batches and all ranks. */
 static wf_status gradients(struct fit *f, int phase)
 {
     wf_grads *grads[WF_FIT_REGISTRIES];
     const int count = grads_of(f, phase, grads);
     const struct wf_range mine = wf_ranks_mine(&f->ranks);
-    fit_zero_gradients(f); /* of parameters that another phase trains, too */
+    fit_zero_gradients(f); /* zeroes all registries, because a loss may leave gradients in registries of other phases */
     wf_ranks_begin(&f->ranks, grads, count);
     for (int64_t i = mine.begin; i < mine.end && !f->error->code; i++)
         if (!micro_batch(f, phase, i))
@@ -117,7 +117,7 @@ static wf_status gradients(struct fit *f, int phase)
     return wf_ranks_finish(&f->ranks);
 }
 
-/* Adds the scalars of all leaves. */
+/* Adds the scalars of all leaves, in order. */
 static void sum_scalars(struct fit *f, int phase)
 {
     bool shows = false;
@@ -131,11 +131,11 @@ static void sum_scalars(struct fit *f, int phase)
         f->losses += leaf->losses;
         shows |= leaf->shows;
     }
-    if (!shows) /* the minimised loss is the loss shown */
+    if (!shows) /* the logged loss is the minimised loss */
         f->minimized[phase] = NAN;
 }
 
-/* A phase may skip an update. */
+/* A single phase may have no loss in an update, but not all of them if the batch has a weight. So this checks after the last phase. */
 static wf_status check_losses(struct fit *f, int phase)
 {
     if (f->losses > 0 || !(f->weight > 0) || phase < f->phases - 1)
@@ -161,7 +161,7 @@ static void set_rate(struct fit *f, int i)
     f->lr[i] = o->optimizer->lr;
 }
 
-/* Clipping, and the optimisers of a phase. */
+/* Clips the gradients of a phase, steps its optimisers, and publishes the new weights. */
 static void optimize(struct fit *f, int phase)
 {
     wf_error why = {0};
@@ -174,7 +174,7 @@ static void optimize(struct fit *f, int phase)
         }
     if (status != WF_OK && status != WF_ERR_NUMERIC)
         failed(f, &why);
-    if (f->stepped && phase == f->phases - 1) /* even after an error here: the other ranks come here, too */
+    if (f->stepped && phase == f->phases - 1) /* call it even after an error, because the other ranks wait for this rank there */
         fit_agree_ahead(f);
     wf_ranks_publish(&f->ranks, f->stepped);
     if (status == WF_ERR_NUMERIC)
@@ -188,7 +188,8 @@ static wf_status run_phases(struct fit *f)
     for (int i = 0; i < f->reports; i++)
         f->report[i] = 0;
     f->losses = 0;
-    /* If a phase fails after its gradients, the other ranks already wait in the next phase: enter it with the error, so that all stop. */
+    /* If a phase fails after its gradients, the other ranks go on to the next phase and wait there. So this rank enters the next phase with
+     * its error, and all ranks stop. */
     for (int phase = 0; phase < f->phases && !gradients(f, phase); phase++) {
         sum_scalars(f, phase);
         if (!check_losses(f, phase))
@@ -201,10 +202,10 @@ wf_status fit_update(struct fit *f)
 {
     double loss[WF_FIT_PHASES];
     memcpy(loss, f->loss, sizeof loss);
-    take_batch(f); /* even after an error here: all ranks have agreed to this update, and may exchange messages in next */
+    take_batch(f); /* call it even after an error: all ranks begin this update, and a task's `next` may exchange messages */
     const wf_status status = run_phases(f);
     f->stepped = false;
-    if (status != WF_OK) { /* back to the last complete update, as in the state */
+    if (status != WF_OK) { /* restore the losses of the last complete update */
         memcpy(f->loss, loss, sizeof loss);
         return status;
     }

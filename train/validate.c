@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A validation: metrics, the best weights, patience. */
+/* A validation: measures the metrics, saves the best weights, and counts validations for patience. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -10,11 +10,11 @@ static wf_status measure(struct fit *f)
 {
     wf_error why = {0};
     double value[WF_FIT_METRICS];
-    const double untouched = nan("0x7e57"); /* no computation gives this NaN */
+    const double untouched = nan("0x7e57"); /* marks values that `validate` does not set: no computation gives this NaN */
     for (int i = 0; i < WF_FIT_METRICS; i++)
         value[i] = untouched;
     wf_status status = f->task.validate(f->o.ctx, f->tape, value, &why);
-    if (wf_tape_error(f->tape)->code == WF_ERR_CANCELLED) /* even if the task returned another status */
+    if (wf_tape_error(f->tape)->code == WF_ERR_CANCELLED) /* the task may have returned another status */
         status = WF_ERR_CANCELLED;
     if (status != WF_OK)
         return wf_error_set(f->error, status, "%s", why.message[0] ? why.message : "the task's validate failed without a message");
@@ -26,12 +26,12 @@ static wf_status measure(struct fit *f)
     return WF_OK;
 }
 
-/* Compares the validation with the best one so far. */
+/* Compares the validation with the best one so far, and updates best value, patience and `early`. */
 static void compare(struct fit *f)
 {
     const bool higher = f->task.metric[f->task.best].higher;
     const double value = f->value[f->task.best];
-    f->improved = higher ? !(value <= f->best) : !(value >= f->best); /* true for the first: best is NaN before it */
+    f->improved = higher ? !(value <= f->best) : !(value >= f->best); /* true for the first validation, because f->best is NaN before it */
     f->since_best = f->improved ? 0 : f->since_best + 1;
     if (f->improved)
         f->best = value;
@@ -57,18 +57,18 @@ wf_status fit_validate(struct fit *f)
 {
     struct timespec begin;
     clock_gettime(CLOCK_MONOTONIC, &begin);
-    f->validation_due = true; /* until it is done: a resume makes up for one that was cancelled */
-    f->saved = false;         /* best and stale are part of the state */
+    f->validation_due = true; /* until the end: if the validation is cancelled, a resume repeats it */
+    f->saved = false;         /* the validation changes the state: `best` and `since_best` */
     f->pace.validating = true;
     pace_report(f, "validating", 0, 0);
     if (!wf_ranks_settle(&f->ranks))
         refuse_bad_weights(f);
-    if (wf_ranks_agree(&f->ranks)) /* all ranks measure a task of the zoo together */
+    if (wf_ranks_agree(&f->ranks)) /* stop here on all ranks: in wf_train they share the work of a validation */
         return f->error->code;
     measure(f);
     f->pace.validating = f->pace.validation_left = false;
     limit_rename(f);
-    /* The values of rank 0 decide on all ranks; a program's validate may give others elsewhere. */
+    /* All ranks use the values of rank 0, because a program's `validate` may give other values on other ranks. */
     if (wf_ranks_agree(&f->ranks) || wf_ranks_broadcast(&f->ranks, f->value, sizeof f->value))
         return f->error->code;
     if (!isfinite(f->value[f->task.best]))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Any training: the program brings batches and a loss, wf_fit brings the loop. It accumulates gradients, clips, sets learning rates,
- * validates, keeps the best weights, stops early, writes checkpoints and metrics, ends cleanly at Ctrl-C, and resumes to the same bytes.
+/* A training loop for any model: the program gives batches and a loss, and wf_fit does the rest. wf_fit accumulates gradients, clips them,
+ * sets learning rates, validates, keeps the best weights, stops early, writes checkpoints and metrics, ends cleanly at Ctrl-C, and resumes
+ * with the same bytes.
  *
  *   static wf_tensor *loss(void *ctx, struct wf_micro_batch *b)
  *   {
@@ -13,14 +14,14 @@
  *   const struct wf_schedule schedule = {WF_SCHEDULE_COSINE, .peak = 1e-3, .warmup = 50};
  *   if (wf_fit_one(&task, registry, &adam, &schedule, NULL, &error, .out = "runs/digits", .steps = 1000, .resume = true, .ctx = &d)) ...
  *
- * This header, from the simple to the rare: the task, events, options, wf_fit_one; wf_fit for several registries, optimisers and phases; a
+ * Sections, the simple ones first: the task; events; options and wf_fit_one; wf_fit for several registries, optimisers and phases; the
  * place in the data; the order of the calls; several processes. docs/training.md is the guide.
  *
- * Files: every file of the run's folder is written under a temporary name, synced and renamed. A save is complete once state.safetensors is
- * renamed: it holds the weights of all registries, the optimisers' moments, the step, the task's place in its data, the best value and
- * patience. model.safetensors follows it, then checkpoints/step-00000100.safetensors; best.safetensors has the weights of the best
- * validation. docs/files.md describes them, and each line of metrics.jsonl. A crash loses at most the updates since the last save, and the
- * resumed training gives the same bytes as an uninterrupted one. */
+ * Files: wf_fit writes each file of the run's folder under a temporary name, syncs it and renames it. A save is complete once
+ * state.safetensors is renamed. This file holds the weights of all registries, the optimisers' moments, the step, the task's place in its
+ * data, the best value and patience. model.safetensors is written next, then checkpoints/step-00000100.safetensors. best.safetensors has
+ * the weights of the best validation. docs/files.md describes all files and each line of metrics.jsonl. A crash loses at most the updates
+ * since the last save. The resumed training gives the same bytes as an uninterrupted one. */
 #ifndef WEFT_FIT_H
 #define WEFT_FIT_H
 
@@ -31,62 +32,68 @@ WF_BEGIN_DECLS
 
 /* --- the task ------------------------------------------------------------------------------------------------------ */
 
-enum { WF_FIT_PHASES = 8, WF_FIT_REPORTS = 8, WF_FIT_METRICS = 16, WF_FIT_OPTIMIZERS = 16, WF_FIT_REGISTRIES = 16 }; /* at most */
+/* The largest numbers of phases, reports and metrics of a task, and of optimisers and registries. */
+enum { WF_FIT_PHASES = 8, WF_FIT_REPORTS = 8, WF_FIT_METRICS = 16, WF_FIT_OPTIMIZERS = 16, WF_FIT_REGISTRIES = 16 };
 
-/* A micro-batch, whose loss is wanted. */
+/* The micro-batch for which wf_task.loss computes the loss. */
 struct wf_micro_batch {
-    wf_tape *tape;        /* reset, WF_TRAIN */
-    int64_t step;         /* updates done before this one: 0, 1, 2, ... */
-    int phase;            /* the phase; 0 if the task has one */
-    int64_t index, count; /* micro-batch 0 .. count-1 of the batch; count: .accumulate of the options, or more on several processes */
-    double weight;        /* of the whole batch, as `next` gave it; the loss of each micro-batch is divided by it */
-    /* May be set by `loss`: scalars that it has divided by the weight, so that those of all micro-batches add up. */
-    wf_tensor *shown;                  /* logged instead of the loss: say, without label smoothing and penalties */
-    wf_tensor *report[WF_FIT_REPORTS]; /* other numbers of the update, in the order of the task's `reports` */
+    wf_tape *tape; /* the tape to compute on; wf_fit has reset it with WF_TRAIN */
+    int64_t step;  /* updates done before this one: 0, 1, 2, ... */
+    int phase;     /* index of the phase; 0 if the task has one phase */
+    int64_t index; /* number of this micro-batch in the batch, 0 .. count - 1 */
+    int64_t count; /* micro-batches of the batch: .accumulate of the options, or more on several processes */
+    double weight; /* weight of the whole batch, from `next`; `loss` divides by it */
+    /* `loss` may set these scalars, divided by the weight: wf_fit adds up those of all micro-batches. */
+    wf_tensor *shown;                  /* logged instead of the loss, for example a loss without label smoothing and penalties */
+    wf_tensor *report[WF_FIT_REPORTS]; /* other numbers to log, in the order of the task's `reports` */
 };
 /* A number that a validation measures. */
 struct wf_metric {
-    const char *name; /* "loss", "accuracy" */
+    const char *name; /* for example "loss" or "accuracy" */
     bool higher;      /* a higher value is better */
-    const char *tag;  /* its name in metrics.jsonl and TensorBoard, 1 to 95 bytes of UTF-8, no other number's; NULL: NAME/valid */
+    const char *tag;  /* name in metrics.jsonl and TensorBoard: 1 to 95 bytes of UTF-8, different from all other names; NULL: NAME/valid */
 };
+/* Handle with which a task saves and restores its place in the data. */
 typedef struct wf_fit_state wf_fit_state;
 
-/* A training. All functions get .ctx of the options. A function that fails returns a status with a message in *error; if a pass on the tape
- * failed, wf_tape_status(tape, error). Zero is the default of each member. */
+/* Describes a training. All functions get .ctx of the options. A function that fails returns a status and sets a message in *error; if an
+ * op on the tape failed, it returns wf_tape_status(tape, error). Zero is the default of each member. */
 struct wf_task {
     size_t abi;       /* WF_TASK_ABI */
-    const char *name; /* of the training; the state keeps it, and a resume compares it */
-    const char *unit; /* of a batch's weight, in the plural: "tokens", "images"; NULL: "rows" */
-    /* Names of the phases of an update, ending with NULL; NULL: one phase. Each phase has its losses and optimisers, one after the other,
-     * as a GAN's discriminator and generator. Once the second phase has begun, a cancellation waits for the end of the update. */
+    const char *name; /* name of the training; the state stores it, and a resume must give the same */
+    const char *unit; /* unit of a batch's weight, in the plural, such as "tokens" or "images"; NULL: "rows" */
+    /* Names of the phases of an update, ending with NULL; NULL: there is one phase. The phases run one after the other, and each has its
+     * own losses and optimisers, like discriminator and generator of a GAN. Once an optimiser has stepped, a cancellation waits for the end
+     * of the update. */
     const char *const *phases;
-    const char *const *reports; /* names of the numbers in wf_micro_batch.report, ends with NULL; logged as NAME/train */
-    /* The numbers that `validate` measures. metric[best] decides about best.safetensors and patience. */
-    const struct wf_metric *metric;
-    int metrics, best;
+    const char *const *reports;     /* names of the numbers in wf_micro_batch.report, ending with NULL; logged as NAME/train */
+    const struct wf_metric *metric; /* [metrics]: the numbers that `validate` measures */
+    int metrics;
+    int best; /* metric[best] decides which weights are best, for best.safetensors and patience */
 
-    /* Chooses the batch of update `step` (0, 1, ...) and sets its weight, such as its rows or its predicted tokens: finite, not negative,
-     * and known before any forward. It may compute on another tape (WF_INFER) with the present weights, but see .values_by_ops. If the
-     * batch is a function of `step`, such as that of wf_epochs_batch (weft/epochs.h), a resume needs no more; else see `put`. Not called
-     * again for an update that is repeated. */
+    /* Chooses the batch of update `step` (0, 1, ...) and sets its weight, such as its number of rows or of predicted tokens. The weight is
+     * finite and not negative. `next` may compute on another tape (WF_INFER) with the present weights, but see .values_by_ops. If the batch
+     * is a function of `step`, as with wf_epochs_batch (weft/epochs.h), a resume needs nothing else; otherwise see `put`. Called once for
+     * an update, even if its losses are computed again to find a NaN. */
     wf_status (*next)(void *ctx, int64_t step, double *weight, wf_error *error);
-    /* The forward of one micro-batch -> the loss [], divided by b->weight, so that the losses of all add up to the batch's:
-     * wf_cross_entropy(..., .normalizer = b->weight). NULL: an empty micro-batch; a batch with a weight has one that is not. May be
-     * called again for a micro-batch, and must then give the same.
+    /* The forward of one micro-batch. Returns the loss, a scalar divided by b->weight, for example
+     * wf_cross_entropy(..., .normalizer = b->weight). The losses of all micro-batches then add up to the loss of the batch. Returns NULL
+     * for an empty micro-batch; if the batch's weight is above 0, at least one micro-batch must have a loss. `loss` may be called again for
+     * a micro-batch, and must then give the same.
      *
-     * wf_fit has reset the tape with the seed and the step, so that dropout is the same after a resume. Each micro-batch draws other masks.
-     * To draw those of the whole batch, call wf_tape_first_row(b->tape, ROW) with the number of its first row in the batch. */
+     * wf_fit has reset the tape with the seed and the step, so dropout is the same after a resume. Each micro-batch draws different masks.
+     * For the masks that the whole batch would get in one piece, call wf_tape_first_row(b->tape, ROW), where ROW is the number of the
+     * micro-batch's first row in the batch. */
     wf_tensor *(*loss)(void *ctx, struct wf_micro_batch *b);
-    /* Fills value[metrics], which are NaN before. A value that stays NaN was not measured; metric[best] must be. Resets the tape as it
-     * needs (WF_INFER). NULL: no validation. */
+    /* Measures the metrics and sets value[metrics]. wf_fit has set all of them to NaN; a value that stays NaN was not measured, but
+     * value[best] must be set. `validate` resets the tape itself (WF_INFER). NULL: there is no validation. */
     wf_status (*validate)(void *ctx, wf_tape *tape, double *value, wf_error *error);
-    /* A text that the model makes now, for people to look at; it stays valid until the next call. The same weights should give the same.
-     * NULL: none. */
+    /* Sets *text to a sample of what the model generates, for people to read. The task owns the text, which must stay valid until the next
+     * call. The same weights should give the same text. NULL: there are no samples. */
     wf_status (*sample)(void *ctx, wf_tape *tape, const char **text, wf_error *error);
     /* The place in the data, for tasks whose batches depend on more than the step. put saves and get restores everything that next(step)
-     * needs for its batch; `step` is the number of updates done. If next(step) has been called already, its update was dropped: save the
-     * place from before that call. Both NULL: nothing. */
+     * needs to give its batch; `step` is the number of updates done. If next(step) has been called already, its update was dropped: put
+     * then saves the place from before that call. Both NULL: there is nothing to save. */
     void (*put)(void *ctx, int64_t step, wf_fit_state *state);
     wf_status (*get)(void *ctx, int64_t step, const wf_fit_state *state, wf_error *error);
 };
@@ -95,46 +102,48 @@ struct wf_task {
 /* --- events --------------------------------------------------------------------------------------------------------- */
 
 enum wf_event_kind {
-    WF_EVENT_PREPARE, /* wf_train: progress of tokenizer training and encoding, a few times a second: text, done, total */
-    WF_EVENT_DATA,    /* wf_train: text has the numbers of training or validation pairs used and skipped, with the reasons; or, with .from,
-                         where the weights come from */
-    WF_EVENT_CHANGE,  /* resume: text lists the settings that differ from now on */
-    WF_EVENT_START,   /* training begins: parameters, and for a resume the step that it resumes from */
+    WF_EVENT_PREPARE, /* wf_train only: progress of preparing tokenizers and texts, a few times a second, in text, done and total */
+    WF_EVENT_DATA, /* wf_train only: `text` says how many training or validation pairs are used and skipped, with the reasons. With .from it
+                      also says where the weights come from */
+    WF_EVENT_CHANGE,  /* in a resume: `text` lists the settings that differ from now on */
+    WF_EVENT_START,   /* training begins; `step` is the step from which a resume continues */
     WF_EVENT_STEP,    /* after each update */
     WF_EVENT_VALID,   /* after a validation */
     WF_EVENT_SAVE,    /* after a save */
-    WF_EVENT_WARNING, /* text: a warning, for example of a resume on another instruction set; also within an update, of a long wait for
-                         another rank (wf_dist_watch) */
-    WF_EVENT_END,     /* training is complete, stopped early or was cancelled: text says which */
-    WF_EVENT_SAMPLE, /* after a validation, if the task has samples: text is one. wf_train: the model's continuation of the beginning of the
-                        validation text */
-    WF_EVENT_PROGRESS /* text is "validating" or "saving", once at its beginning, with done and total 0; wf_train: again after each batch of
-                         a validation, with done and total, and with "translating the validation text" */
+    WF_EVENT_WARNING, /* `text` is a warning, for example that the run was made on another instruction set. It may come during an update,
+                         if another rank is late (wf_dist_watch) */
+    WF_EVENT_END,     /* `text` says why the training ends: it is complete, stopped early or cancelled, or the time limit is near */
+    WF_EVENT_SAMPLE,  /* after a validation, if the task gives samples: `text` is the sample. In wf_train the model continues the beginning
+                         of the validation text */
+    WF_EVENT_PROGRESS /* a validation or save begins: `text` is "validating" or "saving", done and total are 0. wf_train reports again after
+                         each batch of a validation, with done and total, also as "translating the validation text" */
 };
 
-/* A number of a line of metrics.jsonl. */
+/* A number in a line of metrics.jsonl. */
 struct wf_fit_number {
-    const char *tag;
+    const char *tag; /* name of the number in the line */
     double value;
 };
 struct wf_fit_event {
     enum wf_event_kind kind;
-    int64_t step, steps; /* updates done, and in total */
-    double loss;         /* of the last update, as logged, of phase 0; NaN before the first. losses: of each phase */
-    const double *losses;
-    const double *value; /* [metrics] of the last validation; NaN: none */
-    double best;         /* the best value so far of the metric that decides; NaN before the first */
-    bool improved;       /* WF_EVENT_VALID: this validation is the best so far */
-    double lr;           /* of the first optimiser, in the last update */
-    double grad_norm;    /* of phase 0, before clipping */
-    double per_second;   /* WF_EVENT_STEP: weight per second; else 0 */
-    int64_t parameters;  /* of all registries */
-    double seconds;      /* since wf_fit was called */
-    double left;         /* estimate of the seconds until the end, with validations and saves; NaN before the first update */
-    int64_t done, total; /* WF_EVENT_PROGRESS; total 0: not known */
-    double expected;     /* WF_EVENT_PROGRESS: estimate of the seconds of the validation or save */
-    const char *text;    /* UTF-8, in which other bytes (of a path) are written \xNN; may be NULL */
-    /* WF_EVENT_STEP, WF_EVENT_VALID: the numbers of its line in metrics.jsonl, with their names there. */
+    int64_t step;         /* updates done */
+    int64_t steps;        /* updates in total */
+    double loss;          /* the logged loss of phase 0 in the last update; NaN before the first */
+    const double *losses; /* the logged loss of each phase in the last update */
+    const double *value;  /* [metrics]: results of the last validation; NaN: not measured */
+    double best;          /* the best value so far of metric[best]; NaN before the first validation */
+    bool improved;        /* WF_EVENT_VALID: this validation is the best so far */
+    double lr;            /* learning rate of the first optimiser in the last update */
+    double grad_norm;     /* gradient norm of phase 0 before clipping */
+    double per_second;    /* WF_EVENT_STEP: the batch's weight divided by the seconds of the update; else 0 */
+    int64_t parameters;   /* number of elements of all registries' parameters */
+    double seconds;       /* seconds since wf_fit was called */
+    double left;          /* estimated seconds until the end, including validations and saves; NaN before the first update */
+    int64_t done;         /* WF_EVENT_PROGRESS: units of the validation that are done */
+    int64_t total;        /* WF_EVENT_PROGRESS: units in total; 0: not known */
+    double expected;      /* WF_EVENT_PROGRESS: estimated seconds of the whole validation or save */
+    const char *text;     /* UTF-8; a byte of a path that is not UTF-8 is written as \xNN; may be NULL */
+    /* WF_EVENT_STEP, WF_EVENT_VALID: the numbers that the event's line in metrics.jsonl has, [numbers]. */
     const struct wf_fit_number *number;
     int numbers;
 };
@@ -142,71 +151,82 @@ struct wf_fit_event {
 /* --- options, and a training with one optimiser --------------------------------------------------------------------- */
 
 struct wf_fit_options {
-    /* The run's folder; created if it does not exist. NULL: nothing is written, the weights are in the registries, and the best ones are
-     * not kept; resume, save_every, keep and keep_every are WF_ERR_ARGUMENT then. */
+    /* The run's folder; created if it does not exist. NULL: wf_fit writes no file and does not keep the best weights; the last weights are
+     * in the registries. With NULL, resume, save_every, keep and keep_every are WF_ERR_ARGUMENT. */
     const char *out;
-    /* For wf_fit; empty for wf_fit_one. */
+    /* The registries and optimisers, for wf_fit. They must be empty for wf_fit_one. */
     const struct wf_fit_registry *registry;
     int registries;
     const struct wf_fit_optimizer *optimizer;
     int optimizers;
-    int64_t steps;      /* updates in total, also of a resumed run */
+    int64_t steps;      /* updates in total; a resume counts the updates that are done already */
     int64_t accumulate; /* micro-batches of a batch; 0: 1 */
-    /* Leaves of the reduction tree of gradients, each the sum of accumulate / leaves micro-batches in order: a power of two that divides
-     * `accumulate`. The bits of a training depend on it, but not on the number of processes; the state keeps it. 0: that of the state;
-     * otherwise the largest up to 8, or the world size if that is larger. */
+    /* Leaves of the tree in which gradients are added. A leaf is the sum of accumulate / leaves micro-batches, in order. The number is a
+     * power of two that divides `accumulate`. The bits of a training depend on it, and not on the number of processes; the state stores it.
+     * 0: the number in the state; for a new run the largest possible number up to 8, or with more than 8 processes their number, rounded up
+     * to a power of two. */
     int64_t leaves;
     double clip; /* maximum norm of the gradients of a phase, over all registries of its optimisers; 0: no clipping */
-    /* The learning rate of update `step` (0, 1, ...) for options.optimizer[optimizer], instead of its schedule: called once for each
-     * optimiser in each update, right before its step. The same arguments must give the same on all ranks and after a resume. NULL: the
-     * schedules. */
+    /* Returns the learning rate of options.optimizer[optimizer] for update `step` (0, 1, ...), and replaces its schedule. Called once for
+     * each optimiser in each update, right before its step. The same arguments must give the same rate on all ranks and after a resume.
+     * NULL: the schedules are used. */
     double (*rate)(void *ctx, int optimizer, int64_t step);
-    int64_t save_every, valid_every; /* updates; 0: only at the end */
-    int64_t log_every;               /* updates between two lines of metrics.jsonl; 0: 10. The first and the last have one always */
-    int64_t keep;                    /* number of latest checkpoints kept; 0: none */
-    int64_t keep_every;              /* checkpoints at multiples of this step are never deleted; 0: none */
-    int64_t patience;                /* stops after this many validations without improvement; 0: never */
-    uint64_t seed;                   /* of dropout; a resume must have the same */
-    bool resume;                     /* resumes the run in `out`; without a run there, starts a new one with a warning */
-    /* Settings of the program, which the state keeps: NAME=VALUE, separated by blanks, in UTF-8, such as "width=64 data=digits.bin". A
-     * resume reports a difference in `settings` with WF_EVENT_CHANGE, and refuses one in `fixed`: settings on which weights and data
-     * depend. */
-    const char *settings, *fixed;
+    int64_t save_every;  /* updates between two saves; 0: only the save at the end */
+    int64_t valid_every; /* updates between two validations; 0: only the validation at the end */
+    int64_t log_every;   /* updates between two lines of metrics.jsonl; 0: 10. The first and the last update always have a line */
+    int64_t keep;        /* number of latest checkpoints that are kept; 0: none */
+    int64_t keep_every;  /* checkpoints at multiples of this step are never deleted; 0: there are no such checkpoints */
+    int64_t patience;    /* stops after this many validations without improvement; 0: never */
+    uint64_t seed;       /* seed of dropout; a resume must have the same */
+    bool resume;         /* resumes the run in `out`; if there is no run, starts a new one with a warning */
+    /* Settings of the program, which the state stores: NAME=VALUE, separated by blanks, in UTF-8, such as "width=64 data=digits.bin". If a
+     * resume changes one of `settings`, WF_EVENT_CHANGE reports it. `fixed` is for settings on which weights and data depend: changing one
+     * is WF_ERR_ARGUMENT. */
+    const char *settings;
+    const char *fixed;
     void (*event)(void *ctx, const struct wf_fit_event *event); /* may be NULL */
-    /* Called before each op of an update or a validation; on several processes between updates. True: the unfinished update is dropped, the
-     * state after the last finished one is saved, and wf_fit returns WF_ERR_CANCELLED. Must be cheap, such as reading a flag that a signal
-     * handler sets. May be NULL. */
+    /* Called before each op of an update or a validation; on several processes only between updates. If it returns true, wf_fit drops the
+     * unfinished update, saves the state after the last finished one, and returns WF_ERR_CANCELLED. Must be cheap, such as reading a flag
+     * that a signal handler sets. May be NULL. */
     bool (*cancelled)(void *ctx);
-    void *ctx; /* for all functions of the options and the task */
-    /* Limit of time: seconds from the call of wf_fit on, before which the training saves and ends with WF_ERR_TIME; 0: none. An update
-     * begins only if there is time for 0.5 s and 1.25 times the longest update so far, the validation and the save that are due after it,
-     * and the save at the end; each counts as the longest of its kind in this call. An update or validation that takes too long is dropped
-     * when only the time for the last save is left (on several processes a validation only). A save follows the first update, so that its
-     * time is known. On several processes rank 0's clock decides, between updates; all ranks must have the same limit. */
+    void *ctx; /* the first argument of all functions of the options and the task */
+    /* Time limit in seconds, counted from the call of wf_fit; 0: no limit. Before it passes, wf_fit saves and returns WF_ERR_TIME. An
+     * update begins only if the time left is more than 0.5 s plus 1.25 times the sum of: the longest update, the longest validation and
+     * save if they are due after it, and the longest save again for the end. "Longest" means in this call of wf_fit. An update or
+     * validation that takes longer is dropped when the time left is only enough for the last save; on several processes only a validation
+     * is dropped. A save follows the first update, so that its time is known. On several processes rank 0's clock decides between updates;
+     * all ranks must have the same limit. */
     double max_time;
-    /* For several processes. Gradients are sent while the backward runs. no_overlap, for comparison: only when nothing is computed.
-     * values_by_ops: new weights arrive while the next loss is computed, and each op waits for those that it reads. Then next, rate, loss,
-     * cancelled, and event after an update must not read or write weights through pointers, only by ops, wf_view, wf_read and
+    /* For several processes: sends messages only while nothing is computed, to measure what overlap gains. Otherwise gradients are sent
+     * while the backward runs. */
+    bool no_overlap;
+    /* For several processes: new weights arrive while the next loss is computed, and each op waits for the weights that it reads. Then
+     * next, rate, loss, cancelled, and event after an update must not use pointers to weights, only ops, wf_view, wf_read and
      * wf_parameter_set. */
-    bool no_overlap, values_by_ops;
+    bool values_by_ops;
 };
 struct wf_fit_result {
-    int64_t step;      /* updates done */
-    double loss, best; /* as in wf_fit_event; NaN if there is none */
-    double value[WF_FIT_METRICS];
+    int64_t step;                 /* updates done */
+    double loss;                  /* as in wf_fit_event; NaN if there is none */
+    double best;                  /* as in wf_fit_event; NaN if there is none */
+    double value[WF_FIT_METRICS]; /* results of the last validation; NaN: not measured */
 };
 
-/* Trains a registry with one optimiser until `steps` updates are done. schedule: of the learning rate; NULL, or .peak 0: optimizer->lr
- * stays as it is. *result (may be NULL) is also set after an error. Registry and optimiser remain the caller's, in the state of the last
- * update.
+/* Trains a registry with one optimiser until `steps` updates are done. `schedule` sets the learning rate; if it is NULL or its .peak is 0,
+ * optimizer->lr stays as it is. *result (may be NULL) is also set after an error. The caller keeps registry and optimiser, which hold the
+ * results of the last update.
  *
- * WF_ERR_ARGUMENT: a member of the task or the options is missing or out of its range; a resume with another task, seed or `fixed`, or with
- * fewer steps than are done. WF_ERR_STATE: a registry that is not built. WF_ERR_EXISTS: `out` holds a run's state and .resume
- * is not set. WF_ERR_BUSY: another process trains in the folder. WF_ERR_FORMAT: the state is damaged, or of other parameters.
- * WF_ERR_NUMERIC: a loss, gradient or weight is not finite. The message names the step and the first such tensor (the update is repeated
- * with checks), and nothing of that update is saved. WF_ERR_CANCELLED: see .cancelled. WF_ERR_TIME: see .max_time; a resume gives the same
- * bytes as an uninterrupted run. A limit that passes before anything is done is WF_ERR_ARGUMENT, since the same limit would never lead on.
- */
+ * Errors:
+ * - WF_ERR_ARGUMENT: a member of the task or the options is missing or out of range; a resume has another task, seed or `fixed`, or a
+ *   smaller `steps` than are done; or the time limit passed before any update was done, so that a resume would do nothing either.
+ * - WF_ERR_STATE: the registry is not built.
+ * - WF_ERR_EXISTS: `out` holds a run's state, and .resume is not set.
+ * - WF_ERR_BUSY: another process trains in the folder.
+ * - WF_ERR_FORMAT: the state is damaged, or has other parameters.
+ * - WF_ERR_NUMERIC: a loss, gradient or weight is not finite. wf_fit repeats the update with checks, and the message names the step and the
+ *   first such tensor. Nothing of that update is saved.
+ * - WF_ERR_CANCELLED: see .cancelled.
+ * - WF_ERR_TIME: see .max_time. A resume gives the same bytes as an uninterrupted run. */
 WF_API wf_status wf_fit_one_with(const struct wf_task *task, wf_registry *registry, struct wf_optimizer *optimizer,
                                  const struct wf_schedule *schedule, const struct wf_fit_options *options, struct wf_fit_result *result,
                                  wf_error *error) WF_CHECKED;
@@ -217,29 +237,31 @@ WF_API wf_status wf_fit_one_with(const struct wf_task *task, wf_registry *regist
 
 /* --- several registries, optimisers and phases ---------------------------------------------------------------------- */
 
-/* A registry, built or loaded, whose weights are saved. Its parameters are called NAME.PARAMETER in the run's files. */
+/* A registry whose weights wf_fit saves. It must be built or loaded. The run's files call its parameters NAME.PARAMETER. */
 struct wf_fit_registry {
-    const char *name; /* NULL: parameters have their own names; for a single registry */
+    const char *name; /* NULL, for a single registry only: the files call the parameters by their own names */
     wf_registry *registry;
 };
-/* An initialised optimiser of the listed registries. Several may share a phase if no two of them update the same parameter: see
- * wf_optimizer_only. */
+/* An initialised optimiser of registries in the list .registry. Several optimisers may step in the same phase if no two of them update the
+ * same parameter: see wf_optimizer_only. */
 struct wf_fit_optimizer {
-    const char *name; /* its moments are NAME.* in the state; NULL: "optimizer", for a single one. Not "model", not "task" */
+    const char *name; /* the state calls its moments NAME.*; not "model" or "task"; NULL, for a single optimiser only: "optimizer" */
     struct wf_optimizer *optimizer;
-    int phase;                   /* the phase after whose losses it steps */
-    struct wf_schedule schedule; /* its learning rate; .steps 0: those of the training. .peak 0: there is none, and optimizer->lr
-                                   stays as the program sets it, whatever .kind says */
+    int phase; /* the optimiser steps after the losses of this phase */
+    /* Schedule of its learning rate. .steps 0 means `steps` of the options. .peak 0 means no schedule, whatever .kind is: optimizer->lr
+     * stays as the program sets it. */
+    struct wf_schedule schedule;
 };
 
-/* wf_fit_one for the registries and optimisers that the options list. A list of one gives the files of wf_fit_one. */
+/* wf_fit_one for the registries and optimisers that the options list. With one registry and one optimiser, both without names, it writes
+ * the same files as wf_fit_one. */
 WF_API wf_status wf_fit(const struct wf_task *task, const struct wf_fit_options *options, struct wf_fit_result *result,
                         wf_error *error) WF_CHECKED;
 
 /* --- the place in the data ------------------------------------------------------------------------------------------ */
 
-/* For put and get. Names are the task's own. An array is read when the state is written, shortly after put; get copies `count` elements as
- * wf_safetensors_read does. A missing name is WF_ERR_FORMAT. */
+/* For put and get. The task chooses the names. wf_fit_put_array does not copy: the array is read when the state is written, shortly after
+ * put returns. wf_fit_get_array copies `count` elements and converts them as wf_safetensors_read does. A missing name is WF_ERR_FORMAT. */
 WF_API void wf_fit_put_int(wf_fit_state *state, const char *name, int64_t value);
 WF_API void wf_fit_put_array(wf_fit_state *state, const char *name, const wf_array *array);
 WF_API wf_status wf_fit_get_int(const wf_fit_state *state, const char *name, int64_t *value, wf_error *error) WF_CHECKED;
@@ -248,34 +270,48 @@ WF_API wf_status wf_fit_get_array(const wf_fit_state *state, const char *name, w
 
 /* --- what is called when --------------------------------------------------------------------------------------------
  *
- * wf_fit calls the functions of the task and of the options from one thread, in this order, and leaves out those that are NULL:
+ * wf_fit calls the functions of the task and of the options from one thread, in the following order. It leaves out functions that are NULL.
  *
- *   at first         get (a resume); put and WF_EVENT_CHANGE (a resume that changes settings, which are saved at once); WF_EVENT_START; a
- *                    validation that was due when the run ended and was not done
- *   each update      cancelled
- *                    next(step), once
- *                    each phase: loss(micro-batch 0), loss(micro-batch 1), ..., a backward after each; then for each optimiser of the
- * phase, in the order of .optimizer: rate(optimizer, step), once, and its step (rule.check, and rule.step for each block) WF_EVENT_STEP,
- * whose .step counts this update a validation     after its update: validate, once; WF_EVENT_VALID; sample, once; WF_EVENT_SAMPLE. If
- * metric[best] is not finite, validate once more, with wf_tape_check_finite, for the message of the error that ends the training a save
- * after its update and validation: put, once; WF_EVENT_SAVE. At the last update it is the one below at the end       put, unless this
- * step's state is saved; WF_EVENT_SAVE; WF_EVENT_END. After Ctrl-C and at a limit of time too
+ * At first:
+ *   - get, in a resume
+ *   - put and WF_EVENT_CHANGE, in a resume that changes settings: wf_fit saves the change at once
+ *   - WF_EVENT_START
+ *   - a validation, if the run ended before one that was due
  *
- * `step` of next, loss and rate is the number of updates done before: 0, 1, ..., with no gap, also over a resume. rate comes after the
- * losses and the clipping of its phase; optimizer->lr of the step that follows is its result, or else that of the schedule. It is not
- * called if a loss or a gradient norm is not finite. The resume repeats an update that was dropped (cancelled, limit of time), from next
- * on. `cancelled` is also called before each op of a loss, a backward or a validation, until an optimiser has stepped in the update. next
- * and rate may change hyperparameters (optimizer->adam, the ctx of a rule). */
+ * Each update:
+ *   - cancelled
+ *   - next(step), once
+ *   - each phase: loss(micro-batch 0) and its backward, loss(micro-batch 1) and its backward, ...; then for each optimiser of the
+ *     phase, in the order of .optimizer: rate(optimizer, step), once, and the optimiser's step (rule.check, and rule.step per block)
+ *   - WF_EVENT_STEP, whose .step counts this update
+ *
+ * A validation, after its update:
+ *   - validate, once; WF_EVENT_VALID; sample, once; WF_EVENT_SAMPLE
+ *   - if metric[best] is not finite: validate once more, with wf_tape_check_finite, for the message of the error that ends the training
+ *
+ * A save, after its update and validation; the last update has only the save at the end:
+ *   - put, once; WF_EVENT_SAVE
+ *
+ * At the end, also after Ctrl-C and at the time limit:
+ *   - put, unless the state of this step is saved already; WF_EVENT_SAVE; WF_EVENT_END
+ *
+ * The argument `step` of next, loss and rate is the number of updates done before: 0, 1, ..., without gaps, even over a resume. rate is
+ * called after the losses and the clipping of its phase, and not if a loss or a gradient norm is not finite. The optimiser then steps with
+ * the result, or with the rate of the schedule if there is no `rate`. If an update was dropped (cancelled, or at the time limit), the
+ * resume repeats it from next on. `cancelled` is also called before each op of a loss, a backward or a validation, until an optimiser has
+ * stepped in the update. next and rate may change hyperparameters (optimizer->adam, the ctx of a rule). */
 
 /* --- several processes -----------------------------------------------------------------------------------------------
  *
  * If mpirun started the program several times, the processes train together (weft/dist.h; docs/cluster.md is the guide). Every rank calls
- * next, get, rate, the optimisers' steps, validate and cancelled, which must give the same on each, and loss for its own micro-batches.
- * Rank 0 alone calls put, sample and event. With .values_by_ops, cancelled for the next update comes before the WF_EVENT_STEP of this one.
+ * next, get, rate, the optimisers' steps, validate and cancelled, which must give the same results on each, and loss for its own
+ * micro-batches. Only rank 0 calls put, sample and event. With .values_by_ops, `cancelled` for the next update is called before the
+ * WF_EVENT_STEP of this one.
  *
- * The files have the same bytes as those of one process with the same accumulate and leaves. .accumulate must be 2 or more: a loss that was
- * written for 1 may ignore micro-batches. A larger world size raises it. Until wf_fit returns the ranks share the optimisers:
- * wf_optimizer_save and wf_optimizer_step by the program are WF_ERR_STATE, and wf_grad_norm is that of this rank's gradients. */
+ * The files have the same bytes as those of one process with the same accumulate and leaves. .accumulate must be 2 or more, because a loss
+ * that was written for one micro-batch may ignore b->index. If there are more processes than leaves, wf_fit raises both numbers. Each rank
+ * holds only a shard of the optimisers' moments until wf_fit returns. Until then, wf_optimizer_save and wf_optimizer_step by the program
+ * are WF_ERR_STATE, and wf_grad_norm gives the norm of this rank's gradients. */
 
 WF_END_DECLS
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Training as a library function: batches, gradient accumulation, learning-rate schedule, clipping, validation, checkpoints, resume and
- * metrics. It trains language models, translation models on sentence pairs, and encoders by masked-language modelling (Devlin et al.
- * 2019), depending on the model's family.
+/* wf_train: trains a model that a configuration describes, on text files, as the command `weft train` does. The family of the model decides
+ * how: as a language model, as a translation model on sentence pairs, or as an encoder by masked-language modelling (Devlin et al. 2019).
+ * The training includes gradient accumulation, learning-rate schedule, clipping, validation, checkpoints, resume and metrics.
  *
- * Run folder: every file is written under a temporary name, synced and renamed. A save is complete once state.safetensors is renamed: it
- * holds weights, moments, step, position in the data, tokenizers, best loss, patience and everything else that the results depend on.
- * model.safetensors is written after it. After a crash at most the steps since the last save are lost, and the resumed run gives the same
- * bytes as an uninterrupted one, also from the middle of an epoch. */
+ * Run folder: wf_train writes each file under a temporary name, syncs it and renames it. A save is complete once state.safetensors is
+ * renamed. This file holds weights, moments, step, position in the data, tokenizers, best loss, patience and everything else that the
+ * results depend on. model.safetensors is written after it. A crash loses at most the steps since the last save. The resumed run gives the
+ * same bytes as an uninterrupted one, even from the middle of an epoch. */
 #ifndef WEFT_TRAIN_H
 #define WEFT_TRAIN_H
 
@@ -18,114 +18,138 @@ WF_BEGIN_DECLS
 
 struct wf_event {
     enum wf_event_kind kind;
-    int64_t step, steps; /* updates done, and in total */
-    double loss;         /* nats per predicted token, without label smoothing. WF_EVENT_STEP: of this update's batch;
-                            WF_EVENT_VALID: of the validation text */
-    double smoothed;     /* the minimised loss, with label smoothing and the family's terms; NaN where it is `loss` */
-    double best;         /* lowest validation loss so far, or highest BLEU or chrF with best_by; NaN before the first */
-    double lr, grad_norm;
-    double tokens_per_second; /* predicted tokens: translation, target tokens; encoders, masked tokens */
-    int64_t parameters, vocab_size;
-    /* Predicted tokens. Encoders: training tokens that can be masked, and validation tokens that are masked. valid_tokens 0: no
-     * validation. */
-    int64_t train_tokens, valid_tokens;
-    int64_t train_pairs, valid_pairs;      /* translation; else 0 */
-    double seconds;                        /* since wf_train was called */
-    double left;                           /* seconds until the end: see wf_fit_event */
-    int64_t done, total;                   /* WF_EVENT_PREPARE, WF_EVENT_PROGRESS */
-    double expected;                       /* WF_EVENT_PROGRESS: see wf_fit_event */
-    const struct wf_bitext_survey *survey; /* WF_EVENT_DATA of translation; else NULL */
-    const char *text;
-    bool masked; /* masked-language modelling */
-    /* WF_EVENT_VALID of translation with best_by=bleu or chrf, or valid_scores: of all lines of the validation text, as
-     * wf_evaluate_translation measures them; else NaN. */
-    double bleu, chrf;
+    int64_t step;  /* updates done */
+    int64_t steps; /* updates in total */
+    /* Mean loss in nats per predicted token, without label smoothing. WF_EVENT_STEP: loss of this update's batch. WF_EVENT_VALID: loss of
+     * the validation text. */
+    double loss;
+    double smoothed;  /* the minimised loss, with label smoothing and the family's additional terms; NaN if it equals `loss` */
+    double best;      /* lowest validation loss so far, or highest BLEU or chrF with best_by; NaN before the first validation */
+    double lr;        /* learning rate of the last update */
+    double grad_norm; /* gradient norm of the last update, before clipping */
+    /* Predicted tokens per second of an update. A translation model predicts the target tokens, and an encoder the masked tokens. */
+    double tokens_per_second;
+    int64_t parameters; /* number of elements of all parameters */
+    int64_t vocab_size;
+    int64_t train_tokens;                  /* predicted tokens of the training text; encoders: tokens that can be masked */
+    int64_t valid_tokens;                  /* predicted tokens of a validation; encoders: masked tokens; 0: no validation */
+    int64_t train_pairs;                   /* sentence pairs of the training text; 0 if the model does not translate */
+    int64_t valid_pairs;                   /* sentence pairs of the validation text */
+    double seconds;                        /* seconds since wf_train was called */
+    double left;                           /* estimated seconds until the end: see wf_fit_event */
+    int64_t done;                          /* WF_EVENT_PREPARE, WF_EVENT_PROGRESS: units done */
+    int64_t total;                         /* WF_EVENT_PREPARE, WF_EVENT_PROGRESS: units in total; 0: not known */
+    double expected;                       /* WF_EVENT_PROGRESS: estimated seconds in total: see wf_fit_event */
+    const struct wf_bitext_survey *survey; /* WF_EVENT_DATA of a translation: counts of the pairs; else NULL */
+    const char *text;                      /* enum wf_event_kind says what it contains; may be NULL */
+    bool masked;                           /* the model is an encoder, trained by masked-language modelling */
+    /* WF_EVENT_VALID of a translation with best_by=bleu, best_by=chrf or valid_scores=true: scores of all lines of the validation text, as
+     * wf_evaluate_translation measures them. Otherwise NaN. */
+    double bleu;
+    double chrf;
 };
 
 struct wf_train_texts;
 struct wf_train_options {
-    struct wf_config config; /* model and training; steps is the total, also of a resumed run */
-    const char *out;         /* the run folder; created if it does not exist */
-    /* Paths of the training files. Language models and encoders: any number of texts. Translation: exactly two, source and target, aligned
-     * by line. */
-    const char *const *train; /* none: a resume takes those of the run, which must be as they were; another run's are WF_ERR_ARGUMENT */
+    struct wf_config config; /* model and training; `steps` is the total number of updates, also of a resumed run */
+    const char *out;         /* the run's folder; created if it does not exist */
+    /* Paths of the training files. Language models and encoders take any number of texts, a translation model exactly two: source and
+     * target, aligned by line. In a resume the list may be empty: the files of the run are used then, and must be unchanged. Other files
+     * than those of the run are WF_ERR_ARGUMENT. */
+    const char *const *train;
     int64_t train_files;
-    /* The same for validation. Without them a language model or an encoder holds out the last tenth of its text; a translation model is not
-     * validated and has no best weights, and patience is WF_ERR_ARGUMENT. (No pairs are held out by default, because scores are compared
-     * on published validation sets.) */
+    /* The same for validation. If the list is empty, a language model or an encoder holds out the last tenth of its text. A translation
+     * model is not validated then: it has no best weights, and patience is WF_ERR_ARGUMENT. (It holds out no pairs, because translation
+     * scores are compared on published validation sets.) */
     const char *const *valid;
     int64_t valid_files;
-    /* A tokenizer.json. NULL: a tokenizer is trained on the training text, with the kind config.tokenizer.kind and at most the vocabulary
-     * size of config. For encoders it gets the special tokens <pad> <unk> <mask>; a given tokenizer needs <mask> or [MASK]. The run's
-     * config.json has the actual vocabulary sizes, and for a given tokenizer its kind and min_frequency 0. */
+    /* Path of a tokenizer.json. NULL: wf_train trains a tokenizer on the training text, of the kind config.tokenizer.kind and with at most
+     * the vocabulary size of config; for encoders it gets the special tokens <pad> <unk> <mask>. A given tokenizer must have <mask> or
+     * [MASK] if the model is an encoder. The run's config.json has the actual vocabulary sizes, and the kind of a given tokenizer with
+     * min_frequency 0. */
     const char *tokenizer;
-    /* Translation with shared=false: the source tokenizer; `tokenizer` is then the target's. NULL: `tokenizer` is used for both. */
+    /* For translation with shared=false: the source's tokenizer; `tokenizer` is then the target's. NULL: `tokenizer` is used for both. */
     const char *source_tokenizer;
-    /* A folder that caches trained tokenizers, ids and surveys of the texts, such as wf_cache_folder(), so that all that is done once;
-     * NULL: no cache. */
+    /* A folder that caches trained tokenizers, ids and surveys of the texts for later runs, such as wf_cache_folder(). NULL: no cache. */
     const char *cache;
-    uint64_t seed;
-    bool resume; /* resumes the run in `out`; without a run there, starts a new one with a warning */
+    uint64_t seed; /* seed of initialisation, order of the data, and dropout */
+    bool resume;   /* resumes the run in `out`; if there is no run, starts a new one with a warning */
     void (*event)(void *ctx, const struct wf_event *event); /* may be NULL */
     void *ctx;
-    /* Called before each op of an update or a validation, and a few times a second while the data is prepared. If it returns true, the
-     * unfinished update is dropped, the state after the last finished one is saved, and wf_train returns WF_ERR_CANCELLED; a resume gives
-     * the same bytes as an uninterrupted run. Must be cheap. May be NULL. */
+    /* Called before each op of an update or a validation, and a few times a second while the data is prepared. If it returns true, wf_train
+     * drops the unfinished update, saves the state after the last finished one, and returns WF_ERR_CANCELLED. A resume gives the same bytes
+     * as an uninterrupted run. Must be cheap. May be NULL. */
     bool (*cancelled)(void *ctx);
-    /* Starts from trained weights, with a fresh optimiser, instead of an initialisation: the folder of a run, a Hugging Face folder with a
-     * BERT model (how its sentence vectors are made goes along), or a safetensors file with the names of the model's parameters. Tokenizers
-     * are those that lie with the weights (of best.safetensors and checkpoints too, those of their run); for other files `tokenizer`.
-     * Parameters that the file lacks are initialised and named by a warning, and so is an architecture that differs from that of the
-     * weights. WF_ERR_FORMAT: other shapes or tensors of no parameter, by name. The config should have the architecture of the weights:
-     * wf_train_from. With .resume it counts only for a new run. It must not
-     * lie in `out`. NULL: none. */
+    /* Starts from trained weights, with a fresh optimiser, instead of an initialisation. A path of one of these:
+     * - the folder of a run;
+     * - a Hugging Face folder with a BERT model, whose settings of sentence vectors are kept;
+     * - a safetensors file whose tensors have the names of the model's parameters.
+     * The tokenizers are those that lie with the weights; for best.safetensors and checkpoints, those of their run; for other files,
+     * `tokenizer`. Parameters that the file lacks are initialised. A warning names them, and another warning names settings of the
+     * architecture that differ from those of the weights; wf_train_from copies these settings into the config. A tensor with another shape,
+     * or that belongs to no parameter, is WF_ERR_FORMAT. The weights must not lie in `out`. A resume of an existing run ignores .from.
+     * NULL: the weights are initialised. */
     const char *from;
-    /* Seconds from the call of wf_train on, before which the training saves and ends with WF_ERR_TIME; 0: no limit. See wf_fit_options. */
+    /* Time limit in seconds, counted from the call of wf_train; 0: no limit. Before it passes, wf_train saves and returns WF_ERR_TIME: see
+     * wf_fit_options. */
     double max_time;
-    bool no_overlap; /* several processes: messages go when nothing is computed; for comparison */
-    /* Of a run that is repeated, such as one whose config.json is read: a warning says where its texts have changed. May be NULL. */
+    bool no_overlap; /* on several processes: messages are sent only while nothing is computed, to measure what overlap gains */
+    /* The texts of a run that this training repeats, for example read from its config.json. A warning is reported if the texts have changed
+     * since. May be NULL. */
     const struct wf_train_texts *repeats;
 };
 struct wf_train_result {
     int64_t step; /* updates done */
-    double loss, valid,
-        best; /* as in wf_event: of the last update, of the last validation, and the best value of validations; NaN if none */
+    double loss;  /* loss of the last update, as in wf_event; NaN if there was none */
+    double valid; /* loss of the last validation; NaN if there was none */
+    double best;  /* best value of all validations, as in wf_event; NaN if there was none */
 };
-/* Trains a model; *result (may be NULL) is also set after an error. Errors: WF_ERR_EXISTS if `out` holds a run's state and .resume is not
- * set; WF_ERR_BUSY if another process trains in the folder; WF_ERR_NUMERIC for a loss or gradient that is not finite: the message names the
- * step and the first tensor that is not finite (found by repeating the step with checks), and nothing of that step is saved.
+/* Trains a model. *result (may be NULL) is also set after an error.
  *
- * A resume may change the training keys (except mask_rate), the generation keys and dropout; WF_EVENT_CHANGE lists the differences.
- * Changing how pairs are batched (the keys batch_...) starts the next epoch. Any other difference from the run, such as another seed, is
- * WF_ERR_ARGUMENT with its name; so is a number of steps below those done. */
+ * Errors:
+ * - WF_ERR_EXISTS: `out` holds a run's state, and .resume is not set.
+ * - WF_ERR_BUSY: another process trains in the folder.
+ * - WF_ERR_NUMERIC: a loss or gradient is not finite. wf_train repeats the step with checks, and the message names the step and the first
+ *   tensor that is not finite. Nothing of that step is saved.
+ * - WF_ERR_ARGUMENT: a resume differs from the run in more than it may change, or has fewer steps than are done.
+ *
+ * A resume may change the training keys (except mask_rate), the generation keys and dropout; WF_EVENT_CHANGE lists the differences. A
+ * change of how pairs are batched (the keys batch_...) starts the next epoch. Any other difference, such as another seed, is an error that
+ * names it. */
 WF_API wf_status wf_train(const struct wf_train_options *options, struct wf_train_result *result, wf_error *error) WF_CHECKED;
 
-/* Gives a configuration the architecture of the weights that .from names, of which a config.json lies with them, and the output layer that
- * a training needs; training, tokenizer and generation keep their settings, but for a crop that is longer than the context. A configuration
- * without a family (zeroed) becomes that of the weights in all settings. WF_ERR_ARGUMENT: another family, or no config.json for a
- * configuration without a family. */
+/* Prepares a configuration for a start from trained weights; `from` is as wf_train_options.from. Copies the architecture from the
+ * config.json that lies with the weights, and adds the output layer that a training needs. Other settings stay, except that a crop longer
+ * than the context is shortened. If *config is zeroed, it gets all settings of that config.json. WF_ERR_ARGUMENT: the weights are of
+ * another family, or *config is zeroed and there is no config.json. */
 WF_API wf_status wf_train_from(const char *from, struct wf_config *config, wf_error *error) WF_CHECKED;
 
-/* The configuration and the seed (may be NULL) stored in a run's state, from which a resume starts. */
+/* Reads the configuration and the seed from the state in a run's folder, for a resume that changes nothing. `seed` may be NULL. */
 WF_API wf_status wf_train_config(const char *folder, struct wf_config *config, uint64_t *seed, wf_error *error) WF_CHECKED;
 
-/* The files and the seed that a run was trained with. */
+/* A file that a run was trained or validated on. */
 struct wf_train_text {
-    char *path; /* absolute */
-    int64_t bytes;
+    char *path;    /* absolute */
+    int64_t bytes; /* size of the file at that time */
 };
+/* The files and the seed that a run was trained with. */
 struct wf_train_texts {
-    struct wf_train_text *train, *valid;
-    int64_t train_files, valid_files;          /* 0: there were none, or the file does not say */
-    uint64_t train_hash, valid_hash;           /* of the texts' ids; 0: not known */
-    char *from, *tokenizer, *source_tokenizer; /* absolute, as the options of the same names; NULL: they were not given */
+    struct wf_train_text *train; /* [train_files] */
+    struct wf_train_text *valid; /* [valid_files] */
+    int64_t train_files;         /* 0: not known */
+    int64_t valid_files;         /* 0: there were no validation files, or they are not known */
+    uint64_t train_hash;         /* hash of the training text's ids; 0: not known */
+    uint64_t valid_hash;         /* hash of the validation text's ids; 0: not known */
+    char *from;                  /* wf_train_options.from as an absolute path; NULL: it was not given */
+    char *tokenizer;             /* .tokenizer as an absolute path; NULL: it was not given */
+    char *source_tokenizer;      /* .source_tokenizer as an absolute path; NULL: it was not given */
     uint64_t seed;
-    bool has_seed;
+    bool has_seed; /* `seed` is known */
 };
-/* From the state in a run's folder, or from a config.json. Free with wf_train_texts_free, after an error too. */
+/* Reads *out from the state in a run's folder, or from a config.json. Free with wf_train_texts_free, even after an error. */
 WF_API wf_status wf_train_texts_load(const char *path, struct wf_train_texts *out, wf_error *error) WF_CHECKED;
-/* Whether the texts that are asked for are there and have their sizes; `of` names the run in messages. WF_ERR_IO: one is gone.
- * WF_ERR_ARGUMENT: one has changed. */
+/* Checks that the training files (`train`) and the validation files (`valid`) exist and still have their sizes. `of` names the run in
+ * messages. WF_ERR_IO: a file is missing. WF_ERR_ARGUMENT: a file has another size. */
 WF_API wf_status wf_train_texts_check(const struct wf_train_texts *texts, const char *of, bool train, bool valid,
                                       wf_error *error) WF_CHECKED;
 WF_API void wf_train_texts_free(struct wf_train_texts *texts);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The processes that train together. A training loop is that of one process, with these calls in it; on one process they only add up
- * gradients of micro-batches.
+/* Training on several processes, for a training loop. The loop is written as for one process and calls these functions at fixed points. On
+ * one process the functions only add up the gradients of micro-batches.
  *
  *   struct wf_ranks ranks = {.error = &error, .leaf_bytes = sizeof(struct scalars)};
  *   wf_ranks_open(&ranks);
@@ -23,15 +23,16 @@
  *   wf_ranks_gather_state(&ranks, save, ctx, result);
  *   wf_ranks_close(&ranks, true);
  *
- * Bits: a batch is cut into micro-batches, which lie under the leaves of a binary tree. The gradients of a leaf's micro-batches are added
- * in order, then those of neighbouring leaves, neighbouring pairs, up to the root. The order depends on accumulate and leaves only.
+ * Bits: the micro-batches of a batch are divided among the leaves of a binary tree. The gradients of a leaf's micro-batches are added in
+ * order. Then neighbouring leaves are added, then neighbouring pairs, up to the root. This order depends only on `accumulate` and `leaves`,
+ * not on the number of processes.
  *
- * Shards (ZeRO, stage 1: Rajbhandari et al. 2020): each rank has the moments of its shard of the parameters. It alone adds, clips and
- * updates there, and sends the new values to the others.
+ * Shards (ZeRO, stage 1: Rajbhandari et al. 2020): each rank owns a shard of the parameters. Only the owner adds up the gradients of the
+ * shard, holds its moments, clips and updates. It then sends the new values to the other ranks.
  *
- * Errors: the first one wins, but for one of a message, which replaces it. It is *ranks->error, which the caller's functions share; its
- * code is what the functions return. A rank with an error still makes the calls of its phase, so that the others learn of it in
- * wf_ranks_finish. */
+ * Errors: *ranks->error holds the first error, and every function returns its code. A later error of the transport replaces it. The
+ * caller's own functions use the same error. A rank with an error still makes the remaining calls of its phase, because the other ranks
+ * learn of the error in wf_ranks_finish. */
 #ifndef WEFT_INTERNAL_RANKS_H
 #define WEFT_INTERNAL_RANKS_H
 
@@ -40,36 +41,40 @@
 
 WF_BEGIN_DECLS
 
-enum { WF_RANKS_REGISTRIES = 16, WF_RANKS_OPTIMIZERS = 16 }; /* at most */
+/* The largest numbers of registries and of optimisers in struct wf_ranks. */
+enum { WF_RANKS_REGISTRIES = 16, WF_RANKS_OPTIMIZERS = 16 };
 
 struct wf_ranks {
     /* Set by the caller before wf_ranks_open. */
     wf_error *error;
-    size_t leaf_bytes;                          /* of the scalars of a leaf */
-    void (*waits)(void *ctx, const char *text); /* reports a long wait, on rank 0; may be NULL */
-    void *ctx;
+    size_t leaf_bytes;                          /* size of the caller's struct of scalars for one leaf: wf_ranks_leaf */
+    void (*waits)(void *ctx, const char *text); /* reports a long wait for another rank; called on rank 0; may be NULL */
+    void *ctx;                                  /* first argument of `waits` */
     /* Set by the caller before wf_ranks_shard, the same on all ranks. */
     wf_registry *registry[WF_RANKS_REGISTRIES];
     struct wf_optimizer *optimizer[WF_RANKS_OPTIMIZERS];
-    int registries, optimizers;
-    bool no_overlap;  /* sends only when nothing is computed */
-    bool late_values; /* new values may come while the next forward runs: each op waits for those that it reads */
+    int registries;   /* used elements of `registry` */
+    int optimizers;   /* used elements of `optimizer` */
+    bool no_overlap;  /* messages are sent only while nothing is computed */
+    bool late_values; /* new values may arrive while the next forward runs; each op waits for the values that it reads */
 
-    /* For reading: */
+    /* Read-only for the caller. */
     wf_dist *dist;
-    int rank, size;             /* size: 1 before wf_ranks_open */
-    int64_t accumulate, leaves; /* of wf_ranks_cut */
+    int rank;           /* number of this process */
+    int size;           /* number of processes; set it to 1 if you read it before wf_ranks_open */
+    int64_t accumulate; /* micro-batches of a batch, set by wf_ranks_cut */
+    int64_t leaves;     /* leaves of the reduction tree, set by wf_ranks_cut */
 
-    /* Private: */
-    bool open;                            /* other ranks take part */
-    bool follows;                         /* the error follows from that of another rank */
+    /* Private. */
+    bool open;                            /* there are other ranks, and wf_ranks_close has not been called */
+    bool follows;                         /* this rank's error only repeats that another rank has failed */
     bool agreed;                          /* all ranks have this error */
-    bool lost;                            /* messages fail: the others cannot learn of the error */
-    struct wf_dist_watch watch;           /* the program's */
-    wf_grads *grads[WF_RANKS_REGISTRIES]; /* of the phase */
-    int count;
-    char *leaf;                  /* [leaves][leaf_bytes] */
-    struct ranks_layout *layout; /* [WF_RANKS_REGISTRIES]; NULL on one process */
+    bool lost;                            /* the transport has failed: no more messages, so other ranks cannot learn of the error */
+    struct wf_dist_watch watch;           /* the program's own watch, which wf_ranks_close restores */
+    wf_grads *grads[WF_RANKS_REGISTRIES]; /* gradients that the present phase trains */
+    int count;                            /* used elements of `grads` */
+    char *leaf;                           /* [leaves][leaf_bytes]: the caller's scalars of each leaf */
+    struct ranks_layout *layout;          /* [WF_RANKS_REGISTRIES]; NULL on one process */
     struct ranks_tree *tree;
     struct ranks_reduction *reduction;
     struct ranks_messages *messages;
@@ -80,63 +85,69 @@ struct wf_range {
     int64_t begin, end;
 };
 
-/* Joins the processes that were started together with this one. */
+/* Connects this process with the other processes of the same mpirun. */
 wf_status wf_ranks_open(struct wf_ranks *ranks);
-/* Frees everything. Gives each rank memory for all moments again; with `whole`, the same on all ranks, their values too, even after a
- * failure. If a rank has no memory or is lost, moments of other ranks are 0. */
+/* Frees everything, and gives each optimiser memory for all moments again. `whole`, the same on all ranks: also fetches the moments of the
+ * other shards, even after a failed training. Without `whole`, or if a rank has no memory or is lost, those moments are 0. */
 void wf_ranks_close(struct wf_ranks *ranks, bool whole);
 
-/* Agrees on one outcome: if a rank has an error, all ranks get it. */
+/* Agrees on one outcome: if any rank has an error, all ranks get an error. */
 wf_status wf_ranks_agree(struct wf_ranks *ranks);
-/* Forgets an error on which all ranks have agreed. */
+/* Clears an error that wf_ranks_agree has given to all ranks, so that training can go on. */
 void wf_ranks_clear_error(struct wf_ranks *ranks);
-/* Compares words that must be the same on all ranks (wf_dist_compare); an error is that of all ranks. Frees the words. */
+/* Compares settings that must be the same on all ranks (wf_dist_compare). If they differ, all ranks get the error. Frees `words`. */
 wf_status wf_ranks_compare(struct wf_ranks *ranks, struct wf_string *words);
-/* Broadcasts rank 0's data. */
+/* Copies rank 0's `bytes` bytes of `data` to all ranks. */
 wf_status wf_ranks_broadcast(struct wf_ranks *ranks, void *data, int64_t bytes);
-/* A barrier whose waiters sleep, while a rank works for long. */
+/* A barrier for long waits: a waiting rank sleeps instead of polling. */
 void wf_ranks_rest(struct wf_ranks *ranks);
 
-/* Leaves for `accumulate` micro-batches: the largest power of two that divides them, 8 at most. */
+/* The default number of leaves for `accumulate` micro-batches: the largest power of two up to 8 that divides `accumulate`. */
 int64_t wf_leaves(int64_t accumulate);
-/* Leaves of a resume: the number asked for; 0: that of the state, `was`, if it still fits. 0 in a state stands for 1. */
+/* The number of leaves for a resume. `asked` is the caller's choice; if it is 0, `was`, the number in the state, is used. If `was` does not
+ * fit `accumulate`, the default is used. Old states have `was` 0, which means 1. */
 int64_t wf_leaves_again(int64_t asked, int64_t was, int64_t accumulate);
 /* Whether `leaves` is a power of two that divides `accumulate`. */
 bool wf_leaves_fit(int64_t leaves, int64_t accumulate);
-/* Sets the number of micro-batches and leaves of a batch: leaves divide accumulate, and are at least as many as ranks. Once. */
+/* Sets the number of micro-batches and of leaves of each batch. `leaves` divides `accumulate` and is at least the number of ranks. Called
+ * once. */
 wf_status wf_ranks_cut(struct wf_ranks *ranks, int64_t accumulate, int64_t leaves);
-/* The micro-batches of this rank: contiguous, and about evenly divided. After wf_ranks_cut. */
+/* The micro-batches of this rank: contiguous, and about the same number on each rank. Call wf_ranks_cut first. */
 struct wf_range wf_ranks_mine(const struct wf_ranks *ranks);
 
-/* Cuts the listed registries that have gradients into shards, with the moments of the listed optimisers; does nothing on one process, or
- * for a registry that was cut before. Optimisers that are made later have moments for the shard only. */
+/* Divides the listed registries that have gradients into shards, and keeps only this rank's moments in the listed optimisers. An optimiser
+ * initialised later allocates moments for the shard only. Skips registries that have shards already. Does nothing on one process. */
 wf_status wf_ranks_shard(struct wf_ranks *ranks);
 
-/* Begins a phase of an update. grads[count], of the registries that the phase trains, are zero. */
+/* Begins a phase of an update. grads[count] are the gradients of the registries that the phase trains; the caller has zeroed them. */
 wf_status wf_ranks_begin(struct wf_ranks *ranks, wf_grads *const *grads, int count);
-/* The scalars of the leaf over micro-batch i: zero before its first one. */
+/* The scalars of the leaf that contains micro-batch i, to add to. The call for the leaf's first micro-batch zeroes them. */
 void *wf_ranks_leaf(struct wf_ranks *ranks, int64_t i);
-/* wf_backward of micro-batch i. During that of the last one, finished gradients are sent. */
+/* wf_backward for micro-batch i. While the last one of this rank runs, gradients are sent as soon as they are finished. */
 wf_status wf_ranks_backward(struct wf_ranks *ranks, int64_t i, wf_tensor *loss);
-/* After micro-batch i, also without a backward: adds gradients of finished leaves. */
+/* Called after micro-batch i, even if it had no backward. If i is the last of its leaf, adds the leaf to the tree. */
 wf_status wf_ranks_add(struct wf_ranks *ranks, int64_t i);
-/* The gradients of all micro-batches in this rank's shard, and the scalars of all leaves; or a failure on all ranks. From here to
- * wf_ranks_publish, norms and optimisers are those of all ranks. */
+/* Completes the sums: afterwards this rank's shard has the gradients of the whole batch, and the scalars of all leaves are known. If one
+ * rank has failed, all ranks get an error. From here to wf_ranks_publish, gradient norms are those of the whole batch, and an optimiser
+ * updates this rank's shard. */
 wf_status wf_ranks_finish(struct wf_ranks *ranks);
-/* The scalars of leaf 0 .. leaves - 1, of all ranks; after wf_ranks_finish. */
+/* The scalars of leaf 0 .. leaves - 1, whichever rank computed it. Call after wf_ranks_finish. */
 const void *wf_ranks_leaf_at(const struct wf_ranks *ranks, int64_t leaf);
-/* The registry and *parameter of the first norm that is not finite; -1: none, or one process. */
+/* Finds the first gradient that is not finite, on any rank, after clipping has computed the norms. Returns the index of its registry and
+ * sets *parameter. Returns -1 if all gradients are finite, or on one process. */
 int wf_ranks_bad(const struct wf_ranks *ranks, int *parameter);
-/* Ends the phase. `values`: sends the new values of this rank's shard and begins to receive those of the others. */
+/* Ends the phase. `values`: sends the new values of this rank's shard, and begins to receive the values of the other shards. */
 wf_status wf_ranks_publish(struct wf_ranks *ranks, bool values);
-bool wf_ranks_are_late(const struct wf_ranks *ranks); /* whether values come while the next forward runs */
-/* Waits for all values. *ranks->error's code; an error of a message replaces it. */
+/* Whether new values arrive while the next forward runs: .late_values on several processes, without .no_overlap. */
+bool wf_ranks_are_late(const struct wf_ranks *ranks);
+/* Waits until all new values have arrived. */
 wf_status wf_ranks_settle(struct wf_ranks *ranks);
 
-/* Rank 0 calls write(ctx, result), which may read the moments of all ranks through wf_ranks_source; meanwhile the others serve them, and
- * get rank 0's result. */
+/* Rank 0 calls write(ctx, result), which may read moments of all shards through wf_ranks_source. Meanwhile the other ranks send the moments
+ * that rank 0 asks for. All ranks return rank 0's `result`. */
 wf_status wf_ranks_gather_state(struct wf_ranks *ranks, void (*write)(void *ctx, int64_t result[2]), void *ctx, int64_t result[2]);
-const struct wf_optimizer_source *wf_ranks_source(struct wf_ranks *ranks); /* NULL: all moments are here */
+/* The source for wf_optimizer_save_from; NULL on one process, which has all moments. */
+const struct wf_optimizer_source *wf_ranks_source(struct wf_ranks *ranks);
 
 WF_END_DECLS
 
