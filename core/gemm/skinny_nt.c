@@ -9,7 +9,7 @@
 /* One cache block of k for m rows of A and n columns of B; n is at most NT_VECTORS vectors. */
 struct strip {
     int64_t k;
-    int64_t k_left; /* number of steps from the first of this block to the end of k */
+    int64_t k0, k_end; /* the first step of this block in k, and the end of k */
     const wf_real *a;
     int64_t a_rs, a_cs;
     const wf_real *b;
@@ -88,7 +88,7 @@ V_INLINE void multiply(const int m, const int vectors, const bool unit, const st
          * last step those of the next columns. */
         const int64_t then = b_cs <= NT_SHORT_K ? vectors * V_LANES * b_cs : NT_K_AHEAD;
         for (; p + V_LANES <= k; p += V_LANES) {
-            const int64_t ahead = then - (then < b_cs && p + then >= s->k_left ? s->k_left - vectors * V_LANES * b_cs : 0);
+            const int64_t ahead = then - (then < b_cs && s->k0 + p + then >= s->k_end ? s->k_end - vectors * V_LANES * b_cs : 0);
 #pragma GCC unroll 2
             for (int g = 0; g < vectors; g++) {
                 vr x[V_LANES];
@@ -153,7 +153,8 @@ void WF_GEMM(skinny_nt)(const struct wf_gemm *g, const struct gemm_epilogue *epi
             const bool last = g->k - p <= block;
             kernels[g->m - 1](&(struct strip){
                 .k = WF_MIN(g->k - p, block),
-                .k_left = g->k - p,
+                .k0 = p,
+                .k_end = g->k,
                 .a = g->a + p * g->a_cs,
                 .a_rs = g->a_rs,
                 .a_cs = g->a_cs,
