@@ -94,6 +94,7 @@ static wf_status send_all(struct wf_ranks *ranks, bool ready)
 
 /* --- values -------------------------------------------------------------------------------------------------------- */
 
+/* The struct that all parameters of the registry share. The engine calls its `arrives` before an op reads a value. */
 static struct wf_values_use *use_of(const struct ranks_layout *l)
 {
     return wf_registry_count(l->registry) > 0 ? wf_parameter_info(wf_registry_at(l->registry, 0))->use : NULL;
@@ -106,12 +107,12 @@ static void end_arrivals(struct ranks_layout *l)
         use_of(l)->arrives = NULL;
 }
 
-/* Completes the transfers of buckets that have arrived. First waits for bucket `until`, unless it is negative. */
+/* Waits for bucket `until`, and completes the transfers of all buckets that have arrived. */
 static void arrive(struct ranks_layout *l, int64_t until)
 {
     struct wf_ranks *ranks = l->ranks;
     bool done = true;
-    if (until >= 0 && l->transfer[until] >= 0 && finish(ranks, l->transfer[until], true, &done) == WF_OK)
+    if (l->transfer[until] >= 0 && finish(ranks, l->transfer[until], true, &done) == WF_OK)
         l->transfer[until] = -1;
     while (done && l->arrived < l->buckets && !ranks->lost)
         if (l->transfer[l->arrived] < 0 || (finish(ranks, l->transfer[l->arrived], false, &done) == WF_OK && done))
@@ -172,6 +173,7 @@ bool wf_ranks_are_late(const struct wf_ranks *ranks)
 
 wf_status gather_values(struct wf_ranks *ranks)
 {
+    /* 0 is the label of send_all, 1 to the number of buckets those of the gradients. */
     int label = 1 + (ranks->reduction ? ranks->reduction->buckets : 0);
     if (ranks->size == 1)
         return ranks->error->code;
@@ -242,7 +244,7 @@ static wf_status gather(struct wf_ranks *ranks, const struct ranks_layout *l, co
     bool ready = begin_messages(ranks) != NULL;
     for (int64_t b = first; ready && b < end; b++) {
         wf_real *data = wf_optimizer_moment(place, l->block[b].at);
-        ready = !data || add_block(ranks, layout_owner(l, b), data, l->block[b].count);
+        ready = !data /* another rank holds the block */ || add_block(ranks, layout_owner(l, b), data, l->block[b].count);
     }
     return send_all(ranks, ready);
 }

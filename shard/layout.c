@@ -32,7 +32,7 @@ int layout_owner(const struct ranks_layout *l, int64_t block)
     return rank;
 }
 
-enum { SHARE_BLOCKS = 64 }; /* about the largest number of blocks in a share: 2 MiB in float */
+enum { SHARE_BLOCKS = 64 }; /* the largest number of blocks in a share: 2 MiB in float */
 
 static void free_layout(struct ranks_layout *l)
 {
@@ -53,6 +53,7 @@ static int64_t elements(const wf_registry *registry, int i)
 static wf_status lay_out(struct ranks_layout *l, struct wf_ranks *ranks, const wf_registry *registry, wf_error *error)
 {
     const int parameters = wf_registry_count(registry);
+    /* A bucket has at most 256 blocks (8 MiB in float), or one for each rank if there are more ranks. */
     const int64_t share = WF_MAX(1, WF_MIN(256 / ranks->size, SHARE_BLOCKS));
     int64_t blocks = 0;
     for (int i = 0; i < parameters; i++)

@@ -72,7 +72,7 @@ static wf_status read_outcomes(struct wf_ranks *ranks)
                 ranks->grads[k]->valid[p] |= *at++ != 0;
     }
     for (int k = 0; k < ranks->count; k++)
-        ranks->grads[k]->finite = false;
+        ranks->grads[k]->finite = false; /* the sums are not known to be finite */
     if (!failed || ranks->error->code)
         return ranks->error->code;
     ranks->follows = true; /* so that wf_ranks_agree prefers the error of the rank that failed */

@@ -55,9 +55,9 @@ wf_status ranks_no_memory(struct wf_ranks *ranks);
 /* --- reduce.c: gradients, from all ranks to the owners of their blocks -----------------------------------------------
  *
  * Each rank sends the sums of its own leaves to the owners, from the last bucket to the first. The owner of a share adds the received sums
- * in the order of the tree. A bucket is ready once the backward of the rank's last leaf has finished all gradients in it, so messages
- * travel while the processor computes. At most WINDOW buckets are under way at a time, to limit the memory for messages. If the leaves of
- * each rank form one subtree, the ranks send as many bytes as recursive halving would, but in one round. */
+ * in the order of the tree. A bucket is ready once the backward of the rank's last micro-batch has finished all gradients in it, so
+ * messages travel while the processor computes. At most WINDOW buckets are under way at a time, to limit the memory for messages. If the
+ * leaves of each rank form one subtree, the ranks send as many bytes as recursive halving would, but in one round. */
 
 enum { WINDOW = 4 };
 /* A whole subtree that one rank computes. */

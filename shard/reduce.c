@@ -66,6 +66,7 @@ static wf_status make(struct wf_ranks *ranks)
     const size_t others = (size_t)(x->spans - x->own), own = (size_t)x->own;
     for (int i = 0; i < WINDOW; i++) {
         struct under_way *u = &x->slot[i];
+        /* + 16: each parameter begins at a multiple of 16 elements, so that a share may have gaps. */
         u->data = wf_alloc_zero(others * share * (WF_GRADS_BLOCK + 16) + 1, sizeof *u->data);
         u->has = wf_alloc_zero(others * share + 1, 1);
         u->sends = wf_alloc_zero(own * size * share + 1, 1);
@@ -206,7 +207,8 @@ struct adding {
     int k;              /* index of the gradients in wf_ranks.grads */
 };
 
-/* Adds block i of the own share over the subtrees of all ranks, in the order of the tree. The sum replaces the block's gradients. */
+/* Adds block i of the own share over the subtrees of all ranks, in the order of the tree. The sum replaces the block's gradients. Messages
+ * of this rank do not read them, because they contain only the shares of other owners. */
 static void add_block(void *ctx, int64_t i)
 {
     const struct adding *a = ctx;
@@ -292,6 +294,7 @@ static void on_ready(void *ctx, int parameter)
     int n = 0;
     while (x->bucket[n].k < to->k)
         n++;
+    /* A frozen parameter (count 0) is not counted in `waits`. */
     for (int64_t b = l->shard.first[parameter]; b < l->shard.first[parameter + 1] && grads->place[parameter].count > 0; b++) {
         const int64_t bucket = layout_bucket(l, b);
         if (bucket != last)

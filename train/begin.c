@@ -113,7 +113,7 @@ wf_status fit_prepare(struct fit *f)
         return f->error->code;
     wf_tape_cancel(f->tape, fit_cancelled, f);
     ranks->no_overlap = f->o.no_overlap;
-    ranks->late_values = f->o.values_by_ops || !f->owner->any;
+    ranks->late_values = f->o.values_by_ops || !f->owner->any; /* the tasks of wf_train read weights by ops alone */
     for (ranks->registries = 0; ranks->registries < f->o.registries; ranks->registries++)
         ranks->registry[ranks->registries] = f->o.registry[ranks->registries].registry;
     for (ranks->optimizers = 0; ranks->optimizers < f->o.optimizers; ranks->optimizers++)

@@ -135,7 +135,7 @@ static wf_status explain(struct fit *f, int phase, const char *what, bool backwa
                          "step %" PRId64 ": %s is not finite; it is %g, from -inf in an input or where a mask fills it in: %s", f->step + 1,
                          what, value, advice);
     }
-    if (backwards && !f->error->code) /* otherwise messages of this phase may still read the gradients */
+    if (backwards && !f->error->code) /* a bad loss comes from the forward pass, which was checked above */
         explain_backward(f, phase, what, advice);
     wf_tape_check_finite(f->tape, false);
     return wf_error_set(f->error, WF_ERR_NUMERIC,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Saves and loads state.safetensors, which holds all that a resume needs to continue with the same bits. Its tensors are the weights
- * (model.NAME), the optimisers' data (adam.m.NAME, adam.v.NAME, adam.updates.NAME, adam.step), and the task's arrays. Everything else is
- * text in the file's metadata. */
+ * (model.NAME), the optimisers' data (with the name "adam": adam.m.NAME, adam.v.NAME, adam.updates.NAME, adam.step), and the task's arrays.
+ * Everything else is text in the file's metadata. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -69,7 +69,7 @@ static void put_numbers(const struct fit *f, wf_safetensors_writer *w)
         state_put_number(w, "accumulate", f->o.accumulate);
         state_put_number(w, "accumulate_asked", f->given);
     }
-    state_put_number(w, "stale", f->since_best);
+    state_put_number(w, "stale", f->since_best); /* "stale": the format's name */
     if (f->validation_due)
         state_put_number(w, "owes_validation", 1);
     if (strcmp(decides(f), "loss") != 0)

@@ -124,7 +124,7 @@ wf_status wf_train_from(const char *from, struct wf_config *config, wf_error *er
 wf_status origin_tokenizers(struct trainer *t)
 {
     struct wf_model_shape shape = wf_config_shape(&t->config);
-    if (t->config.family->model_type)
+    if (t->config.family->model_type) /* the weights come in a folder as Hugging Face writes it, with a tokenizer in its own files */
         return hf_tokenizer_load(t->from.folder, &t->config, &t->tokenizer, t->error);
     bool two = wf_config_kind(&t->config) == WF_MODEL_PAIRS && !shape.shared_tokenizer;
     char *path = wf_run_path(t->from.folder, two ? "tokenizer.target.json" : "tokenizer.json", t->error),

@@ -20,7 +20,8 @@ struct curve {
     char tag[TAG + 1];       /* the name in both files */
     const double *value;     /* points to the present value, which is logged only if it is finite */
 };
-/* The largest number of curves. */
+/* The largest number of curves: for each phase its loss, minimised loss and norm of the gradients; reports, rates and metrics; weight per
+ * second and the best value. */
 enum { CURVES = 3 * WF_FIT_PHASES + WF_FIT_REPORTS + WF_FIT_OPTIMIZERS + WF_FIT_METRICS + 2 };
 
 struct log {
@@ -154,8 +155,9 @@ void fit_free(struct fit *f);
 /* Whether the present computation must stop: the caller cancels, or the time limit is near. False once an optimiser has stepped in the
  * update. The tape calls it before each op. */
 bool fit_cancelled(void *fit);
-/* With late weights, all ranks agree here whether to begin the next update, before they send the new weights of this one. Sent
- * after the weights, the messages of the agreement would queue behind them. */
+/* With late values (new weights that arrive while the next forward pass runs: wf_ranks_are_late), all ranks agree here whether to begin the
+ * next update, before they send the new weights of this one. Sent after the weights, the messages of the agreement would queue behind
+ * them. */
 void fit_agree_ahead(struct fit *f);
 /* Calls write(f) on rank 0 while the other ranks send it their moments. Returns f->error's code. */
 wf_status state_write(struct fit *f, void (*write)(void *fit));

@@ -59,7 +59,7 @@ double pace_expected(const struct fit *f)
     return f->pace.validating ? validation(f) : f->pace.saving ? save(f) : 0;
 }
 
-/* The program's event() cannot stop a validation. `cancelled` can: it is called before each op. */
+/* Reports the progress of a validation or a save. Cannot fail, because a progress event writes no line of the log. */
 wf_status pace_report(struct fit *f, const char *text, int64_t done, int64_t total)
 {
     f->pace.done = done;

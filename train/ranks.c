@@ -68,7 +68,7 @@ static void identify(const struct fit *f, struct wf_string *s)
                      f->o.save_every, f->o.max_time);
     settings_words(f->o.settings, s);
     settings_words(f->o.fixed, s);
-    wf_string_format(s, "#weights=%016" PRIx64, weights);
+    wf_string_format(s, "#weights=%016" PRIx64, weights); /* #: the message names only the key (wf_dist_compare) */
 }
 
 wf_status ranks_compare(struct fit *f)

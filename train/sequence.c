@@ -120,7 +120,7 @@ static wf_tensor *loss_language(void *trainer, struct wf_micro_batch *p)
     wf_crops_fill(&s->crops, p->step, first, rows, s->ids, s->targets);
     wf_tape_first_row(p->tape, (uint64_t)first);
     struct wf_loss_terms terms;
-    wf_loss_terms_begin(&terms, t->model, p->tape, share_of(t, rows), 0);
+    wf_loss_terms_begin(&terms, t->model, p->tape, share_of(t, rows), 0); /* 0: there is no source */
     return with_terms(&terms, p,
                       wf_model_loss(t->model, wf_ids(p->tape, s->ids, rows, context), wf_ids(p->tape, s->targets, rows, context),
                                     .label_smoothing = t->config.training.label_smoothing, .normalizer = p->weight, .plain = &p->shown));
@@ -253,7 +253,7 @@ static wf_tensor *loss_masked(void *trainer, struct wf_micro_batch *p)
     int64_t first, rows, count = hide(t, p->step, p->index, &first, &rows);
     wf_tape_first_row(p->tape, (uint64_t)first);
     struct wf_loss_terms terms;
-    wf_loss_terms_begin(&terms, t->model, p->tape, share_of(t, rows), 0);
+    wf_loss_terms_begin(&terms, t->model, p->tape, share_of(t, rows), 0); /* 0: there is no source */
     /* In a batch without masked tokens the weight is 0: divide by 1, so that the loss is 0 and has gradients. */
     return with_terms(&terms, p,
                       wf_encoder_loss(t->model, wf_ids(p->tape, s->ids, rows, s->cols), NULL, s->places, s->targets, count,

@@ -48,6 +48,7 @@ void zoo_identify(const struct fit *f, struct wf_string *text)
     /* The message names the first difference, so causes come before effects: a difference in the texts changes a trained tokenizer, that
      * changes the ids, and both change the vocabulary sizes in the final config. */
     wf_config_words(&t->options->config, text);
+    /* 3 source, because two equal tokenizers would cancel each other. */
     if (t->options->tokenizer)
         wf_string_format(text, "#tokenizer=%016" PRIx64 " ", tokenizer ^ 3 * source);
     wf_string_format(text, "#training-text=%016" PRIx64 " #validation-text=%016" PRIx64 " #tokenizer=%016" PRIx64 " ", t->train_hash,
@@ -143,7 +144,7 @@ static wf_status compare_config(struct trainer *t, const struct state *s)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s is a run of %s, not of %s: resume it with that model, or choose another --out",
                             s->path, was.model, t->config.model);
     struct wf_training *o = &t->config.training;
-    was.training.leaves = wf_leaves_again(was.training.leaves, 0, 1);
+    was.training.leaves = wf_leaves_again(was.training.leaves, 0, 1); /* 0, in the states of old versions, means 1 */
     o->leaves = t->fit.o.leaves = wf_leaves_again(o->leaves, was.training.leaves, o->accumulate);
     struct wf_config_key setting;
     for (int i = 0; wf_config_key_at(&t->config, i, &setting); i++) {
@@ -175,7 +176,9 @@ static wf_status same_data(const struct trainer *t, const struct state *s)
     if ((uint64_t)seed != t->options->seed)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was trained with seed %" PRIu64 ", the resume asks for %" PRIu64, s->path,
                             (uint64_t)seed, t->options->seed);
-    if ((uint64_t)train != t->train_hash && t->train) /* the texts are those that the state names */
+    /* A resume without --train reads the texts that the state names. If the run had held out a tenth of its text and the resume was given a
+     * validation text, the ids to train on differ although the file is unchanged. */
+    if ((uint64_t)train != t->train_hash && t->train)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s %s", t->train[0],
                             t->options->valid_files > 0 && t->texts.valid_files == 0
                                 ? "was trained on but for its last tenth, which was validated on: leave --valid out"

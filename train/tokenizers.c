@@ -43,8 +43,9 @@ static wf_status make(struct trainer *t, const char *const *paths, int64_t count
                                      .progress = training_progress,
                                      .ctx = t,
                                      .long_words = &t->long_words};
-    /* The special tokens of each kind of model. Language models and encoders also use a pre-tokenizer that keeps line ends as tokens,
-     * because they read running text. */
+    /* The special tokens of each kind of model. BPE for language models and encoders, and words for
+     * language models, use a pre-tokenizer that keeps line ends as tokens, because they read running text; it replaces the default one of
+     * the kind (other_pre_tokenizer). */
     static const char *const of_encoders[] = {"<pad>", "<unk>", "<mask>", "<s>", "</s>"}, *const of_language[] = {"<|endoftext|>", "<unk>"},
                              *const of_pairs[] = {"<pad>", "<bos>", "<eos>", "<unk>"};
     enum wf_model_kind kind = wf_config_kind(c);

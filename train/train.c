@@ -79,6 +79,7 @@ static wf_status build(struct trainer *t, bool resuming)
         return no_head(t);
     t->registry = wf_model_registry(t->model);
     wf_registry_cancel(t->registry, t->options->cancelled, t->options->ctx);
+    /* A resume only allocates the gradients; fit_take loads the values. */
     if ((resuming ? wf_registry_gradients(t->registry, t->error) : wf_registry_build(t->registry, t->options->seed, t->error)) ||
         shard(t) || wf_config_optimizer_init(&t->config, t->registry, &t->optimizer, t->error))
         return not_begun(t);

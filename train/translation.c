@@ -206,7 +206,6 @@ static wf_status validate(void *trainer, wf_tape *tape, double *value, wf_error 
 /* --- the place in the data ----------------------------------------------------------------------------------------- */
 
 /* Saves the place of the next batch. If `step` is that of the present batch, its update was dropped: saves its place. */
-
 static void put(void *trainer, int64_t step, wf_fit_state *state)
 {
     const struct translation *d = ((const struct trainer *)trainer)->data;

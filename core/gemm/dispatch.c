@@ -109,6 +109,7 @@ wf_status wf_gemm_batched(const struct wf_gemm *g, const struct wf_gemm_batch *b
         w.count *= batch->size[d];
     if (w.count <= 0 || g->m <= 0 || g->n <= 0)
         return WF_OK;
+    /* 100 stands for the overhead of a product, in operations; it bounds the number of products in a group. */
     const double flops = 2. * (double)g->m * (double)g->n * (double)WF_MAX(g->k, 1) + 100;
     if (w.count == 1 || flops >= BATCH_FLOPS) {
         bool done = true;

@@ -48,7 +48,7 @@ struct tile {
 };
 
 /* The epilogue: c = alpha sum + beta c + bias. `read` is false if beta is known to be 0, so that C is not read. `bias_by_row`: the bias
- * has one number for each row. */
+ * has one number for each row; then `with` tells at run time whether beta is 0. */
 V_INLINE void store_tile(const int m, const int vectors, const bool read, const bool bias_by_row, const struct tile *t,
                          vr sum[MR][NR_VECTORS])
 {
@@ -251,6 +251,8 @@ V_INLINE void prefetch(const struct gemm_cache_block *g, struct tile *t, const w
         return;
     }
     const struct gemm_prefetch *p = &g->prefetch[f->area];
+    /* The tile has time for `runs` runs; the last tile of an area begins earlier, so that it does not go past the end. Of a run longer than
+     * k lines only the first k lines are prefetched. */
     t->prefetch_lines = WF_MIN(p->lines, t->k);
     const int64_t runs = t->k / t->prefetch_lines, run = WF_MIN(f->runs, WF_MAX(p->runs - runs, 0));
     t->prefetch = (const char *)(p->at + run * p->stride);

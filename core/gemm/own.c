@@ -14,7 +14,7 @@
 /* The most elements of packed B for each thread, and of B in a cache block of a task: half of the second-level cache. */
 static int64_t packed_b_max = PACKED_B;
 
-/* The least cost of a task. On a slow core the same time corresponds to a smaller cost. */
+/* The least cost of a task. A core of speed 0.5 does half as much cost in the same time. */
 static double task_ns(void)
 {
     return TASK_NS * wf_core_speed();
@@ -46,7 +46,8 @@ static bool skinny_task(void *ctx, int64_t index)
     return true;
 }
 
-/* Whether the product has few rows, and strides that skinny_nt (k is contiguous in B) or skinny_nn (rows of B are contiguous) supports. */
+/* Whether the product has few rows, and strides that skinny_nt (k is contiguous in B) or skinny_nn (rows of B are contiguous) supports. One
+ * row with contiguous rows of B is not skinny: the micro-kernel computes it and reads B in place. */
 static bool is_skinny(const struct wf_gemm *g)
 {
     return g->m <= gemm_isa()->skinny_m && g->n > 1 &&
@@ -75,6 +76,8 @@ struct task_grid {
 static struct gemm_task task_of(const struct task_grid *w, int64_t index)
 {
     const struct wf_gemm *g = &w->p->g;
+    /* The rows are divided evenly over the tiles, so that no tile is much lower than the others. wf_gemm_pack_a and the macro-kernel divide
+     * them in the same way. */
     const int64_t tiles = gemm_ceil_div(g->m, gemm_isa()->mr);
     const struct gemm_range tile = gemm_share(tiles, 1, w->down, index % w->down);
     const struct gemm_range columns = gemm_share(w->n1 - w->n0, gemm_isa()->nr, w->across, index / w->down);
@@ -148,7 +151,8 @@ static void prefetch_next(const struct task_grid *w, const struct gemm_task *tas
     else if (rows > 0)
         b->prefetch[1] = gemm_prefetch_of(a, rows, g->a_rs, k, g->a_cs);
     const int nr = gemm_isa()->nr;
-    const int64_t tile = k * CACHE_LINE / (int64_t)sizeof(wf_real); /* elements that a tile prefetches: a cache line per step of k */
+    const int64_t tile =
+        k * CACHE_LINE / (int64_t)sizeof(wf_real); /* the panels are contiguous: a run is what a register tile prefetches */
     b->prefetch[2] =
         gemm_prefetch(packed_panel(w, after, task->n0), tile, tile, gemm_ceil_div(gemm_ceil_div(task->n1 - task->n0, nr) * nr * k, tile));
 }
@@ -211,8 +215,9 @@ static bool run_shared_b(const struct product *p, double cost, bool serial)
     const int nr = gemm_isa()->nr;
     const int64_t threads = serial ? 1 : wf_threads(), wanted = tasks_for(cost);
     struct task_grid w = {.p = p};
-    const bool whole = gemm_ceil_div(g->n, nr) * nr * g->k <=
-                       threads * (packed_b_max + packed_b_max / 2); /* one chunk that is slightly too large costs less than two chunks */
+    /* B gets one chunk if it is at most 1.5 times too large, because that costs less than two chunks. The limit is then doubled, because
+     * chunk_k is rounded down to whole cache blocks. */
+    const bool whole = gemm_ceil_div(g->n, nr) * nr * g->k <= threads * (packed_b_max + packed_b_max / 2);
     const int64_t room = threads * packed_b_max * (whole ? 2 : 1), columns = WF_MIN(gemm_ceil_div(g->n, nr) * nr, threads * NC_PER_THREAD);
     const int64_t chunk_k = WF_MIN(g->k, WF_MAX(1, room / columns / p->kc) * p->kc);
     const int64_t chunk_n = WF_MIN(gemm_ceil_div(g->n, nr), WF_MAX(1, room / chunk_k / nr)) * nr;
@@ -274,6 +279,7 @@ static bool whole_task(void *ctx, int64_t index)
 static enum path path_of(const struct product *p, double flops, double cost)
 {
     const struct wf_gemm *g = &p->g;
+    /* One row and a B with contiguous k are for skinny_nt instead of split-K: its tasks divide the columns. */
     if (flops >= LARGE_FLOPS && !(g->m == 1 && g->n > 1 && g->b_rs == 1) && wf_gemm_split_k_pays(g))
         return SPLIT_K;
     if (is_skinny(g))

@@ -43,6 +43,7 @@ V_INLINE void prefetch_rows(const wf_real *s, int64_t is, const int width)
 
 V_INLINE void pack(const int width, int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out)
 {
+    /* vectors of the wider panel: NR, or MR, which is at most 16 */
     enum { MAX_VECTORS = NR > 16 ? NR / V_LANES : (16 + V_LANES - 1) / V_LANES };
     const int vectors = (width + V_LANES - 1) / V_LANES;
     if (is == 1) {

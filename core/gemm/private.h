@@ -11,7 +11,8 @@
  * The order of additions: k is divided into cache blocks of gemm_kc(k) steps, a function of k alone. Within a block, an element of C is
  * one chain of multiply-adds in ascending k that starts from 0. The sums of the blocks are added to C in ascending order. Every kernel
  * and every tile, also an incomplete one at an edge, keeps this order. So the bits of an element depend only on its row of A, its column
- * of B and k. */
+ * of B and k. Two paths have another order, and neither is taken if rows_alone is set: split-K, which adds partial products over ranges of
+ * k, and BLIS. */
 #ifndef WEFT_GEMM_PRIVATE_H
 #define WEFT_GEMM_PRIVATE_H
 
@@ -21,7 +22,7 @@
 #include <weft/internal/minmax.h>
 
 /* ---- All constants. "bits": another value changes bits of results. "speed": another value changes only the time. Costs are in
- * nanoseconds on one core. */
+ * nanoseconds on one core with a peak of 230 GFLOP/s (wf_core_speed 1). */
 enum {
     /* the order of additions */
     KC = 256,              /* bits: the most steps of k in a cache block */
@@ -29,15 +30,15 @@ enum {
     SPLIT_K_MIN = 512,     /* bits: split-K: the fewest steps of k in a partial product */
     SPLIT_K_MAX = 16,      /* bits: split-K: the most partial products */
     SPLIT_K_C = 5000,      /* bits: split-K: the most elements of C */
-    LARGE_FLOPS = 1500000, /* bits: from this number of operations on, a product is divided, and may use split-K */
+    LARGE_FLOPS = 1500000, /* bits: from this number of operations on, a product may use split-K and is never ONE_TASK */
     BLIS_MN = 384,         /* bits: in mode "auto" with AVX2, BLIS may compute products with m and n from this number on */
     BLIS_K = 512,          /* bits: in mode "auto" with AVX2, BLIS may compute products with k from this number on */
     BLIS_GRAIN = 96, /* bits: rows or columns of a task for BLIS are a multiple of this, which is a multiple of BLIS's register tiles */
 
     /* blocks and tasks */
-    MC = 112,               /* speed: the most rows of a task; their packed A fits the second-level cache */
-    NC_PER_THREAD = 512,    /* speed: a chunk of packed B has as many steps of k as fit with this many columns for each thread */
-    PACKED_B = 1 << 18,     /* speed: elements of packed B for each thread if the size of the second-level cache is unknown */
+    MC = 112,            /* speed: the most rows of a task; their packed A fits the second-level cache */
+    NC_PER_THREAD = 512, /* speed: a chunk (the B that is packed at once) gets its steps of k as if it had at most these columns a thread */
+    PACKED_B = 1 << 18,  /* speed: elements of packed B for each thread if the size of the second-level cache is unknown */
     PACKED_B_MIN = 1 << 15, /* speed: the fewest elements of packed B for each thread if the size of the second-level cache is known */
     PACKED_B_MAX = 1 << 19, /* speed: the most elements of packed B for each thread if the size of the second-level cache is known */
     TASK_NS = 4000,         /* speed: the least cost of a task */
@@ -45,7 +46,7 @@ enum {
     TASKS_PER_THREAD = 6,   /* speed: tasks for each thread in a large product */
     EVEN_TASKS = 16,        /* speed: with fewer tasks for each thread, the number of tasks becomes a multiple of the number of threads */
     THREAD_PANELS = 4,      /* speed: the fewest panels of B in the columns of a thread */
-    TASK_TILES = 2,         /* speed: the fewest register tiles in a column of a task */
+    TASK_TILES = 2,         /* speed: the fewest rows of register tiles in a task, unless it has MC rows */
     TASK_N = 2048 / sizeof(wf_real), /* speed: the most columns of a task */
     PACK_TASK = 8192,                /* speed: elements of B that a packing task packs */
     PACK_TASK_RUNS = 4,              /* speed: factor of PACK_TASK if rows of B are contiguous */
@@ -204,7 +205,7 @@ static inline int64_t gemm_kc(int64_t k)
 }
 
 /* The area of `runs` runs of `elements` elements. It has as many cache lines as if `at` were the first element of a line; if `at` is
- * not, the last line of each run is not prefetched. */
+ * not, the last line of a run may not be prefetched. */
 static inline struct gemm_prefetch gemm_prefetch(const wf_real *at, int64_t elements, int64_t stride, int64_t runs)
 {
     return (struct gemm_prefetch){at, gemm_ceil_div(elements, CACHE_LINE / (int64_t)sizeof(wf_real)), stride, runs};
@@ -265,7 +266,7 @@ void wf_gemm_own_start(void);
  * there is no memory. */
 bool wf_gemm_own(const struct wf_gemm *g, bool serial) WF_CHECKED;
 /* Two independent products: neither may read or write what the other writes. They share a parallel region unless one of them has two
- * stages. The bits are those of wf_gemm_own. */
+ * stages (SHARED_B and SPLIT_K in own.c). The bits are those of wf_gemm_own. */
 bool wf_gemm_own_two(const struct wf_gemm g[2]) WF_CHECKED;
 /* C = beta C + bias, for products with k = 0 or alpha = 0. */
 void wf_gemm_no_sum(const struct wf_gemm *g);
@@ -278,7 +279,7 @@ struct product {
     struct wf_gemm g;
     const wf_real *bias_n, *bias_m;
     int64_t kc;
-    int64_t k_after; /* split-K: number of steps of k that follow in other partial products */
+    int64_t k_after; /* split-K: number of steps of k that follow in other partial products; a task prefetches the first */
 };
 
 /* A task: rows m0 .. m1 - 1 and columns n0 .. n1 - 1 of C, with steps k0 .. k1 - 1 of k. */

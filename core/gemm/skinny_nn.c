@@ -102,7 +102,7 @@ static void pack_a(const struct wf_gemm *g, int64_t p, int64_t k, wf_real *out)
 
 void WF_GEMM(skinny_nn)(const struct wf_gemm *g, const struct gemm_epilogue *epilogue)
 {
-    wf_real sum[NN_SUMS + NR] __attribute__((aligned(64))), a[KC * SKINNY_M];
+    wf_real sum[NN_SUMS] __attribute__((aligned(64))), a[KC * SKINNY_M];
     const int64_t block = gemm_kc(g->k), width = NN_SUMS / g->m / NR * NR;
     for (int64_t j = 0; j < g->n; j += width) {
         struct strip s = {.n = WF_MIN(g->n - j, width), .b_rs = g->b_rs, .sum = sum, .width = width};
