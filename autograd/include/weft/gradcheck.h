@@ -10,8 +10,8 @@
  *     input alone (with several inputs at once, wrong signs could cancel), and along every coordinate of small inputs.
  *   - It repeats the run with transposed and sliced operands, with operands that repeat a row by a stride of 0, and with each subset
  *     of inputs that need gradients. Values and gradients must be the same.
- *   - If .reads of the descriptor leaves out an input or the result, it replaces this value between forward and backward. It also takes
- *     operands whose values the engine releases during the backward. The gradients must be the same.
+ *   - If .reads of the descriptor leaves out an input or the result, the check replaces this value between forward and backward. It
+ *     also takes operands whose values the engine releases during the backward. The gradients must be the same.
  *   - It uses one tensor as two inputs, and lets another op share the gradient of the result. The gradients must be right all the same.
  *   - It runs without recording (WF_INFER). The values must be the same.
  *
