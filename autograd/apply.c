@@ -68,7 +68,7 @@ static bool allocate(wf_call *c, wf_array *a, struct buffer **buffer)
     *buffer = pool_take(c->tape, bytes);
     if (!*buffer)
         return false;
-    if (!array_is_contiguous(a)) /* the shape function set dimensions but no strides */
+    if (!array_is_contiguous(a)) /* the shape function set dimensions but no valid strides */
         *a = array_contiguous(NULL, a->dtype, &shape);
     a->data = (*buffer)->data;
     return true;
@@ -125,8 +125,8 @@ static bool resolve(wf_tape *tape, struct node *node, wf_tensor *const given[])
     return true;
 }
 
-/* Whether forward may be skipped: all results are empty, and no operand holds ids or bools. Without the skip, forward would loop over 2^40
- * empty rows for the shape [2^40, 0]. With ids it must run, because it checks their range. */
+/* Whether forward may be skipped: all results and saved arrays are empty, and no operand holds ids or bools. Without the skip, forward
+ * would loop over 2^40 empty rows for the shape [2^40, 0]. With ids it must run, because it checks their range. */
 static bool computes_nothing(const wf_call *c)
 {
     bool nothing = true;

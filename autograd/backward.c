@@ -90,7 +90,7 @@ void backward_run(wf_call *c, wf_tensor *x, const struct wf_backward_options *o)
     tape->events++;
     if (!o->retain) {
         records_release_values(tape, last);
-        tape->last = NULL; /* a ready function may record ops: its records start a new list */
+        tape->last = NULL; /* a ready function (wf_grads.ready) may record ops: they start a new list */
     }
     if (o->gradient && tape->check_finite)
         gradient_check_given(tape, &o->gradient->a);

@@ -30,8 +30,8 @@ static wf_tensor *from_outside(wf_tensor *x, int64_t first)
     return is_outside(x, first) ? x : NULL;
 }
 
-/* Visits, in all records, the operands that come from outside, once for each use. The visit counts them, and fills `list` unless that is
- * NULL. With `undo` it also takes back the counts of readers and uses that node_record added. */
+/* A visit to the operands from outside in a list of records (gather_all). It comes to an operand once for each use, counts these uses, and
+ * fills `list` unless `list` is NULL. With `undo` it also takes back the counts of readers and uses that node_record added. */
 struct gathering {
     wf_tape *tape;
     int64_t first, count;
@@ -49,7 +49,7 @@ static void gather(struct gathering *g, wf_tensor *operand, bool read, bool need
         value_root(x)->readers -= read;
         uses_root(x)->uses -= need;
     } else if (g->list) {
-        /* The checkpoint's record reads all its operands, also those that no backward of the function reads. */
+        /* The checkpoint's record reads all its operands. So an operand gets a reader even if the function's record is none. */
         value_root(x)->readers += !read;
         g->list[g->count] = (struct outside){x, need};
     }
@@ -73,8 +73,7 @@ static void mix(uint64_t *hash, uint64_t word)
     *hash ^= *hash >> 29;
 }
 
-/* A hash of all records: their ops, the shapes of their results, and their operands from outside. Sets *records to the number of records.
- */
+/* A hash of a list of records: their ops, the shapes of their results, and their operands from outside. Sets *records to their number. */
 static uint64_t trace_of(const struct node *last, int64_t first, int64_t *records)
 {
     uint64_t hash = 1;
@@ -91,8 +90,9 @@ static uint64_t trace_of(const struct node *last, int64_t first, int64_t *record
     return hash;
 }
 
-/* Releases the saved arrays, and the values of the tensors from number `first` on. It spares the function's result and tensors that were
- * given to wf_keep. `result` is the tensor that holds the gradient of the function's result. */
+/* Releases the arrays that the records saved, and the values of the tensors from number `first` on, except the function's result and
+ * tensors that were given to wf_keep. Marks all tensors from `first` on, except the result, so that a backward through them is refused.
+ * `result` is the tensor that holds the gradient of the function's result. */
 static void drop(wf_tape *tape, int64_t first, const struct node *last, wf_tensor *result)
 {
     const wf_tensor *memory = value_root(result);

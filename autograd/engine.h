@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Structs and functions that the files of autograd/ share. No file outside autograd/ includes this header.
  *
- * A tensor consists of a value (a strided array) and links to the records on the tape. Most ops make root tensors: a root is contiguous and
- * has its own buffer. A view points into the buffer of its base, and usually no record makes it.
+ * A tensor has a value (a strided array) and, after a backward, perhaps a gradient. The records on the tape point to the tensors that are
+ * the operands and the results of ops. Most ops make root tensors: a root is contiguous and has its own memory. A view points into the
+ * memory of its base, and usually has no record.
  *
  * Gradients belong to roots. A root's gradient has the layout of its value, and the gradient of a view is written into the matching
  * elements of its root's gradient. So the gradients of slices need not be joined, and a view needs no backward.
@@ -27,10 +28,11 @@ struct buffer {
     void *data;
     size_t bytes;
     int refs;
-    int class;
+    int class;           /* the index of its list in pool.free, which follows from the size */
     struct buffer *next; /* the next buffer in the pool's list of free buffers, or in a call's list of temporaries */
 };
 
+/* The free buffers of a tape, in a list for each class of sizes. */
 enum { POOL_CLASSES = 64 * 8 };
 struct pool {
     struct buffer *free[POOL_CLASSES];
@@ -41,7 +43,7 @@ struct pool {
  *
  *                        has memory   ops may read it   backwards may read it   released by
  *   VALUE_LIVE           yes          yes               yes                     the user, or a backward after the last record that reads it
- *   VALUE_KEPT           yes          yes               yes                     the end of the pass (wf_keep)
+ *   VALUE_KEPT           yes          yes               yes                     the end of the pass, because of wf_keep
  *   VALUE_FOR_BACKWARD   yes          no                yes                     a backward after the last record that reads it
  *   VALUE_USER_RELEASED  no           no                no
  *   VALUE_RELEASED       no           no                no
@@ -85,18 +87,19 @@ struct wf_tensor {
     bool needs_grad;     /* a gradient can reach this tensor: an input with needs_grad, a trained parameter, or what depends on these */
     bool retain;         /* wf_retain_grad was called: the gradient is kept after wf_backward */
     bool wanted;         /* the running wf_gradients returns the gradient of this tensor */
-    bool recorded;       /* an op with a record, or a view, has this tensor as its operand */
+    bool recorded;       /* this tensor is an operand of a record, or a view of it was made */
     const char *name;    /* set by wf_name, or the parameter's name; may be NULL */
     const char *made_by; /* the name of the op or function that made the tensor, for messages */
     wf_tensor *base;     /* the tensor that this view shows; NULL for a root */
-    /* If not NULL: a tensor that this one depends on, or this one itself, whose record is used up; a backward from here is refused. */
+    /* If not NULL, a backward from this tensor is refused: the record that made `detached_at`, which is this tensor or one that it depends
+     * on, is used up. */
     wf_tensor *detached_at;
     struct buffer *buffer; /* holds the value of a root that an op made */
     int readers;           /* for a root: the number of records whose backward will read the value */
     int uses;              /* the number of records whose backward will add to the gradient */
     /* Equal to tape->path if this tensor depends on a tensor that the running wf_gradients wants. */
     uint32_t path;
-    uint32_t number;                /* index of the tensor in the tape's set for this pass; unused for leaves */
+    uint32_t number;                /* index of the tensor in the set of this pass (tensors_of_pass); unused for leaves */
     struct wf_parameter_info *info; /* set for parameters and leaves */
     struct buffer *grad_buffer;     /* NULL if the tensor has no gradient */
     void *grad;                     /* the gradient, in the shape of the value and with the strides grad_stride */
@@ -111,7 +114,7 @@ struct parameter {
     const wf_grads *own;  /* in a leaf: the gradients of the registry itself, which count the updates of the values; may be NULL */
     uint64_t updates;     /* in a leaf: the number of updates of the values when the leaf was last used */
     char former_name[64]; /* in a parameter whose registry was freed: the name, for messages */
-    /* In a leaf: the tape's number of events when the last update was noticed; records with `event` up to this one read older values. */
+    /* In a leaf: the tape's number of events when the last update was noticed; records whose `event` is not greater read older values. */
     uint64_t changed_at;
 };
 
@@ -137,9 +140,9 @@ struct node {
 };
 
 /* Tensor structs lie apart from the tape's other memory, in TENSOR_SETS sets; successive passes use the sets in turn. So the struct of a
- * stale tensor stays intact for 15 resets, or until rewinds have dropped DROPPED other structs. If a caller uses the stale tensor within
- * that time, the op can report it. The 16 sets (about 300 bytes a tensor) cost memory but no measurable time. Keeping 768 dropped structs
- * made generation 3 % slower, keeping 128 did not. */
+ * tensor from an earlier pass stays intact for 15 resets. The struct of a tensor that a rewind dropped stays intact until rewinds have
+ * dropped more than DROPPED. If a caller uses such a tensor within that time, the op can report it. The 16 sets (about 300 bytes a tensor)
+ * cost memory but no measurable time. A DROPPED of 768 made the generation of text 3 % slower, 128 did not. */
 #ifdef NDEBUG
 enum { TENSOR_SETS = 16, DROPPED = 128, TENSORS_PER_CHUNK = 256 };
 #else
@@ -151,6 +154,7 @@ struct tensor_set {
     int64_t live; /* a rewind dropped the structs from index `live` up to `used` */
 };
 
+/* An entry of the tape's hash table from parameters to their leaves. It is free unless it has the tape's present generation. */
 struct leaf_slot {
     const wf_tensor *parameter;
     wf_tensor *leaf;
@@ -167,7 +171,7 @@ struct wf_tape {
     struct tensor_set leaves; /* separate, because leaves survive a rewind */
     uint64_t generation;      /* the number of resets */
     wf_mode mode;
-    struct wf_tape_options options; /* the options of this pass, but `seed` is the result of seed_of_pass */
+    struct wf_tape_options options; /* the options of this pass, but in WF_TRAIN `seed` is the result of seed_of_pass */
     uint64_t trained_step;          /* the step of the last reset in WF_TRAIN */
     uint64_t trainings;             /* the number of resets in WF_TRAIN since trained_step last changed */
     wf_error error;
@@ -183,7 +187,7 @@ struct wf_tape {
     bool bad_input;      /* the error of check_finite is about a value in an input */
     bool differentiated; /* wf_backward or wf_gradients ran in this pass */
     bool walking;        /* wf_backward or wf_gradients is running */
-    bool changed;        /* a parameter was updated after an op whose backward will read its value */
+    bool changed;        /* a parameter was updated since an op read it, and the op's backward will read it again */
     bool in_gradients;   /* wf_gradients is running: it computes the gradients of wanted tensors only, and writes none into a slab */
     uint32_t path;       /* the number of calls of wf_gradients */
     int checkpoints;     /* the nesting depth of wf_checkpoint calls whose function is running */
@@ -199,18 +203,19 @@ struct wf_tape {
     int slot_count;
 };
 
-/* The attributes of a wf_checkpoint's record. The record has no operands itself: `operand` lists the tensors from outside that the records
- * made by the function use. */
+/* A tensor from outside a checkpoint: the checkpoint's function uses it but did not make it. */
 struct outside {
     wf_tensor *x;
-    bool need;
+    bool need; /* the use of x needs a gradient */
 };
+/* The attributes of a wf_checkpoint's record. The record has no operands itself; `operand` lists the tensors from outside instead, once for
+ * each use. */
 struct checkpoint {
     wf_tensor *(*function)(void *ctx, wf_tensor *x);
     void *ctx;
     wf_tensor *x;
     uint64_t first_row;
-    uint64_t trace; /* a hash of the function's records, for a comparison with the second call */
+    uint64_t trace; /* a hash of the function's records, to be compared with that of the second call */
     uint32_t dropout_calls;
     int64_t records;  /* number of the function's records */
     int64_t operands; /* number of elements of `operand` */
@@ -335,7 +340,9 @@ bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x);
 
 /* gradients.c */
 wf_tensor *gradient_root(wf_tensor *x); /* the tensor that holds the gradient of x */
-wf_tensor *uses_root(wf_tensor *x);     /* the tensor that counts the uses of x: gradient_root(x) when no wf_gradients runs */
+/* The tensor that counts the uses of x: gradient_root(x), but without regard to views that hold their own gradient only while a
+ * wf_gradients runs. */
+wf_tensor *uses_root(wf_tensor *x);
 void gradient_release(wf_tape *tape, wf_tensor *x);
 void gradient_add(wf_call *c, wf_tensor *x, const wf_array *g);
 /* The gradient that an earlier backward left in a tensor. It is set aside during the next backward, which must not propagate it again. */
@@ -364,9 +371,10 @@ wf_real *slab_gradient(const struct wf_parameter_info *info);
 void records_release_values(wf_tape *tape, struct node *last); /* releases those results that no backward will read */
 /* Runs the backward of each record. Unless `retain`, the records are used up. Stops at the first error, which is then on the tape. */
 void records_walk(wf_tape *tape, struct node *last, bool retain);
-/* Whether the running call needs the gradient of this operand; wf_gradients needs it only if the operand depends on a wanted tensor. */
+/* Whether the running wf_backward or wf_gradients needs the gradient of this operand, whose needs_grad is set. wf_gradients needs it only
+ * if the operand depends on a wanted tensor. */
 bool node_needs_now(const wf_tape *tape, wf_tensor *operand);
-void records_mark_path(wf_tape *tape, struct node *last); /* sets `path` of each result that depends on a tensor whose `path` is set */
+void records_mark_path(wf_tape *tape, struct node *last); /* sets `path` in each result that depends on a wanted tensor */
 
 /* backward.c */
 static inline const char *used_up_by(const wf_tensor *x)

@@ -38,7 +38,8 @@ static const wf_real *find(const wf_array *a, bool minus, wf_shape *index)
     return NULL;
 }
 
-/* Whether a -inf in a result may come from a mask: an operand holds -inf (it may be added to scores), or holds bools (wf_masked_fill). */
+/* Whether a -inf in a result may come from a mask: an operand holds -inf, as a mask that is added to scores does, or bools
+ * (wf_masked_fill). */
 static bool is_masked(const wf_call *c)
 {
     wf_shape index;
@@ -129,7 +130,8 @@ wf_status call_check_finite(wf_call *c)
 
 /* --- gradients ----------------------------------------------------------------------------------------------------- */
 
-/* The first NaN or infinity in the gradient that x has so far, and its index. x must be a gradient root. NULL if there is none. */
+/* The first NaN or infinity in the gradient that x has so far, and its index; NULL if there is none. x must hold a gradient itself
+ * (gradient_root). */
 static const wf_real *find_bad_gradient(const wf_tape *tape, const wf_tensor *x, wf_shape *index)
 {
     wf_array g = x->a;

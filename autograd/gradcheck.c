@@ -208,7 +208,8 @@ wf_status check_plain_run(struct check *k)
     wf_status status = check_operands(k, k->mode, ~0u, LAYOUT_CONTIGUOUS, leaf, operand);
     if (status != WF_OK)
         return status;
-    /* The other runs are compared with this one. wf_keep holds y's value for the backward, even if .reads wrongly leaves it out. */
+    /* The other runs are compared with this one, so it must be right even if .reads wrongly leaves y out: wf_keep holds the value of y for
+     * the backward. without_value in gradcheck_situations.c finds the mistake. */
     wf_tensor *y = wf_keep(k->fn(k->ctx, k->tape, operand)), *loss = check_weighted_sum(k, y);
     if (wf_read(y, k->result, k->results) != WF_OK || (!k->constant && wf_backward(loss) != WF_OK))
         return check_status(k, "plain run");
@@ -238,7 +239,8 @@ static wf_status evaluate(struct check *k, double *f)
     return status;
 }
 
-/* Compares derivatives along the direction u of one input: <grad, u> with (f(x + h u) - f(x - h u)) / 2h, where h is k->step. */
+/* Compares derivatives along the direction u of one input: <grad, u> with (f(x + h u) - f(x - h u)) / 2h, where h is k->step. The
+ * error is relative to the larger of the two derivatives, or to `scale` if that is larger still. `kind` and `at` are for the message. */
 static wf_status compare(struct check *k, int input, const double *u, const wf_real *origin, double scale, const char *kind, int64_t at)
 {
     struct check_input *in = &k->in[input];

@@ -8,7 +8,7 @@
 /* The layout of an operand in memory. */
 enum layout { LAYOUT_CONTIGUOUS, LAYOUT_TRANSPOSED, LAYOUT_SLICED, LAYOUT_BROADCAST, LAYOUTS };
 
-/* The `ctx` of apply_op, the function that checks of an op call. */
+/* The `ctx` of apply_op (gradcheck_op.c), which a check of an op has as its `fn`. */
 struct applied {
     const wf_op *op;
     const void *attr;
@@ -29,6 +29,8 @@ struct check_input {
     int64_t count;
 };
 
+/* A check of one function: of a caller's function, or of the call of an op in one case. All other runs of the function are compared with
+ * its plain run (check_plain_run). */
 struct check {
     wf_function fn;
     void *ctx;
@@ -45,7 +47,7 @@ struct check {
     wf_real *weight;        /* R: a random factor for each element of the result */
     wf_real *result;        /* the result of the plain run */
     wf_real *moved;         /* the result for changed inputs */
-    int64_t results;
+    int64_t results;        /* number of elements of the result */
     wf_error *error;
 };
 

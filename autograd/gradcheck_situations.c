@@ -21,9 +21,9 @@ static double at(const wf_array *a, int64_t index)
     return ((const wf_real *)a->data)[offset];
 }
 
-/* Compares values with expected ones. The error is the largest difference relative to the root mean square of the expected values. If these
- * are sums of terms that may cancel, `terms` is the size of a sum of their absolute values, to which the rounding errors are
- * proportional. */
+/* Compares values with expected ones. The largest difference must be small relative to the root mean square of the expected values, or to
+ * `terms` if that is larger. `terms` is for expected values that are sums of terms which may cancel, since their rounding errors are
+ * proportional to the sums of the absolute values of the terms: it is the mean of these sums. Otherwise it is 0. */
 static wf_status same_sum(struct check *k, const char *situation, const char *what, int input, const wf_array *got, const wf_real *expected,
                           double terms)
 {
@@ -121,7 +121,7 @@ static wf_status without_value(struct check *k, int input, unsigned need, enum l
     if (status != WF_OK)
         return status;
     wf_tensor *y = wf_keep(k->fn(k->ctx, k->tape, operand));
-    wf_tensor *loss = check_weighted_sum(k, wf_scale(y, 1)); /* the backward of wf_scale does not read y */
+    wf_tensor *loss = check_weighted_sum(k, wf_scale(y, 1)); /* wf_scale, because its backward does not read y, whose value changes */
     if (wf_view(input == OUTPUT ? y : leaf[input], &value) != WF_OK)
         return check_status(k, situation);
     replace_values(&value, input == OUTPUT ? 0 : k->in[input].limit);
@@ -145,7 +145,7 @@ static wf_status only_declared_values(struct check *k, unsigned real)
 /* --- situations ---------------------------------------------------------------------------------------------------- */
 
 /* Each input is also an operand of another op, which runs before or after the checked op, and another tensor shares the gradient of the
- * result. */
+ * result. The other op is wf_scale by 3, whose sum is added to the loss, so each input's gradient must be that of the plain run plus 3. */
 static wf_status with_neighbours(struct check *k, bool before)
 {
     const char *situation = before ? "inputs used before as well, gradient of the result shared" : "inputs used after as well";
@@ -223,7 +223,7 @@ static wf_status same_operand_twice(struct check *k, int i, int j)
 }
 
 /* The rows of input i are all the same. An operand that repeats one row by a stride of 0 must give the same result. No input needs a
- * gradient. */
+ * gradient, because wf_apply_view refuses a view that repeats elements of a tensor that needs one. */
 static wf_status broadcast_operand(struct check *k, int i)
 {
     wf_tensor *leaf[WF_MAX_INPUTS], *operand[WF_MAX_INPUTS];
@@ -243,8 +243,8 @@ static wf_status broadcast_operand(struct check *k, int i)
     return same(k, "operand with a stride of 0", "result", 0, &view, result);
 }
 
-/* The rows of input i are all the same. If wf_expand makes the operand from one row, the gradients must be the same, and the row's gradient
- * must be the sum of the gradients of all rows. */
+/* The rows of input i are all the same. If wf_expand makes the operand from one row, the gradients of the other inputs must be the same,
+ * and the row's gradient must be the sum of the gradients of all rows. */
 static wf_status expanded_operand(struct check *k, int i)
 {
     const char *situation = "operand from wf_expand";

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Where gradients are stored, and how the contributions to a gradient are added up.
  *
- * A gradient is held by a root, by a view that an op recorded, or by a view whose gradient is retained. Several tensors may share one
- * buffer: the backward of add gives the gradient of its result to both operands without a copy. So a gradient is changed in place only if
- * its tensor is the sole owner of the buffer. */
+ * A gradient is held by a root, or by a view whose `place` is not IN_BASE (engine.h). Several tensors may share one buffer: the backward of
+ * add gives the gradient of its result to both operands without a copy. So a gradient is changed in place only if its tensor is the sole
+ * owner of the buffer. */
 #include <string.h>
 
 #include <weft/compute.h>
@@ -40,7 +40,7 @@ void gradient_release(wf_tape *tape, wf_tensor *x)
 }
 
 /* The layout that x's gradient must have before something is added to it in place. It is the layout of the value, so that each view of x
- * finds its elements. */
+ * finds its elements, except that it is contiguous if x is APART, because views of such an x are refused. */
 static wf_array gradient_layout(const wf_tensor *x)
 {
     if (x->place != APART)
@@ -55,7 +55,8 @@ static void set_gradient(wf_tensor *x, wf_array layout, void *data)
     memcpy(x->grad_stride, layout.stride, sizeof x->grad_stride);
 }
 
-/* Gives x a buffer for its gradient. The buffer of a view has the layout of the root, so that views of the view find their elements. */
+/* Gives x a buffer for its gradient. If x is a view that is not APART, the buffer has the layout of the root, so that views of x find their
+ * elements. */
 static bool allocate(wf_call *c, wf_tensor *x, bool zero)
 {
     wf_tensor *root = x->place == APART ? x : value_root(x);

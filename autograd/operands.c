@@ -22,8 +22,9 @@ static bool add_chunk(struct tensor_set *set, size_t size)
     return chunk != NULL;
 }
 
-/* The next unused struct of `set`, or NULL with the error on the tape. Each struct has `size` bytes and begins with a wf_tensor. `all`
- * points to the `sets` sets that passes use in turn, of which `set` is one. */
+/* The next unused struct of `set`, or NULL with the error on the tape. Each struct has `size` bytes and begins with a wf_tensor. `set` is
+ * one element of the array `all`, which has `sets` elements: tape->set, whose elements successive passes use in turn, or
+ * tape->leaves, an array of one. */
 static void *next_struct(wf_tape *tape, struct tensor_set *set, int sets, struct tensor_set *all, size_t size)
 {
     wf_tape_use(tape);

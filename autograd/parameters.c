@@ -66,7 +66,7 @@ static struct parameter *take(void)
         return p;
     }
     if (fresh_left == 0) {
-        /* These chunks stay until the process ends, so they do not come from wf_alloc, all of whose blocks must be freed. */
+        /* These chunks stay until the process ends, so they do not come from wf_alloc, whose blocks must all be freed. */
         fresh = calloc(STRUCTS_PER_CHUNK, sizeof *fresh);
         fresh_left = fresh ? STRUCTS_PER_CHUNK : 0;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The pool of a tape's buffers. New buffers come from the arena. A released buffer goes to a list for its size, from which pool_take takes
- * it again. Sizes between two powers of two are rounded up to one of eight classes, so that arrays of similar size use the same buffers. */
+/* The pool of a tape's buffers. New buffers come from the arena. A released buffer goes to the list of its size class, from which pool_take
+ * takes it again. There are eight classes from one power of two to the next, and sizes are rounded up to that of a class, so that arrays of
+ * similar size use the same buffers. */
 #include <string.h>
 
 #include <weft/internal/asan.h>
@@ -62,7 +63,7 @@ void pool_release(wf_tape *tape, struct buffer *b)
 
 void pool_rewind(wf_tape *tape, wf_arena_mark mark)
 {
-    /* Generation rewinds at each sublayer of each token, so the many empty lists must cost no time here. */
+    /* Text generation rewinds at each sublayer of each token, so the many empty lists must cost no time here. */
     for (int word = 0; word < POOL_CLASSES / 64; word++)
         for (uint64_t *filled = &tape->pool.filled[word], left = *filled; left; left &= left - 1) {
             const int class = 64 * word + __builtin_ctzll(left);

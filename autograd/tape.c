@@ -67,7 +67,8 @@ static bool without(const wf_tape *tape, const char *call)
     return !tape;
 }
 
-/* The seed of this pass. The first pass of a step takes the user's seed, and each later pass of that step takes a seed drawn from it. */
+/* The seed of this pass, which is in WF_TRAIN. The first pass of a step, and with .exact every pass, takes the user's seed. Each later pass
+ * of a step takes a seed that is drawn from the user's seed and the number of the pass. */
 static uint64_t seed_of_pass(wf_tape *tape, const struct wf_tape_options *o)
 {
     if (o->step != tape->trained_step)

@@ -173,7 +173,7 @@ const char *wf_name_of(const wf_tensor *x)
 {
     if (!x)
         return "NULL";
-    /* The memory of the name was freed with the pass in which the name was given. */
+    /* If x is of an earlier pass, its name must not be read: the memory of the name was freed at the end of that pass. */
     const bool stale = x->tape && x->generation != x->tape->generation;
     return x->name && !stale ? x->name : x->made_by ? x->made_by : "tensor";
 }

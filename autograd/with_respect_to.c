@@ -99,8 +99,9 @@ static void share_again(wf_tape *tape, wf_tensor *view)
 
 /* --- results ----------------------------------------------------------------------------------------------------------- */
 
-/* Makes a tensor of the gradient of x. It takes over the buffer of the gradient, unless the buffer is shared. The tensor looks like a
- * result whose record is used up, so that a backward through it is refused. */
+/* Makes a tensor of the gradient of x. The tensor takes over the buffer of the gradient if nothing else uses the buffer and the gradient is
+ * contiguous at its beginning; otherwise it gets a copy. It looks like a result whose record is used up, so that a backward through it is
+ * refused. */
 static wf_tensor *take(wf_tape *tape, wf_tensor *x)
 {
     wf_array from = gradient_of(x);

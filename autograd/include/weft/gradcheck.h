@@ -6,13 +6,13 @@
  *   if (wf_check_op(&op_double, NULL, &error) != WF_OK) puts(error.message);
  *
  * wf_check_op does the following for each case of an op's descriptor:
- *   - It compares the gradients of sum(out * R), with a random R, with central differences. It does so along random directions of each
+ *   - It compares the gradients of sum(out * R), where R is random, with central differences. It does so along random directions of each
  *     input alone (with several inputs at once, wrong signs could cancel), and along every coordinate of small inputs.
  *   - It repeats the run with transposed and sliced operands, with operands that repeat a row by a stride of 0, and with each subset
  *     of inputs that need gradients. Values and gradients must be the same.
- *   - Between forward and backward it replaces the value of each input, and of the result, that .reads of the descriptor leaves out.
- *     It also takes operands whose values the engine releases during the backward. The gradients must be the same.
- *   - It uses one tensor as two inputs, and lets another op share the gradient of the result.
+ *   - If .reads of the descriptor leaves out an input or the result, the check replaces this value between forward and backward. It
+ *     also takes operands whose values the engine releases during the backward. The gradients must be the same.
+ *   - It uses one tensor as two inputs, and lets another op share the gradient of the result. The gradients must be right all the same.
  *   - It runs without recording (WF_INFER). The values must be the same.
  *
  * If an op has several outputs, only the first is checked; check the others with wf_check_function.

@@ -19,7 +19,8 @@ enum { WF_MAX_INPUTS = 8, WF_MAX_OUTPUTS = 4, WF_MAX_SAVED = 6 };
 
 typedef struct wf_op wf_op;
 
-/* One call of an op. `in` and `out` are strided arrays; data of an absent input (NULL) is NULL (wf_has). */
+/* One call of an op. in[i], called input i, is operand number i, and out[j], called output j, is result number j. Both are strided arrays.
+ * If an operand is absent (the caller gave NULL), its data are NULL, and wf_has is false. */
 typedef struct wf_call {
     const wf_op *op;
     wf_tape *tape;
@@ -58,7 +59,7 @@ struct wf_case {
     int32_t limit[WF_MAX_INPUTS]; /* for WF_FILL_IDS: every id is below limit */
     int inputs;                   /* number of inputs; 0 means all inputs before the first one without dims */
     const void *attr;
-    double bound; /* the largest difference between float and double, relative to the norm of the result; 0 means 1e-5 */
+    double bound; /* by how much results in float and in double may differ, relative to the norm of the result; 0 means 1e-5 */
     bool train;   /* run in WF_TRAIN, so that dropout is on; each evaluation has the same masks */
     /* Marks a real input that has no gradient, such as frequencies or class weights: the check asks for no gradient. The op must refuse
      * such an input if it needs a gradient (c->need[i] in .shape). */
@@ -101,9 +102,9 @@ struct wf_op {
     bool many; /* the op takes any number of operands (wf_call_in), and backward reads none of their values */
 };
 
-/* Applies an op: replaces parameters by their leaves, checks the operands, runs shape and forward, and makes a record. `attr` points to
- * op->attr_size bytes, which are copied. in[i] may be NULL for an absent operand. Returns output 0, or poison with the error on the tape.
- * wf_apply_multi sets out[0 .. outputs-1] in the same way. */
+/* Applies an op: replaces parameters by their leaves (the tape's tensors for them), checks the operands, runs shape and forward, and makes
+ * a record. `attr` points to op->attr_size bytes, which are copied. in[i] may be NULL for an absent operand. Returns output 0, or poison
+ * with the error on the tape. wf_apply_multi sets out[0 .. outputs-1] in the same way. */
 WF_API wf_tensor *wf_apply(const wf_op *op, const void *attr, int inputs, wf_tensor *const in[]);
 WF_API void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *const in[], int outputs, wf_tensor *out[]);
 /* The tape on which an op with these operands runs (see wf_tape_use), or NULL if there is none. NULL operands are skipped. */
@@ -179,11 +180,11 @@ struct wf_grads {
     uint64_t registry; /* the number of the parameters' registry (wf_parameter_info.registry) */
     struct wf_grads_block *block;
     int64_t blocks;
-    double *partial; /* [blocks]: the sum of the squares of each block, for norms */
+    double *partial; /* [blocks]: the sum of the squares of the gradients in each block, for norms */
     /* Only in a registry's own gradients: how often the registry's values were changed. Code that changes values increments this number, so
      * that a backward that would read the new values is refused. */
     uint64_t updates;
-    const struct wf_shard *shard; /* if several processes train together: the shard that this process updates; NULL means all */
+    const struct wf_shard *shard; /* if several processes train together: the shard that this process updates; NULL: it updates all */
 };
 struct wf_parameter_info {
     const char *name;          /* a string that outlives the parameter */
@@ -193,7 +194,7 @@ struct wf_parameter_info {
     bool frozen;               /* the parameter needs no gradient */
     wf_grads *grads;           /* the gradients to which backward writes by default; NULL if there are none */
     uint64_t registry;         /* number of the registry; no other registry of this process ever has the same number */
-    struct wf_values_use *use; /* used by the engine: which passes read the values, and how often these were replaced; may be NULL */
+    struct wf_values_use *use; /* for the engine: which passes read the values, and how often the values were replaced; may be NULL */
 };
 WF_API const struct wf_parameter_info *wf_parameter_info(const wf_tensor *parameter); /* NULL if the tensor is no parameter */
 /* A parameter's gradient, contiguous in its shape, for reading or changing. The pointer is valid until the next backward or

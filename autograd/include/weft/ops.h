@@ -57,7 +57,7 @@ WF_API wf_tensor *wf_abs(wf_tensor *x); /* the gradient at 0 is 0 */
 /* min(max(x, low), high). With low = -INFINITY or high = INFINITY there is no bound on that side. A NaN stays NaN. The gradient is 1 where
  * low <= x <= high, else 0. WF_ERR_ARGUMENT unless low <= high. */
 WF_API wf_tensor *wf_clamp(wf_tensor *x, double low, double high);
-/* ln(1 + e^(beta x)) / beta, with beta > 0, usually 1. It does not overflow, and it is not replaced by x for large x. */
+/* ln(1 + e^(beta x)) / beta, with beta > 0, usually 1. It does not overflow, and unlike in PyTorch it is not replaced by x for large x. */
 WF_API wf_tensor *wf_softplus(wf_tensor *x, double beta);
 WF_API wf_tensor *wf_leaky_relu(wf_tensor *x, double slope); /* x where x > 0, else slope x (Maas et al. 2013) */
 WF_API wf_tensor *wf_elu(wf_tensor *x, double alpha);        /* x where x > 0, else alpha (e^x - 1) (Clevert et al. 2015) */
@@ -102,8 +102,8 @@ WF_API wf_tensor *wf_reshape_to(wf_tensor *x, const wf_shape *shape); /* one dim
 #define wf_reshape(x, ...) wf_reshape_to(x, WF_SHAPE(__VA_ARGS__)) /* wf_reshape(x, B, T, -1) */
 #endif
 /* x broadcast to a larger shape by NumPy's rule: dimensions of size 1, and new leading dimensions, are repeated; -1 keeps a size. Nothing
- * is copied, because repeated dimensions have stride 0. The gradient of x is the sum over the repetitions. In a pass with gradients,
- * wf_slice and the other ops of this section copy the result instead of showing it. */
+ * is copied, because repeated dimensions have stride 0. The gradient of x is the sum over the repetitions. In a pass with gradients, if
+ * x needs one, wf_slice and the other ops of this section copy the result before they show a part of it. */
 WF_API wf_tensor *wf_expand_to(wf_tensor *x, const wf_shape *shape);
 #ifndef __cplusplus
 #define wf_expand(x, ...) wf_expand_to(x, WF_SHAPE(__VA_ARGS__)) /* queries [T, D]: wf_expand(queries, B, T, D) */
@@ -215,11 +215,11 @@ WF_API wf_tensor *wf_cosine_similarity(wf_tensor *a, wf_tensor *b, double eps);
 /* --- dropout ------------------------------------------------------------------------------------------------------- */
 /* In WF_TRAIN each element becomes 0 with probability p (rounded to steps of 1/65536), and is otherwise divided by 1 - p. In other modes
  * the result is x itself. The mask depends on seed, step and pass (struct wf_tape_options), on the number of the call in this pass, on the
- * row's index in the global batch, and on the element's offset in the row. A row is one index of all dimensions but the last. p must be at
- * least 0 and below 1. */
+ * row's index in the global batch, and on the element's offset in the row. The elements of a row differ only in the index of the last
+ * dimension. p must be at least 0 and below 1. */
 WF_API wf_tensor *wf_dropout(wf_tensor *x, double p);
-/* residual + dropout(x, p), and dropout(relu(x), p). Each result has the same bits as its two ops, but needs only one pass over memory and
- * no tensor between the ops. If x and residual have different shapes, they broadcast as in wf_add, and it takes two passes. */
+/* residual + dropout(x, p), and dropout(relu(x), p). Each result has the same bits as its two ops, but is computed in one loop, without a
+ * tensor between the ops. If x and residual have different shapes, they broadcast as in wf_add, and the two ops run one after the other. */
 WF_API wf_tensor *wf_dropout_add(wf_tensor *x, wf_tensor *residual, double p);
 WF_API wf_tensor *wf_relu_dropout(wf_tensor *x, double p);
 
@@ -248,9 +248,9 @@ WF_API wf_tensor *wf_bernoulli(wf_tape *tape, const wf_shape *shape, double p); 
  * s <= t + S - T, so the last query sees every key, with a cache too. In `mask` true means "may attend". A row that may attend to no key
  * gives zeros and has zero gradient. Masked keys never contribute, even if they are NaN.
  *
- * `window` = W > 0 is a sliding window (Beltagy et al. 2020). Query t has the position p = t + S - T among the keys, or p = t + starts[b].
- * It attends to the keys p-W+1 .. p if causal, else to the keys s with |p - s| < W. The time is that of T W scores and the memory is O(T),
- * in backward too. A window that excludes no key changes no bit of the result.
+ * `window` = W > 0 is a sliding window (Beltagy et al. 2020). Query t has the position p = t + S - T among the keys, or, if `starts` is
+ * given, p = t + starts[b] in row b of the batch. It attends to the keys p-W+1 .. p if causal, else to the keys s with |p - s| < W. The
+ * time is that of T W scores and the memory is O(T), in backward too. A window that excludes no key changes no bit of the result.
  *
  * Packed rows (weft/packed.h): q [N, H*E] and k, v [M, ...] hold sequences end to end. Sequence i of q attends to sequence i of k. */
 struct wf_attention_options {
@@ -262,8 +262,8 @@ struct wf_attention_options {
     /* [B], 0 .. S, for caches whose rows have different lengths: `causal` allows s <= t + starts[b] in row b. NULL means S - T in every
      * row. Needs `causal` or `window`; not with packed rows. Copied. */
     const int32_t *starts;
-    /* Bools that broadcast to [B, H, T, S]. For n packed sequences they broadcast to [n, H, L, M], where element [i, h, t, s] is for query
-     * t and key s of sequence i; L and M are at least the numbers of rows of the longest sequences. */
+    /* Bools that broadcast to [B, H, T, S]. For n packed sequences they broadcast to [n, H, L, K], where element [i, h, t, s] is for query
+     * t and key s of sequence i. L and K are at least the numbers of rows of the longest sequences of q and of k. */
     wf_tensor *mask;
     struct wf_packed packed;   /* the sequences of q, and also those of k and v unless k_packed is given; copied */
     struct wf_packed k_packed; /* the sequences of k and v, as many as in `packed` */
@@ -309,7 +309,7 @@ struct wf_rotary {
     double high_frequency;   /* for WF_ROPE_LLAMA3 */
     double original_context; /* for WF_ROPE_LLAMA3 */
     /* One of these two members may give the frequencies f_i [width / 2] in place of base and scaling. The array must stay valid while this
-     * struct is in use; for an op that is the call. The tensor may be a buffer of a module. It must not need a gradient, because
+     * struct is in use: for wf_rope, until it returns. The tensor may be a buffer of a module. It must not need a gradient, because
      * frequencies get none. */
     const double *frequencies;
     wf_tensor *frequency_tensor;
@@ -333,15 +333,15 @@ WF_API wf_tensor *wf_rope_with(wf_tensor *x, const struct wf_rope_options *optio
 #endif
 
 /* --- losses of elements -------------------------------------------------------------------------------------------- */
-/* How the losses of elements (in cross-entropy: of rows) are reduced. The result is [] except for WF_REDUCE_NONE. The mean of zero losses
- * is 0. */
+/* How the losses of elements (in cross-entropy: of rows) are reduced. The result is [] except for WF_REDUCE_NONE. If there are no losses,
+ * the mean is 0. */
 enum wf_reduction {
     WF_REDUCE_MEAN,
     WF_REDUCE_SUM,
     WF_REDUCE_NONE,      /* no reduction: the tensor of all losses */
     WF_REDUCE_BATCH_MEAN /* the sum, divided by the size of the first dimension; not for cross-entropy */
 };
-/* (x - target)^2. In this section both operands of a loss must have the same shape (wf_expand repeats a smaller one), and both get
+/* (x - target)^2. In this section both operands of a loss must have the same shape (use wf_expand on a smaller one), and both get
  * gradients. */
 WF_API wf_tensor *wf_mse(wf_tensor *x, wf_tensor *target, enum wf_reduction reduction);
 /* Binary cross-entropy of the probabilities sigmoid(x) with targets t in 0 .. 1: -w t log sigmoid(x) - (1 - t) log(1 - sigmoid(x)). It is

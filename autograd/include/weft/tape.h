@@ -2,9 +2,9 @@
 /* Tensors, and the tape that records the ops on them.
  *
  * An op runs when it is called, and a record of the call goes onto the tape of its operands. wf_backward visits the records in reverse
- * order. All values, records and gradients of inner tensors of a pass live in the tape's memory until wf_tape_reset. So tensors need not be
- * freed, nested expressions cannot leak, and nothing is allocated from the second pass on. wf_release gives the memory of a value back
- * earlier.
+ * order. The result of an op is called an inner tensor. All records, values and gradients that are made in a pass live
+ * in the tape's memory until wf_tape_reset; only the gradients of parameters outlive it. So tensors need not be freed, nested expressions
+ * cannot leak, and nothing is allocated from the second pass on. wf_release gives the memory of a value back earlier.
  *
  * Errors: the tape keeps the first error, which names the op, its operands and their shapes. The op that fails returns the tape's poison
  * tensor, and so does each op on poison. Poison is never NULL, and each of its dimensions reads 1. So the code of a model need not check
@@ -43,20 +43,20 @@ WF_API void wf_tape_free(wf_tape *tape);
 struct wf_tape_options {
     uint64_t seed; /* the seed of dropout; give the same seed for the whole training */
     uint64_t step; /* the number of the training step; dropout masks differ from step to step */
-    /* Index of this batch's first row in the global batch, if the global batch is divided (accumulation, several processes). */
+    /* If the batch of an update, the global batch, is divided (accumulation, several processes): the index in the global batch of this
+     * part's first row. */
     uint64_t first_row;
     /* The gradients of parameters are added up here; all parameters that need one must belong to the same registry as `grads`. NULL means
      * each registry's own gradients, for any number of registries. */
     wf_grads *grads;
-    bool exact; /* dropout masks depend only on seed, step and the rows' indices, not on earlier passes */
+    bool exact; /* dropout masks do not depend on how many passes the tape has run before */
 };
-/* A dropout mask is a function of the seed, the step, the rows' indices, and the number of the pass: how often this tape was reset in
- * WF_TRAIN since `step` last changed. So the masks differ in each pass of a loop that sets no step, and in each part of a batch that is
- * divided.
+/* A dropout mask depends on the seed, the step, the rows' indices, and the number of the pass. This number is 0 in the tape's first pass in
+ * WF_TRAIN with a new `step`, and grows by 1 with each further pass in WF_TRAIN until `step` changes. So the masks differ in each pass of a
+ * loop that sets no step, and in each part of a batch that is divided.
  *
- * With `exact` the number of the pass counts as 0, as it does in the first pass of a step. Set `exact` if a pass must be repeatable
- * (gradient checks, a resumed training), or if the masks must not depend on how a batch is divided. In these cases also set `step`, and set
- * `first_row` for each part of the batch. */
+ * With `exact` the number of the pass is always 0. Set `exact` if a pass must be repeatable (gradient checks, a resumed training), or if
+ * the masks must not depend on how a batch is divided. In these cases also set `step`, and set `first_row` for each part of the batch. */
 /* Clears the records and the error, and starts a pass. All tensors of the tape become stale: an op, a read or a backward fails if it gets
  * one, and the error names the op that made the tensor. A stale tensor is recognised for 15 resets; after that another tensor may have the
  * same struct. The contents of this thread's wf_scratch memory are lost. */
@@ -104,8 +104,8 @@ WF_API void wf_release(wf_tensor *x);
  * If an op gets a dropped tensor, even one that was given to wf_keep, the error names the op that made the tensor. This is reliable until
  * rewinds have dropped more than 128 tensors (768 without NDEBUG), whose structs are then used again.
  *
- * If an op was recorded since the mark, the call is an error on the tape and returns poison. So use it in WF_INFER, or under
- * wf_tape_no_grad. */
+ * If an op was recorded or a backward ran since the mark, wf_tape_rewind is an error on the tape and returns poison. So use it in WF_INFER,
+ * or under wf_tape_no_grad. */
 typedef struct wf_tape_mark {
     uint64_t word[8];
 } wf_tape_mark;
@@ -257,10 +257,10 @@ WF_API wf_tensor *wf_keep(wf_tensor *x);
 /* Keeps the gradient of x, so that wf_grad can read it. Call it before other ops use x. Returns x. */
 WF_API wf_tensor *wf_retain_grad(wf_tensor *x);
 /* Sets *view to the gradient of an input, of a tensor given to wf_retain_grad, or of a parameter. The view is valid until the next
- * backward. The gradient of a parameter is read from the wf_grads to which the pass on this thread's tape writes, or from the registry's
- * own if that pass did not use the parameter. WF_ERR_STATE if there is no gradient (no wf_backward yet, or an inner tensor without
- * wf_retain_grad). Then wf_tape_status, and the message of wf_tape_error, say why and what to do, but the pass goes on: the tape's error
- * code stays WF_OK. */
+ * backward. The gradient of a parameter is read from the wf_grads to which the pass on this thread's tape (the one that it used last)
+ * writes, or from the registry's own if that pass did not use the parameter. WF_ERR_STATE if there is no gradient (no wf_backward yet, or
+ * an inner tensor without wf_retain_grad). Then wf_tape_status, and the message of wf_tape_error, say why and what to do, but the pass goes
+ * on: the tape's error code stays WF_OK. */
 WF_API wf_status wf_grad(const wf_tensor *x, wf_array *view) WF_CHECKED;
 
 /* The value of x in a tensor without a gradient: a copy, or for a parameter its own memory, which an optimiser changes. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Lets a training tell, after an error of wf_tape_check_finite, whether its data are the cause. */
 #ifndef WEFT_INTERNAL_FINITE_H
 #define WEFT_INTERNAL_FINITE_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Weft's own ops: the descriptors that ops.def lists, and access to them by number. */
+/* Weft's own ops: the descriptors that ops.def lists, and access to them by number. Also what these ops, and checks of ops, need from the
+ * engine. */
 #ifndef WEFT_INTERNAL_OPS_ALL_H
 #define WEFT_INTERNAL_OPS_ALL_H
 
@@ -9,7 +10,7 @@
 #include "../../../ops.def"
 #undef OP
 
-/* True for a result of an op with .view that needs a gradient. wf_apply_view refuses views of this tensor. */
+/* Whether x is the result of an op with .view, and needs a gradient. wf_apply_view refuses views of such a tensor. */
 bool wf_gradient_is_apart(const wf_tensor *x);
 
 /* For checks: from now on wf_backward releases values of any size, not only large ones, and all released memory is filled with NaN. */

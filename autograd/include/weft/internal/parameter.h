@@ -12,15 +12,15 @@ struct wf_values_use {
     _Atomic int64_t refs; /* one for the registry, and one for each tape whose pass reads the values */
     _Atomic bool freed;   /* the registry was freed */
     bool replaced;        /* the values are being replaced; guarded by the lock in threads.c */
-    /* Waits until the value of this parameter has arrived from another process; with a negative number, until all values have. Called
-     * before an op reads a value and before values are replaced. NULL if all values are present. */
+    /* Waits until the value of the parameter with this number in the registry has arrived from another process; with a negative number,
+     * until all values have. Called before an op reads a value and before values are replaced. NULL if all values are present. */
     void (*arrives)(void *ctx, int parameter);
     void *arrives_ctx;
 };
 struct wf_values_use *wf_values_use_new(void); /* NULL without memory */
 void wf_values_use_release(struct wf_values_use *use);
-/* Must be called before code replaces values, and wf_values_write_end after it. WF_ERR_BUSY, with the name of the call, if a pass on
- * another thread's tape has read the values, or if another call is replacing them. Passes of this thread are allowed to go on. */
+/* Must be called before code replaces values, and wf_values_write_end afterwards. WF_ERR_BUSY, with the name `call` in the message, if a
+ * pass on another thread's tape has read the values, or if another call is replacing them. Passes of this thread are allowed to go on. */
 wf_status wf_values_write_begin(struct wf_values_use *use, const char *call, wf_error *error) WF_CHECKED;
 void wf_values_write_end(struct wf_values_use *use);
 
@@ -32,6 +32,6 @@ wf_tensor *wf_parameter_new(const struct wf_parameter_info *info);
 void wf_parameter_free(wf_tensor *parameter);
 /* Replaces the value, `grads` and `frozen` of the parameter by those of info. */
 void wf_parameter_update(wf_tensor *parameter, const struct wf_parameter_info *info);
-wf_tensor *wf_parameter_of_none(void); /* the parameter that a NULL registry declares; it has no value */
+wf_tensor *wf_parameter_of_none(void); /* what declaring a parameter in a NULL registry returns; it has no value */
 
 #endif

@@ -25,7 +25,7 @@ struct wf_shard {
     int parameters;
     int64_t *first;  /* [parameters + 1]: the number of each parameter's first block */
     int64_t *before; /* [blocks + 1]: how many blocks with a smaller number the process holds */
-    bool active;     /* an update of all processes is running; if false, a norm covers only the gradients of this process */
+    bool active;     /* an update of all processes is running; if false, norms are those of this process's own gradients */
     /* Fills in those elements of grads->partial whose blocks other processes hold. All processes must call it together. */
     wf_status (*share)(void *ctx, wf_grads *grads, wf_error *error);
     void *ctx;
@@ -49,7 +49,7 @@ static inline int64_t wf_shard_elements(const struct wf_shard *shard, int parame
     const int64_t first = shard->first[parameter], end = shard->first[parameter + 1];
     const int64_t block = at < count ? first + at / WF_GRADS_BLOCK : end;
     const int64_t whole = (shard->before[block] - shard->before[first]) * WF_GRADS_BLOCK;
-    /* The shard contains the parameter's last block, which may be short. */
+    /* If `at` is the parameter's end and the last block is in the shard: this block may be shorter than the others. */
     const bool last = block == end && shard->before[end] > shard->before[end - 1];
     return last ? whole - ((end - first) * WF_GRADS_BLOCK - count) : whole;
 }

@@ -5,9 +5,9 @@
 
 #include <weft/tape.h>
 
-/* For how many resets after its pass a tensor is recognised as stale. */
+/* For how many resets after the end of its pass a tensor is recognised as stale. */
 int wf_stale_resets(void);
-/* Sets the tape's number of resets to `resets`, and then resets it. */
+/* Makes the tape count as reset `resets` times, and then resets it. So a test need not reset it 2^32 times. */
 void wf_stale_skip(wf_tape *tape, uint64_t resets);
 
 #endif
