@@ -5,8 +5,8 @@
 
 /* A loop over two arrays at once: a contiguous one of the ids' shape, and x, whose index along `dim` is the id. The dimensions other than
  * `dim` and the last are called outer. A block of work is one index of the outer dimensions and a piece of the last dimension. Two ids can
- * lead to the same element of x only if they differ along `dim`; a block runs over all of `dim`, in order, so no two blocks write to the
- * same element. */
+ * lead to the same element of x only if their indices differ in `dim` alone. A block runs over all of `dim`, in order, so no two blocks
+ * write to the same element. */
 struct pass {
     const int32_t *id;
     const wf_real *from;

@@ -30,8 +30,8 @@ typedef struct wf_registry wf_registry;
 /* Returns NULL with *error if `abi` is not the library's WF_ABI, or without memory. Free the registry with wf_registry_free. */
 WF_API wf_registry *wf_registry_new_abi(uint32_t abi, wf_error *error);
 #define wf_registry_new(error) wf_registry_new_abi(WF_ABI, error)
-/* Frees the registry and its parameters; NULL is allowed. Ops refuse a freed parameter by its name, until some thousand more parameters are
- * freed. */
+/* Frees the registry and its parameters; NULL is allowed. An op on a freed parameter fails with a message that names the parameter, until
+ * thousands of other parameters are freed. */
 WF_API void wf_registry_free(wf_registry *registry);
 
 /* --- initialisers -------------------------------------------------------------------------------------------------- */
@@ -75,7 +75,7 @@ typedef struct wf_scope {
 } wf_scope;
 
 WF_API wf_scope wf_root(wf_registry *registry);
-/* The scope below `scope` with the prefix "name.", and with "name.3." for index 3. */
+/* The scope below `scope`: wf_sub appends "name." to the prefix, and wf_sub_at appends, for index 3, "name.3.". */
 WF_API wf_scope wf_sub(wf_scope scope, const char *name);
 WF_API wf_scope wf_sub_at(wf_scope scope, const char *name, int64_t index);
 /* The same scope with other initialisers, which are copied into the registry. NULL: the defaults. */
@@ -171,8 +171,8 @@ WF_API wf_status wf_parameter_set(wf_tensor *parameter, const wf_real *values, i
 WF_API wf_real *wf_registry_values(const wf_registry *registry);
 WF_API int64_t wf_registry_slab(const wf_registry *registry);    /* elements of the slab, gaps between parameters included */
 WF_API wf_grads *wf_registry_grads(const wf_registry *registry); /* the registry's own gradients; NULL if there are none */
-/* Discards the gradients since the last step or zero. Call it before a pass whose gradients must not be added to them. A registry without
- * gradients is allowed. */
+/* Discards the gradients that were added since the last optimiser step or the last call of this function. Call it before a pass whose
+ * gradients must not be added to them. A registry without gradients is allowed. */
 WF_API void wf_registry_zero_grads(wf_registry *registry);
 /* Makes separate gradients for another thread's tape, for the parameters that are not frozen now. NULL with *error on failure. Free them
  * with wf_grads_free. */
