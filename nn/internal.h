@@ -64,7 +64,7 @@ struct entry {
 struct wf_registry {
     wf_arena *arena; /* names, tensors, slabs */
     struct entry *entry;
-    struct wf_name_table names; /* from names to indices of `entry` */
+    struct wf_name_table names; /* from the name of a parameter to its index in `entry` */
     int count;
     int64_t capacity;
     int64_t slab;    /* elements of the slab of values, gaps included */

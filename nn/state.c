@@ -131,8 +131,8 @@ static void find_sources(const struct entry *e, const struct reading *r, struct 
     full_name(e, prefix, out->name[0]);
 }
 
-/* The shape of each of `parts` tensors that are stacked along dim 0. If `parts` does not divide dim 0, this shape has 0
- * rows, so that no tensor with rows fits. */
+/* The shape of each of `parts` tensors that are stacked along dim 0. If `parts` does not divide dim 0, this shape has 0 rows, so that no
+ * tensor with rows fits. */
 static wf_shape share_of(const struct entry *e, int parts)
 {
     wf_shape shape = e->shape;

@@ -11,8 +11,8 @@
 enum { DX, DW, DB, DZ }; /* saved gradients: of x, weight, bias and logits */
 
 /* Rows of a chunk; all chunks have about the same number. Small chunks are good because a few MiB of logits stay in the cache. Large chunks
- * are good because each chunk reads or writes the weight and its gradient three times, from memory, and that takes as long as the
- * products of some 60 rows. */
+ * are good because each chunk reads or writes the weight and its gradient three times, from memory, and that takes as long as the products
+ * of some 60 rows. */
 static int64_t chunk_rows(int64_t rows, int64_t v, int64_t d)
 {
     enum { CACHED = 1 << 21, LARGE_WEIGHT = 1 << 22, LEAST = 128, LEAST_LARGE = 512 };

@@ -36,8 +36,8 @@ struct wf_cache {
     int64_t most_rows;   /* rows at wf_cache_init; `rows` never exceeds it */
     int32_t *scratch;    /* memory for wf_cache_select, which does not allocate */
     bool states;         /* the cache was made with wf_cache_init_states */
-    wf_error error;      /* the first invalid call of wf_cache_advance or wf_cache_rewind. That call changed nothing, and every later use of
-                            the cache fails with this error, until wf_cache_free */
+    wf_error error; /* the first invalid call of wf_cache_advance or wf_cache_rewind. That call changed nothing. Forwards with the cache,
+                       and wf_cache_select, fail with this error from then on, until wf_cache_free */
 };
 
 /* Makes a cache of empty rows, filled with zeros. Free it with wf_cache_free. Do not move *cache before that, because its layers point to
