@@ -93,8 +93,9 @@ void wf_cache_rewind(struct wf_cache *cache, int64_t row, int32_t length)
     }
 }
 
-/* Plans the moves that put row from[i] into slot i, for all i < rows: move k copies row of[k] to slot to[k]. A slot is overwritten once no
- * pending move reads it. Then only cycles remain, and each is broken with the spare row. Returns the number of moves, at most 3/2 rows. */
+/* Plans the moves that put the former row from[i] into row i, for all i < rows: move k copies row of[k] to row to[k]. A row is overwritten
+ * only when no pending move reads it. If each pending move writes a row that another one reads, only cycles remain, and each is broken with
+ * the spare row. Returns the number of moves, at most 3/2 rows. */
 static int64_t plan(struct wf_cache *cache, const int32_t *from, int64_t rows, int32_t *to, int32_t *of)
 {
     int32_t *readers = cache->scratch, *ready = readers + cache->most_rows + 1, spare = (int32_t)cache->most_rows;
@@ -109,7 +110,7 @@ static int64_t plan(struct wf_cache *cache, const int32_t *from, int64_t rows, i
         int32_t i = ready[--waiting];
         to[moves] = i;
         of[moves++] = from[i];
-        readers[i] = -1; /* slot i is done */
+        readers[i] = -1; /* row i is done */
         if (--readers[from[i]] == 0 && from[i] < rows && from[from[i]] != from[i])
             ready[waiting++] = from[i];
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wf_check_module: compares the gradients of parameters with central differences. */
+/* wf_check_module: compares the gradients of parameters with central differences. wf_check_function does it for the inputs. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

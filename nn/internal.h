@@ -64,14 +64,14 @@ struct entry {
 struct wf_registry {
     wf_arena *arena; /* names, tensors, slabs */
     struct entry *entry;
-    struct wf_name_table names; /* from names to indices of `entry` */
+    struct wf_name_table names; /* from the name of a parameter to its index in `entry` */
     int count;
     int64_t capacity;
-    int64_t slab;
+    int64_t slab;    /* elements of the slab of values, gaps included */
     uint64_t number; /* the number of this registry in wf_parameter_info */
     wf_real *values;
     wf_grads *grads;
-    struct wf_values_use *use;
+    struct wf_values_use *use; /* says which passes read the values */
     struct lora_rule *lora;
     wf_tensor **refused; /* [refusals]: parameters that could not be declared */
     int refusals;

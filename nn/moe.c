@@ -177,7 +177,7 @@ wf_tensor *wf_moe_forward_with(const struct wf_moe *m, wf_tensor *x, const struc
         *call->routing = (struct wf_moe_routing){p, ids};
     else
         wf_release(p);
-    /* Each row adds the results of its experts in the order of the experts. */
+    /* Each row adds the results of its experts in the order of the experts, whatever the other rows chose. */
     wf_tensor *sum = wf_index_add(wf_zeros(tape, &(wf_shape){2, {n, d}}), 0, order.row, weighted);
     wf_release(weighted);
     return end_branch(wf_reshape_to(sum, &shape), m->residual_dropout, call->residual);

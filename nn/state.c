@@ -131,7 +131,8 @@ static void find_sources(const struct entry *e, const struct reading *r, struct 
     full_name(e, prefix, out->name[0]);
 }
 
-/* The shape of each of `parts` tensors that are stacked along dim 0. If `parts` does not divide dim 0, it has 0 rows. */
+/* The shape of each of `parts` tensors that are stacked along dim 0. If `parts` does not divide dim 0, this shape has 0 rows, so that no
+ * tensor with rows fits. */
 static wf_shape share_of(const struct entry *e, int parts)
 {
     wf_shape shape = e->shape;
@@ -254,7 +255,7 @@ wf_status wf_registry_load_with(wf_registry *registry, const wf_safetensors *fil
     options = options ? options : &(struct wf_load_options){0};
     if (!registry)
         return wf_error_set(error, WF_ERR_ARGUMENT, "wf_registry_load: the registry is NULL: look at what wf_registry_new returned");
-    /* Check everything before the allocation. */
+    /* Everything is checked before the allocation, so that a refused load changes nothing. */
     if (registry->error.code != WF_OK)
         return wf_error_set(error, registry->error.code, "%s", registry->error.message);
     struct reading r = {.file = file, .options = options};

@@ -9,8 +9,8 @@
 
 enum {
     FEW = 8,       /* up to this many queries the kernel attention_rows is faster than attention_forward */
-    BLOCKS = 32,   /* if sequences times heads of keys is below this, forward divides the queries of a sequence into chunks */
-    SHORTEST = 128 /* a chunk has at least about this many queries, or four windows, because each chunk packs its keys anew */
+    BLOCKS = 32,   /* with fewer sequences times heads of keys, forward divides the queries of a sequence into chunks, for more threads */
+    SHORTEST = 128 /* a chunk has at least about this many queries, or four windows: packing its keys takes time in each chunk */
 };
 
 static void forward_block(void *ctx, int64_t block)

@@ -38,7 +38,7 @@ static void whole_block(void *ctx, int64_t block)
         whole(p, i, block);
 }
 
-/* --- if these blocks are fewer than threads can use: pieces of queries, whose gradients of keys are added afterwards ----- */
+/* --- if those blocks are too few for the threads: one block for each piece of the queries ------------------------------- */
 
 enum {
     BLOCKS = 4,        /* wanted number of blocks for each thread */
@@ -46,8 +46,9 @@ enum {
     ELEMENTS = 1 << 24 /* limit: elements of all partial gradients that are kept at once */
 };
 
-/* A piece is WF_ATTENTION_PIECE queries of one head; a group is a head of keys with the query heads that share it. Pieces are computed in
- * rounds. At the end of a round, the gradients of its pieces are added to those of keys and values. */
+/* A piece is WF_ATTENTION_PIECE queries of one head; a group is a head of keys with the query heads that share it. Each piece has
+ * its own partial gradients of keys and values. Pieces are computed in rounds, so that few partial gradients exist at a time. At the end of
+ * a round they are added to the gradients of keys and values. */
 struct pieces {
     struct attention_plan *p;
     int64_t of_head;    /* pieces of a head in the longest sequence */
@@ -74,8 +75,8 @@ static struct wf_attention_part part_of(const struct pieces *w, const struct wf_
     return piece_of(a, index / w->of_head, index % w->of_head);
 }
 
-/* The partial gradients from piece `index` of sequence i and group g. They begin at key `first`, but the result is the address that key 0
- * would have, so that callers add the key's index. */
+/* The partial gradients from piece `index` of sequence i and group g. Their first row is for key `first`, but the result is the address
+ * that a row for key 0 would have, so the row for key s lies s rows after it. */
 static wf_real *partial(const struct pieces *w, const wf_array *x, int64_t width, int64_t index, int64_t i, int64_t g, int64_t first)
 {
     const int64_t at = (((index - w->from) * w->p->sequences + i) * w->p->groups + g) * w->rows;
@@ -171,7 +172,8 @@ static void add_block(void *ctx, int64_t block)
     add_parts(w, &a, i, g, c0, c1, &(struct target){a.dv, a.dv_step, a.f, a.dv_add, 1, &w->dv, w->pf});
 }
 
-/* Whether to compute in pieces. There must be several pieces, and no two of them may add to the same row of the bias' gradient. */
+/* Whether to compute in pieces: the blocks of whole heads are too few for the threads, a round has several pieces, and no two pieces add to
+ * the same row of the bias' gradient. */
 static bool pieces_pay(struct attention_plan *p, struct pieces *w)
 {
     *w = (struct pieces){.p = p};
@@ -235,8 +237,8 @@ static bool make_dbias(wf_call *c, struct attention_plan *p)
     return true;
 }
 
-/* Whether backward may write straight to the gradient of input i: strides are positive, the elements of a row are contiguous, and no
- * element is shared with the other inputs. */
+/* Whether backward may write straight to the gradient of input i, which lies in memory like the input: strides are positive, the elements
+ * of a row are contiguous, and no element is shared with another input that needs a gradient. */
 static bool direct(const wf_call *c, int i)
 {
     const wf_array *x = &c->in[i];

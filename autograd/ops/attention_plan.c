@@ -31,8 +31,9 @@ static struct part part_of(struct wf_packed packed, int64_t i, int64_t all)
     return offsets ? (struct part){offsets[i], offsets[i + 1] - offsets[i]} : (struct part){0, all};
 }
 
-/* The members that are the same for all sequences and heads. Dropout numbers the rows of scores in the global batch as (item H + head) T +
- * query, or, packed, as row H + head; row_head and row_query are the steps of this number from head to head and from query to query. */
+/* The members that are the same for all sequences and heads. Dropout gives a number to each query of each head in the global batch: (item H
+ * + head) T + query, or (row of q) H + head if q is packed. row_head is the difference of this number from one head to the next, row_query
+ * that from one query to the next. */
 static struct wf_attention common_of(const struct attention_plan *p)
 {
     const struct attention_attr *a = p->attr;
@@ -135,7 +136,7 @@ struct wf_attention wf_attention_problem(const struct attention_plan *p, int64_t
     if (p->bias.data)
         x.bias = (const wf_real *)p->bias.data + begin_of(&p->bias, i, h, &x.bias_step);
     if (p->dbias.data) {
-        wf_array d = p->dbias; /* a dimension of size 1 is summed over, with stride 0 */
+        wf_array d = p->dbias; /* stride 0 along a dimension of size 1, so that the kernel sums over it */
         for (int k = 0; k < d.ndim; k++)
             d.stride[k] = d.dim[k] > 1 ? d.stride[k] : 0;
         x.dbias = (wf_real *)d.data + begin_of(&d, i, h, &x.dbias_step);

@@ -17,28 +17,30 @@ struct attention_rows {
     int64_t step; /* elements from one row to the next */
 };
 
+/* Sizes are named as in weft/ops.h: without packing q is [B, T, ...] and k and v are [B, S, ...]. Packed q, k and v hold n sequences, and
+ * the scores of a sequence are [L, M] (wf_attention_scores). */
 struct attention_plan {
     const wf_call *c;
     const struct attention_attr *attr;
-    int64_t sequences;            /* B, or the number of packed sequences */
+    int64_t sequences;            /* B; n if packed */
     int64_t heads;                /* query heads */
     int64_t groups;               /* heads of keys and values */
     int64_t share;                /* query heads that share one head of keys: heads / groups */
-    int64_t queries;              /* T; N if packed */
-    int64_t keys;                 /* S; M if packed */
+    int64_t queries;              /* T; if packed, all rows of q */
+    int64_t keys;                 /* S; if packed, all rows of k */
     int64_t e;                    /* width of a head of q and k */
     int64_t f;                    /* width of a head of v */
-    int64_t longest;              /* queries of the longest sequence */
+    int64_t longest;              /* number of queries in the longest sequence */
     double scores;                /* estimated number of scores in all sequences and heads; the cost follows from it */
     struct attention_rows in[3];  /* q, k and v */
     struct attention_rows out;    /* the result */
     struct attention_rows dout;   /* backward: the gradient of the result; otherwise data is NULL */
     struct attention_rows din[3]; /* backward: the gradients of q, k and v; data is NULL if a gradient is not needed */
-    bool add[3];                  /* backward: add to din[i]; false: overwrite it */
+    bool add[3];                  /* backward: true: add to din[i]; false: overwrite it */
     wf_array mask;                /* [B, H, T, S], or packed [n, H, L, M]; data is NULL without a mask */
     wf_array bias;                /* [B, H, T, S], or packed [n, H, L, M]; data is NULL without a bias */
     wf_array dbias; /* the bias' gradient: size 1 where the bias is broadcast over batch, queries or keys; data NULL if not needed */
-    bool in_turn;   /* backward: one block computes all sequences in turn, because they add to the same elements of dbias */
+    bool in_turn;   /* backward: all sequences add to the same elements of dbias, so one block computes them in turn */
     struct wf_attention common; /* the members that are the same for all sequences and heads */
     int64_t chunk;              /* forward: queries in a block */
     int64_t chunks;             /* forward: blocks that share the queries of a sequence */

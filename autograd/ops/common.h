@@ -94,7 +94,7 @@ static inline bool wf_find_dim(int *dim, int ndim)
     return *dim >= 0 && *dim < ndim;
 }
 
-/* Rows in a block of work. The number depends on d alone, so that the same bits result on any number of threads. */
+/* Rows of d elements in a block of work. The number depends on d alone, so that the same bits result on any number of threads. */
 static inline int64_t wf_block_rows(int64_t d)
 {
     int64_t rows = d > 0 ? 8192 / d : 64;
@@ -139,8 +139,8 @@ bool wf_add_rows(wf_call *c, const wf_array *from, const int32_t *id, int64_t li
 
 /* --- packed.c -------------------------------------------------------------------------------------------------------- */
 
-/* A copy of the offsets in the tape's memory, for use in attributes. Offsets that are NULL or have a negative count stay as they are:
- * wf_want_packed refuses them later without a read. */
+/* A copy of the offsets in the tape's memory, for use in attributes. `packed` stays as it is if it is zeroed (rows are not packed), or if
+ * it is invalid because the offsets are NULL or the count is negative: then wf_want_packed refuses it later, without reading offsets. */
 struct wf_packed wf_packed_copy(wf_tape *tape, struct wf_packed packed);
 
 /* --- products.c ------------------------------------------------------------------------------------------------------ */

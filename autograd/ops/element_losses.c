@@ -122,8 +122,8 @@ static wf_status forward(wf_call *c, const struct kind *kind)
     return WF_OK;
 }
 
-/* l = s sum f(x, t, w), so dx = s dl f_x with the derivative f_x of f by x. Without a reduction dx = dl f_x, and each element has its own
- * dl. */
+/* l = s sum f(x, t, w) with s from scale_of, so dx = s dl f_x with the derivative f_x of f by x. Without a reduction dx = dl f_x, and each
+ * element has its own dl. */
 static wf_status backward(wf_call *c, const struct kind *kind)
 {
     struct work w = {.scale = 1};

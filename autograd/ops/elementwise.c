@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions of one element that have constants, such as the bounds of clamp. An op is two kernels, for value and gradient, and a check of
- * its constants. */
+/* Functions of one element: abs, and those that have constants, such as the bounds of clamp. An op is two kernels, for value and gradient,
+ * and a check of its constants. */
 #include <math.h>
 
 #include "common.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* max, min, argmax and argmin along a dimension, and top_k: the k greatest elements and their indices. */
+/* max, min, argmax and argmin along a dimension, and top_k: the k greatest elements and their indices. "In order" means in the order of
+ * sort.h: NaN first, then from the greatest to the smallest. */
 #include <string.h>
 
 #include "common.h"

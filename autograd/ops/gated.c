@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Gated activations in one sweep. Backward reads the operands, so no intermediate tensor is kept. */
+/* The gated activation swiglu, silu(gate) up, in one sweep over the elements. Backward reads the operands, so no intermediate tensor is
+ * kept. */
 #include "common.h"
 
 static wf_status swiglu_shape(wf_call *c)

@@ -5,8 +5,8 @@
 
 /* A loop over two arrays at once: a contiguous one of the ids' shape, and x, whose index along `dim` is the id. The dimensions other than
  * `dim` and the last are called outer. A block of work is one index of the outer dimensions and a piece of the last dimension. Two ids can
- * lead to the same element of x only if they differ along `dim`; a block runs over all of `dim`, in order, so no two blocks write to the
- * same element. */
+ * lead to the same element of x only if their indices differ in `dim` alone. A block runs over all of `dim`, in order, so no two blocks
+ * write to the same element. */
 struct pass {
     const int32_t *id;
     const wf_real *from;
@@ -90,7 +90,8 @@ static void run(const wf_array *x, const wf_array *ids, int dim, bool add, const
 {
     enum { PIECE = 256, GRAIN = 8192 };
     int last = ids->ndim - 1;
-    last -= last > 0 && dim == last && ids->dim[last] == 1; /* with one id in a row, the loop treats the dimension before as the last */
+    /* With one id in a row, the inner loop would have one step, so the dimension before takes the place of the last. */
+    last -= last > 0 && dim == last && ids->dim[last] == 1;
     struct pass p = {.id = ids->data, .from = from, .to = to, .steps = 1, .pieces = 1, .x_along = x->stride[dim], .add = add};
     int64_t blocks = 1, stride = 1, count = wf_array_count(ids);
     for (int d = ids->ndim - 1; d >= 0; stride *= ids->dim[d--]) {

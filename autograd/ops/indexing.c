@@ -40,8 +40,8 @@ void wf_take_rows(const wf_array *planes, const int32_t *id, int64_t n, wf_real 
 enum { COLUMNS = 256, BUCKETS = 16, NARROW = 16 };
 
 /* Ids go into buckets by their low bits. A block of work is one plane, one bucket and COLUMNS columns, so no two blocks write to the same
- * element, and the additions to an element come in the order of positions on any number of threads. Many planes give enough blocks
- * without buckets. */
+ * element, and the additions to an element come in the order of positions (indices of the ids) on any number of threads. If planes and
+ * pieces of columns give enough blocks, there are no buckets. */
 struct add {
     const wf_array *from; /* [P, n, d], with the elements of a row contiguous */
     const int32_t *id;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Cross-entropy fused with the linear layer that computes its logits. The gradient of the logits is proportional to the upstream gradient,
- * so the forward can already replace the logits by their gradient for an upstream gradient of 1. If the gradient of all logits takes no
- * more memory than one chunk and the gradient of the weight, it is kept. Then backward is that of a linear layer, whose products add
- * straight to the gradients. Otherwise the logits of only one chunk of rows exist at a time: the forward computes the gradients of x,
- * weight and bias too, and backward only scales them. */
+ * that of the loss, so the forward can already replace the logits by their gradient for an upstream gradient of 1. If this gradient takes
+ * little memory for all logits (keeps_all), it is kept. Then backward is that of a linear layer, whose products add straight to the
+ * gradients. Otherwise rows are computed in chunks, and the logits of only one chunk exist at a time: the forward computes the gradients of
+ * x, weight and bias too, and backward only scales them. */
 #include <string.h>
 
 #include "losses.h"
@@ -11,8 +11,8 @@
 enum { DX, DW, DB, DZ }; /* saved gradients: of x, weight, bias and logits */
 
 /* Rows of a chunk; all chunks have about the same number. Small chunks are good because a few MiB of logits stay in the cache. Large chunks
- * are good because each chunk reads or writes the weight and its gradient three times, from memory, which takes as long as the products of
- * some 60 rows. */
+ * are good because each chunk reads or writes the weight and its gradient three times, from memory, and that takes as long as the products
+ * of some 60 rows. */
 static int64_t chunk_rows(int64_t rows, int64_t v, int64_t d)
 {
     enum { CACHED = 1 << 21, LARGE_WEIGHT = 1 << 22, LEAST = 128, LEAST_LARGE = 512 };
@@ -22,8 +22,8 @@ static int64_t chunk_rows(int64_t rows, int64_t v, int64_t d)
     return chunks > 1 ? (rows + chunks - 1) / chunks : most;
 }
 
-/* Whether to keep the gradient of all logits. It is kept if it is no larger than one chunk and the gradient of the weight together. If the
- * weight is frozen, it is kept if it is no larger than the gradient of x. */
+/* Whether to keep the gradient of all logits. It is kept if it is no larger than the logits of one chunk and the gradient of the weight
+ * together. If the weight is frozen, it is kept if it is no larger than the gradient of x. */
 static bool keeps_all(const wf_call *c, int64_t rows)
 {
     const int64_t v = c->in[1].dim[0], d = c->in[1].dim[1];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* logsumexp and log_softmax over a dimension: along rows if the dimension is the last, otherwise down columns. In the second case a single
- * column takes the code for several columns too, because its bits must not depend on the columns beside it. */
+/* logsumexp and log_softmax over a dimension: along rows if the dimension is the last, otherwise down columns. Even a single column, which
+ * is contiguous like a row, takes the code for columns: the code for rows rounds differently, and the bits of a column must not depend on
+ * whether there are others beside it. */
 #include "common.h"
 
 struct over {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Random numbers on the tape. They depend on the keys of dropout's masks: seed, step, number of the call, and row in the global batch. */
+/* Random numbers on the tape. They depend on the same numbers as dropout's masks: seed, step, number of the call, and row in the global
+ * batch. */
 #include <math.h>
 
 #include "common.h"

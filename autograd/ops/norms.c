@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* LayerNorm and RMSNorm over the last dimension. Work is cut into blocks of BLOCK_ROWS rows. Each block computes partial gradients of gain
- * and bias, and these are added in the order of the blocks. */
+ * and bias, and these are added in the order of the blocks, so that the bits do not depend on the number of threads. */
 #include <string.h>
 
 #include "common.h"
@@ -10,7 +10,7 @@ struct norm_attr {
 };
 
 enum { BLOCK_ROWS = 64 };
-enum { RSTD, MEAN }; /* arrays saved for backward */
+enum { RSTD, MEAN }; /* arrays saved for backward: for each row the r and the m of the derivations below */
 
 /* LayerNorm has three operands, RMSNorm two. */
 static bool is_layer(const wf_call *c)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Rotary positions. Forward makes a table of cosines and sines in double precision, with a row for each position in the call, and keeps it
- * for backward, which turns by the negative angles. A position is split as p = 64 h + l, so that few sines are enough: for a
- * frequency f the rotation by p f is the product of the rotations by 64hf and by lf,
+/* Rotary positions. Forward makes a table of cosines and sines, computed in double precision, with a row for each position in the call. It
+ * keeps the table for backward, which turns by the negative angles. A position is split as p = 64 h + l, so that few sines are enough: for
+ * a frequency f the rotation by p f is the product of the rotations by 64hf and by lf,
  *
  *   cos p f = cos 64hf cos lf - sin 64hf sin lf,   sin p f = sin 64hf cos lf + cos 64hf sin lf
  *
@@ -12,7 +12,7 @@
 #include "common.h"
 
 enum { X, POSITIONS, FREQUENCIES }; /* indices of the operands in a call */
-enum { LOW = 64 };                  /* positions in a group: the l of position 64 h + l */
+enum { LOW = 64 };                  /* positions in a group, those with the same h; l is in 0 .. LOW-1 */
 
 struct rope_attr {
     int heads;
@@ -208,7 +208,7 @@ static void fill_frequencies(const wf_call *c, const wf_real *given, int64_t wid
 static bool make_table(wf_call *c, wf_real *value, int64_t rows, int64_t width)
 {
     const struct rope_attr *a = c->attr;
-    /* In the shared case, the sines of low positions are computed once for all rows. They are the numbers that each row would compute. */
+    /* With more than LOW rows, the sines of l f are computed once for all rows. Otherwise each row computes its own: the same bits. */
     const bool shared = rows > LOW;
     struct table t = {.rows = rows, .n = width / 2, .starts = a->starts, .start = a->start, .value = value};
     const wf_real *given;

@@ -35,8 +35,8 @@ static struct place place_of(const struct around *s, int64_t block)
     return (struct place){plane * s->n * s->d + first, plane * s->d + first, WF_MIN(s->d - first, COLUMNS)};
 }
 
-/* Runs `rows` or `columns` on all blocks. ctx begins with a struct around. Kernels compute 4 rows together, so a block of rows is a
- * multiple of 4. If n is 0 there is nothing to compute but the gradients of initial states (`states`). */
+/* Runs `rows` or `columns` on all blocks, with ctx as the argument. Kernels compute 4 rows together, so a block of rows is a multiple of 4.
+ * If n is 0, the only thing to compute is the gradients of initial states; `states` says whether they are needed. */
 static void run(const struct around *s, bool states, double cost, void (*rows)(void *, int64_t, int64_t), void (*columns)(void *, int64_t),
                 void *ctx)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Radix sort of a row, least significant digit first. Each pass is stable, so equal values stay in the order of their indices. */
+/* Radix sort of a row, least significant digit first. Each of its sorts by a digit is stable, so equal values stay in the order of their
+ * indices. */
 #include <string.h>
 
 #include "sort.h"

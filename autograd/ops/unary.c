@@ -62,8 +62,8 @@ UNARY(tanh, WF_FILL_NORMAL, 0.3, wf_kernel->tanh_grad, out, 0.11)
 /* sigmoid: y = 1 / (1 + e^-x), y' = y (1 - y). */
 UNARY(sigmoid, WF_FILL_NORMAL, 0.25, wf_kernel->sigmoid_grad, out, 0.11)
 
-/* relu: y' = 1 where x > 0, which is where y > 0, else 0. Reading y costs no memory, because the matrix product that usually follows reads
- * y too. */
+/* relu: y' = 1 where x > 0, which is where y > 0, else 0. Reading y costs no memory, because y is kept anyway for the backward of the
+ * matrix product that usually follows. */
 UNARY(relu, WF_FILL_APART, 0.08, wf_kernel->relu_grad, out, 0.11)
 
 /* gelu: y = x Phi(x), y' = Phi(x) + x phi(x) with phi(x) = e^(-x^2/2) / sqrt(2 pi). */

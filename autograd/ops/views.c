@@ -28,8 +28,8 @@ static wf_tensor *no_dim(const char *op, wf_tensor *x, int dim)
     return view_fail(op, x, "dimension %d does not exist: %s", dim, wf_dims_text(wf_ndim(x), have, sizeof have));
 }
 
-/* x itself; or a copy, if x is the result of an op with .view (such as expand) and needs a gradient, because views of such a result are
- * refused. */
+/* x itself; or a copy, if x is the result of an op with .view (such as expand) and needs a gradient, because wf_apply_view refuses such a
+ * result: its gradient does not lie in the gradient of its base. */
 static wf_tensor *with_places(wf_tensor *x)
 {
     return wf_gradient_is_apart(x) ? wf_apply(&wf_op_contiguous, NULL, 1, &x) : x;

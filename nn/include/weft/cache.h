@@ -16,7 +16,8 @@
 WF_BEGIN_DECLS
 
 struct wf_cache;
-/* The contents of one layer. If most_rows is above 1, `keys` and `values` have one more row, which wf_cache_select uses. */
+/* The contents of one layer. If the cache's most_rows is above 1, `keys` and `values` have one row more than that, which wf_cache_select
+ * uses while it moves rows. */
 struct wf_kv {
     wf_real *keys;   /* [most_rows, capacity, key_width]; states: [most_rows, key_width] */
     wf_real *values; /* [most_rows, capacity, value_width]; states: unused */
@@ -35,8 +36,8 @@ struct wf_cache {
     int64_t most_rows;   /* rows at wf_cache_init; `rows` never exceeds it */
     int32_t *scratch;    /* memory for wf_cache_select, which does not allocate */
     bool states;         /* the cache was made with wf_cache_init_states */
-    wf_error error;      /* the first invalid call of wf_cache_advance or wf_cache_rewind. That call changed nothing, and every later use of
-                            the cache fails with this error, until wf_cache_free */
+    wf_error error; /* the first invalid call of wf_cache_advance or wf_cache_rewind. That call changed nothing. Forwards with the cache,
+                       and wf_cache_select, fail with this error from then on, until wf_cache_free */
 };
 
 /* Makes a cache of empty rows, filled with zeros. Free it with wf_cache_free. Do not move *cache before that, because its layers point to
@@ -46,7 +47,7 @@ WF_API wf_status wf_cache_init(struct wf_cache *cache, int layers, int64_t rows,
 /* The same for a recurrent model: each row of a layer holds a state of `width` numbers, which are zeros at first. Layers read and write
  * states with wf_kv_state and wf_kv_set_state (below). `length` counts the tokens of a row, without a limit. Generation still has the limit
  * of the model's context: when a text reaches it, wf_generate_next drops the oldest quarter of the text and computes the state of the
- * remaining text anew, from zeros. Every crop of a training and every window of an evaluation begins with zeros, too. */
+ * remaining text anew, from zeros. Every row of a training batch and every window of an evaluation begins with zeros, too. */
 WF_API wf_status wf_cache_init_states(struct wf_cache *cache, int layers, int64_t rows, int64_t width, wf_error *error) WF_CHECKED;
 WF_API void wf_cache_free(struct wf_cache *cache); /* frees the memory and zeroes *cache; a zeroed struct is allowed */
 /* Call it after all layers have processed `tokens` new tokens of each row: it adds them to the lengths. Attention has checked the capacity
@@ -61,8 +62,8 @@ WF_API void wf_cache_rewind(struct wf_cache *cache, int64_t row, int32_t length)
 WF_API wf_status wf_cache_select(struct wf_cache *cache, const int32_t *from, int64_t rows, wf_error *error) WF_CHECKED;
 
 /* --- for attention other than wf_mha --------------------------------------------------------------------------------- */
-/* The contents of a layer's rows, new tokens included: keys [R,S,key_width] and values [R,S,value_width], on the tape of the new tokens. S
- * is the length of the longest row. If rows have different lengths, pass `lengths` and `starts` [R] to wf_attention as .key_lengths and
+/* The contents of a layer's R rows, new tokens included: keys [R,S,key_width] and values [R,S,value_width], on the tape of the new tokens.
+ * S is the length of the longest row. If rows have different lengths, pass `lengths` and `starts` [R] to wf_attention as .key_lengths and
  * .starts; otherwise both are NULL. The tensors show the cache's memory, so use them before the cache changes. */
 struct wf_kv_held {
     wf_tensor *keys, *values;

@@ -43,8 +43,8 @@ struct wf_moe_call {
 WF_API wf_tensor *wf_moe_forward_with(const struct wf_moe *m, wf_tensor *x, const struct wf_moe_call *call);
 /* The balancing loss [] of one or several layers with the same number of experts: experts * sum over e of f_e P_e. With the rows of all
  * layers counted together, f_e is the number of rows that chose expert e, divided by the number of rows, and P_e is the mean of p_e over
- * the rows. If the load is even, the loss is `chosen`. Its gradient goes through P alone. transformers has the same loss in
- * load_balancing_loss_func. Call it in the pass of the forwards, before the backward. */
+ * the rows. If the load is even, the loss is `chosen`. Its gradient goes through P alone. Hugging Face's library transformers has the
+ * same loss in load_balancing_loss_func. Call it in the pass of the forwards, before the backward. */
 WF_API wf_tensor *wf_moe_balance(const struct wf_moe_routing *routing, int layers);
 
 #ifndef __cplusplus

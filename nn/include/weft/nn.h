@@ -184,8 +184,8 @@ struct wf_mha_call {
     wf_tensor *mask;            /* bools, true where a query may attend to a key; shapes as in wf_attention_options */
     struct wf_packed packed;    /* the sequences of x, as in wf_attention_options */
     struct wf_packed k_packed;  /* the sequences of the memory, as in wf_attention_options */
-    struct wf_kv *cache;        /* WF_INFER only: new keys and values are appended, and queries attend to all keys of their row. S is then
-                                   the length of the longest row */
+    struct wf_kv *cache;        /* WF_INFER only: new keys and values are appended, and queries attend to the older keys of their row,
+                                   too. S is then the length of the longest row */
     wf_tensor **weights;        /* receives the attention weights [B,H,T,S]; may be NULL */
     wf_tensor *memory_kv;       /* the result of wf_mha_memory, which computes keys and values of a memory once for many calls */
     wf_tensor *residual;        /* added to the result, as by wf_add(residual, result); NULL: nothing is added */

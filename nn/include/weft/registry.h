@@ -6,8 +6,8 @@
  *   if (wf_registry_build(registry, seed, &error) != WF_OK) ...      allocates, initialises; or wf_registry_load
  *
  * The registry keeps the first error of a declaration (a duplicate name, an invalid size, no memory), and build or load returns it, so that
- * modules need not check. All values lie in one slab and all gradients in another. So counts are known before any memory is allocated, and
- * optimisers run over contiguous ranges.
+ * modules need not check. Since all parameters are declared first, their number is known before any memory is allocated. All values lie in
+ * one slab and all gradients in another, so that optimisers run over contiguous ranges.
  *
  * Several threads, each with its own tape, may use the parameters of one registry at the same time, in WF_INFER, or in training with
  * separate gradients (wf_grads_new). Each thread gets the same bits as if it ran alone. A call that replaces values (build, load,
@@ -30,8 +30,8 @@ typedef struct wf_registry wf_registry;
 /* Returns NULL with *error if `abi` is not the library's WF_ABI, or without memory. Free the registry with wf_registry_free. */
 WF_API wf_registry *wf_registry_new_abi(uint32_t abi, wf_error *error);
 #define wf_registry_new(error) wf_registry_new_abi(WF_ABI, error)
-/* Frees the registry and its parameters; NULL is allowed. Ops refuse a freed parameter by its name, until some thousand more parameters are
- * freed. */
+/* Frees the registry and its parameters; NULL is allowed. An op on a freed parameter fails with a message that names the parameter, until
+ * thousands of other parameters are freed. */
 WF_API void wf_registry_free(wf_registry *registry);
 
 /* --- initialisers -------------------------------------------------------------------------------------------------- */
@@ -51,7 +51,7 @@ struct wf_initializer {
     int64_t fan_in; /* 0: the size of the last dimension; modules set it for biases */
     int64_t parts;  /* number of matrices stacked along dim 0 (q, k and v in one); fan_out counts one of them; 0 means 1 */
     /* WF_INIT_FUNCTION: writes to `value`, which is row-major and holds zeros. `seed` is that of wf_registry_build; for buffers it is 0,
-     * because wf_registry_load fills them too. `name` is the full name. Random numbers keyed by seed and name, such as
+     * because wf_registry_load, which has no seed, fills them too. `name` is the full name. Random numbers keyed by seed and name, such as
      * wf_fill_normal(value, n, 0, 1, seed, wf_stream_of(name)), do not depend on the order of declarations. */
     void (*fill)(void *ctx, wf_real *value, const wf_shape *shape, uint64_t seed, const char *name);
     void *ctx; /* passed to `fill`; must live until the registry is built or loaded */
@@ -75,7 +75,7 @@ typedef struct wf_scope {
 } wf_scope;
 
 WF_API wf_scope wf_root(wf_registry *registry);
-/* The scope below `scope` with the prefix "name.", and with "name.3." for index 3. */
+/* The scope below `scope`: wf_sub appends "name." to the prefix, and wf_sub_at appends, for index 3, "name.3.". */
 WF_API wf_scope wf_sub(wf_scope scope, const char *name);
 WF_API wf_scope wf_sub_at(wf_scope scope, const char *name, int64_t index);
 /* The same scope with other initialisers, which are copied into the registry. NULL: the defaults. */
@@ -105,7 +105,7 @@ WF_API wf_status wf_registry_build(wf_registry *registry, uint64_t seed, wf_erro
 WF_API void wf_registry_cancel(wf_registry *registry, bool (*cancelled)(void *ctx), void *ctx);
 /* Allocates values, without gradients, and fills them from an open file. The file must hold every parameter with its shape, and no other
  * tensor under the prefix. If it does not, no value changes, and the error lists the missing names, the unexpected names, and the names
- * with another shape. After a read error the values are undefined. May be called again, and after build. */
+ * with another shape. After a read error the values are undefined. The call is allowed again, and after build. */
 WF_API wf_status wf_registry_load(wf_registry *registry, const wf_safetensors *file, const char *prefix, wf_error *error) WF_CHECKED;
 
 /* Maps tensor names of another library to a parameter. A name may hold one '*', which stands for a number, the same number in all names of
@@ -149,10 +149,10 @@ WF_API wf_tensor *wf_registry_at(const wf_registry *registry, int index); /* in 
 WF_API wf_tensor *wf_registry_find(const wf_registry *registry, const char *name); /* NULL if no parameter has the name */
 WF_API bool wf_registry_is_buffer(const wf_registry *registry, int index);         /* false if out of range */
 /* Freezes a parameter, or makes it trainable again. A frozen parameter has no gradient; a gradient that it had counts as 0. Allowed at any
- * time. Once gradients are allocated, call wf_registry_gradients afterwards. It frees the memory for the gradients of frozen parameters,
- * and allocates those of parameters that were frozen before; without it, a pass that uses such a parameter is refused. A pass that has
- * already used the parameter goes on as it began: after that pass, call wf_tape_reset and wf_grads_zero. A parameter of another registry is
- * an error of this registry. */
+ * time. Once gradients are allocated, call wf_registry_gradients afterwards, which frees the memory for the gradients of frozen
+ * parameters, and allocates it for parameters that were frozen before; without this call, a pass that uses such a parameter is refused. A
+ * pass that has already used the parameter goes on as it began: after that pass, call wf_tape_reset and wf_grads_zero. A parameter of
+ * another registry is an error of this registry. */
 WF_API void wf_registry_freeze(wf_registry *registry, wf_tensor *parameter, bool frozen);
 /* The same for all parameters whose names match a pattern, in which each '*' stands for any characters. To freeze all but the head of a
  * model:
@@ -171,8 +171,8 @@ WF_API wf_status wf_parameter_set(wf_tensor *parameter, const wf_real *values, i
 WF_API wf_real *wf_registry_values(const wf_registry *registry);
 WF_API int64_t wf_registry_slab(const wf_registry *registry);    /* elements of the slab, gaps between parameters included */
 WF_API wf_grads *wf_registry_grads(const wf_registry *registry); /* the registry's own gradients; NULL if there are none */
-/* Discards the gradients since the last step or zero. Call it before a pass whose gradients must not be added to them. A registry without
- * gradients is allowed. */
+/* Discards the gradients that were added since the last optimiser step or the last call of this function. Call it before a pass whose
+ * gradients must not be added to them. A registry without gradients is allowed. */
 WF_API void wf_registry_zero_grads(wf_registry *registry);
 /* Makes separate gradients for another thread's tape, for the parameters that are not frozen now. NULL with *error on failure. Free them
  * with wf_grads_free. */

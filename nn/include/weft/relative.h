@@ -29,16 +29,16 @@ WF_API void wf_relative_bias_init_with(wf_scope scope, struct wf_relative_bias *
 WF_API wf_tensor *wf_relative_bias_forward(const struct wf_relative_bias *m, wf_tape *tape, int64_t queries, int64_t keys);
 /* The bias for self-attention over x (or over its ids): pass it as .bias, with the same .packed and .cache. For x [B,T,...] it is [heads,
  * T, T]. For packed rows x [N, ...] it is [heads, L, L], where L is the length of the longest sequence. With a cache and T new tokens x
- * [R,T,...] it is [heads, T, S], where S is the length of the longest row plus T; if rows hold different numbers of tokens, it is [R,
- * heads, T, S]. */
+ * [R,T,...] it is [heads, T, S], where S is T plus the number of tokens that the longest row of the cache holds; if rows hold different
+ * numbers of tokens, it is [R, heads, T, S]. */
 struct wf_relative_call {
     struct wf_packed packed;
     const struct wf_cache *cache; /* NULL: no cache */
 };
 WF_API wf_tensor *wf_relative_bias_self_with(const struct wf_relative_bias *m, wf_tensor *x, const struct wf_relative_call *call);
 /* The bucket of a distance. The distance is the key's position minus the query's, so it is positive if the key comes later. As in
- * relative_position_bucket of mesh-tensorflow, half of the buckets hold one distance each, and in the other half the index of the bucket
- * grows with the logarithm of the distance, up to max_distance. If bidirectional, this holds for each direction. */
+ * relative_position_bucket of mesh-tensorflow, the library of T5, half of the buckets hold one distance each, and in the other half the
+ * index of the bucket grows with the logarithm of the distance, up to max_distance. If bidirectional, this holds for each direction. */
 WF_API int wf_relative_bucket(int64_t distance, int buckets, int64_t max_distance, bool bidirectional);
 
 /* ALiBi (Press et al. 2022): the constant bias -slope |distance|, [heads, T, S]. Queries have the positions of wf_relative_bias_forward. */

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory of blocks that are chains of sublayers. In a pass without records a chain needs the memory of one sublayer, not of a block. */
+/* Saves memory in models whose blocks are chains of sublayers. A sublayer is x + f(norm(x)) or norm(x + f(x)), where f is an attention or
+ * feed-forward module. In a pass without records (WF_INFER), the tensors of a sublayer are dropped when it is done, so a chain needs the
+ * memory of one sublayer, not of a block. */
 #ifndef WEFT_INTERNAL_SUBLAYERS_H
 #define WEFT_INTERNAL_SUBLAYERS_H
 
 #include <weft/tape.h>
 
-/* A running chain. Attention and feed-forward networks with a residual drop the tensors that were made on `tape` since the mark. In a
- * sublayer x + f(norm(x)) they do so at the end, and keep the sum. In a sublayer norm(x + f(x)) the module does not see the norm; therefore
- * the next sublayer drops the tensors at its beginning, and keeps its operand. */
+/* A running chain. A module f with a residual drops the tensors that were made on `tape` since the mark. In a sublayer x + f(norm(x)) it
+ * does so at the end, and keeps the sum. In a sublayer norm(x + f(x)) the norm comes after the module; therefore the module of the next
+ * sublayer drops the tensors, at its beginning, and keeps its operand. */
 struct wf_sublayers {
     wf_tape *tape;
-    wf_tape_mark since;
-    wf_tensor *kept; /* the tensor that the last drop kept */
+    wf_tape_mark since; /* the mark: tensors made before it stay */
+    wf_tensor *kept;    /* the tensor that the last drop kept */
 };
 /* Sets the running chain of this thread, and returns the former one. NULL: no chain. */
 struct wf_sublayers *wf_sublayers_set(struct wf_sublayers *chain);
