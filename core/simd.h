@@ -50,7 +50,7 @@ typedef uint32_t v_ulane;
 #define V_ND ((int64_t)(V_BYTES / 8))
 
 typedef wf_real vr __attribute__((vector_size(V_BYTES)));
-typedef wf_real vr_memory __attribute__((vector_size(V_BYTES), aligned(sizeof(wf_real)), may_alias));
+typedef wf_real vr_memory __attribute__((vector_size(V_BYTES), aligned(sizeof(wf_real)), may_alias)); /* in memory, at any element */
 typedef v_lane vi __attribute__((vector_size(V_BYTES))); /* integers as wide as wf_real; a lane of a mask is 0 or -1 */
 typedef v_ulane vu __attribute__((vector_size(V_BYTES)));
 typedef double vd __attribute__((vector_size(V_BYTES)));
@@ -93,7 +93,7 @@ V_INLINE vr v_select(vi mask, vr yes, vr no)
 #endif
 }
 
-/* A mask of the first n lanes, 0 <= n <= V_LANES. If the tail is the same in every row, a loop makes the mask only once. */
+/* A mask of the first n lanes, 0 <= n <= V_LANES. A loop over rows with tails of one length can make the mask once, before the loop. */
 #if defined(WF_ISA_AVX512)
 #ifdef WF_DOUBLE
 typedef __mmask8 v_mask;

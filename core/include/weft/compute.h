@@ -198,7 +198,7 @@ WF_API extern const struct wf_kernels *wf_kernel; /* only wf_init changes it */
 
 /* The product that wf_array_matmul calls, on pointers and strides: C = alpha A B + beta C + bias. Element (i, j) of a matrix lies at
  * data[i * rs + j * cs]. Strides may be 0 or negative, but those of C may not be 0. With one instruction set and one value of WEFT_GEMM
- * (weft/runtime.h), shapes, strides, alpha and rows_alone alone decide whether BLIS or Weft's own kernels compute a product; the number of
+ * (weft/runtime.h), shapes, strides and rows_alone decide whether BLIS or Weft's own kernels compute a product; the number of
  * threads does not. */
 struct wf_gemm {
     int64_t m, n, k;
