@@ -7,10 +7,10 @@
  *            end to end are added several at a time
  *   others   element by element, in double
  *
- * The sum for one element of dst is divided into blocks by its number of terms alone; the sums of the blocks are added in order. A place
- * is one element of dst in the cases runs and others, and one row of dst, along the innermost dimension, in the case columns. Likewise a
- * term of a place is one row of src in the case columns, and one run in the cases runs and others; a run goes
- * along the innermost of the dimensions that are summed over.
+ * The sum for one element of dst is divided into blocks by its number of terms alone; the sums of the blocks are added in order. In the
+ * case columns, a place is one row of dst along the innermost dimension, and its terms are the rows of src that are added to it. In the
+ * other cases, a place is one element of dst, and its terms are runs; a run goes along the innermost of the dimensions that are summed
+ * over.
  *
  * wf_array_sum_in_order adds in the order of a contiguous copy of src. It copies each block just before it adds the block, so that the
  * copy lies in the caches. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Recognises files of another format by their first bytes, which many formats fix (weft/internal/foreign.h). */
+/* Recognises files of another format by the marks with which they begin (weft/internal/foreign.h). */
 #include <string.h>
 #include <strings.h>
 

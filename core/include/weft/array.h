@@ -65,8 +65,8 @@ WF_API bool wf_shape_broadcast(const wf_shape *a, const wf_shape *b, wf_shape *o
 /* Writes the shape as "[2,3,8]" and returns text. 96 bytes hold any shape whose dims are below 10^13. */
 WF_API char *wf_shape_text(const wf_shape *shape, char *text, size_t size);
 
-/* A row-major array over `data`, which the caller still owns. If shape->ndim is invalid, the result has ndim -1, and an op
- * whose operand or result it is fails. */
+/* A row-major array over `data`, which the caller still owns. If shape->ndim is invalid, the result has ndim -1, and an op whose
+ * operand or result it is fails. */
 WF_API wf_array wf_array_contiguous(void *data, wf_dtype dtype, const wf_shape *shape);
 WF_API wf_shape wf_array_shape(const wf_array *a);
 WF_API int64_t wf_array_count(const wf_array *a);      /* number of elements */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sentence pairs for one micro-batch, which readers of data produce and encoder-decoder models take. */
+/* Sentence pairs of a batch or of one of its micro-batches, which readers of data produce and encoder-decoder models take. */
 #ifndef WEFT_PAIRS_H
 #define WEFT_PAIRS_H
 
@@ -14,8 +14,8 @@ struct wf_pairs {
     const int32_t *input;
     const int32_t *target;
     const int32_t *target_offsets; /* [count + 1] */
-    int64_t first_source;          /* number of source ids that the earlier micro-batches of the same batch have */
-    int64_t first_target;          /* number of target ids that the earlier micro-batches of the same batch have */
+    int64_t first_source;          /* number of source ids in the batch's earlier micro-batches; 0 for a whole batch */
+    int64_t first_target;          /* number of target ids in the batch's earlier micro-batches; 0 for a whole batch */
 };
 
 #endif
