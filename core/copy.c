@@ -162,8 +162,8 @@ static void copy_strips(void *ctx, int64_t begin, int64_t end)
     }
 }
 
-/* If src is contiguous along another dim than the last, makes that dim the one before the last. The last two dims then form a plane that
- * is transposed. */
+/* If src is contiguous along another dim than the last, makes that dim the one before the last. If dst is contiguous along the last dim,
+ * copying the plane of these two dims is a transposition. */
 static void find_transposed(struct copy *c)
 {
     struct dim *row = &c->dim[c->ndim - 2];

@@ -29,12 +29,12 @@ struct wf_init_options {
     int threads; /* at most 4 per processor and at most 256; 0: wf_processors() */
 };
 
-/* Chooses the instruction set, sets the architecture of BLIS and starts the threads. A second call only sets the number of threads. Two
- * environment variables are read: WEFT_ISA=avx512, avx2 or base forces an instruction set, and the function refuses one that the processor
- * does not support; WEFT_GEMM=blis lets BLIS compute the matrix products that it can, and WEFT_GEMM=own lets Weft's own kernels compute all
- * of them. The only part of the environment that the function changes is the text of BLIS_ARCH_TYPE, and only while BLIS reads it. BLIS
- * ends the process if it gets no memory, so this function makes BLIS allocate its buffers at the start, not in the middle of the program's
- * work. */
+/* Chooses the instruction set, sets the architecture of BLIS and starts the threads. A second call only sets the number of threads. The
+ * environment may determine the choices: WEFT_ISA=avx512, avx2 or base forces an instruction set, and the function refuses one that the
+ * processor does not support; WEFT_GEMM=blis lets BLIS compute the matrix products that it can, and WEFT_GEMM=own lets Weft's own kernels
+ * compute all of them. The only part of the environment that the function changes is the text of BLIS_ARCH_TYPE, and only while BLIS reads
+ * it. BLIS ends the process if it gets no memory, so this function makes BLIS allocate its buffers at the start, not in the middle of the
+ * program's work. */
 WF_API wf_status wf_init_with(const struct wf_init_options *options, wf_error *error) WF_CHECKED;
 #ifndef __cplusplus
 #define wf_init(error, ...) wf_init_with(&(struct wf_init_options){__VA_ARGS__}, error)
