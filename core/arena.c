@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Arenas (weft/internal/arena.h). An arena takes its blocks from a few large chunks of memory, one after the other. */
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include <weft/internal/minmax.h>
 #include <weft/memory.h>
 
+/* Bytes after each block that are never handed out, so that AddressSanitizer reports an access past the end of the block. */
 #if defined __SANITIZE_ADDRESS__
 enum { RED_ZONE = 64 };
 #else
@@ -53,9 +55,10 @@ void wf_arena_free(wf_arena *arena)
     wf_free(arena);
 }
 
-/* Adds a chunk for at least `bytes` bytes. It is at least a quarter of the size of the chunks before it, which bounds both the number of
- * chunks and the waste. The chunks from `empty` on are empty and too small; the new chunk replaces them and is larger by their sizes.
- * Otherwise each loop between rewinds would keep chunks for its own requests. */
+/* Adds a chunk for at least `bytes` bytes. It is at least a quarter as large as all chunks before it together: with smaller chunks there
+ * would be too many, and with larger ones too much memory could stay unused. The chunks from `empty` on are empty and too small; the new
+ * chunk replaces them and is larger by their sizes. If they were kept, the requests after each rewind could leave chunks behind that are
+ * too small for the requests after the next rewind, and the arena would grow without need. */
 static bool add_chunk(wf_arena *arena, int64_t empty, size_t bytes)
 {
     size_t joined = 0, size = bytes + SMALL_BLOCKS;
@@ -146,7 +149,8 @@ bool wf_arena_before(const wf_arena *arena, wf_arena_mark mark, const void *bloc
 
 void *wf_arena_rewind_with(wf_arena *arena, wf_arena_mark mark, const void *data, size_t bytes)
 {
-    /* From the mark on, blocks are handed out in the order of the chunks, so the new block lies at or before the data. */
+    /* `moves`: the data lies in memory that the rewind takes back. The new block is the first after the mark, and the data was handed out
+     * after the mark too, so the new block lies at or before the data. */
     const bool moves = chunk_of(arena, data) >= 0 && !wf_arena_before(arena, mark, data);
     wf_arena_rewind(arena, mark);
     char *to = wf_arena_get(arena, bytes), *from = (char *)data;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Dtypes, shapes and views of strided arrays (weft/array.h). */
 #include <stdio.h>
 #include <string.h>
 
@@ -177,8 +178,8 @@ bool wf_array_reshape(const wf_array *a, const wf_shape *shape, wf_array *out)
             stride[groups++] = a->stride[d];
         }
     }
-    int64_t left = 1,
-            step = 1; /* left: elements of the current group that no new dim covers yet; step: stride of the next new dim in this group */
+    /* left: elements of the current group that no new dim covers yet; step: stride of the next new dim in this group */
+    int64_t left = 1, step = 1;
     for (int d = shape->ndim - 1; d >= 0; d--) {
         if (shape->dim[d] == 1)
             continue;

@@ -9,7 +9,8 @@
 
 static inline float half_to_float(uint16_t h)
 {
-    /* After the shift the exponent is 112 too small. The multiplication corrects it, also for subnormal numbers. */
+    /* After the shift the exponent is 112 too small: F16 stores it with an offset of 15, F32 with 127. The multiplication corrects it, also
+     * for subnormal numbers. */
     uint32_t bits = (uint32_t)(h & 0x7fff) << 13, sign = (uint32_t)(h & 0x8000) << 16;
     float value;
     memcpy(&value, &bits, 4);
@@ -61,6 +62,7 @@ static bool is_integer(wf_dtype t)
     return t >= WF_I8 && t <= WF_BOOL;
 }
 
+/* DO for each integer dtype except U8 and BOOL, which are both stored as a byte but converted differently. */
 #define INTEGERS(DO) DO(I8, int8_t) DO(I16, int16_t) DO(I32, int32_t) DO(I64, int64_t) DO(U16, uint16_t) DO(U32, uint32_t) DO(U64, uint64_t)
 #define READ(from, from_type)                                                                                                              \
     case WF_##from:                                                                                                                        \
@@ -90,7 +92,8 @@ static bool convert_integers(wf_dtype to, void *dst, wf_dtype from, const void *
     return true;
 }
 
-/* Each pair of float dtypes, and each pair of an integer dtype and a float dtype, has a loop of its own. U8 and BOOL are both one byte. */
+/* Each conversion between two float dtypes, and each from an integer dtype to F32 or F64, has a loop of its own. WIDE gives the value of
+ * an element of `from`, and NARROW makes it an element of `to`. */
 #define WIDE_F32(x) (x)
 #define WIDE_F64(x) (x)
 #define WIDE_F16(x) half_to_float(x)

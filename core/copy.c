@@ -162,7 +162,8 @@ static void copy_strips(void *ctx, int64_t begin, int64_t end)
     }
 }
 
-/* Makes the dim along which src is contiguous the one before the last, so that the plane is a transposition. */
+/* If src is contiguous along another dim than the last, makes that dim the one before the last. If dst is contiguous along the last dim,
+ * copying the plane of these two dims is a transposition. */
 static void find_transposed(struct copy *c)
 {
     struct dim *row = &c->dim[c->ndim - 2];
@@ -201,7 +202,8 @@ void wf_array_copy(const wf_array *dst, const wf_array *src)
     for (int d = 0; d < c.ndim - 2; d++)
         planes *= c.dim[d].n;
     bool contiguous = last.from == c.size && last.to == c.size;
-    c.rows = BLOCK_BYTES / row; /* a multiple of the 16 rows of a square if the plane may be transposed */
+    /* If the plane may be transposed, the rows of a strip are a multiple of 16, the rows of a square. */
+    c.rows = BLOCK_BYTES / row;
     if (!contiguous)
         c.rows = c.rows / 16 * 16;
     if (c.rows < 1)
@@ -212,8 +214,8 @@ void wf_array_copy(const wf_array *dst, const wf_array *src)
                        &c);
 }
 
-/* Copies the remaining elements of the first index of the first dimension, then all whole indices at once, then the leading elements of
- * the last index. */
+/* Along the first dimension, element `from` may lie in the middle of an index, and the last element too. So this function copies the rest
+ * of the first index, then all whole indices at once, then the beginning of the last index. */
 void wf_array_copy_range(const wf_array *a, int64_t from, int64_t n, void *to)
 {
     wf_array rest = *a;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Detects the launcher that started this process (weft/internal/launcher.h). */
 #include <stdlib.h>
 
 #include <weft/internal/launcher.h>

@@ -7,8 +7,8 @@
 #include <weft/internal/shape.h>
 
 enum {
-    PIECE = 8192, /* the most elements of a call: it takes some microseconds, and they stay in L1 and L2 */
-    GATHER = 512  /* elements that are gathered at a time */
+    PIECE = 8192, /* the most elements of a kernel's call, which then takes some microseconds and keeps its operands in L1 and L2 */
+    GATHER = 512  /* elements that are gathered at a time, that is, copied from a strided input to a contiguous buffer */
 };
 
 struct map {
@@ -166,9 +166,9 @@ static void merge(struct map *m, const wf_array *const x[], const wf_array *out)
     }
 }
 
-/* The index of a large input that lies across out, as a transpose does, or -1. Such an input is first copied to out, in squares, and
- * then mapped in place, because gathering it row by row would read another cache line for each element. The result is also -1 if out is
- * one of the inputs, because the copy would overwrite that input. */
+/* The index of a large input whose elements are contiguous along another dimension than those of out, as in a transpose, or -1. Such an
+ * input is first copied to out, in squares, and then mapped in place, because gathering it row by row would read another cache line for
+ * each element. The result is also -1 if out is one of the inputs, because the copy would overwrite that input. */
 static int lies_across(const struct map *m, const wf_array *const x[], const wf_array *out)
 {
     const int64_t count = wf_array_count(out);

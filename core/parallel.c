@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* wf_parallel and wf_parallel_ranges (weft/compute.h): decide whether the team shares the blocks, and divide them among its threads. */
 #include <omp.h>
 #include <stdatomic.h>
 
@@ -127,8 +128,8 @@ static void run_on_team(struct blocks *b, int64_t blocks)
     const int count = wf_parallel_threads(); /* no other thread can change it while this thread has the team */
     b->shares = (int)WF_MIN(blocks, count);
     const unsigned version = wf_scratch_version();
-    /* Grows the scratch memory of all workers now. Otherwise a worker that runs no block of this region would have to allocate in a
-     * later step. */
+    /* Grows the scratch memory of all workers now. Otherwise a worker that happens to run no block of this region would have to allocate
+     * when it runs one in a later training step. */
     if (version != team_version)
         team_run_all(get_ready, NULL);
     team_version = version;

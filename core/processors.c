@@ -108,9 +108,9 @@ int wf_cgroup_processors(const char *root)
 
 static int affinity_processors(void)
 {
-    if (omp_get_proc_bind() != omp_proc_bind_false) /* OpenMP may have bound this thread to one place of several */
+    if (omp_get_proc_bind() != omp_proc_bind_false) /* the thread's own mask may then be only one of OpenMP's places */
         return omp_get_num_procs();
-    /* The kernel's mask may be larger than cpu_set_t, so larger sizes are tried. */
+    /* The system's mask may be larger than cpu_set_t, so larger sizes are tried. */
     for (int size = 1024; size <= 1 << 20; size *= 2) {
         cpu_set_t *set = CPU_ALLOC(size);
         if (!set)

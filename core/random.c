@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Philox for one counter, the generator wf_rng, and fills of whole arrays (weft/random.h). */
 #include <math.h>
 
 #include <weft/compute.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Starts the library: chooses the instruction set and the kernels of products, and starts BLIS and the team (weft/runtime.h). */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -118,8 +119,8 @@ bool wf_isa_supported(const char *isa)
     return false;
 }
 
-/* Whether a core does fewer than two multiply-adds of 512 bits per cycle. AMD's family 25 (Zen 4) takes two cycles for 512 bits. Intel's
- * processors with one such unit count as having two, because the program cannot detect the difference. */
+/* Whether a core with this instruction set does fewer than two multiply-adds of 512 bits per cycle. AMD's family 25 (Zen 4) takes two
+ * cycles for 512 bits. Intel's processors with one such unit count as having two, because the program cannot detect the difference. */
 static bool half_as_wide(const char *isa)
 {
 #if defined __x86_64__
@@ -183,8 +184,8 @@ static const char *setting(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* Starts the library. init calls it under the lock until it succeeds: after a failure the library counts as not started, and another
- * wf_init can try again. */
+/* Starts the library. The caller, init, holds the lock. After a failure the library counts as not started, so that another wf_init can try
+ * again. */
 static wf_status start(int threads, wf_error *error)
 {
     wf_status status;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Scratch memory. The blocks are thread-local; when a thread ends, the destructor of a thread-specific key frees its blocks. */
+/* Scratch memory (wf_scratch in weft/compute.h): each thread has one block per slot. The blocks are thread-local; when a thread ends, the
+ * destructor of a thread-specific key frees its blocks. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 struct scratch {
     void *block[WF_SCRATCH_SLOTS];
     size_t size[WF_SCRATCH_SLOTS];
-    unsigned version; /* the value of requested_version to whose sizes this thread has grown its blocks */
+    unsigned version; /* requested_version when this thread last grew its blocks to the sizes `requested` */
     bool registered;
 };
 
@@ -47,11 +48,11 @@ __attribute__((destructor)) static void at_unload(void)
     have_key = false;
 }
 
-/* For each slot the largest request of any thread in a parallel region. A thread may run no block of some loop in the first steps; when
- * it runs such a block in a later step, it would have to allocate. So every worker grows its blocks to these sizes at the start of the
- * next region. The calling thread grows its blocks only at the start of the next pass, because it may use a block of its own during a
- * region. A caller that runs all blocks because the team is busy also records its requests, because next time workers may run these
- * blocks. */
+/* For each slot the largest request of any thread in a parallel region. A thread may happen to run no block of some loop in the first
+ * training steps; when it runs such a block in a later step, it would have to allocate. So every worker grows its blocks to these sizes at
+ * the start of the next region. The calling thread grows its blocks only at the start of the next pass, because it may use a block of its
+ * own during a region. A caller that runs all blocks because the team is busy also records its requests, because next time workers may run
+ * these blocks. */
 static _Atomic size_t requested[WF_SCRATCH_SLOTS];
 static _Atomic unsigned requested_version;
 

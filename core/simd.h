@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Vector registers of wf_real for the instruction set for which a file is compiled: 64 bytes (AVX-512), 32 bytes (AVX2) or 16 bytes
- * (base). core/kernels, core/gemm and core/copy.c use this header. Arithmetic is the compiler's own on vector_size types; the header
- * adds what these types lack, such as tails, selections, square roots, and reductions in a fixed order. On processors other than x86 the
- * same functions are plain loops.
+ * (base). core/kernels, core/gemm, core/copy.c and core/random.c use this header. Arithmetic is the compiler's own on vector_size types;
+ * the header adds what these types lack, such as tails, selections, square roots, and reductions in a fixed order. On processors other than
+ * x86 the same functions are plain loops.
  *
  * A tail is the end of a row that does not fill a register. v_load_n fills the missing lanes, the arithmetic is that of a whole
  * register, and v_store_n writes n lanes back. So the bits of an element do not depend on its position. For the same reason
@@ -50,7 +50,7 @@ typedef uint32_t v_ulane;
 #define V_ND ((int64_t)(V_BYTES / 8))
 
 typedef wf_real vr __attribute__((vector_size(V_BYTES)));
-typedef wf_real vr_memory __attribute__((vector_size(V_BYTES), aligned(sizeof(wf_real)), may_alias));
+typedef wf_real vr_memory __attribute__((vector_size(V_BYTES), aligned(sizeof(wf_real)), may_alias)); /* in memory, at any element */
 typedef v_lane vi __attribute__((vector_size(V_BYTES))); /* integers as wide as wf_real; a lane of a mask is 0 or -1 */
 typedef v_ulane vu __attribute__((vector_size(V_BYTES)));
 typedef double vd __attribute__((vector_size(V_BYTES)));
@@ -93,7 +93,7 @@ V_INLINE vr v_select(vi mask, vr yes, vr no)
 #endif
 }
 
-/* A mask of the first n lanes, 0 <= n <= V_LANES. If the tail is the same in every row, a loop makes the mask only once. */
+/* A mask of the first n lanes, 0 <= n <= V_LANES. A loop over rows with tails of one length can make the mask once, before the loop. */
 #if defined(WF_ISA_AVX512)
 #ifdef WF_DOUBLE
 typedef __mmask8 v_mask;

@@ -7,7 +7,10 @@
  *            end to end are added several at a time
  *   others   element by element, in double
  *
- * The sum for one element of dst is divided into blocks by its number of terms alone; the sums of the blocks are added in order.
+ * The sum for one element of dst is divided into blocks by its number of terms alone; the sums of the blocks are added in order. In the
+ * case columns, a place is one row of dst along the innermost dimension, and its terms are the rows of src that are added to it. In the
+ * other cases, a place is one element of dst, and its terms are runs; a run goes along the innermost of the dimensions that are summed
+ * over.
  *
  * wf_array_sum_in_order adds in the order of a contiguous copy of src. It copies each block just before it adds the block, so that the
  * copy lies in the caches. */
@@ -49,9 +52,9 @@ struct sum {
     bool add;
     struct dims kept;       /* the dimensions that stay in dst, without `inner` */
     struct dims summed;     /* the dimensions that are summed over, without `inner` */
-    struct dim inner;       /* the dimension of a row (columns) or of a run (runs, others) */
-    int64_t places;         /* the product of the sizes of `kept` */
-    int64_t terms;          /* the product of the sizes of `summed` */
+    struct dim inner;       /* the dimension of a row (columns), or of a run, the innermost that is summed over (runs, others) */
+    int64_t places;         /* number of places: the product of the sizes of `kept` */
+    int64_t terms;          /* number of terms of a place: the product of the sizes of `summed` */
     int64_t block;          /* terms of a block */
     int64_t blocks;         /* blocks of a place; if runs have several pieces, each piece of each term is a block */
     int64_t pieces;         /* pieces of a row or of a run */
@@ -90,8 +93,8 @@ static void next_place(const struct dims *dims, struct place *p)
     }
 }
 
-/* The number of runs of a view that are copied together. If a row of a transposed view were copied alone, each of its elements would
- * read another cache line. */
+/* The number of runs of a view that are copied together. If a run of a transposed view were copied alone, each of its elements would read
+ * another cache line; neighbouring runs use the other elements of these lines. */
 static int64_t runs_at_once(const struct sum *s)
 {
     enum { MOST = 64, COPIED = 1 << 18 };
@@ -284,7 +287,7 @@ static void run_block(void *ctx, int64_t begin, int64_t end)
 enum { SHORT = 32, AT_ONCE = 256 };
 
 /* Sums runs of at most SHORT elements that lie end to end, one for each place. A single run goes through the same kernel, so that the
- * bits of a row depend on its elements alone. */
+ * bits of its sum depend on its elements alone, not on the number of runs. */
 static void short_runs(void *ctx, int64_t begin, int64_t end)
 {
     struct sum *s = ctx;

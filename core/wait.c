@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Waits for other threads by spins and futexes (weft/internal/wait.h). */
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -9,7 +10,8 @@
 #include <weft/internal/wait.h>
 
 /* Spins are short, because a thread that spins uses up processor time that the system would grant it for the next job. With other busy
- * programs, spins of 500 microseconds make a training step twice as slow; without other programs they gain nothing (bench/neighbours). */
+ * programs, spins of 500 microseconds make a training step twice as slow; without other programs they gain nothing (bench/neighbours). A
+ * spin looks at the value LOOKS times between two readings of the clock. */
 enum { SPIN_NS = 50000, LOOKS = 16 };
 
 static inline void pause_core(void)

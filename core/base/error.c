@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Sets, extends and clears a wf_error (weft/error.h), and refuses arguments that are NULL (weft/internal/needs.h). */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,8 +32,8 @@ static void cut_whole(char *text, size_t size, size_t wanted)
         text[start - 1] = 0;
 }
 
-/* Whether *error holds an error. If the struct was not set to zero, its status or text is probably invalid, so it counts as holding no
- * error. */
+/* Whether *error holds an error, that is, a status other than WF_OK and a text that a message can have. If the caller forgot to set the
+ * struct to zero, its bytes are probably neither, and it counts as holding no error. */
 static bool holds_error(const wf_error *error)
 {
     return (unsigned)error->code - 1 < WF_ERR_TIME && memchr(error->message, 0, sizeof error->message) &&

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Recognises files of another format by the marks with which they begin (weft/internal/foreign.h). */
 #include <string.h>
 #include <strings.h>
 
@@ -37,7 +38,8 @@ const char *wf_foreign_text(const char *head, int64_t bytes)
     for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
         if (begins(head, bytes, magics[i].bytes, magics[i].length))
             return magics[i].says;
-    /* Bytes 4 to 7 of a GGUF file are its version, in either byte order. */
+    /* Bytes 4 to 7 of a GGUF file are its version, in either byte order. The version is a small number, so the first or the last of these
+     * bytes is 0. */
     if (begins(head, bytes, "GGUF", 4) && bytes >= 8 && (head[7] == 0 || head[4] == 0))
         return "is a GGUF file, which is not read: use the model's safetensors";
     if (begins(head, bytes, "BZh", 3) && bytes >= 10 && !memcmp(head + 4, "1AY&SY", 6))
@@ -46,7 +48,8 @@ const char *wf_foreign_text(const char *head, int64_t bytes)
         int64_t look = WF_MIN(bytes, WF_FOREIGN_HEAD);
         return memmem(head, (size_t)look, "/data.pkl", 9) ? PYTORCH : "is a zip archive: unpack it with unzip";
     }
-    /* In protocols 2 to 5 the second byte is the protocol's number. In protocols 4 and 5 a frame follows (byte 0x95). */
+    /* The second byte of a pickle of Python is the number of its protocol, 2 to 5. In protocols 4 and 5 the third byte is 0x95, which
+     * begins a frame. In the others it is an instruction with which a pickle can begin. */
     if (bytes >= 3 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5 && (head[1] < 4 || head[2] == '\x95') &&
         memchr("}]()c\x95\x8A", head[2], 7))
         return "is a pickle of Python: save what it holds in a format that cannot hold programs, such as safetensors";

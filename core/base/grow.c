@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The growing array (weft/internal/grow.h). */
 #include <string.h>
 
 #include <weft/internal/grow.h>

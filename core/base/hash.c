@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
+/* The hash of bytes (weft/internal/hash.h). */
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
 
 #include <weft/internal/hash.h>
 
-/* Mixes two words as wyhash (Wang Yi) does: multiplies them and combines the two halves of the product. wf_hash runs four lanes of this,
- * to hide the latency of the multiplication. */
+/* Mixes two words as wyhash (Wang Yi) does: multiplies them and combines the two halves of the product. wf_hash keeps four independent
+ * lanes, so that the processor need not wait for one multiplication before it starts the next. */
 static inline uint64_t fold(uint64_t a, uint64_t b)
 {
     unsigned __int128 product = (unsigned __int128)a * b;
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* Odd numbers without a pattern: the fractions of the square roots of 2, 3, 5, 7 and 11, with the lowest bit set. */
+/* Odd numbers without a pattern: the first 64 bits of the fractions of the square roots of 2, 3, 5, 7 and 11, with the lowest bit set. */
 static const uint64_t key[5] = {0x6A09E667F3BCC909, 0xBB67AE8584CAA73B, 0x3C6EF372FE94F82B, 0xA54FF53A5F1D36F1, 0x510E527FADE682D1};
 
 enum { BLOCK = 64 };

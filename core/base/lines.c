@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Reads text by lines or blocks of lines, and words the messages about invalid text (weft/internal/lines.h). */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -62,7 +63,7 @@ int64_t wf_line_ends(const char *text, int64_t bytes)
 {
     int64_t count = 0;
     while (bytes > 0) {
-        /* The count of a piece is an int32_t, so that the compiler can count 16 bytes at once. */
+        /* Within 16 KiB the sum is an int32_t; with an int64_t the compiler would not count 16 bytes at once. */
         int64_t piece = bytes < 1 << 14 ? bytes : 1 << 14;
         int32_t sum = 0;
         for (int64_t i = 0; i < piece; i++)
@@ -156,7 +157,7 @@ static wf_status find_end(struct wf_lines *l, int64_t bytes, const char **end, w
 {
     *end = NULL;
     pass(l);
-    for (int64_t seen = bytes;;) { /* the line has no "\n" in its first `seen` bytes */
+    for (int64_t seen = bytes;;) { /* where memchr searches, the first `seen` bytes are already known to contain no "\n" */
         int64_t held = l->end - l->begin, most = WF_MIN(held, bytes);
         if (most > 0 && (held >= bytes || l->ended) && (*end = memrchr(l->data + l->begin, '\n', (size_t)most)))
             return WF_OK;
@@ -221,7 +222,7 @@ wf_status wf_lines_block(struct wf_lines *l, int64_t bytes, wf_error *error)
     return WF_OK;
 }
 
-/* Finds the position of byte `offset` of the piece in the file: sets *line, and returns the byte's number in that line, both from 1. */
+/* Finds where in the file byte `offset` of the piece lies: sets *line, and returns the byte's number in that line, both from 1. */
 static int64_t place_of(const struct wf_lines *l, int64_t offset, int64_t *line)
 {
     int64_t begin = -l->mark - l->column;
@@ -241,7 +242,7 @@ char *wf_lines_place(const struct wf_lines *l, int64_t offset, char *place, size
 wf_status wf_lines_refuse(const struct wf_lines *l, int64_t offset, wf_error *error)
 {
     int64_t line, column = place_of(l, offset, &line), known = l->length + l->mark;
-    /* Only the piece at the beginning of the file shows another format. */
+    /* Another format can be recognised only by the first bytes of the file. */
     const char *foreign = l->line == 1 && l->column == 0 ? wf_foreign_text(l->text - l->mark, known) : NULL;
     if (foreign)
         return wf_error_set(error, WF_ERR_FORMAT, "%s: %s", l->name, foreign);

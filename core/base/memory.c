@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The allocator (weft/memory.h), with the counters and the simulated failures of weft/internal/testing.h. */
 #include <malloc.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -16,8 +17,8 @@ enum { LINE = 64, HUGE_PAGE = 2 << 20 };
 static _Atomic int64_t allocations, living;
 static _Atomic int64_t fail_in = -1;
 
-/* Whether a test wants this allocation to fail. The counter changes only while a test has set it, so that usual allocations write
- * nothing here. */
+/* Whether a test wants this allocation to fail. The counter fail_in changes only while a test has set it, so that usual allocations only
+ * read it. */
 static bool must_fail(void)
 {
     return atomic_load_explicit(&fail_in, memory_order_relaxed) >= 0 && atomic_fetch_sub(&fail_in, 1) == 0;
@@ -27,13 +28,14 @@ void *wf_alloc(size_t bytes)
 {
     if (must_fail() || bytes > (size_t)PTRDIFF_MAX - HUGE_PAGE)
         return NULL;
-    /* Large blocks use huge pages, because each training step walks through a slab of parameters from end to end. */
+    /* Large blocks use huge pages: each training step walks through all parameters and gradients, and the processor must look up the
+     * address of each page that it enters. */
     bool large = bytes >= HUGE_PAGE;
     void *block = NULL;
     if (posix_memalign(&block, large ? HUGE_PAGE : LINE, bytes ? bytes : 1) != 0)
         return NULL;
     if (large)
-        madvise(block, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE); /* some kernels refuse this, which is no error */
+        madvise(block, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE); /* some systems refuse this, which is no error */
     atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&living, 1, memory_order_relaxed);
     return block;

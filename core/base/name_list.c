@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* A list of names for a message (weft/internal/name_list.h). */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* A hash table from names to numbers (weft/internal/name_table.h). */
 #include <string.h>
 
 #include <weft/internal/hash.h>

@@ -12,8 +12,9 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c == '-' ? '_' : c;
 }
 
-/* The edit distance: the number of changed, missing, superfluous or swapped neighbouring letters (Damerau 1964; the restricted form).
- * Upper and lower case count as equal, and so do '-' and '_'. */
+/* The edit distance: the least number of edits that turn a into b. An edit changes, adds or removes one letter, or swaps two neighbouring
+ * letters (Damerau 1964; the restricted form, in which swapped letters are not edited again). Upper and lower case count as equal, and so
+ * do '-' and '_'. */
 static int distance(const char *a, int n, const char *b, int m)
 {
     int row[3][LONGEST + 1];
@@ -42,7 +43,7 @@ const char *wf_nearest(const char *text, const char *const *candidates, int coun
         if (m > LONGEST)
             continue;
         int d = distance(text, (int)n, candidates[i], (int)m), allowed = (int)WF_MAX(n, m) / 3;
-        /* A candidate that begins with the text is near, however long the rest is. */
+        /* A candidate that begins with the text (of at least 3 letters) is near, however long the rest is. */
         bool begun = n >= 3 && m > n && strncmp(text, candidates[i], n) == 0;
         if ((d <= (allowed > 0 ? allowed : 1) || begun) && d < lowest) {
             lowest = d;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The string builder (weft/internal/string.h). */
 #include <stdarg.h>
 #include <stdio.h>
 

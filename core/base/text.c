@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Checks, quotes and numbers in text (weft/internal/text.h). */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -76,7 +77,7 @@ char *wf_text_double(double value, char out[WF_NUMBER_SIZE])
 
 bool wf_text_to_double(const char *text, double *value)
 {
-    /* strtod also accepts leading blanks, hexadecimal numbers and names such as "nan", which no file format of Weft has. */
+    /* strtod would also accept leading blanks, hexadecimal numbers and names such as "nan", which no file format of Weft allows. */
     if (!*text || strspn(text, "+-.0123456789eE") != strlen(text))
         return false;
     locale_t before = locale_c_enter();
@@ -105,7 +106,7 @@ char *wf_text_count(int64_t count, char out[WF_NUMBER_SIZE])
 enum { MOST_DAYS = 10000 };
 
 /* Reads a number of at most 10 digits at *at, and moves *at behind it. *count becomes the number of digits. Returns -1 if there is no
- * digit or too many. */
+ * digit, or if there are more than 10. */
 static int64_t digits(const char **at, size_t *count)
 {
     int64_t value = 0;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Single characters of UTF-8 (weft/internal/utf8.h). */
 #include <stdio.h>
 
 #include <weft/internal/utf8.h>
@@ -69,8 +70,8 @@ const char *wf_utf8_fault(const char *data, int64_t length)
 
 bool wf_utf8_printable(uint32_t point)
 {
-    /* Characters that are invisible, join the quote before them, or could reverse the direction of a terminal's line. Unassigned points
-     * are not listed, because new Unicode versions assign them. */
+    /* Characters that are invisible, that combine with the quotation mark printed before them, or that could reverse the direction of a
+     * terminal's line. Unassigned points are not listed, because a new version of Unicode may make them printable characters. */
     static const uint32_t hidden[][2] = {
         {0x0, 0x1F},      {0x7F, 0x9F},       {0xAD, 0xAD},       {0x300, 0x36F},     {0x483, 0x489},     {0x591, 0x5BD},
         {0x600, 0x605},   {0x610, 0x61A},     {0x61C, 0x61C},     {0x64B, 0x65F},     {0x6DD, 0x6DD},     {0x70F, 0x70F},

@@ -13,7 +13,7 @@ WF_BEGIN_DECLS
 
 enum { WF_MAX_DIMS = 6 };
 
-/* All dtypes of the safetensors format. Ops compute in WF_REAL; ids are WF_I32, and masks are WF_BOOL. */
+/* All dtypes of the safetensors format. Ops compute in WF_REAL, the dtype of wf_real; ids are WF_I32, and masks are WF_BOOL. */
 typedef enum wf_dtype {
     WF_F32,
     WF_F64,
@@ -65,8 +65,8 @@ WF_API bool wf_shape_broadcast(const wf_shape *a, const wf_shape *b, wf_shape *o
 /* Writes the shape as "[2,3,8]" and returns text. 96 bytes hold any shape whose dims are below 10^13. */
 WF_API char *wf_shape_text(const wf_shape *shape, char *text, size_t size);
 
-/* A row-major array over `data`, which the caller still owns. If shape->ndim is invalid, the result has ndim -1, and every function
- * refuses it. */
+/* A row-major array over `data`, which the caller still owns. If shape->ndim is invalid, the result has ndim -1, and an op whose
+ * operand or result it is fails. */
 WF_API wf_array wf_array_contiguous(void *data, wf_dtype dtype, const wf_shape *shape);
 WF_API wf_shape wf_array_shape(const wf_array *a);
 WF_API int64_t wf_array_count(const wf_array *a);      /* number of elements */
@@ -81,8 +81,9 @@ WF_API wf_array wf_array_expand(const wf_array *a, const wf_shape *shape);
 
 /* dst[...] = src[...] for arrays of one shape and dtype with any strides, which must not overlap. Large copies run in parallel. */
 WF_API void wf_array_copy(const wf_array *dst, const wf_array *src);
-/* Converts n contiguous elements. Three kinds of pairs are possible: between two of F16, BF16, F32 and F64; between two integer dtypes
- * (BOOL counts as one); and from an integer dtype to F32 or F64. For any other pair the function returns false and writes nothing.
+/* Converts n contiguous elements. The possible conversions are: between two of F16, BF16, F32 and F64; between two integer dtypes (BOOL
+ * counts as one); from an integer dtype to F32 or F64; and from any dtype to itself, which copies. For any other pair of dtypes the
+ * function returns false and writes nothing.
  *
  * A value that does not fit is no error. A float is rounded to the nearest, ties to even, and becomes infinite beyond the range. An
  * integer becomes the nearest float. An integer that is too large for a smaller integer dtype wraps modulo 2^bits; as a BOOL, all
@@ -98,8 +99,8 @@ WF_API bool wf_convert(wf_dtype to, void *dst, wf_dtype from, const void *src, i
  *
  * The layout is PyTorch's, with nan and inf aligned. Floats have four decimals, or no decimals if all are whole. They have an exponent
  * if the largest magnitude is above 1e8 or more than a thousand times the smallest, or if the smallest is below 1e-4. If an array has
- * more than 1,000 elements, a long dimension shows three elements at each end and "..." between them. WF_ERR_ARGUMENT: a NULL, or an
- * invalid array. WF_ERR_MEMORY, WF_ERR_IO. */
+ * more than 1,000 elements, each dimension of more than six shows three indices at each end and "..." between them. WF_ERR_ARGUMENT: a
+ * NULL, or an invalid array. WF_ERR_MEMORY, WF_ERR_IO. */
 WF_API wf_status wf_array_print_text(struct wf_string *text, const char *name, const wf_array *a);
 WF_API wf_status wf_array_print(FILE *to, const char *name, const wf_array *a);
 

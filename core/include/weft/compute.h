@@ -12,7 +12,8 @@
  *
  * The rule of bits: every function of this header gives the same bits with any number of threads. Work is divided into blocks that the
  * shapes alone determine, and the result of a block does not depend on the thread that computes it. An op follows the rule if its own
- * blocks do so. With WF_INFER (wf_call.rows_alone) the bits of a row must not depend on the other rows either. */
+ * blocks do so. In a pass of mode WF_INFER (weft/tape.h), in which wf_call.rows_alone is set, the bits of a row must not depend on the
+ * other rows either. */
 #ifndef WEFT_COMPUTE_H
 #define WEFT_COMPUTE_H
 
@@ -71,7 +72,7 @@ struct wf_matmul_options {
     double scale;        /* a factor of the product; 0 means 1 */
     bool add;            /* add the result to out; otherwise out is overwritten */
     const wf_real *bias; /* [n], added to every row; may be NULL */
-    bool rows_alone;     /* the bits of row i of out depend on row i of a, on b, n and k, but not on m or i (wf_call.rows_alone) */
+    bool rows_alone;     /* true: the bits of row i of out depend on row i of a, on b, n and k, but not on m or i (wf_call.rows_alone) */
 };
 /* out = scale a b + bias; if `add`, out += scale a b + bias. a [..., m, k], b [..., k, n] and out [..., m, n] are WF_REAL with any
  * strides, so that transposed views cost no copy. Batch dimensions of a and b broadcast to those of out. out must not overlap a or b,
@@ -196,8 +197,9 @@ WF_API extern const struct wf_kernels *wf_kernel; /* only wf_init changes it */
 /* --- expert: products of pointers, and scratch memory --------------------------------------------------------------- */
 
 /* The product that wf_array_matmul calls, on pointers and strides: C = alpha A B + beta C + bias. Element (i, j) of a matrix lies at
- * data[i * rs + j * cs]. Strides may be 0 or negative, but those of C may not be 0. Shapes and strides decide whether BLIS or Weft's own
- * kernels compute a product; the number of threads does not. */
+ * data[i * rs + j * cs]. Strides may be 0 or negative, but those of C may not be 0. With one instruction set and one value of WEFT_GEMM
+ * (weft/runtime.h), shapes, strides and rows_alone decide whether BLIS or Weft's own kernels compute a product; the number of
+ * threads does not. */
 struct wf_gemm {
     int64_t m, n, k;
     wf_real alpha;
@@ -209,7 +211,7 @@ struct wf_gemm {
     wf_real *c; /* [m, n]; overlaps neither a nor b */
     int64_t c_rs, c_cs;
     const wf_real *bias; /* [n], added to every row after alpha A B + beta C; may be NULL */
-    bool rows_alone;     /* as in wf_matmul_options; every product in WF_INFER sets it */
+    bool rows_alone;     /* as in wf_matmul_options; every product of a pass of mode WF_INFER sets it */
 };
 /* Runs in parallel, or serially if the caller is a body of wf_parallel. m, n and k may be 0; for k = 0, C = beta C + bias.
  * WF_ERR_MEMORY: no memory for packing; the contents of C are then undefined. There is no slower path without packing, because its bits

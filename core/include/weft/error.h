@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Errors outside the tape. A function that can fail takes a wf_error as its last argument and returns a wf_status. The message is one
- * line that says what is wrong, where, and what to do; it begins with "file:line:byte: " if a file is at fault.
+/* Errors of functions that are not ops; the errors of ops stay in the tape (weft/tape.h). A function that can fail takes a wf_error as its
+ * last argument and returns a wf_status. The message is one line that says what is wrong, where, and what to do; it begins with
+ * "file:line:byte: " if a file is at fault.
  *
  * If a required pointer is NULL, the function returns WF_ERR_ARGUMENT with the message "FUNCTION: ARGUMENT is NULL". A function that
- * takes no wf_error does nothing then and returns 0, NULL or false. Functions named ..._free and ..._close accept NULL. Options may be
- * NULL if a zeroed struct would be valid. */
+ * takes no wf_error does nothing if a required pointer is NULL, and returns 0, NULL or false. Functions named ..._free and ..._close accept
+ * NULL. Options may be NULL if a zeroed struct would be valid. */
 #ifndef WEFT_ERROR_H
 #define WEFT_ERROR_H
 
@@ -16,7 +17,7 @@ typedef enum wf_status {
     WF_OK = 0,
     WF_ERR_ARGUMENT,  /* an argument or a setting is out of its range */
     WF_ERR_SHAPE,     /* incompatible shapes */
-    WF_ERR_STATE,     /* the call is invalid in the current state: a stale tensor, a second backward */
+    WF_ERR_STATE,     /* the call is invalid in the current state: a tensor of an earlier pass, a second backward */
     WF_ERR_MEMORY,    /* no memory */
     WF_ERR_IO,        /* a system call failed to read or write */
     WF_ERR_FORMAT,    /* invalid contents of a file */

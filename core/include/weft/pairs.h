@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A batch of sentence pairs, which readers of data produce and encoder-decoder models take. */
+/* Sentence pairs of a batch or of one of its micro-batches, which readers of data produce and encoder-decoder models take. */
 #ifndef WEFT_PAIRS_H
 #define WEFT_PAIRS_H
 
 #include <weft/base.h>
 
-/* Sentence pairs, packed end to end without padding. Sentence i of the source is source[source_offsets[i] .. source_offsets[i+1]-1].
- * target_offsets gives the sentences of both the decoder's input (<s> y1 .. yn) and its target (y1 .. yn </s>). */
+/* `count` sentence pairs, packed end to end without padding. Sentence i of the source is source[source_offsets[i] ..
+ * source_offsets[i+1]-1]. target_offsets gives the sentences of both the decoder's input (<s> y1 .. yn) and its target (y1 .. yn </s>). */
 struct wf_pairs {
     int64_t count;
     const int32_t *source;
@@ -14,8 +14,8 @@ struct wf_pairs {
     const int32_t *input;
     const int32_t *target;
     const int32_t *target_offsets; /* [count + 1] */
-    int64_t first_source;          /* number of source ids of the whole batch that precede this micro-batch */
-    int64_t first_target;          /* number of target ids of the whole batch that precede this micro-batch */
+    int64_t first_source;          /* number of source ids in the batch's earlier micro-batches; 0 for a whole batch */
+    int64_t first_target;          /* number of target ids in the batch's earlier micro-batches; 0 for a whole batch */
 };
 
 #endif

@@ -6,9 +6,11 @@
  * Call wf_init first, before other threads start; otherwise the first tape calls it with the defaults. Arrays, tapes, registries and
  * models belong to the program. The library itself has the following state, once per process, which changes while the process runs:
  *
- *   the set-up     instruction set and kernels (wf_kernel), library for products, team of threads; wf_init and wf_set_threads change it
+ *   the set-up     instruction set and kernels (wf_kernel), BLIS or own kernels for products, team of threads; wf_init and
+ *                  wf_set_threads change it
  *   registered     families (wf_family_register) and optimisers (wf_optimizer_register), under a lock, until the process ends
- *   processes      rank, world size, connection and wf_dist_watch of wf_dist_world; with several processes an exit handler
+ *   processes      the connection that wf_dist_world opens, with its rank, world size and wf_dist_watch; with several processes also an
+ *                  exit handler
  *   bookkeeping    under locks: the list of tapes, the structs of freed parameters, the sizes of scratch memory, serial numbers; for each
  *                  thread: scratch memory, the tape used last, an error that no tape could hold
  *   jansson        json_set_alloc_funcs, called when the first JSON is read or written
@@ -27,10 +29,12 @@ struct wf_init_options {
     int threads; /* at most 4 per processor and at most 256; 0: wf_processors() */
 };
 
-/* Chooses the instruction set, sets the architecture of BLIS, reads WEFT_GEMM=blis|own and starts the threads. WEFT_ISA=avx512, avx2 or
- * base forces an instruction set; the function refuses one that the processor does not support. A second call only sets the number of
- * threads. The function changes the environment only in the text of BLIS_ARCH_TYPE, while BLIS reads it. BLIS ends the process if it
- * gets no memory, so this function already makes BLIS allocate its buffers. */
+/* Chooses the instruction set, sets the architecture of BLIS and starts the threads. A second call only sets the number of threads. The
+ * environment may determine the choices: WEFT_ISA=avx512, avx2 or base forces an instruction set, and the function refuses one that the
+ * processor does not support; WEFT_GEMM=blis lets BLIS compute the matrix products that it can, and WEFT_GEMM=own lets Weft's own kernels
+ * compute all of them. The only part of the environment that the function changes is the text of BLIS_ARCH_TYPE, and only while BLIS reads
+ * it. BLIS ends the process if it gets no memory, so this function makes BLIS allocate its buffers at the start, not in the middle of the
+ * program's work. */
 WF_API wf_status wf_init_with(const struct wf_init_options *options, wf_error *error) WF_CHECKED;
 #ifndef __cplusplus
 #define wf_init(error, ...) wf_init_with(&(struct wf_init_options){__VA_ARGS__}, error)
@@ -38,8 +42,8 @@ WF_API wf_status wf_init_with(const struct wf_init_options *options, wf_error *e
 
 WF_API int wf_threads(void); /* number of threads that share work, including the calling thread */
 /* Sets the number of threads: waits until the running job ends, then ends the team and starts a new one. WF_ERR_ARGUMENT: `threads` is
- * below 1, above 4 per processor, or above 256. WF_ERR_STATE: the caller (or a caller of wf_init) is in a body of a wf_parallel that
- * several threads share.
+ * below 1, above 4 per processor, or above 256. WF_ERR_STATE: the caller is in a body of a wf_parallel whose cost is
+ * high enough to be shared by several threads; wf_init fails there too.
  *
  * All threads of the program share one team. A worker waits for a job in a spin of at most 50 microseconds, then sleeps. Workers block
  * the signals that other processes send. If the system refuses to start a thread, the other threads do its work. A child of fork()
@@ -48,7 +52,7 @@ WF_API int wf_threads(void); /* number of threads that share work, including the
 WF_API wf_status wf_set_threads(int threads, wf_error *error) WF_CHECKED;
 WF_API int wf_processors(void);   /* number of processors that affinity, cgroup and launcher leave to this process */
 WF_API const char *wf_isa(void);  /* the instruction set in use: "avx512", "avx2" or "base" */
-WF_API const char *wf_blas(void); /* the linked BLIS: "BLIS 0.9.0 (skx)". With AVX-512 it computes products only if WEFT_GEMM=blis */
+WF_API const char *wf_blas(void); /* the linked BLIS: "BLIS 0.9.0 (skx)". Without WEFT_GEMM=blis it computes products only with avx2 */
 
 WF_END_DECLS
 

@@ -7,7 +7,7 @@
 
 WF_BEGIN_DECLS
 
-/* Initialize it with {0}, free it with wf_string_free. */
+/* Initialise it with {0}, free it with wf_string_free. */
 struct wf_string {
     char *data; /* NUL-terminated at data[length] after the first append; NULL before */
     int64_t length, capacity;

@@ -21,8 +21,8 @@ void wf_arena_free(wf_arena *arena);
 /* Returns a block that is 64-byte aligned and not cleared; NULL if out of memory. The block is valid until the arena is reset, or
  * rewound to a mark that was taken before the call. */
 void *wf_arena_get(wf_arena *arena, size_t bytes);
-wf_arena_mark wf_arena_here(const wf_arena *arena);
-void wf_arena_rewind(wf_arena *arena, wf_arena_mark mark);
+wf_arena_mark wf_arena_here(const wf_arena *arena);        /* takes a mark of what is handed out now */
+void wf_arena_rewind(wf_arena *arena, wf_arena_mark mark); /* takes back all blocks that were handed out after the mark was taken */
 /* Whether the block was handed out before the mark was taken, so that it survives a rewind to the mark. */
 bool wf_arena_before(const wf_arena *arena, wf_arena_mark mark, const void *block);
 /* Rewinds to the mark, then moves the `bytes` bytes at `data` into a new block, whose address it returns. If `data` lies in memory that

@@ -30,11 +30,11 @@ struct wf_attention {
     wf_real *out;
     int64_t out_step;
     /* The statistics of the softmax of each query, [heads][per_head]. The forward kernel writes them unless they are NULL, and the backward
-     * kernel reads them. They are two numbers instead of one logarithm of the sum, because next to a huge score a logarithm would lose the
-     * number of keys by rounding. */
+     * kernel reads them. They are kept as two numbers instead of one logarithm of the sum, which is top + log2(1 / inverse): if `top` is
+     * huge, that sum is rounded to `top`, and loses how many keys have the greatest score. */
     wf_real *top;     /* the greatest score, times log2 e; +inf for a query that may attend to no key */
     wf_real *inverse; /* 1 / (sum over keys of 2^(score log2 e - top)); 0 for a query that may attend to no key */
-    int64_t per_head;
+    int64_t per_head; /* elements of top and inverse from one head to the next */
     wf_real scale;
     wf_real cap;         /* scores become cap tanh(score / cap) before masks; 0: scores are not capped */
     int64_t first_limit; /* query t sees keys s < first_limit + t (causal, window); WF_ATTENTION_ALL: no such limit */
@@ -44,8 +44,8 @@ struct wf_attention {
     /* Added to the scores after the cap, and before the factor log2 e; -inf masks a key. May be NULL; strides may be 0. */
     const wf_real *bias;
     struct wf_attention_steps bias_step;
-    wf_real *weights; /* [heads][queries][all_keys], may be NULL */
-    int64_t weights_head;
+    wf_real *weights;     /* [heads][queries][all_keys], may be NULL */
+    int64_t weights_head; /* elements of `weights` from one head to the next */
     /* Dropout has the bits that the kernel `dropout` gives for row first_row + r row_head + t row_query, with the key as element. */
     uint32_t threshold; /* 0: no dropout */
     uint32_t call;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/* A product function for Weft's own files. weft/compute.h has the public ones. */
 #ifndef WEFT_INTERNAL_GEMM_H
 #define WEFT_INTERNAL_GEMM_H
 
 #include <weft/compute.h>
 
-/* Computes two independent products: neither may read or write what the other writes. They share one parallel region unless one of them
- * has tasks that wait for other tasks. Bits and errors are those of two calls of wf_gemm. */
+/* Computes two independent products: neither may read or write what the other writes. The tasks of both run in one parallel region if each
+ * product consists of tasks of Weft's own kernels that need not wait for each other; otherwise the products run one after the other. Bits
+ * and errors are those of two calls of wf_gemm. */
 wf_status wf_gemm_two(const struct wf_gemm g[2]) WF_CHECKED;
 
 #endif

@@ -5,9 +5,9 @@
 
 #include <weft/base.h>
 
-/* Makes *array large enough for `need` elements of `size` bytes. `array` is the address of a pointer to *capacity elements; both are 0
- * at first, and the caller frees the array with wf_free. The contents stay. The capacity at least doubles, so that appending costs O(1)
- * per element. Returns false if out of memory, and the array is then unchanged.
+/* Makes *array large enough for `need` elements of `size` bytes. `array` is the address of a pointer to *capacity elements; the
+ * pointer is NULL and *capacity is 0 at first, and the caller frees the array with wf_free. The contents stay. The capacity at least
+ * doubles, so that appending costs O(1) per element. Returns false if out of memory, and the array is then unchanged.
  *
  *     if (!wf_grow(&list->id, &list->capacity, list->count + 1, sizeof *list->id))
  *         return wf_error_set(error, WF_ERR_MEMORY, "no memory for %lld ids", ...);

@@ -52,7 +52,7 @@ wf_status wf_lines_next(struct wf_lines *lines, wf_error *error) WF_CHECKED;
  * if one line is longer and `cuts` is false. */
 wf_status wf_lines_block(struct wf_lines *lines, int64_t bytes, wf_error *error) WF_CHECKED;
 /* Reads once and appends the bytes to the buffer; the current piece becomes invalid. Only callers that wait for input themselves need
- * it. */
+ * this function. */
 wf_status wf_lines_read(struct wf_lines *lines, wf_error *error) WF_CHECKED;
 
 /* WF_ERR_FORMAT if the piece is not UTF-8 or contains a NUL. */

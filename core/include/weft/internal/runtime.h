@@ -11,7 +11,7 @@ wf_status wf_init_default(wf_error *error) WF_CHECKED;
 
 /* Whether this processor, system and build support the instruction set: "avx512", "avx2" or "base". */
 bool wf_isa_supported(const char *isa);
-/* The choice of the library for matrix products: "auto", "blis" or "own". */
+/* Which kernels compute matrix products: "blis", "own" for Weft's own, or "auto" for the ones that are faster in the case at hand. */
 const char *wf_gemm_mode(void);
 /* wf_blas() if BLIS computes some products with the current choice and instruction set, else NULL. (gemm/dispatch.c) */
 const char *wf_gemm_blas(void);

@@ -16,7 +16,8 @@ bool wf_array_span(const wf_array *a, uintptr_t *first, uintptr_t *end);
 
 /* Copies elements from .. from + n - 1 of a, counted in logical order, to consecutive places in `to`. (copy.c) */
 void wf_array_copy_range(const wf_array *a, int64_t from, int64_t n, void *to);
-/* Gives the bits of wf_array_sum for a contiguous copy of src, for any strides of src, without making the copy. dst must be row-major.
+/* Gives the bits of wf_array_sum for a contiguous copy of src, for any strides of src, without a copy of all of src. dst must be
+ * row-major.
  * (sum.c) */
 wf_status wf_array_sum_in_order(const wf_array *dst, const wf_array *src, double scale) WF_CHECKED;
 

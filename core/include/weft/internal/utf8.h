@@ -50,7 +50,7 @@ int wf_utf8_encode(uint32_t point, char *out);
 /* The reason, in words, that no valid character starts at data[0]: "an overlong form", "a surrogate", ... */
 const char *wf_utf8_fault(const char *data, int64_t length);
 /* Whether a message can show the character as it is. False for a control or format character, a combining mark, a line separator, a
- * private code point, and a code point that is no character. */
+ * private code point, a surrogate, and a code point that ends in FFFE or FFFF, which Unicode never makes a character. */
 bool wf_utf8_printable(uint32_t point);
 /* Writes the name of a character, "U+00E9 'é'" or "U+000A", and returns text. */
 enum { WF_UTF8_NAME = 24 };

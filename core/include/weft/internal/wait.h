@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Waiting for another thread, which mostly arrives within a microsecond: a short spin first, then sleep on a futex. (wait.c) */
+/* Waiting for another thread. Most waits are shorter than a microsecond, so a thread spins first, and sleeps on a futex only later.
+ * (wait.c) */
 #ifndef WEFT_INTERNAL_WAIT_H
 #define WEFT_INTERNAL_WAIT_H
 
