@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The plug-in for one MPI. It is compiled once for each MPI that Meson finds, with the header of that MPI, because their types differ. */
+/* The plug-in for one MPI. It is compiled once for each MPI that Meson finds, with the header of that MPI, because the types of different
+ * MPIs differ. */
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
