@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Makes, lists and removes files and folders, and removes temporary files that killed processes left. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
