@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes what a training case computes to a safetensors file, for a comparison with another library: weights, batches, loss, logits, all
- * gradients, and the losses of some updates. bench/parity.py and ./bench/compare read the file.
+/* Writes the inputs and results of a training case to a safetensors file, for a comparison with another library: weights, batches, loss,
+ * logits, all gradients, and the losses of some updates. bench/parity.py and ./bench/compare read the file.
  *
  *   parity [-t threads] [-n updates] [-a activation] [-l] CASE FILE        -l: only weights, the first batch and its loss
  *

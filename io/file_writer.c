@@ -52,7 +52,7 @@ static int open_already(const char *path)
     return end > 0 && !path[end] ? atoi(digits) : -1;
 }
 
-/* Creates and locks a temporary file in the folder, whose name is the first `folder` bytes of w->path. Returns 0 or an errno. */
+/* Creates and locks a temporary file in the folder of w->path, which is its first `folder` bytes. Returns 0 or an errno. */
 static int make_temporary(wf_file_writer *w, int folder)
 {
     struct stat info;

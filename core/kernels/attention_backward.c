@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Gradients of attention, tile by tile, from the greatest scores m and the sums l that the forward kernel saved. With scores S =
- * scale Q K^T, weights P = e^(S - m) / l, dropout multipliers M, P' = P M, O = P' V and g = dO:
+/* Gradients of attention, tile by tile, from the greatest scores m and the sums l of the forward kernel, which saved m as `top` and 1 / l
+ * as `inverse`. With scores S = scale Q K^T, weights P = e^(S - m) / l, dropout multipliers M, P' = P M, O = P' V and g = dO:
  *
  *   dV = P'^T g      dP = (g V^T) M      dS = P (dP - D), D = rowsum(P dP) = rowsum(g O)
  *   dQ = scale dS K  dK = scale dS^T Q

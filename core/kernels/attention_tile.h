@@ -154,8 +154,9 @@ TILE_PRODUCT(masked_rows_add)
         }
 }
 
-/* In the gradients of keys and values, the lanes hold columns of a head. A narrow head fills half a register of AVX-512. Half registers are
- * faster for these heads, because some processors take one cycle for a multiply-add of half a register and two for a whole one. */
+/* In the gradients of keys and values, the lanes hold columns of a head. A head of at most HALF_LANES columns fills only half a register of
+ * AVX-512. Half registers are faster for such heads, because some processors take one cycle for a multiply-add of half a register and two
+ * for a whole one. */
 #if defined(WF_ISA_AVX512)
 typedef wf_real v_half __attribute__((vector_size(V_BYTES / 2)));
 typedef wf_real v_half_memory __attribute__((vector_size(V_BYTES / 2), aligned(sizeof(wf_real)), may_alias));
