@@ -8,8 +8,9 @@
  * GFLOP/s.
  *
  * Prints GFLOP/s with hot operands, which are the same in each run, and with cold operands, which are others in each run, taken from
- * 576 MB. Each number is the median of up to 101 samples, with the best sample in parentheses. Then follows the time of one product, or of
- * all `count` products, with cold operands. For m = 1 also prints the bandwidth of reading B, which limits such products.
+ * 576 MB, more than the caches hold. Each number is the median of up to 101 samples, with the best sample in parentheses. Then follows the
+ * time of one product, or of all `count` products, with cold operands. For m = 1 also prints the bandwidth of reading B, which limits such
+ * products.
  *
  * With -p also prints the share of the peak that the median with cold operands reaches. The last line has the geometric mean and the
  * minimum of these shares, over single products with m and n >= 256 and k >= 64. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes the numbers of a training case to a safetensors file, for a comparison with another library: weights, batches, loss, logits, all
- * gradients, and the losses of some updates. bench/parity.py and ./bench/compare read the file.
+/* Writes the inputs and results of a training case to a safetensors file, for a comparison with another library: weights, batches, loss,
+ * logits, all gradients, and the losses of some updates. bench/parity.py and ./bench/compare read the file.
  *
  *   parity [-t threads] [-n updates] [-a activation] [-l] CASE FILE        -l: only weights, the first batch and its loss
  *
- * The cases are defined in stopwatch.h, here without dropout. The updates train as the preset does (AdamW, clipping, schedule), one batch
- * each. */
+ * The cases are defined in stopwatch.h; this program computes them without dropout. The updates train with the settings of the case's
+ * preset (AdamW, clipping, schedule), one batch each. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,15 +31,15 @@ struct parity {
     int64_t updates;
     int32_t *x;          /* ids [updates, batch, length]; for pairs: ids of the sources, end to end in each update */
     int32_t *y;          /* ids of the targets, laid out like x */
-    int32_t *places;     /* [batch, length]: 0, 1, 2, ..., because an encoder has a target for every token */
+    int32_t *places;     /* for encoders: places of the tokens that have a target. Every token has one: 0, 1, 2, ... */
     int32_t *input;      /* for pairs: ids that the decoder reads, laid out like y */
     int32_t *offsets[2]; /* for pairs: offsets of the sources and of the targets, [updates, batch + 1] each */
     bool loss_only;
     double loss, *losses;
 };
 
-/* Each target is a function of its id, so that the model can learn it. No id is 0, because models of other libraries may take 0 for
- * padding. */
+/* Each target is a function of the id at its place, so that the model can learn it. No id in x is 0, because models of other libraries may
+ * take 0 for padding. */
 static void make_batches(struct parity *p)
 {
     int64_t n = p->updates * p->c.batch * p->c.length;
@@ -108,7 +108,7 @@ static wf_tensor *loss_of(struct parity *p, int64_t update)
     return wf_model_loss(p->model, x, wf_ids(p->tape, p->y + at, rows, length));
 }
 
-/* Puts a copy of an array, because the file is written only after everything has been computed. */
+/* Adds a copy of an array to the file. A copy, because the writer reads the elements only when it commits the file, after the updates. */
 static void put(struct parity *p, const char *prefix, const char *name, const wf_array *a)
 {
     char key[512];
@@ -226,7 +226,7 @@ static wf_status train(struct parity *p, wf_error *error)
                                          c->training.warmup, c->training.steps};
     struct wf_optimizer opt;
     wf_status status = wf_adamw_init(&opt, p->registry, error, .beta1 = c->training.beta1, .beta2 = c->training.beta2,
-                                     .eps = c->training.eps, .weight_decay = c->training.weight_decay); /* 0 gives Adam */
+                                     .eps = c->training.eps, .weight_decay = c->training.weight_decay); /* a decay of 0 gives Adam */
     if (status != WF_OK)
         return status;
     wf_optimizer_decay_matrices_only(&opt);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Measures the rate of float multiply-adds that the processor reaches in registers, which is 100 % in ./bench/compare, and the rate of
+/* Measures the rate of float multiply-adds that the processor reaches in registers, which ./bench/compare takes as 100 %, and the rate of
  * reading memory.
  *
  *   peak [-t threads] [-i avx512|avx2|base] [-m]

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Measures the time of an update on several processes. A batch of a case of stopwatch.h is cut into micro-batches, which the processes
- * share.
+/* Measures the time of an update on several processes. A case (stopwatch.h) is a model and the size of its batches. Each batch is cut into
+ * micro-batches, which the processes share.
  *
  *   mpirun -n 2 several [-t threads] [-a accumulate] [-n updates] [-b rows] [-o] CASE FOLDER
  *

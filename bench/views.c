@@ -20,8 +20,8 @@ static wf_tensor *square(wf_tape *tape, bool needs_grad)
     return needs_grad ? wf_input(tape, numbers, WF_SHAPE(N, N), true) : wf_borrow(tape, &a);
 }
 
-/* Functions of the cases. `prepare` makes the operands. `run` computes the result and is timed; with `gradient`, the backward pass is timed
- * too. */
+/* The functions `prepare` and `run` of the cases below. `prepare` makes the operands. `run` computes the result and is timed; with
+ * `gradient`, the backward pass is timed too. */
 static wf_tensor *one(wf_tape *tape)
 {
     return wf_input(tape, numbers, &(wf_shape){0}, false);

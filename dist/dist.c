@@ -44,7 +44,7 @@ static void at_exit(int code, void *unused)
     (void)unused;
     if (!world.transport || world.owner != getpid())
         return;
-    if (world.together > 0 || (code != 0 && !world.agreed)) /* no message, because the MPI names the rank that aborted */
+    if (world.together > 0 || (code != 0 && !world.agreed)) /* prints nothing, because the MPI names the rank that aborted */
         world.transport->abort(world.transport, 1);
     world.transport->close(world.transport);
     world.transport = NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The plug-in for one MPI. It is compiled once for each MPI that Meson finds, with the header of that MPI, because their types differ. */
+/* The plug-in for one MPI. It is compiled once for each MPI that Meson finds, with the header of that MPI, because the types of different
+ * MPIs differ. */
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@
 enum {
     CHUNK = 1 << 30, /* bytes of a request: MPI takes counts as int */
     TAG = 77,        /* MPI tag of label 0 */
-    LOOKS = 20000    /* polls of `finish` with `wait` */
+    LOOKS = 20000    /* how often `finish` with `wait` polls */
 };
 
 struct transfer {
@@ -29,7 +30,7 @@ struct state {
     int transfers;
 };
 
-/* Replaces wf_error_set. A plug-in can't call that, because a statically linked program need not export it. */
+/* Replaces wf_error_set. A plug-in can't call that, because a program into which Weft is linked statically need not export it. */
 __attribute__((format(printf, 3, 4))) static wf_status set(wf_error *error, wf_status code, const char *format, ...)
 {
     va_list args;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds and loads the plug-in for an MPI. Looks in the folder that WEFT_PLUGINS names, then near this library or program, then in the
- * folder of the installation. */
+/* Finds and loads the plug-in for an MPI (plugin.h). Looks in the folder that WEFT_PLUGINS names, then near this library or program, then
+ * in the folder of the installation. */
 #include "plugin.h"
 
 #include <dlfcn.h>
@@ -33,7 +33,7 @@ static void *load(const char *folder, const char *below, const char *name, char 
     char *path = wf_format("%s%s/weft-mpi-%s.so", folder, below, name);
     void *handle = NULL;
     if (path && access(path, R_OK) == 0) {
-        handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL); /* RTLD_GLOBAL, because components that Open MPI loads later need its symbols */
+        handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL); /* RTLD_GLOBAL: Open MPI loads components later, which need its symbols */
         const char *reason = handle ? NULL : dlerror();
         if (reason && !why[0])
             snprintf(why, size, "%s", reason);

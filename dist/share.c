@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Distributes items of work over the ranks, and compares the settings of the ranks before they begin. */
+/* Distributes items of work over the ranks, and checks that all ranks have the same settings. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Opens logs for a training that continues, and appends pieces to them (append.h). */
 #include "append.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@
 static const int64_t LONGEST = (int64_t)1 << 31;
 
 /* The dropped pieces are nearly always at the end of the file. Then the file is truncated in place, so that a TensorBoard that has the file
- * open can read on: the same steps give records of the same length. */
+ * open can read on at its place: the training writes the same steps again, and their records have the same length as before. */
 static wf_status drop_after(struct append_file *file, append_keeper *keep, int64_t last, wf_error *error)
 {
     int64_t bytes;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Writes the elements of arrays, for npy.c and safetensors_write.c. */
 #include <weft/internal/shape.h>
 
 #include "array_write.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Writes arrays with any strides to files. */
 #ifndef WEFT_IO_ARRAY_WRITE_H
 #define WEFT_IO_ARRAY_WRITE_H
 
@@ -7,8 +8,8 @@
 
 /* Appends the elements of an array with any strides, in row-major order. */
 void wf_array_write(wf_file_writer *out, const wf_array *array);
-/* Returns true if an array can be written: its dtype and shape are valid, and it has data unless `elsewhere` is set. *bytes becomes its
- * size. */
+/* Returns true if an array can be written: its dtype and shape are valid, and its data are not NULL. The data may be NULL if the array has
+ * no elements, or if they come from elsewhere (`elsewhere`). *bytes becomes its size. */
 bool wf_array_writable(const wf_array *array, bool elsewhere, int64_t *bytes);
 
 #endif

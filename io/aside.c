@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-
+/* Compares files, and renames a file or folder that would be replaced. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The names of TensorBoard's event files (event_files.h). */
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@
 
 static const char BEGIN[] = "events.out.tfevents.", END[] = ".weft";
 
-static bool is_ours(const char *name) /* `name` begins with BEGIN, which is longer than END */
+static bool is_ours(const char *name) /* `name` begins with BEGIN, so it is longer than END */
 {
     return strcmp(name + strlen(name) - (sizeof END - 1), END) == 0;
 }

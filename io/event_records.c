@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads event files for a resume. A file in the folder may be damaged, or come from another program. */
+/* Reads event files for a resume, and checks every record, because a file in the folder may be damaged or come from another program. */
 #include <inttypes.h>
 #include <string.h>
 

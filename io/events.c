@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Writes event files for TensorBoard. events.proto declares the messages in them, and protobuf-c encodes these. */
 #include <weft/events.h>
 #include <weft/internal/needs.h>
 

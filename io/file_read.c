@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Reads whole files, and recognises files of other programs by their first bytes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -52,7 +52,7 @@ static int open_already(const char *path)
     return end > 0 && !path[end] ? atoi(digits) : -1;
 }
 
-/* Creates and locks a temporary file in the folder, whose name is the first `folder` bytes of w->path. Returns 0 or an errno. */
+/* Creates and locks a temporary file in the folder of w->path, which is its first `folder` bytes. Returns 0 or an errno. */
 static int make_temporary(wf_file_writer *w, int folder)
 {
     struct stat info;
@@ -94,7 +94,8 @@ static wf_status begin(wf_file_writer *w, wf_error *error)
     if (number)
         return wf_error_set(error, WF_ERR_IO, "%s: cannot write in the folder %.*s: %s", w->path, folder ? folder : 1,
                             folder ? w->path : ".", wf_reason(number));
-    /* Only the owner may change the mode. If that fails, the file has the usual mode, which is better than to lose the data. */
+    /* Keep the mode of the old file. If the file system refuses that, the file has the usual mode, which is better than to lose the
+     * data. */
     if (there && fchmod(w->fd, info.st_mode & 0777) != 0)
         errno = 0;
     return WF_OK;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Makes, lists and removes files and folders, and removes temporary files that killed processes left. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -117,8 +118,8 @@ void wf_names_free(struct wf_names *names)
     *names = (struct wf_names){0};
 }
 
-/* The lock is held until the file is removed. A writer that has created its file but not locked it yet finds the file locked or removed,
- * and creates another one. */
+/* Holds the lock until the file is removed. A writer that has created its file but not locked it yet finds the file locked or removed, and
+ * creates another one. */
 bool wf_file_remove_unlocked(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Reads members of JSON objects and checks their types and ranges; sets members. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* JSON lines: a file to which events are appended, one event a line (jsonl.h). */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>

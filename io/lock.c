@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Lock files, which let only one process use a folder (files.h). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

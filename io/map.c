@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Opens regular files for reading, mapped into memory or through a descriptor (map.h). */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>

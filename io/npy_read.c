@@ -175,7 +175,7 @@ static bool take_header(struct header *h)
     return h->at == h->end || refuse(h, "more follows the dictionary");
 }
 
-/* Returns the array as a view of `data`. In Fortran order, the strides are reversed. */
+/* Returns the array as a view of `data`. In Fortran order, the first dimension is the contiguous one. */
 static wf_array array_of(const char *data, const struct header *h)
 {
     wf_array a = wf_array_contiguous((void *)(uintptr_t)data, h->dtype, &h->dims);

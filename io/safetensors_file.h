@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* An open safetensors file, as safetensors_read.c and safetensors_header.c fill it. */
 #ifndef WEFT_IO_SAFETENSORS_FILE_H
 #define WEFT_IO_SAFETENSORS_FILE_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Opens safetensors files and reads their tensors, with conversion between types of floats. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Collects tensors and metadata, and writes them as a safetensors file. */
 #include <inttypes.h>
 #include <string.h>
 

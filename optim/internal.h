@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Declarations that the files of this folder share. */
+/* Declarations that the files of this folder share. A moment is a number that the rule keeps for each element of a parameter, such as
+ * Adam's m. A slab is one array with the same moment of all parameters of a registry. */
 #ifndef WEFT_OPTIM_INTERNAL_H
 #define WEFT_OPTIM_INTERNAL_H
 
@@ -16,17 +17,18 @@ struct range {
 };
 wf_status check_ranges(const struct range *range, int count, wf_error *error);
 
-/* groups.c: writes prefix + name of parameter `i` to `text`, and returns `text`. */
+/* groups.c: writes the prefix of the registry and the name of its parameter `i` to `text`, and returns `text`. */
 enum { NAME = 1024 };
 const char *name_in(const struct wf_optimizer_part *part, int i, char text[NAME]);
 
 /* optimizer.c */
-/* Returns true while each process holds only a shard of the optimiser's state, during a wf_fit of several processes; but false within the
- * update that all processes do together. */
+/* Returns true while each process holds only a shard of the optimiser's state: during a wf_fit of several processes, except in the updates,
+ * which all processes do together. */
 bool is_shared(const struct wf_optimizer *opt);
 #define SHARED "the optimiser is shared among several processes until wf_fit returns"
 wf_status optimizer_begin(struct wf_optimizer *opt, wf_registry *registry, wf_error *error);
-/* Allocates moments for parameters that need them and have no moments yet: parameters that are not frozen, or for which `wanted` is set. */
+/* Allocates moments for parameters that need them and have no moments yet: parameters that are not frozen, or for which `wanted` is set.
+ * Parameters that another optimiser updates (`skipped`) get none. */
 wf_status make_moments(struct wf_optimizer *opt, wf_error *error);
 void drop_moments(struct wf_optimizer_part *part);
 
@@ -54,7 +56,8 @@ static inline const char *slab_name(const struct wf_optimizer *opt, int k)
 /* Refuses a rule that updates whole parameters, because with shards a process holds only blocks of a parameter. */
 wf_status refuse_shards(const struct wf_optimizer *opt, wf_error *error);
 
-/* clip.c: adds the squares of all gradients to *sum, without the factor of clipping. A NaN is no error. */
+/* clip.c: adds the squares of all gradients to *sum. The gradients count as they are stored, without a factor of clipping that they are
+ * still to be multiplied by. A NaN is no error. */
 wf_status add_squares(wf_grads *grads, double *sum, wf_error *error);
 
 #endif

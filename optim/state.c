@@ -124,7 +124,7 @@ static bool find(const struct wf_optimizer *opt, const char *name, int64_t *part
     return false;
 }
 
-/* Returns true if the optimiser knows this name of a tensor; `name` is without the prefix. */
+/* Returns true if the optimiser's state can have a tensor of this name; `name` is without the prefix. */
 static bool is_known(const struct reading *r, const char *name)
 {
     int64_t part;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Gradients of attention, tile by tile, from the greatest scores m and the sums l that the forward kernel saved. With scores S =
- * scale Q K^T, weights P = e^(S - m) / l, dropout multipliers M, P' = P M, O = P' V and g = dO:
+/* Gradients of attention, tile by tile, from the greatest scores m and the sums l of the forward kernel, which saved m as `top` and 1 / l
+ * as `inverse`. With scores S = scale Q K^T, weights P = e^(S - m) / l, dropout multipliers M, P' = P M, O = P' V and g = dO:
  *
  *   dV = P'^T g      dP = (g V^T) M      dS = P (dP - D), D = rowsum(P dP) = rowsum(g O)
  *   dQ = scale dS K  dK = scale dS^T Q
@@ -17,8 +17,8 @@
 
 struct work {
     const struct wf_attention *a;
-    int64_t pe;        /* elements between two rows of q and dk: key_columns(e) */
-    int64_t pf;        /* elements between two rows of dout and dv: key_columns(f) */
+    int64_t pe;        /* elements from one row of q or dk to the next: key_columns(e) */
+    int64_t pf;        /* elements from one row of dout or dv to the next: key_columns(f) */
     int64_t keys;      /* queries of this call attend only to keys below this one */
     int64_t packed;    /* keys below this one are packed */
     int64_t cleared;   /* keys below this one: dk and dv are set to 0 for this piece */
@@ -96,7 +96,8 @@ static void multiply_slopes(int64_t n, const wf_real *slope, wf_real *ds)
     }
 }
 
-/* Rows that one call of fetch_some prefetches. With a window of 128 keys, the 15 calls in a tile cover all rows of next_rows. */
+/* Rows that one call of fetch_some prefetches. With a window of 128 keys, a tile of queries meets 3 tiles of keys, with 5 calls each. These
+ * 15 calls cover all rows of next_rows. */
 enum { FETCHED = 20 };
 
 V_INLINE void key_tile(const struct work *w, struct fetch *fetch, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys,
@@ -268,7 +269,8 @@ static void zero_rows(int64_t rows, int64_t columns, wf_real *to, int64_t to_ste
         memset(to + i * to_step, 0, (size_t)columns * sizeof *to);
 }
 
-/* Sets the gradients of the keys from w->high to end - 1 to 0, because no query attends to these keys. */
+/* The keys from w->high to end - 1 get no gradient, because no query attends to them. Sets their rows of dk and dv to 0, unless the caller
+ * wants gradients added to the contents of dk and dv. */
 static void skip_keys(struct work *w, int64_t end)
 {
     const struct wf_attention *a = w->a;
@@ -281,7 +283,8 @@ static void skip_keys(struct work *w, int64_t end)
     w->high = end;
 }
 
-/* Writes dk and dv of the keys below `end`, because no later query of this piece attends to these keys. */
+/* Writes dk and dv of the keys below `end`, because no later query of this piece attends to these keys. Where an earlier piece has written,
+ * or if the caller wants it, the gradients are added. */
 static void finish_keys(struct work *w, int64_t end)
 {
     const struct wf_attention *a = w->a;

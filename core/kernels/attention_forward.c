@@ -134,7 +134,8 @@ static void write_weights(const struct tile *t, int64_t head, int64_t q0, int64_
     }
 }
 
-/* Rows that one call of fetch_some prefetches. With a window of 128 keys, the 9 calls in a tile cover all rows of next_rows. */
+/* Rows that one call of fetch_some prefetches. With a window of 128 keys, a tile of queries meets 3 tiles of keys, with 3 calls each. These
+ * 9 calls cover all rows of next_rows. */
 enum { FETCHED = 16 };
 
 /* Returns the rows to prefetch during this tile: the rows of its result, and the rows of the queries and keys that are new in the next

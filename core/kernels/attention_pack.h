@@ -192,8 +192,8 @@ V_NOINLINE void fetch_some(struct fetch *f, int64_t rows)
     }
 }
 
-/* Adds to `f` the next keys and values that a causal mask lets the next tile of queries see: up to QUERIES rows from key k0 on, below key
- * `end`. */
+/* Adds to `f` the rows of the next keys and values: up to QUERIES keys from key k0 on, below key `end`. With a causal mask, the next tile
+ * of queries sees that many more keys than this one. */
 V_INLINE void fetch_keys(struct fetch *f, const struct wf_attention *a, int64_t k0, int64_t end)
 {
     const int64_t n = WF_MIN(end - k0, QUERIES);

@@ -2,8 +2,8 @@
 /* Tiles of attention scores with their matrix products and masks, for all attention kernels.
  *
  * A tile of scores is stored transposed, as S^T [keys][WF_ATTENTION_QUERIES], with the queries in the lanes. So maxima, sums and
- * exponentials run down the tile without a reduction across lanes, and the registers are full whatever the width of a head. Both products
- * of a tile have the form C[i][lanes] += A(i, p) B[p][lanes]. Each element of C is one chain of multiply-adds in the order of p, whatever
+ * exponentials run down the tile without a reduction across lanes, and the registers are full whatever the width of a head. All products
+ * with tiles have the form C[i][lanes] += A(i, p) B[p][lanes]. Each element of C is one chain of multiply-adds in the order of p, whatever
  * the blocking; its bits depend only on its row of A and its column of B. */
 #ifndef WEFT_KERNELS_ATTENTION_TILE_H
 #define WEFT_KERNELS_ATTENTION_TILE_H
@@ -123,8 +123,9 @@ TILE_PRODUCT(product_columns_add)
     product(rows, width, false, true, depth, a, a_step, b, b_step, c, c_step);
 }
 
-/* Computes the sums of product_columns_add, bit for bit, for tiles that hold a NaN or an infinity. Terms with a weight of 0 are left out,
- * so that masked keys contribute nothing; 0 times a NaN would be a NaN. The weights are B. */
+/* product_columns_add for tiles that hold a NaN or an infinity. The weights are B. Terms whose weight is 0 are left out, because a masked
+ * key must contribute nothing, and 0 times a NaN would be a NaN. The other terms are added in the same order, so that a sum of finite terms
+ * has the same bits. */
 TILE_PRODUCT(masked_columns_add)
 {
     for (int64_t i = 0; i < rows; i++)
@@ -138,11 +139,11 @@ TILE_PRODUCT(masked_columns_add)
         }
 }
 
-/* Computes the sums of product_rows_add, bit for bit, for tiles that hold a NaN or an infinity. Terms with a weight of 0 are left out. The
- * weights are A. */
+/* product_rows_add for tiles that hold a NaN or an infinity. The weights are A, and terms whose weight is 0 are left out, as in
+ * masked_columns_add. */
 TILE_PRODUCT(masked_rows_add)
 {
-    (void)width; /* c_step is the width of c, which may be half a register */
+    (void)width; /* it counts whole registers, but c may be half a register wide: c_step is the width of c in elements */
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < c_step; j += V_LANES) {
             vr sum = v_load_at_most(c + i * c_step + j, c_step - j);
@@ -153,8 +154,9 @@ TILE_PRODUCT(masked_rows_add)
         }
 }
 
-/* In the gradients of keys and values, the lanes hold columns of a head. A narrow head fills half a register of AVX-512. Half registers are
- * faster for these heads, because some processors take one cycle for a multiply-add of half a register and two for a whole one. */
+/* In the gradients of keys and values, the lanes hold columns of a head. A head of at most HALF_LANES columns fills only half a register of
+ * AVX-512. Half registers are faster for such heads, because some processors take one cycle for a multiply-add of half a register and two
+ * for a whole one. */
 #if defined(WF_ISA_AVX512)
 typedef wf_real v_half __attribute__((vector_size(V_BYTES / 2)));
 typedef wf_real v_half_memory __attribute__((vector_size(V_BYTES / 2), aligned(sizeof(wf_real)), may_alias));
@@ -192,7 +194,7 @@ enum { HALF_LANES = 0 };
 #define half_rows_add product_rows_add
 #endif
 
-/* Elements between two rows of the gradients of keys or values, for a head of width n: half a register, or whole registers. */
+/* The elements from one row to the next in the gradients of keys or values, for a head of width n: half a register, or whole registers. */
 V_INLINE int64_t key_columns(int64_t n)
 {
     return n <= HALF_LANES ? HALF_LANES : (n + V_LANES - 1) / V_LANES * V_LANES;
@@ -200,7 +202,7 @@ V_INLINE int64_t key_columns(int64_t n)
 
 /* The products that need not be computed in a tile, because of a causal mask or a window. Only the first HALF_QUERIES queries of the tile
  * may attend to its keys [0, low), and only the other queries to its keys [high, keys). Each half of the queries skips the products with
- * the other half's keys. Their weights would be 0, which changes no sum. */
+ * the other half's keys. The skipped weights would be 0, which changes no sum. */
 enum { HALF_QUERIES = QUERIES / 2 };
 struct cut {
     int64_t low, high;
@@ -275,8 +277,8 @@ V_INLINE void cut_rows(add_product *add, const struct wf_attention *a, int64_t q
     }
 }
 
-/* Replaces n scores by cap tanh(score / cap), where n is a multiple of V_LANES. Scores are stored times log2 e. Never inlined, so that the
- * scores of attention_forward.c and attention_rows.c are rounded in the same way. */
+/* Replaces n scores by cap tanh(score / cap), where n is a multiple of V_LANES. Scores are stored times log2 e. Never inlined, because the
+ * compiler may fuse other multiply-adds in each inlined copy, and attention_forward.c and attention_rows.c must give the same bits. */
 V_NOINLINE void cap_scores(int64_t n, wf_real cap, wf_real *s)
 {
     const vr most = v_set(cap * V_LOG2_E), inverse = 1 / most;

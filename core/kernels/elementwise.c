@@ -49,7 +49,7 @@ V_INLINE vr elu_of(wf_real alpha, vr x)
 MAP_1(abs, v_abs(x))
 /* dy sign(x), where the sign of 0 and of a NaN is 0. */
 MAP_2(abs_grad, v_if_less(v_set(0), v_abs(x), (vr)((vi)dy ^ ((vi)x & v_seti(V_SIGN))), v_set(0)))
-MAP_1(clamp, v_min(v_set(p[1]), v_max(v_set(p[0]), x))) /* a NaN stays, because x is the second operand */
+MAP_1(clamp, v_min(v_set(p[1]), v_max(v_set(p[0]), x))) /* a NaN stays: for a NaN, v_max and v_min return their second operand */
 MAP_2(clamp_grad, v_if_less_equal(v_set(p[0]), x, v_if_less_equal(x, v_set(p[1]), dy, v_set(0)), v_set(0)))
 MAP_1(softplus, softplus_of(p[0], x))
 MAP_2(softplus_grad, dy * v_sigmoid(x * p[0]))

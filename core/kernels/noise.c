@@ -11,7 +11,7 @@ V_INLINE vr number_of(const uint32_t *word)
     return __builtin_convertvector(*(const v_words *)word, vr);
 }
 
-/* u is a multiple of 2^-24, which float represents exactly, so both precisions draw the same numbers. */
+/* u is a multiple of 2^-24, which float represents exactly, so that both precisions draw the same u. */
 V_INLINE void uniform_part(int64_t i, int64_t count, const uint32_t *word, wf_real low, wf_real width, wf_real last, wf_real *y)
 {
     vr u = __builtin_convertvector(*(const v_words *)(word + i) >> 8, vr) * (wf_real)0x1p-24;
@@ -42,7 +42,7 @@ V_INLINE void normal_part(int64_t i, int64_t count, const uint32_t *word, wf_rea
     vr r = v_sqrt(v_log((u + (wf_real)0.5) * (wf_real)0x1p-32) * (wf_real)-2);
     vr t = v * (wf_real)0x1p-32 - turn, magic = v_set((wf_real)V_MAGIC);
     t -= (t + magic) - magic;
-    vr b = (wf_real)0.25 - v_abs(t); /* cos(2 pi t) = sin(2 pi (1/4 - |t|)) */
+    vr b = (wf_real)0.25 - v_abs(t); /* here t is in turns: cos(2 pi t) = sin(2 pi (1/4 - |t|)) */
     vr z = r * (b * V_POLY(b * b, sine_poly));
     v_put(y + i, v_fmak(z, v_set(deviation), mean), count);
 }

@@ -85,7 +85,8 @@ void WF_KERNEL(layer_norm)(int64_t rows, int64_t d, const wf_real *x, const wf_r
         layer_norm_row(d, x + i * d, gain, bias, eps, y + i * d, mean ? mean + i : NULL, rstd ? rstd + i : NULL);
 }
 
-/* First pass of the gradient: sums h = dy gain and h xhat over the row, and adds the terms of this row to dgain and dbias. */
+/* First pass of the gradient: sums h = dy gain and h xhat over the row, where xhat = (x - mean) rstd, and adds the terms of this row to
+ * dgain and dbias. */
 V_INLINE void layer_grad_sums(int64_t j, int64_t count, int chain, const wf_real *x, const wf_real *gain, vr mean, vr rstd,
                               const wf_real *dy, wf_real *dgain, wf_real *dbias, vr sum_h[2], vr sum_hx[2])
 {
@@ -156,7 +157,7 @@ V_INLINE void rms_grad_sums(int64_t j, int64_t count, int chain, const wf_real *
         v_put(dgain + j, v_fma(g, hat, v_get(dgain + j, count)), count);
 }
 
-/* dx = rstd (h - xhat mean(h xhat)) */
+/* dx = rstd (h - xhat mean(h xhat)), where h = dy gain and xhat = x rstd */
 V_INLINE void rms_grad_dx(int64_t j, int64_t count, const wf_real *x, const wf_real *gain, vr rstd, const wf_real *dy, wf_real *dx,
                           bool add, vr mean_hx)
 {
@@ -178,12 +179,12 @@ void WF_KERNEL(rms_norm_grad)(int64_t rows, int64_t d, const wf_real *x, const w
     }
 }
 
-/* y = x / max(|x|, eps). The squares are summed in double, because a sum in float could overflow and loses accuracy in long rows. */
 V_INLINE void scale_part(int64_t j, int64_t count, const wf_real *x, vr scale, wf_real *y)
 {
     v_put(y + j, v_get(x + j, count) * scale, count);
 }
 
+/* y = x / max(|x|, eps). The squares are summed in double, because a sum in float could overflow and loses accuracy in long rows. */
 void WF_KERNEL(l2_normalize)(int64_t rows, int64_t d, const wf_real *x, wf_real eps, wf_real *y, wf_real *length)
 {
     for (int64_t i = 0; i < rows; i++, x += d, y += d) {

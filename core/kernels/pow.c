@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* x^y and its gradients. The logarithm is computed as a sum of two numbers. With one number, y ln x would have a rounding error of up to
- * one ulp, which becomes up to 88 ulps of the result in float. */
+ * one ulp. The absolute error of y ln x is the relative error of e^(y ln x), so that the result in float, where y ln x can be 88, would be
+ * wrong by up to 88 ulps. */
 #include "vmath.h"
 
 /* Returns the rounded sum a + b, and its exact rounding error in *error. Requires |a| >= |b| or a = 0. */
@@ -44,7 +45,7 @@ V_INLINE vr log_parts(vr x, vr *low)
 /* Returns e^(high + low), where |low| is at most a rounding error of `high`. */
 V_INLINE vr exp_parts(vr high, vr low)
 {
-    /* For a greater |high| the result is 0 or infinite, and low may be a NaN. */
+    /* From |high| = 2 V_EXP_MAX on, the result is 0 or infinite, and low may be a NaN, which must not reach the result. */
     low = v_if_less(v_abs(high), v_set((wf_real)(2 * V_EXP_MAX)), low, v_set(0));
     vr x = v_max(v_set((wf_real)V_EXP_MIN), v_min(v_set((wf_real)V_EXP_MAX), high)), magic = v_set((wf_real)V_MAGIC);
     vr n = v_fma(x, v_set(V_LOG2_E), magic) - magic;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Cumulative sums and linear recurrences along a dimension, either down the columns of a matrix or along its rows. The columns of one
- * register are processed together. Along rows, several rows are interleaved, because each element of a row depends on the one before it.
- * Cumulative sums are carried in double. */
+ * register are processed together. Along rows, several rows are interleaved: each element of a row waits for the one before it, and in the
+ * meantime the processor works on the other rows. Cumulative sums are carried in double. */
 #include "../simd.h"
 
 enum { TOGETHER = 4 }; /* rows that are interleaved to hide the latency of an addition */

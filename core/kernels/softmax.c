@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Softmax, log-softmax, logsumexp and cross-entropy of rows. A row can be as long as a vocabulary. So after every BLOCK registers, the sum
- * in wf_real is added to a total in double. */
+/* Softmax, log-softmax, logsumexp and cross-entropy of rows. A row can be as long as a vocabulary, and a long sum in float would lose
+ * accuracy. So after every BLOCK registers, the sum in wf_real is added to a total in double. */
 #include "vmath.h"
 
 #define BLOCK 64

@@ -55,7 +55,7 @@ UNARY(log, v_log(x))
 UNARY(sqrt, v_sqrt(x))
 UNARY(tanh, v_tanh(x))
 UNARY(sigmoid, v_sigmoid(x))
-UNARY(relu, v_max(v_set(0), x)) /* a NaN stays, because x is the second operand */
+UNARY(relu, v_max(v_set(0), x)) /* a NaN stays: for a NaN, v_max returns its second operand */
 UNARY(gelu, gelu_of(x))
 UNARY(gelu_tanh, x / (v_exp(gelu_tanh_minus_2u(x)) + 1))
 UNARY(silu, silu_of(x))
@@ -75,8 +75,8 @@ V_INLINE vr gelu_grad_of(vr x, vr dy)
 }
 
 /* Returns the derivative of x s, which is s + x s (1 - s) slope, for s = 1 / (1 + e^minus_z) and slope = dz/dx. 1 - s is computed as
- * e^minus_z s, which is accurate even if s is near 1. The callers clamp x, and minus_z is limited to V_EXP_SAFE, so that nothing overflows;
- * beyond these limits the second term is 0 in either precision. */
+ * e^minus_z s, which is accurate even if s is near 1. The callers clamp x, and minus_z is limited to V_EXP_SAFE, so that nothing overflows.
+ * Beyond these limits the second term is then at most 1e-34 instead of 0. */
 V_INLINE vr logistic_slope(vr x, vr minus_z, vr slope)
 {
     vr e = v_exp(v_min(v_set(V_EXP_SAFE), minus_z));

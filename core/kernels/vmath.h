@@ -113,7 +113,7 @@ V_INLINE vr v_exp_bounded(vr x)
 /* e^x for x <= V_EXP_MAX, also for -inf; a NaN stays. */
 V_INLINE vr v_exp_low(vr x)
 {
-    return v_exp_bounded(v_max(v_set((wf_real)V_EXP_MIN), x)); /* a NaN stays, because x is the second operand */
+    return v_exp_bounded(v_max(v_set((wf_real)V_EXP_MIN), x)); /* a NaN stays: for a NaN, v_max returns its second operand */
 }
 
 /* e^x for every x: infinite for large x; a NaN stays. */

@@ -61,10 +61,10 @@ WF_API wf_status wf_dist_broadcast(wf_dist *dist, void *data, int64_t bytes, int
 /* Gathers mine[bytes] of all ranks into all[size][bytes] on all ranks, in the order of the ranks. */
 WF_API wf_status wf_dist_all_gather(wf_dist *dist, const void *mine, int64_t bytes, void *all, wf_error *error) WF_CHECKED;
 /* Replaces data[count] on all ranks by the sum over all ranks. The numbers are added as a binary tree over the ranks, ((0 + 1) + (2 + 3)) +
- * ... . In a tree of n ranks, the left half has the largest power of two that is smaller than n. */
+ * ... . In a tree of n ranks, the left half has as many ranks as the largest power of two below n. */
 WF_API wf_status wf_dist_sum(wf_dist *dist, wf_real *data, int64_t count, wf_error *error) WF_CHECKED;
 /* Returns one outcome on all ranks. Each rank passes its status and, unless that is WF_OK, a message in *error. If ranks have failed, all
- * ranks get the status and the message of the lowest failed rank. The message begins with its number, "rank 2: ...", unless that is 0. */
+ * ranks get the status and the message of the lowest failed rank. The message begins with that rank, "rank 2: ...", unless it is rank 0. */
 WF_API wf_status wf_dist_agree(wf_dist *dist, wf_status status, wf_error *error) WF_CHECKED;
 
 WF_END_DECLS

@@ -13,7 +13,8 @@ WF_BEGIN_DECLS
 WF_API wf_status wf_npy_save(const char *path, const wf_array *array, wf_error *error) WF_CHECKED;
 
 /* Maps the array in a file into memory, read-only. Accepts formats 1.0, 2.0 and 3.0, little-endian floats of 2, 4 and 8 bytes, integers of
- * 1 to 8 bytes, and booleans. An array in Fortran order gets its strides in reverse order. Files from untrusted sources are safe to open.
+ * 1 to 8 bytes, and booleans. An array in Fortran order is not copied: the stride of its first dimension is 1. Files from untrusted sources
+ * are safe to open.
  *
  * Returns NULL and sets *error on failure. WF_ERR_IO: the file can't be opened. WF_ERR_MEMORY: no memory. WF_ERR_FORMAT, with the reason in
  * the message: arrays of Python objects (pickles), records, complex numbers, text, big-endian numbers, more than WF_MAX_DIMS dimensions, a

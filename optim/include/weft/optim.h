@@ -178,10 +178,10 @@ WF_API wf_status wf_optimizer_only(struct wf_optimizer *opt, wf_parameter_match 
 /* Sets the weight decay of biases, gains and other parameters with fewer than two dimensions to 0. Their other settings stay. */
 WF_API void wf_optimizer_decay_matrices_only(struct wf_optimizer *opt);
 
-/* Does one update, in one parallel pass over each registry. Afterwards the gradients count as zero. A step without a backward pass before
- * it succeeds and counts as an update. After an error nothing has changed. WF_ERR_ARGUMENT: a setting is out of its range. WF_ERR_STATE:
- * the last backward pass failed. WF_ERR_NUMERIC: a gradient is not finite. WF_ERR_MEMORY: no memory for the moments of parameters that are
- * no longer frozen. */
+/* Does one update, in one parallel pass over each registry. Afterwards the gradients count as zero. If there was no backward pass since the
+ * last step, the step succeeds too and counts as an update. After an error nothing has changed. WF_ERR_ARGUMENT: a setting is out of its
+ * range. WF_ERR_STATE: the last backward pass failed. WF_ERR_NUMERIC: a gradient is not finite. WF_ERR_MEMORY: no memory for the moments of
+ * parameters that are no longer frozen. */
 WF_API wf_status wf_optimizer_step(struct wf_optimizer *opt, wf_error *error) WF_CHECKED;
 /* The same function under the names of the optimisers. */
 #define wf_adam_step wf_optimizer_step

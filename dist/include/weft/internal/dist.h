@@ -64,8 +64,8 @@ struct wf_share {
     int64_t *at;
     int64_t one; /* the next byte to read, if there is one process */
 };
-/* Returns true if this rank computes the item. Of three ranks, ranks 0 1 2 2 1 0 0 1 ... compute items 0, 1, 2, ..., so that items that are
- * sorted by size give all ranks about equal work. */
+/* Returns true if this rank computes the item. With three ranks, items 0, 1, 2, ... go to ranks 0 1 2 2 1 0 0 1 ... . If the items are
+ * sorted by size, this order gives all ranks about equal work. */
 bool wf_share_mine(const struct wf_share *share, int64_t item);
 /* Appends the result of an item. wf_share_gather reports a lack of memory. */
 void wf_share_add(struct wf_share *share, const void *result, int64_t bytes);

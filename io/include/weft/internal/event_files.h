@@ -21,7 +21,8 @@ uint32_t wf_crc32c(const void *data, int64_t bytes);
 
 /* Removes the events of steps above `last`, and an incomplete last record, from the bytes of an event file. Moves the other records to the
  * front of `data` and sets *kept to their length. *prefix becomes true if no record had to move. WF_ERR_FORMAT, with `where` and the byte:
- * a checksum is wrong, data are no event, or the first event has no version of the format. Only in builds with protobuf-c. */
+ * a checksum is wrong, the data of a record are not an event, or the first event does not give the version of the format. Only in builds
+ * with protobuf-c. */
 wf_status wf_event_records_keep(char *data, int64_t bytes, int64_t last, const char *where, int64_t *kept, bool *prefix,
                                 wf_error *error) WF_CHECKED;
 

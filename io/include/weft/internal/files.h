@@ -78,7 +78,8 @@ wf_lock *wf_lock_take(const char *path, wf_error *error) WF_CHECKED;
 /* Removes the file and releases the lock. `lock` may be NULL. */
 void wf_lock_release(wf_lock *lock);
 
-/* Returns the path by which a file was opened, or the label of a view. */
+/* --- safetensors_read.c --- */
+/* Returns the path by which a file was opened, or the label of a view (wf_safetensors_view). */
 const char *wf_safetensors_path(const wf_safetensors *file);
 
 #endif

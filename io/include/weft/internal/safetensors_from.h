@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Safetensors files with tensors that are not in memory as arrays: a function supplies their elements while the file is written. */
 #ifndef WEFT_INTERNAL_SAFETENSORS_FROM_H
 #define WEFT_INTERNAL_SAFETENSORS_FROM_H
 

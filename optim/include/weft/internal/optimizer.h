@@ -22,7 +22,7 @@ struct wf_optimizer_place {
     int parameter; /* index in the registry */
     int moment;    /* index of the slab */
 };
-/* Sets *out to the moving average of parameter `i` of a registry. Returns false if the optimiser has none. */
+/* Sets *out to the place of the moving average of parameter `i` of a registry. Returns false if the optimiser has no such average. */
 bool wf_optimizer_average(const struct wf_optimizer *opt, const wf_registry *registry, int i, struct wf_optimizer_place *out);
 /* Returns the address of a moment's element `at`, which must begin a block, or NULL if this process does not hold that block. */
 wf_real *wf_optimizer_moment(const struct wf_optimizer_place *place, int64_t at);
