@@ -103,13 +103,14 @@ wf_status wf_bench_config(const struct wf_bench_case *c, double dropout, struct 
         return error ? error->code : WF_ERR_ARGUMENT;
     char rate[32], activation[16];
     wf_status status = WF_OK;
-    if (dropout > 0 || wf_config_get(config, "dropout", rate, sizeof rate)) /* some families have no key `dropout` */
+    /* if a family has no key `dropout`, only a rate above 0 is an error */
+    if (dropout > 0 || wf_config_get(config, "dropout", rate, sizeof rate))
         status = wf_config_set(config, "dropout", wf_text_double(dropout, rate), error);
     wf_config_set_vocab(config, c->vocab_size, c->pairs && !wf_config_shape(config).shared_tokenizer ? c->vocab_size : 0);
     if (!c->pairs)
         config->training.batch = c->batch;
     config->training.accumulate = 1;
-    /* the benchmarks of other libraries with these names use the exact GELU */
+    /* the other libraries' benchmarks that have the same names as the cases use the exact GELU */
     if (status == WF_OK && wf_config_get(config, "activation", activation, sizeof activation) && strcmp(activation, "gelu_tanh") == 0)
         status = wf_config_set(config, "activation", "gelu", error);
     return status == WF_OK ? wf_config_check(config, error) : status;
@@ -163,7 +164,7 @@ wf_status wf_bench_set(struct wf_bench_case *c, struct wf_config *config, const 
         count++;
     if (count == 0)
         return WF_OK;                                        /* the case keeps its sizes, even if a registered family sets others */
-    for (int i = 0; i < 2 * count && status == WF_OK; i++) { /* first sets `optimizer`, because it decides which other keys exist */
+    for (int i = 0; i < 2 * count && status == WF_OK; i++) { /* twice: first sets only `optimizer`, which decides what other keys exist */
         char key[SETTING_KEY_SIZE];
         const char *setting = settings[i % count], *value = setting_split(setting, key, error);
         if (!value)

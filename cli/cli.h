@@ -118,12 +118,12 @@ void warn_of_unknown(const char *text, int64_t unknown, int64_t tokens);
 /* If `status` is WF_ERR_CANCELLED, makes the message say how many lines were done. Returns the status. */
 wf_status count_interrupted(wf_status status, int64_t lines, wf_error *error);
 
-/* Ctrl-C, SIGTERM, SIGUSR1 and SIGHUP end a command at once, with a line and an exit code. Under mpirun the command ends 0.7 s later,
- * because the launcher may be ending a job that has failed and whose error is not printed yet.
+/* Ctrl-C, SIGTERM, SIGUSR1 and SIGHUP end a command at once, with a line and an exit code. Under mpirun the command ends 0.7 s after the
+ * signal: if one process fails, the launcher sends SIGTERM to the others, and the delay lets the error of the failure be printed first.
  *
- * A command that must finish something calls watch_interrupts, and from then on often interrupted(), which is true after a signal. With
- * WATCH_BRIEF the command has 0.7 s to end. With WATCH_SAVE, which training uses, it has the time to save. A second signal ends the command
- * at once, except under mpirun. For WF_ERR_CANCELLED fail() returns the exit code of the signal. */
+ * A command that must finish something calls watch_interrupts, and from then on often calls interrupted(), which is true after a signal.
+ * With WATCH_BRIEF the command has 0.7 s to end. With WATCH_SAVE, which training uses, it has the time that it needs to save. A second
+ * signal ends the command at once, except under mpirun. For WF_ERR_CANCELLED fail() returns the exit code of the signal. */
 void catch_signals(void);
 enum watch { WATCH_NOT, WATCH_BRIEF, WATCH_SAVE };
 void watch_interrupts(enum watch how);

@@ -19,7 +19,7 @@
 
 static volatile sig_atomic_t caught;     /* the signal that was caught; 0: no signal */
 static volatile sig_atomic_t watched;    /* an enum watch: how the command watches for signals */
-static volatile sig_atomic_t ended = -1; /* the exit code, after the error has been printed; else -1 */
+static volatile sig_atomic_t ended = -1; /* exit code of the command after its error was printed; before that -1 */
 static char name[PROGRAM_SIZE] = "weft";
 
 void set_program(const char *path)
@@ -41,8 +41,8 @@ static bool several(void)
     return wf_launcher().size > 1;
 }
 
-/* Whether this process prints errors. Before open_world every process meets the same error, and the first one on each machine prints it.
- * After open_world only rank 0 still has its standard error. */
+/* Whether this process prints errors. Before open_world every process meets the same error, and the first process on each machine prints
+ * it. After open_world only rank 0 prints, because the standard error of the other ranks is then /dev/null. */
 static bool speaks(void)
 {
     return wf_launcher().local_rank == 0;
@@ -205,7 +205,7 @@ static bool of_several; /* mpirun started more than one process */
 
 static void end_now(int signal)
 {
-    if (ended >= 0) /* the command has failed already: keep its exit code when the launcher then ends the processes of the job */
+    if (ended >= 0) /* the command has failed, and the launcher now ends all processes: keep the exit code of the failure */
         _exit(ended);
     say("interrupted\n");
     _exit(EXIT_SIGNAL + (caught ? caught : signal));
@@ -214,9 +214,9 @@ static void end_now(int signal)
 static void note(int signal)
 {
     int number = errno;
-    if (caught && of_several) /* launchers repeat a signal, and end slow processes themselves */
+    if (caught && of_several) /* ignore a second signal: launchers repeat signals, and kill slow processes themselves */
         return;
-    if (caught || (watched == WATCH_NOT && !of_several)) /* under mpirun wait, so that the error of a failed job can be printed */
+    if (caught || (watched == WATCH_NOT && !of_several)) /* under mpirun wait for the error of a failed process */
         end_now(signal);
     caught = signal;
     if (watched == WATCH_SAVE && !of_several)
@@ -252,7 +252,8 @@ bool interrupted(void *unused)
 {
     (void)unused;
     static bool told;
-    /* This line is not printed in the handler, because launchers also send signals to the processes of a failed job. */
+    /* The handler does not print this line, because launchers also signal all processes when one of them has failed. The others then wait
+     * for the failed process in an update that never ends. They do not get here, and the line would be wrong. */
     if (caught && of_several && watched == WATCH_SAVE && !told) {
         told = true;
         say("stopping after this update\n");

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Draws the bar on a terminal, or prints plain lines. */
 #include "display.h"
 
 #include <math.h>
@@ -82,7 +83,8 @@ static void draw(struct display *d, double t)
     if (in_background())
         return;
     bar = d->share < 0 || bar < LEAST_BAR ? 0 : WF_MIN(MOST_BAR, bar);
-    if (columns == d->columns && d->bar > 0 && bar > d->bar) /* a bar that lengthens beside a shorter text would look like lost progress */
+    /* A shorter text leaves more room. The bar does not grow into it, because its empty part would grow too, as if progress were lost. */
+    if (columns == d->columns && d->bar > 0 && bar > d->bar)
         bar = d->bar;
     d->columns = columns;
     d->bar = bar;
@@ -93,7 +95,8 @@ static void draw(struct display *d, double t)
     d->drawn_at = t;
 }
 
-/* Returns the sequence that erases the bar, or the "^C" that the terminal echoes, before a message; "" if the display draws no bar. */
+/* Returns what to print before a message: the sequence that erases the bar, or the "^C" that the terminal has echoed in its place. Returns
+ * "" if the display draws no bar. */
 static const char *eraser(const struct display *d)
 {
     return d->terminal && !d->off && !in_background() ? ERASE : "";

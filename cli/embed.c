@@ -61,7 +61,7 @@ static wf_status print_rows(const wf_real *x, int64_t rows, int64_t columns, enu
 enum {
     BLOCK_LINES = 512,     /* maximum number of lines that are sorted by length and embedded together */
     BLOCK_BYTES = 1 << 20, /* bytes of input at which a block is full */
-    COSINE_ROWS = 64       /* rows of the matrix of cosines that are computed together */
+    COSINE_ROWS = 64       /* number of rows of the cosine matrix that are computed together */
 };
 
 struct embedding {
@@ -69,14 +69,14 @@ struct embedding {
     wf_embedder *embedder;
     struct wf_lines in;
     struct display display;
-    int64_t width;     /* numbers of a vector */
-    int64_t done;      /* lines that were read */
-    int64_t truncated; /* lines that were truncated */
-    int64_t unknown;   /* unknown tokens */
-    int64_t tokens;    /* all tokens */
-    wf_real *vector;   /* vectors of the present block; with `keep` of all lines */
+    int64_t width;     /* number of elements of a vector */
+    int64_t done;      /* number of lines read */
+    int64_t truncated; /* number of truncated lines */
+    int64_t unknown;   /* number of unknown tokens */
+    int64_t tokens;    /* number of all tokens */
+    wf_real *vector;   /* the vectors of the present block, or with `keep` of all lines */
     int64_t lines;     /* number of vectors that are kept */
-    int64_t room;      /* capacity of `vector` in numbers */
+    int64_t room;      /* capacity of `vector` in elements */
     bool keep;         /* keeps all vectors until the end, instead of printing each block */
 };
 
@@ -91,8 +91,8 @@ static wf_status give(struct embedding *e, int64_t count, wf_error *error)
     return print_rows(e->vector, count, e->width, (enum format)e->a->format, error);
 }
 
-/* Embeds `count` lines, of which the first has the number `first`. If that fails, tries each half, so that all lines before an invalid one
- * are printed, even if they are in one block with it. */
+/* Embeds `count` lines; `first` is the line number of the first one. If that fails, embeds the first half and then the second half, so that
+ * all lines before an invalid one are printed, even if they are in one block with it. */
 static wf_status embed_lines(struct embedding *e, const char *const *line, const int64_t *length, int64_t count, int64_t first,
                              wf_error *error)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Reads lines from a file, a pipe or a terminal. */
 #include "line_input.h"
 
 #include <poll.h>

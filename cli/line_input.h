@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads a file or standard input for commands that answer line by line: wf_lines, and waiting for input that arrives slowly. */
+/* Reads a file or standard input with wf_lines (weft/internal/lines.h), for commands that answer line by line. Adds to wf_lines the waiting
+ * for input that arrives slowly. */
 #ifndef WEFT_CLI_LINE_INPUT_H
 #define WEFT_CLI_LINE_INPUT_H
 

@@ -113,7 +113,7 @@ static int check_launcher(int argc, char **argv)
     wf_error_set(&usage, WF_ERR_ARGUMENT,
                  "%s %s runs as one process, and mpirun started %d: leave mpirun out; %s train, evaluate and translate run on several",
                  program(), argv[1], launcher.size, program());
-    wf_dist *dist = open_world(argv[1], &error); /* ranks that run an allowed command would wait for this rank for ever, so join them */
+    wf_dist *dist = open_world(argv[1], &error); /* other ranks may run an allowed command and wait for this one: join them */
     if (dist && error.code == WF_OK) {
         error = usage;
         (void)!wf_dist_agree(dist, error.code, &error);

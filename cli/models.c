@@ -7,7 +7,7 @@
 
 #include "cli.h"
 
-enum { TYPES = 65 }; /* vocabulary size for counting the parameters of a model that sets none: the characters of an English text */
+enum { TYPES = 65 }; /* vocabulary size that is assumed if a model sets none: an English text has about so many different characters */
 
 static void print_key(const char *name, int indent, const struct wf_config_key *key, int kinds)
 {
@@ -41,7 +41,7 @@ void print_settings(void)
     }
 }
 
-/* Prints the keys of all optimisers that the model does not use, with their default values. */
+/* Prints the keys of all optimisers except the model's own, with their default values. */
 static void print_other_optimizers(const struct wf_config *config)
 {
     struct wf_config_key key;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Reads a command line by the tables of options.h, prints --help, and refuses wrong usage. */
 #include "options.h"
 
 #include <errno.h>
@@ -281,8 +282,8 @@ static int parse(const struct command_line *line, int argc, char **argv)
     return code;
 }
 
-/* Reports wrong usage of any process under mpirun. Ranks with correct arguments already wait in the first agreement of their `work`: this
- * rank joins it, and then all ranks fail and rank 0 prints the message. */
+/* Reports this process's wrong usage under mpirun. Other ranks may have correct arguments and wait in the first wf_dist_agree of their
+ * `work`. This rank joins that call, so all ranks fail and rank 0 prints the message. */
 static int fail_together(const char *command, wf_error *usage)
 {
     wf_error why = {0};

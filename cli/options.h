@@ -21,7 +21,7 @@ struct option_row {
     double least;                                                  /* smallest real number */
     double most;                                                   /* largest real number */
     int *choice;                                                   /* set to the index of the value in `arg`, "first|second|third" */
-    bool (*take)(const char *option, const char *value, void *to); /* parses the value into `to`; prints an error and returns false */
+    bool (*take)(const char *option, const char *value, void *to); /* parses the value into `to`; on an error prints it and returns false */
     void *to;                                                      /* argument of `take` */
     const char **given;                                            /* set to the option's name if the option is given; may be NULL */
     const char *needed; /* not NULL: the option must be given, and this is its purpose for the message if it is missing */
@@ -33,9 +33,9 @@ struct command_line {
     const char *help;                 /* description of the command */
     const struct option_row *options; /* ends with {0}; NULL: no options */
     const char **argument;            /* array for the arguments that are not options; NULL: the command takes no arguments */
-    int64_t most;                     /* maximum number of arguments; 0: 1 */
-    int64_t *count;                   /* set to the number of arguments; NULL: exactly `most` arguments are expected */
-    const char *too_few;              /* message if an argument is missing; NULL: arguments may be left out */
+    int64_t most;                     /* maximum number of arguments; 0 stands for 1 */
+    int64_t *count;                   /* set to the number of arguments, which may be 1 to `most`; NULL: there must be `most` arguments */
+    const char *too_few;              /* message if an argument is missing; NULL: all arguments may be left out */
     const char *too_many;             /* advice if there is an argument too many; may be NULL */
     void (*more_help)(void);          /* prints the end of --help; may be NULL */
     bool several;                     /* the command runs on several processes: `work` begins with open_world, then wf_dist_agree */

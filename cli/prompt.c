@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Reads the prompt of `weft generate` and checks that it is UTF-8. */
 #include "prompt.h"
 
 #include <string.h>

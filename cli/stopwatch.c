@@ -35,7 +35,7 @@ struct bench {
     int32_t *input;          /* packed input ids of the decoder, for pairs */
     int32_t *source_offsets; /* [batch + 1]: index in x where each source of the pairs begins */
     int32_t *target_offsets; /* [batch + 1]: index in y and input where each target of the pairs begins */
-    int32_t *places;         /* [batch * length] the numbers 0, 1, ..., because an encoder predicts every token */
+    int32_t *places;         /* [batch * length] indices of the tokens that an encoder predicts: 0, 1, ..., all of them */
     struct wf_pairs pairs;   /* points to x, input, y and the offsets */
     uint64_t step;
     double loss;
@@ -177,7 +177,7 @@ static int64_t tokens(const struct bench *b)
 }
 
 /* Counts the operations of a step on pairs, in 10^9. The decoder computes the keys and values of its cross-attention from the source, so
- * these two products count for each source token. */
+ * the products with these two weight matrices count for each source token. */
 static double pair_operations(const struct bench *b)
 {
     struct wf_model_shape c = wf_config_shape(&b->config);
@@ -205,12 +205,12 @@ static double operations(const struct bench *b)
     if (b->c.pairs)
         return b->c.of_preset ? 1e-9 * 6 * matrices * (double)tokens(b) / 2 : pair_operations(b);
     if (b->c.generate)
-        return 1e-9 * 2 * matrices * T; /* attention to the earlier tokens is small compared with the matrices */
+        return 1e-9 * 2 * matrices * T; /* without attention, which takes few operations compared with the matrices */
     return 1e-9 * (6 * matrices * rows * T + 12 * rows * T * T * d * layers);
 }
 
 /* Peak resident memory in MiB, from the high-water mark of this process in /proc. getrusage is used only if /proc has no such mark, because
- * its peak includes memory that the parent process had before exec. */
+ * the peak of getrusage includes memory that the parent process had before exec. */
 static double peak_rss_mib(void)
 {
     char line[256];

@@ -37,7 +37,8 @@ wf_status tokenizer_merges(const wf_tokenizer *tokenizer, int64_t *merges, wf_er
     return file ? WF_OK : error->code;
 }
 
-/* Describes a stage of the pipeline by the names of its types: "none", "NFC", or "NFKC, Lowercase". */
+/* Describes a normalizer, pre-tokenizer, post-processor or decoder by its type, such as "NFC", or if it is a sequence by the types in it,
+ * such as "NFKC, Lowercase". A missing one is "none". */
 static void describe(const json_t *part, char *text, size_t size)
 {
     static const char *const lists[] = {"normalizers", "pretokenizers", "processors", "decoders"};

@@ -18,7 +18,7 @@ struct arguments {
     const char *cost_given; /* not NULL if --batch-cost is given */
     int64_t max_length, batch_tokens, tolerance, window, threads;
     double max_ratio;
-    int side; /* value of --batch-cost; 1: the size of a batch is pairs x the longer of the two sides */
+    int side; /* value of --batch-cost; size of a batch: 0: pairs x the sum of both sides, 1: pairs x the longer side */
     bool bos, eos, deduplicate;
 };
 
@@ -54,8 +54,8 @@ struct lengths {
     int64_t *lines; /* [room]: lines[n] lines have n tokens */
     int64_t room;
     int64_t count;   /* number of lines */
-    int64_t tokens;  /* tokens of all lines */
-    int64_t longest; /* tokens of the longest line */
+    int64_t tokens;  /* number of tokens in all lines */
+    int64_t longest; /* number of tokens in the longest line */
 };
 
 static bool lengths_add(struct lengths *l, int64_t length)
@@ -72,7 +72,7 @@ static bool lengths_add(struct lengths *l, int64_t length)
     return true;
 }
 
-/* The smallest length such that at least `mille` per 1,000 lines have this length or less. */
+/* The smallest length such that at least `mille` of 1,000 lines have this length or less. */
 static int64_t quantile(const struct lengths *l, int64_t mille)
 {
     int64_t length = 0;

@@ -187,7 +187,7 @@ static wf_status list_texts(const struct arguments *a, const struct wf_train_tex
     return status;
 }
 
-/* If --config repeats a run, takes the weights and tokenizers with which that run began. */
+/* If --config repeats a run, takes the weights and tokenizers with which that run began; not with --from, --tokenizer or --resume. */
 static wf_status take_files(struct arguments *a, const struct wf_train_texts *texts, wf_error *error)
 {
     const char *const path[] = {texts->from, texts->tokenizer, texts->source_tokenizer};
@@ -284,7 +284,7 @@ static wf_status train(void *arguments, wf_error *error)
         o.valid = (const char *const *)valid.item;
         o.valid_files = valid.count;
         watch_interrupts(WATCH_SAVE);
-        signal(SIGPIPE, SIG_IGN); /* after Ctrl-C in `2>&1 | tee log`, tee may end first; the training must still save */
+        signal(SIGPIPE, SIG_IGN); /* Ctrl-C in `2>&1 | tee log` also ends tee; the training must still save */
         display_open(&progress.display);
         struct wf_train_result result;
         status = wf_train(&o, &result, error);

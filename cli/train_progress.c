@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Turns the events of a training into the bar and the lines of a display. */
 #include "train_progress.h"
 
 #include <math.h>

@@ -33,7 +33,7 @@ static bool take_language(const char *option, const char *value, void *to)
 }
 
 enum {
-    WINDOW_LINES = 2048,   /* lines for each process that are sorted by length together */
+    WINDOW_LINES = 2048,   /* number of lines for each process at which a block is full */
     WINDOW_BYTES = 1 << 22 /* bytes of input at which a block is full */
 };
 
@@ -105,7 +105,7 @@ struct streaming {
     wf_dist *dist;
     wf_translator *translator;
     struct wf_lines in; /* the input, which rank 0 reads */
-    char *text;         /* the present block on other ranks */
+    char *text;         /* the present block, on ranks other than 0 */
     int64_t room;       /* capacity of `text` */
     double before;      /* bytes of the input before the present block */
     struct display display;
@@ -125,7 +125,7 @@ static void show(void *ctx, int64_t done, int64_t count)
 
 /* A block of the input. Rank 0 reads it and sends it to all ranks. */
 struct block {
-    int64_t lines; /* 0: the input has ended */
+    int64_t lines; /* number of lines; 0: the input has ended */
     int64_t bytes; /* length of `text` */
     char *text;    /* the lines; on rank 0 they are in the memory of the reader */
 };
@@ -151,7 +151,7 @@ static wf_status next_block(struct streaming *s, struct block *b, wf_error *erro
     const bool reader = wf_dist_rank(s->dist) == 0;
     *b = (struct block){0};
     wf_status status = reader ? read_block(s, b, error) : WF_OK;
-    (void)!wf_dist_rest(s->dist, NULL); /* other ranks sleep while rank 0 waits for input; an error also makes wf_dist_agree fail */
+    (void)!wf_dist_rest(s->dist, NULL); /* others sleep while rank 0 waits for input; an error makes wf_dist_agree fail too */
     status = wf_dist_agree(s->dist, status, error);
     int64_t size[2] = {b->lines, b->bytes};
     if (status == WF_OK)

@@ -25,7 +25,7 @@ static void add(struct wf_run *run, const char *path, double *sum, wf_error *err
         sum[i] += (double)wf_registry_values(registry)[i];
 }
 
-/* Copies config.json unchanged, because it also holds the names of the run's texts and its seed. */
+/* Copies config.json as a file, because it also holds the names of the run's texts and its seed, which struct wf_config lacks. */
 static wf_status copy_config(const char *folder, const char *to, wf_error *error)
 {
     enum { LIMIT = 1 << 20 };
@@ -58,8 +58,8 @@ static wf_status write_run(const struct wf_run *run, const char *folder, const c
     return error->code;
 }
 
-/* Refuses a folder `out` with files that would be replaced, unless it holds an average. A file with the same bytes as the run's own file is
- * allowed, because it may come from an average that was interrupted. */
+/* Refuses a folder `out` with files that would be replaced, unless it holds an average. If config.json or a tokenizer has the same bytes as
+ * the run's own, it is allowed, because it may come from an average that was interrupted. */
 static wf_status check_out(const char *folder, const char *out, wf_error *error)
 {
     static const char *const names[] = {"state.safetensors", "model.safetensors",     "config.json",

@@ -61,14 +61,15 @@ static void keep(const struct search *s, struct sentence *t, struct ending e)
     if (at == s->beam && !(e.score > t->ending[at - 1].score))
         return;
     at = at == s->beam ? at - 1 : t->kept++;
-    /* an unfinished hypothesis stays behind all others, because it is inserted after all finished ones */
+    /* an unfinished hypothesis stays last: it is inserted when the search has ended, and finished ones come first whatever their scores */
     for (; at > 0 && e.finished && t->ending[at - 1].score < e.score; at--)
         t->ending[at] = t->ending[at - 1];
     t->ending[at] = e;
 }
 
-/* True if no active hypothesis can still reach a better score than the best finished one. A log-probability can only fall, and the largest
- * penalty, that of the maximum length, improves a negative score most. */
+/* True if `beam` hypotheses are finished and no active one can still reach a better score than the best of them. best_live is the largest
+ * log-probability of an active hypothesis. It can only fall, and divided by the largest penalty, that of the maximum length, it gives the
+ * best score that is still possible. */
 static bool settled(const struct search *s, const struct sentence *t, double best_live)
 {
     return t->ended >= s->beam && t->ending[0].score >= best_live / penalty(s, t->limit);

@@ -49,7 +49,7 @@ struct wf_embedder {
     wf_tape *tape;
     struct lane lane[LANES];
 
-    /* memory that calls of wf_embed use again */
+    /* memory that later calls of wf_embed reuse */
     struct line *line;
     int32_t *ids;     /* packed ids of a batch */
     int32_t *offsets; /* index in ids where each sentence of a batch begins */
@@ -63,7 +63,7 @@ static wf_status no_memory(wf_error *error)
 
 /* --- making an embedder -------------------------------------------------------------------------------------------- */
 
-/* Checks that a sentence has room for at least one word besides its special tokens. */
+/* Checks that a sentence has room for at least one token besides its special tokens. */
 static wf_status check_marks(const wf_tokenizer *tokenizer, int64_t max_length, wf_error *error)
 {
     struct wf_tokens marks = {0};

@@ -47,7 +47,7 @@ static void tell(const struct losses *l, int64_t done, int64_t total)
         l->progress->tell(l->progress->ctx, WF_MIN(done, total), total);
 }
 
-/* Reports the progress over windows: in selected batches if a limit is set, otherwise in targets. */
+/* Reports the progress over windows: in selected batches if a limit is set, otherwise in tokens. */
 static void tell_windows(const struct losses *l, const struct wf_windows *w)
 {
     if (w->spread.chosen > 0)
@@ -72,7 +72,7 @@ static wf_status sum_losses(struct losses *l, wf_status status, struct wf_evalua
     wf_share_free(&l->share);
     if (status == WF_OK) {
         out->loss = plain / (double)out->tokens;
-        out->smoothed = smoothed / (double)out->tokens; /* NaN if the batches have no such loss */
+        out->smoothed = smoothed / (double)out->tokens; /* NaN if no loss with label smoothing was computed */
     }
     return status;
 }
@@ -132,8 +132,8 @@ wf_status wf_evaluate_pairs_on(wf_dist *dist, const wf_model *model, wf_tape *ta
     wf_pair_batches *batches;
     wf_status status = wf_pair_batches_new(bitext, &(struct wf_pair_batches_options){.tokens = TOKENS, .in_order = true}, &batches, error);
     int64_t count = wf_pair_batches_count(batches), tokens = wf_bitext_survey(bitext)->target_tokens;
-    struct wf_spread spread = {.chosen = count,
-                               .total = count}; /* batches have about the same number of tokens, so the limit is applied to batches */
+    /* Batches have about the same number of tokens, so a limit on tokens becomes a number of batches. */
+    struct wf_spread spread = {.chosen = count, .total = count};
     if (limit > 0 && limit < tokens)
         spread.chosen = (int64_t)ceil((double)count * (double)limit / (double)tokens);
     for (int64_t i = 0; i < spread.chosen && status == WF_OK; i++) {

@@ -20,7 +20,7 @@ struct window {
     int32_t *order;  /* scratch memory of wf_sample */
     int64_t count;   /* number of ids */
     int64_t context; /* capacity of ids */
-    int64_t cached;  /* number of the first ids that are in the cache */
+    int64_t cached;  /* number of ids that are in the cache: the first `cached` ones */
 };
 
 /* Appends an id. If the window is full, first drops its oldest quarter. The other ids then have new positions, so the cache is emptied. */
@@ -124,7 +124,7 @@ wf_status check_prompt(const struct wf_next *model, const int32_t *prompt, int64
         return wf_error_set(error, WF_ERR_ARGUMENT, "the prompt is empty: give at least one token to continue");
     if (max_tokens < 0)
         return wf_error_set(error, WF_ERR_ARGUMENT, "max_tokens: %lld is out of range: at least 0", (long long)max_tokens);
-    for (int64_t i = 0; i < length; i++) /* check all ids, because the embedding sees only those within the context */
+    for (int64_t i = 0; i < length; i++) /* check all ids, because the embedding checks only those within the context */
         if (prompt[i] < 0 || prompt[i] >= model->vocab_size)
             return wf_error_set(error, WF_ERR_ARGUMENT, "id %d at %lld of the prompt is not in the vocabulary of %lld", prompt[i],
                                 (long long)i, (long long)model->vocab_size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads the files of a Hugging Face or sentence-transformers folder except the weights: the tokenizer in either of its two forms, and how
- * sentence vectors are made. Keys that do not change the numbers are ignored. Settings that would change the numbers and are not supported
+ * sentence vectors are made. Keys that change neither ids nor vectors are ignored. Settings that would change them and are not supported
  * are refused, and the message names the key. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ static wf_status close_file(struct file *f)
     return f->r.status;
 }
 
-/* Refuses a key whose value would change the numbers and is not supported. */
+/* Refuses a key whose value would change ids or vectors and is not supported. */
 static void refuse(struct wf_json_reader *r, const char *key, const char *what)
 {
     wf_json_read_status(r, wf_error_set(r->error, WF_ERR_FORMAT, "%s: key \"%s\": %s", r->where, key, what));

@@ -184,8 +184,8 @@ static wf_status load_tokenizers(struct wf_run *run, const char *folder, wf_erro
 
 /* --- opening ------------------------------------------------------------------------------------------------------- */
 
-/* Checks that the weights in `file` were trained with this tokenizer. side is "", "source " or "target ". named: the user has chosen the
- * file. */
+/* Checks that the weights in `file` were trained with this tokenizer. side is "", "source " or "target ". named: the user has named the
+ * file, which may be of another run. */
 static wf_status same_tokenizer(const wf_safetensors *file, const char *path, const char *key, const wf_tokenizer *tokenizer,
                                 const char *side, bool named, wf_error *error)
 {

@@ -27,7 +27,7 @@ wf_status take_logits(const char *from, const wf_tape *tape, wf_tensor *logits, 
                       int64_t held, wf_array *out, wf_error *error) WF_CHECKED;
 
 /* --- beam.c -------------------------------------------------------------------------------------------------------- */
-/* A token of a hypothesis. The hypotheses of a sentence form a tree, because several of them may continue the same one. */
+/* A token of a hypothesis. The hypotheses of a sentence form a tree, because several of them may continue the same shorter one. */
 struct node {
     int32_t before; /* index of the node with the preceding token; -1: this is the first token */
     int32_t id;
@@ -64,9 +64,9 @@ struct search {
     int64_t n_best;     /* number of hypotheses to return */
     int64_t batch;      /* maximum number of sentences in a batch */
     int64_t types;      /* vocabulary size of the logits */
-    int64_t picks;      /* continuations of a sentence that a step considers */
-    int64_t most;       /* continuations of a row that a step considers */
-    int64_t layers;     /* layers of the decoder */
+    int64_t picks;      /* number of continuations that a step considers for each sentence */
+    int64_t most;       /* number of continuations that a step considers for each row */
+    int64_t layers;     /* number of layers of the decoder */
     int64_t source_ids; /* maximum number of source ids in a batch */
     int64_t limit;      /* greatest `limit` of all sentences */
     double length_penalty;

@@ -65,7 +65,7 @@ static bool top_of_row(const wf_real *logits, int64_t types, double total, int64
             take_block(logits, b * block, WF_MIN((b + 1) * block, types), floor, k, out, &count);
 
     /* The log-probability of a token is logit - log_sum, where log_sum is the logarithm of the sum of all e^logit. The cross-entropy of the
-     * best token is minus its log-probability, so log_sum is this cross-entropy plus its logit. */
+     * best token is minus its log-probability, so log_sum is this cross-entropy plus the token's logit. */
     double loss, best = out[0].total;
     wf_kernel->cross_entropy(1, types, logits, &out[0].id, -1, 0, 0, &loss, NULL, NULL);
     double log_sum = loss + best;

@@ -95,7 +95,8 @@ static int64_t limit_of(const struct wf_config *c, const struct wf_translate_opt
 
 /* --- order and batches --------------------------------------------------------------------------------------------- */
 
-/* Orders sentences by length, the longest first, so that the first batch needs the most memory. */
+/* Orders sentences by length, the longest first. Each batch then has sentences of similar length, and memory for the first batch is enough
+ * for all batches. */
 static int longer(const void *a, const void *b)
 {
     const struct sentence *x = a, *y = b;

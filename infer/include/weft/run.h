@@ -57,7 +57,8 @@ struct wf_evaluation {
  * WF_ERR_STATE: the model is no language model. */
 WF_API wf_status wf_model_evaluate(const wf_model *model, wf_tape *tape, struct wf_id_view ids, int64_t limit, struct wf_evaluation *out,
                                    wf_error *error) WF_CHECKED;
-/* Computes the loss of a translation model on the used pairs of a bitext. WF_ERR_ARGUMENT: the model is no translation model. */
+/* Computes the loss of a translation model on those pairs of a bitext that batches use (wf_bitext_survey). WF_ERR_ARGUMENT: the model is no
+ * translation model. */
 WF_API wf_status wf_evaluate_pairs(const wf_model *model, wf_tape *tape, wf_bitext *bitext, double label_smoothing, int64_t limit,
                                    struct wf_evaluation *out, wf_error *error) WF_CHECKED;
 /* Computes the masked-language-modelling loss of an encoder that Weft has trained. The text is read in adjacent windows of one context

@@ -28,8 +28,8 @@ struct wf_next {
     int64_t vocab_size; /* V, at most 2^31 - 1 */
     int64_t context;    /* maximum number of ids in a row, at most 2^31 - 1 */
 };
-/* Returns a struct wf_next for a language model. The model must outlive it. If the model is of another kind, the first call of .next is an
- * error of the tape. */
+/* Returns a struct wf_next for a language model. The model must outlive it. If the model is of another kind, the first call of .next sets
+ * an error of the tape. */
 WF_API struct wf_next wf_next_of(const wf_model *model);
 
 /* Continues a prompt, as wf_generate_with does. */

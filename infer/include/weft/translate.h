@@ -16,8 +16,8 @@ struct wf_translate_options {
     double length_penalty;        /* the A of score = log-probability / ((5 + length) / 6)^A (Wu et al. 2016); length includes EOS */
     int64_t max_tokens;           /* maximum length of a hypothesis, EOS included, at most the model's max_length; 0: the model's default */
     int64_t n_best;               /* number of hypotheses to return, at most the beam width; 0: 1 */
-    int64_t batch;                /* sentences decoded together; 0: 64, or fewer if their caches would take more than 512 MiB. Does not
-                                     change the result */
+    int64_t batch;                /* number of sentences decoded together; 0: 64, or fewer if their caches would take more than
+                                     512 MiB. Does not change the result */
     bool (*cancelled)(void *ctx); /* called after each step; true ends the search with WF_ERR_CANCELLED. May be NULL. */
     void *ctx;                    /* argument of both callbacks */
     /* Called after each batch with the number of translated sentences and of all sentences. In wf_translator_lines a sentence is a line

@@ -23,12 +23,13 @@ struct wf_bench_case {
     bool pairs;             /* the model translates, and a step takes pairs of sentences */
     int64_t shortest;       /* each sentence of a pair has a random length from `shortest` to `length`; 0: all have `length` tokens */
     double label_smoothing; /* label smoothing of the loss on pairs */
-    bool of_preset;         /* the case was made from a preset: operations are counted as if all parameters were matrices */
+    bool of_preset;         /* the case was made from a preset; it is not known which parameters are matrices, so all count as matrices */
 };
 int wf_bench_count(void);
 const struct wf_bench_case *wf_bench_at(int index);
-/* Finds the case with this name. A preset's name is also a case: one micro-batch of the preset's training with rows of its context, or 32
- * pairs of 32 + 32 tokens for a model that translates. "generate-" before the name of a preset times generation. If the preset sets no
+/* Finds the case with this name. A preset's name is also a case: one micro-batch of the preset's training, with rows as long as its
+ * setting crop or else its context, or for a model that translates 32 pairs of 32 + 32 tokens. "generate-" before the name of a preset
+ * times the generation of 256 tokens. If the context is shorter than these 32 or 256 tokens, it takes their place. If the preset sets no
  * vocabulary size, the case has 65 different tokens. The strings in *out belong to `name` and to the preset. An unknown name is
  * WF_ERR_ARGUMENT, and the message suggests the nearest name. */
 wf_status wf_bench_find(const char *name, struct wf_bench_case *out, wf_error *error) WF_CHECKED;
@@ -59,8 +60,9 @@ struct wf_bench_result {
     double ms_min;       /* shortest of these times */
     double ms_max;       /* longest of these times */
     double ms_mean;      /* mean of these times, which is a better measure than the median if other programs run at the same time */
-    double gflop;        /* counted operations of a step in 10^9: 6 x matrix parameters x tokens + 12 B T^2 d for each attention;
-                            for generation 2 x matrix parameters x tokens. Operations on padding do not count, because pairs have none */
+    double gflop;        /* counted operations of a step in 10^9: 6 x matrix parameters x tokens + 12 B T^2 d for each attention, with
+                            B rows of T tokens and width d; for generation 2 x matrix parameters x tokens. Pairs are packed, so there
+                            is no padding to count */
     double gflops;       /* gflop per second, at the median time */
     double peak_rss_mib; /* peak resident memory of the process in MiB while this case ran; since the process started if the system
                             cannot reset the peak */

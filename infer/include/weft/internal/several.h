@@ -9,8 +9,8 @@
 #include <weft/internal/dist.h>
 #include <weft/run.h>
 
-/* Receives the progress of an evaluation: tell(ctx, done, total) is called after each batch. A NULL pointer to it means that no progress is
- * wanted. */
+/* Receives the progress of an evaluation: tell(ctx, done, total) is called after each batch. The next three
+ * functions take a pointer to this struct; NULL: no progress is wanted. */
 struct wf_progress {
     void (*tell)(void *ctx, int64_t done, int64_t total);
     void *ctx;
