@@ -62,9 +62,9 @@ wf_status survey_encode(struct wf_bitext *bitext, const struct text_scan scan[2]
 /* --- repeats.c: finds pairs whose sentences an earlier used pair has --- */
 struct repeats {
     const struct wf_bitext *bitext;
-    uint64_t *hash; /* [lines]: a hash of both sentences of each line; hash[i] of a used pair i moves with the pair to the front */
-    uint32_t *slot; /* hash table with open addressing: 0 for an empty slot, or 1 + the index of a used pair */
-    uint64_t mask;  /* number of slots - 1; the number is a power of two */
+    uint64_t *hash;           /* [lines]: a hash of the sentences of each line; entry i < used becomes the hash of used pair i */
+    uint32_t *slot;           /* hash table with open addressing: 0 for an empty slot, or 1 + the index of a used pair */
+    uint64_t mask;            /* number of slots - 1; the number is a power of two */
     struct wf_string text[2]; /* the two sentences that are compared */
 };
 wf_status repeats_open(struct repeats *r, const struct wf_bitext *bitext, uint64_t *hash, wf_error *error) WF_CHECKED;
