@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Random crops and adjacent windows of a sequence of ids, as batches. */
 #include <inttypes.h>
 #include <string.h>
 

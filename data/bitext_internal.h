@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Internal to data/: parallel text, from its survey to its batches. */
+/* Internal to data/: parallel text, from its survey to its batches. The survey encodes every line once. It skips pairs with an empty side
+ * and, as the options say, pairs that are too long, too unequal in length, or repeated. The other pairs are the used pairs. */
 #ifndef WEFT_DATA_BITEXT_INTERNAL_H
 #define WEFT_DATA_BITEXT_INTERNAL_H
 
@@ -9,7 +10,7 @@
 
 #include "text_file.h"
 
-/* A sentence pair in memory. Only the start of each sentence is kept: its end is found again when it is read. */
+/* A sentence pair in memory. Only the start of each sentence is kept: the end is found again when the sentence is read. */
 struct pair {
     int64_t at[2];   /* the offset of the sentence's first byte in its file */
     uint32_t ids[2]; /* number of ids: the source counts its special tokens, the target counts its EOS but not its BOS */
@@ -32,7 +33,7 @@ struct wf_bitext {
     bool deduplicate;
     void *memory;      /* holds `pair` if the survey was computed, else NULL */
     struct wf_map map; /* the cached file that holds `pair` if the survey was loaded from it */
-    struct pair *pair; /* [used], read-only after the survey */
+    struct pair *pair; /* during the survey [lines]; after it [survey.used], the used pairs, read-only */
 };
 
 /* What one thread needs to encode sentences. If both sides have the same tokenizer, cache[0] and cache[1] are the same. */
@@ -42,7 +43,8 @@ struct encoder {
     struct wf_string text;
 };
 wf_status encoders_new(const struct wf_bitext *bitext, int count, struct encoder **out, wf_error *error) WF_CHECKED;
-/* Encodes the longest sentences in bytes and in ids with each encoder. Encoders then hold enough memory for all other sentences. */
+/* With each encoder, encodes two sentences of each side: the one with the most bytes and the one with the most ids. The encoders then hold
+ * enough memory for all other sentences. */
 wf_status encoders_warm(const struct wf_bitext *bitext, int count, struct encoder *encoders, wf_error *error) WF_CHECKED;
 void encoders_free(struct encoder *encoders, int count);
 
@@ -57,10 +59,10 @@ wf_status bitext_verify(struct wf_bitext *bitext, wf_error *error) WF_CHECKED;
 wf_status survey_encode(struct wf_bitext *bitext, const struct text_scan scan[2], struct text_progress *progress,
                         wf_error *error) WF_CHECKED;
 
-/* --- repeats.c --- */
+/* --- repeats.c: finds pairs whose sentences an earlier used pair has --- */
 struct repeats {
     const struct wf_bitext *bitext;
-    uint64_t *hash;           /* [lines]: a hash of both sentences of a pair; hash[i] for i < used belongs to bitext->pair[i] */
+    uint64_t *hash;           /* [lines]: a hash of the sentences of each line; entry i < used becomes the hash of used pair i */
     uint32_t *slot;           /* hash table with open addressing: 0 for an empty slot, or 1 + the index of a used pair */
     uint64_t mask;            /* number of slots - 1; the number is a power of two */
     struct wf_string text[2]; /* the two sentences that are compared */
@@ -95,7 +97,7 @@ struct pair_plan {
     struct pair_run {
         uint32_t first; /* index into `order` of the batch's first pair */
         uint32_t count; /* number of pairs in the batch */
-    } * run;            /* [most_runs]: the batches of the epoch */
+    } * run;            /* [most_runs]: the batches of the epoch, as ranges of `order` */
     int64_t runs;       /* batches of the planned epoch */
     int64_t most_runs;  /* most batches that an epoch can have */
     int64_t most_pairs; /* most pairs that a batch can have */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The files of a cache folder: where the folder is, how files are named, and which are deleted when they exceed its limit. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -21,7 +21,8 @@ bool cache_there(const char *path);
 /* Sets the file's time of last use to now. */
 void cache_touch(const char *path);
 /* Creates the folder for the user alone, and removes temporary files of killed processes. Then deletes the least recently used files until
- * the remaining ones and `bytes` more fit into the limit; mapped files stay. False if the folder cannot be created. */
+ * the remaining ones and `bytes` more fit into the limit of a cache folder (see wf_cache_folder); mapped files stay. False if the folder
+ * cannot be created. */
 bool cache_make_room(const char *folder, int64_t bytes);
 
 #endif

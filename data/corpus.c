@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Opens texts as ids, from the cache or by encoding them, and divides a training text into training and validation text. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -95,8 +96,7 @@ static wf_status ids_of(const struct text_part *part, int64_t parts, int64_t cha
         progress->done = written ? progress->done : before;
         if (status == WF_OK && !written)
             status = encode_to(NULL, key, part, parts, options, progress, out, &written, error);
-        if (kept) /* the 2 * bytes above were an estimate, so the cache may exceed its limit now; the new file is mapped and therefore stays
-                   */
+        if (kept) /* 2 * bytes was an estimate, so the cache may exceed its limit now; the new file is mapped and therefore stays */
             cache_make_room(options->cache, 0);
     }
     wf_free(path);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Files of ids in the cache: checks and maps them, and writes them. Without a file the ids are kept in memory. */
 #include <string.h>
 
 #include <weft/internal/files.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Hides tokens of a batch for masked-language modelling. */
 #include <weft/internal/encode.h>
 #include <weft/internal/minmax.h>
 #include <weft/internal/needs.h>

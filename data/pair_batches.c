@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Batches of sentence pairs: encodes the pairs that pair_batches_plan.c has assigned to a batch, on all threads, and divides a batch
+ * into micro-batches. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -30,8 +32,8 @@ struct wf_pair_batches {
     struct wf_pairs last;
 };
 
-/* The most ids of one side that a batch can hold. A batch of several pairs has at most plan->limit ids, since its cost is at least its
- * number of ids. A longer pair is a batch alone. */
+/* The most ids of one side that a batch can hold. A batch of several pairs has at most plan->limit of them, since its cost is at least
+ * their number. A single pair may have more, but at most plan->longest[side]. */
 static int64_t most_ids(const struct pair_plan *plan, int side, int64_t total)
 {
     int64_t most = WF_MAX(plan->limit, plan->longest[side]);

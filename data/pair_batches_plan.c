@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Plans an epoch of sentence pairs: shuffles the pairs, sorts them by length within windows, and cuts each window into batches. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -62,9 +63,9 @@ static inline void shuffle(void *data, int64_t n, size_t size, wf_rng rng)
     }
 }
 
-/* Stable radix sort by target length, then source length. It sorts by the less significant key first, the source length. If the cost counts
- * only the longer side, it does not sort by source length: pairs of equal target length then stay in shuffled order, so that batches of
- * different epochs mix different pairs. */
+/* Sorts by target length, and pairs of equal target length by source length. A radix sort takes the less significant key first, so the
+ * source comes first. If the cost counts only the longer side, it sorts by target length alone. Since the sort is stable, pairs of equal
+ * target length then stay in shuffled order, so that batches of different epochs mix different pairs. */
 static void sort_window(const struct pair_plan *plan, uint32_t *order, int64_t n)
 {
     enum { BITS = 11, DIGITS = 1 << BITS };

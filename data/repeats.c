@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds pairs that occur twice in a parallel text: a hash table finds candidates, and a comparison of the texts confirms them. */
+/* Finds pairs of a parallel text that repeat an earlier one: a hash table finds candidates, and a comparison of the texts confirms them. */
 #include <string.h>
 
 #include <weft/memory.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Copies rows of an array into a batch, with conversion to another dtype. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +10,10 @@
 #include <weft/internal/needs.h>
 #include <weft/internal/shape.h>
 
-enum { BLOCK = 64 << 10, PIECE = 256 };
+enum {
+    BLOCK = 64 << 10, /* bytes of `out` that a worker writes at a time, rounded up to whole rows */
+    PIECE = 256       /* elements that are converted or checked at a time */
+};
 
 struct copying {
     wf_array row;    /* row 0 of the source array */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* A list of scans, so that calls that share it scan each file once. */
 #include <string.h>
 
 #include <weft/memory.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Opens and scans the text files that a call encodes. */
 #include <inttypes.h>
 
 #include <weft/memory.h>

@@ -83,7 +83,8 @@ static wf_status read_more(const struct text_file *file, struct wf_string *text,
     return status;
 }
 
-/* Encodes the lines that begin in a piece: those after a "\n" in it, and line 0 in the first piece. */
+/* Encodes the lines of a piece: each line that follows a "\n" of the piece, and line 0 in the first piece. Such a line may end in a later
+ * piece. */
 static wf_status survey_piece(void *ctx, int64_t worker, int64_t piece, wf_error *error)
 {
     struct encoding *e = ctx;
@@ -179,7 +180,7 @@ static wf_status survey_sum(struct wf_bitext *bitext, uint32_t *const unknown[2]
     return status;
 }
 
-/* Selects the used pairs after both sides are encoded, and shrinks the memory of the pairs to their number. */
+/* Selects the used pairs after both sides are encoded, and shrinks the array of pairs to the used ones. */
 static wf_status survey_choose(struct wf_bitext *bitext, uint32_t *const unknown[2], uint64_t *hash, struct text_progress *progress,
                                wf_error *error)
 {

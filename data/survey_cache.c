@@ -11,7 +11,8 @@
 #include "bitext_internal.h"
 #include "cache.h"
 
-/* Everything that a survey depends on. `struct head` is written to the file byte by byte; its only padding is at the end of `survey`. */
+/* Everything that a survey depends on. `struct head`, which contains it, is hashed and written to the file as it lies in memory. Its only
+ * padding is at the end of `survey`, so survey_cache_write copies that member by memcpy, padding and all. */
 struct key {
     char magic[8];         /* "weftsrv" and the version of this format */
     int64_t layout;        /* sizeof(struct head): if that struct grows, older files no longer match */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Encodes a text in blocks, on all threads. A cut between two blocks is valid if it does not change the ids: the text on the left and the
- * text on the right, encoded separately, must give the ids of both encoded together. The check uses a window of text around each
- * candidate. If no candidate is valid, the text is encoded as one block. */
+ * text on the right, encoded separately, must give the ids of both encoded together. A candidate is a space or line end after a word. The
+ * check encodes only a window of text around the candidate. If no candidate near the end of a block is valid, the block continues to the
+ * next valid cut, or to the end of the text. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -17,12 +18,13 @@
 
 enum {
     BLOCK = 1 << 17,  /* wanted bytes of a block */
-    SEARCH = 1 << 14, /* bytes after the wanted position in which a cut is searched */
+    SEARCH = 1 << 14, /* bytes after the wanted position in which candidates are looked for */
     TRIES = 12,       /* candidates that are checked before the search gives up */
     WINDOW = 512,     /* bytes on each side of a candidate that are encoded for the check; twice the longest token is added */
     SLOTS = 4,        /* blocks per worker that are encoded in one parallel region */
-    ALONE = 1 << 22,  /* a longer block is encoded by the caller's thread alone, which meanwhile calls the user's progress function */
-    WORDS = 1 << 15   /* words that a worker's token cache holds */
+    ALONE =
+        1 << 22, /* if a block is longer, the caller's thread encodes alone, so that it can call the user's progress function meanwhile */
+    WORDS = 1 << 15 /* words that a worker's token cache holds */
 };
 
 struct slot {
@@ -42,8 +44,8 @@ struct worker {
 struct encoding {
     const wf_tokenizer *tokenizer;
     const struct text_part *part;
-    bool characters;
-    int64_t window;
+    bool characters; /* each character is a token, so every cut between two characters is valid */
+    int64_t window;  /* bytes on each side of a candidate that are encoded for the check */
     int workers;
     struct worker *worker;
     struct slot *slot;
@@ -172,8 +174,8 @@ static wf_status encode_block(void *ctx, int64_t worker, int64_t slot, wf_error 
     return error->code;
 }
 
-/* Fills the slots with the next blocks, from *begin on. *from is the last position at which a cut was wanted. If no cut is found there, the
- * block continues to the next valid cut. */
+/* Fills the slots with the next blocks, from *begin on. *from is the last position at which a cut was wanted. If no cut is found near a
+ * wanted position, the block continues to the next valid cut. */
 static wf_status next_blocks(struct encoding *e, int64_t *begin, int64_t *from, int64_t *blocks, wf_error *error)
 {
     int64_t count = 0;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Reads text files on demand, scans them, notices that they were modified, and distributes their pieces over threads. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -30,7 +31,7 @@ wf_status text_file_changed(const struct text_file *file, wf_error *error)
 static wf_status open_it(struct text_file *file, bool pipes, wf_error *error)
 {
     struct stat info;
-    /* Without O_NONBLOCK, opening a pipe that has no writer would wait for ever. */
+    /* Without `pipes` a pipe is refused below. O_NONBLOCK is needed to get there: without it, open waits until the pipe has a writer. */
     file->fd = open(file->path, O_RDONLY | O_CLOEXEC | (pipes ? 0 : O_NONBLOCK));
     if (file->fd < 0 || fstat(file->fd, &info) != 0)
         return wf_file_refused(file->path, "opened", errno, error);
@@ -154,7 +155,7 @@ static void share_worker(void *ctx, int64_t worker)
     struct sharing *s = ctx;
     for (int64_t item; (item = atomic_fetch_add(&s->next, 1)) < s->end;) {
         wf_error error;
-        wf_error_clear(&error); /* cheaper than setting the whole struct to zero, because the message is long */
+        wf_error_clear(&error); /* cheaper than setting the whole struct to zero, because it contains a long array for the message */
         wf_status status = s->body(s->ctx, worker, item, &error);
         if (status == WF_OK)
             continue;
@@ -201,7 +202,7 @@ struct scanning {
     char last;      /* last byte of the file */
 };
 
-/* Characters of UTF-8 text: counts the bytes that are not continuation bytes. */
+/* The number of characters of UTF-8 text: counts the bytes that are not continuation bytes. */
 static int64_t characters_in(const char *text, int64_t bytes)
 {
     int64_t count = 0;
@@ -242,7 +243,7 @@ wf_status text_file_scan(const struct text_file *file, struct text_progress *pro
     size_t counts = (size_t)(pieces + 1) * sizeof(int64_t);
     *out = (struct text_scan){.pieces = pieces, .ends = wf_alloc(counts), .points = wf_alloc(counts)};
     struct scanning s = {.file = file, .out = out, .hash = wf_alloc(counts), .buffer = wf_alloc((size_t)workers * TEXT_PIECE)};
-    wf_status status = out->ends && out->points && s.hash && s.buffer /* 128 pieces per worker take about 100 ms */
+    wf_status status = out->ends && out->points && s.hash && s.buffer /* progress after each 128 pieces per worker, or 100 ms */
                            ? text_file_walk(file, workers, 128, 0.2, scan_piece, &s, progress, false, error)
                            : wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to look through it", file->path);
     if (status == WF_OK) {

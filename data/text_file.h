@@ -15,7 +15,7 @@ struct text_file {
     int64_t bytes;
     int fd;
     char *memory;            /* the whole content of a pipe or a device; NULL for a regular file */
-    struct timespec written; /* modification time at which the content is known to be as it was at opening */
+    struct timespec written; /* modification time of the file when its content was last known to be as at opening */
     struct stat info;        /* result of fstat when the file was opened */
 };
 

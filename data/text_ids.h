@@ -14,7 +14,7 @@ struct ids_foot {
     char magic[8];  /* "weftids" and the version of this format */
     uint64_t key;   /* hash of everything that the ids depend on */
     uint64_t hash;  /* hash of the ids */
-    uint64_t check; /* hash of the hashes of the file's chunks */
+    uint64_t check; /* hash of the hashes of all 64 KiB pieces of the ids, by which a damaged file is found */
     int64_t count;  /* number of ids */
     int64_t width;  /* bytes per id: 2 or 4 */
     int64_t characters;
@@ -44,7 +44,7 @@ wf_status ids_writer_end(struct ids_writer *writer, struct wf_text_ids *out, boo
 void ids_writer_abort(struct ids_writer *writer);
 
 /* --- text_encode.c --- */
-/* A byte range of a file that holds whole characters. Its ids are those of encoding the whole range in one call. */
+/* Bytes begin .. end-1 of a file, which are whole characters. The ids of the part are those of encoding these bytes in one call. */
 struct text_part {
     struct text_file *file;
     uint64_t content; /* hash of the file's content */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Opens a text file, checks it, and finds where its lines begin. */
 #include <string.h>
 
 #include <weft/internal/files.h>

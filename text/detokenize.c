@@ -47,7 +47,7 @@ static bool blank(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Replaces " @-@ ", which the tokenizer's option -a writes, by "-". If two of them share a space, only the first is replaced. */
+/* Replaces " @-@ ", which Moses' tokenizer writes with its option -a, by "-". If two of them share a space, only the first is replaced. */
 static void join_hyphens(struct wf_string *s)
 {
     int64_t out = 0;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Finds the sentences of text files with one sentence per line, and encodes them. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -15,7 +15,7 @@ BEGIN { seed = 20; tales = 300; width = 76 }
 
 function fail(message) { print "tales.awk: " message >"/dev/stderr"; failed = 1; exit 1 }
 
-# Park and Miller's generator: the products stay below 2^53, so every awk draws the same.
+# Park and Miller's generator. Numbers of awk are doubles; the products stay below 2^53, so they are exact, and every awk draws the same.
 function random(n) { seed = seed * 16807 % 2147483647; return 1 + seed % n }
 
 # Deals a rule's choices like cards: every choice is used once before any choice is used again.

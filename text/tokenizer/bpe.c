@@ -12,7 +12,7 @@
 #include <weft/internal/text.h>
 #include <weft/internal/utf8.h>
 
-/* Sets s->piece to a character with the prefix of pieces inside a word or the suffix of pieces at its end, or both. */
+/* Sets s->piece to a character of a word: with m->prefix before it unless it is the first, with m->suffix after it if it is the last. */
 static bool decorate(const struct model *m, struct scratch *s, const char *character, int size, bool first, bool last)
 {
     s->piece.length = 0;
@@ -97,7 +97,8 @@ static wf_status put_pieces(const struct encoding *e, int64_t count)
     return WF_OK;
 }
 
-/* Merges a long word in windows. Each window begins with the first piece that the window before it could not settle. */
+/* Merges a long word in windows. merge_front gives the pieces of a window that are final. The next window begins with the pieces after
+ * them, as they were before the merges. */
 static wf_status long_word(const struct encoding *e, struct first *f)
 {
     struct scratch *s = e->s;

@@ -9,11 +9,11 @@
  * text, and the piece before it becomes the tail.
  *
  * `reach.end` limits when a merge can come next. The level of a word is the highest rank merged in it so far. Suppose that merge k happens
- * when the level is above k. Then one of the two pieces of merge k was made after that level was reached, since otherwise merge k would
- * have come first. The merge that made this piece happened at the same level or a higher one, so its own `end` is at least that level.
- * Therefore merge k happens only at levels up to end[k] = max(k, `end` of every merge that makes one of its two pieces). The same limit
- * holds for the level of a window, which is never above that of the word. A trainer lists the merges that make a piece before those that
- * use it, and then end[k] = k. */
+ * when the level is L, above k. When the word reached level L, the pair of merge k was not there, since merge k would have come first. So
+ * one of the two pieces of merge k was made at level L, and `end` of the merge that made this piece is at least L. Therefore merge k
+ * happens only at levels up to end[k] = max(k, `end` of every merge that makes one of its two pieces). The same limit holds for the level
+ * of a window, which is never above that of the word. A trainer lists the merges that make a piece before those that use it, and then
+ * end[k] = k. */
 #include <string.h>
 
 #include "bpe_merge.h"
@@ -38,7 +38,7 @@ static int32_t rank_of(const struct model *m, int32_t left, int32_t right)
     }
 }
 
-/* Looks at all pairs for each merge. Returns the number of remaining pieces. */
+/* merge_word for few pieces: compares all pairs for each merge. Returns the number of remaining pieces. */
 static int64_t merge_short(const struct model *m, struct symbol *symbol, int64_t count)
 {
     for (int64_t i = 0; i + 1 < count; i++)
@@ -113,7 +113,7 @@ static void sort_by_left(const struct model *m, struct reach *r)
         r->rank[--r->first[m->merge[k].left]] = (int32_t)k;
 }
 
-/* Finds reach.end, the least solution of its equations, by repeated passes. */
+/* Finds reach.end, the least solution of the equations for end[k] in the head of this file, by repeated passes. */
 static void find_ends(const struct model *m, struct reach *r, int32_t *latest)
 {
     bool changed = true;
@@ -160,8 +160,9 @@ struct tail {
     int64_t end;               /* pieces from this index on depend on the following text */
 };
 
-/* Whether merge k may now join the tail and the following text. If k, end[k] and the level are all equal, merge k may not.
- * Either the tail or the piece after it was made at this level, but neither piece of merge k can be made at level k. */
+/* Whether merge k may now join the tail and the following text. If k, end[k] and the level are all equal, merge k may not: the merges that
+ * make its pieces happen at levels below k, but at level k push_tail asks only after the tail, or the piece after it, was made at this
+ * level. */
 static bool may_follow(const struct model *m, const struct tail *t, int32_t k)
 {
     int64_t length, begins;
@@ -244,7 +245,7 @@ static bool merge_long(const struct model *m, struct scratch *s, int64_t *count,
         }
         int32_t place = (int32_t)(entry & UINT32_MAX);
         struct symbol *left = symbol + place;
-        /* Skips a stale entry: one of its two pieces has changed since the entry was pushed. */
+        /* Skips an outdated entry: one of its two pieces has changed since the entry was pushed. */
         if (left->id < 0 || left->next < 0 || rank_of(m, left->id, symbol[left->next].id) != rank)
             continue;
         struct symbol *right = symbol + left->next;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The counts of pairs, the heap of candidates and the lists of words that bpe_train.c uses. */
 #include <string.h>
 
 #include "bpe_pairs.h"

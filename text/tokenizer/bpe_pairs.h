@@ -5,7 +5,7 @@
 
 #include <weft/error.h>
 
-/* The key of a pair of pieces: left << 32 | right. Keys are ordered as pairs are. */
+/* The key of a pair of pieces: left << 32 | right. Keys are ordered by the left id and then by the right id. */
 static inline uint64_t pair_key(int32_t left, int32_t right)
 {
     return (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
@@ -14,7 +14,8 @@ static inline uint64_t pair_key(int32_t left, int32_t right)
 struct pair {
     uint64_t key;
     int64_t count; /* occurrences of the pair in the text */
-    /* The words in which the pair arose in round `round`, the last round in which it arose. bpe_train.c lists them as linked events. */
+    /* The words in which the pair arose in round `round`, the latest in which it did. bpe_train.c explains rounds, and keeps these words as
+     * a linked list of events. */
     int32_t round;
     int32_t word;  /* the last of these words */
     int32_t head;  /* index of the last event */
@@ -52,8 +53,8 @@ static inline int32_t *word_list_items(struct word_list *list)
     return list->count == 1 ? &list->one : list->many;
 }
 
-/* A candidate for a merge. The heap is ordered by descending count, then by ascending key. `count` may be out of date. `words` are the
- * words in which the pair arose in one round. */
+/* A candidate for a merge. The heap is ordered by descending count, then by ascending key. `count` is that of an earlier time: merges since
+ * then may have lowered the count of the pair. `words` are the words in which the pair arose in one round. */
 struct candidate {
     int64_t count;
     uint64_t key;

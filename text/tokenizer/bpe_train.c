@@ -4,10 +4,10 @@
  * merge takes the most frequent pair, or of equally frequent pairs the one with the smallest ids.
  *
  * Counts of pairs are updated, not recomputed: a merge changes only the words that contain its pair, and in them only the counts of the
- * pairs next to it. A candidate for a merge lists the words in which its pair arose. All
- * occurrences of a pair arose in the same round, namely when the newer of its two pieces was made, so this list is complete. The reason is
- * that merges are the same in all words: a string between two boundaries of pieces is divided in the same way in all words, and two merges
- * never make the same piece. */
+ * pairs next to it. A round is the first count of all pairs, or one merge. A candidate for a merge lists the words in which its pair arose
+ * in one round. This list is complete, because all occurrences of a pair arise in the same round, namely when the newer of its two pieces
+ * is made. For a piece is made in only one round: merges are the same in all words, so a string between two boundaries of pieces is divided
+ * in the same way in all words, and two merges never make the same piece. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -203,7 +203,7 @@ static bool count_pairs(struct trainer *t)
     for (int64_t i = 0; i < w->count; i++) {
         const int32_t *s = w->symbol + w->start[i];
         for (int32_t k = 0; k + 1 < w->length[i]; k++) {
-            if (k % STEP == 0 && !room_for(t, STEP)) /* reserved in steps, because the pairs of a long word repeat */
+            if (k % STEP == 0 && !room_for(t, STEP)) /* in steps, since a long word repeats its pairs and needs less than room for all */
                 return false;
             came_up(t, pair_key(s[k], s[k + 1]), (int32_t)i, w->times[i]);
         }
@@ -213,7 +213,7 @@ static bool count_pairs(struct trainer *t)
     return end_round(t);
 }
 
-/* The next index of the pair in s[at .. n-1]; n if there is none. Compares STEP symbols at a time, because a word may be a page of text
+/* The next index of the pair in s[at .. n-1]; n if there is none. Compares STEP symbols at a time, for speed: a word may be a page of text
  * without spaces. */
 static int32_t find(const int32_t *s, int32_t at, int32_t n, int32_t left, int32_t right)
 {

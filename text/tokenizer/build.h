@@ -54,8 +54,8 @@ struct wf_lines;
 wf_status train_read(const struct tokenizer_source *source, const struct wf_tokenizer_options *options,
                      wf_status (*block)(void *ctx, const struct wf_lines *block, wf_error *error), void *ctx, wf_error *error) WF_CHECKED;
 
-/* Checks the numbers in the options, and adds the special tokens to an empty vocabulary. Without special tokens in the options these are
- * the defaults of the kind. */
+/* Checks the numbers in the options, and adds the special tokens to an empty vocabulary. If the options have none (`specials` is NULL), the
+ * default special tokens of the kind are added. */
 wf_status train_specials(const struct wf_tokenizer_options *options, struct tokenizer_table *table, wf_error *error) WF_CHECKED;
 
 #endif

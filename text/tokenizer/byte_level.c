@@ -119,8 +119,8 @@ const struct part_type pre_byte_level = {"ByteLevel",    PART_PRE_TOKENIZER, siz
                                          .split = split, .cut = cut};
 const struct part_type post_byte_level = {"ByteLevel", PART_POST_PROCESSOR, sizeof(struct byte_level), BYTE_LEVEL_KEYS(false)};
 
-/* Appends bytes as text. Each longest invalid sequence that could begin a character becomes one U+FFFD, as Unicode recommends. Afterwards
- * `bytes` holds only the start of an incomplete character; with `last` it is empty. */
+/* Appends bytes as text. Invalid bytes become U+FFFD as Unicode recommends: one for bytes that begin a valid character but are cut off, and
+ * one for each other invalid byte. Afterwards `bytes` holds only the start of an incomplete character; with `last` it is empty. */
 static bool add_lossy(struct pieces *out, struct wf_string *bytes, bool last)
 {
     const char *data = bytes->data;
@@ -134,8 +134,7 @@ static bool add_lossy(struct pieces *out, struct wf_string *bytes, bool last)
             at += size;
             continue;
         }
-        /* Counts how many of the bytes could begin a character: those for which some continuation bytes after them give a valid
-         * character. */
+        /* Sets n to how many bytes from `at` on begin a valid character, or to 1. They begin one if bytes 0x80 after them complete it. */
         unsigned char first = (unsigned char)data[at];
         int64_t n = 1;
         for (int64_t take = 2; first >= 0xE0 && take <= 3 && at + take <= length; take++) {

@@ -96,7 +96,7 @@ char *wf_unknown_describe(int64_t unknown, int64_t tokens, char *text, size_t si
 {
     char some[WF_NUMBER_SIZE], all[WF_NUMBER_SIZE];
     int64_t tenths = tokens > 0 ? (int64_t)(1000 * (double)unknown / (double)tokens + 0.5)
-                                : 0; /* computed with integers, because printf of a double would use the locale's decimal comma */
+                                : 0; /* an integer, because printf of a double would write the decimal point of the locale */
     snprintf(text, size, "unknown tokens: %s of %s (%s%d.%d %%)", wf_text_count(unknown, some), wf_text_count(tokens, all),
              tenths == 0 ? "<" : "", (int)(tenths / 10), tenths == 0 ? 1 : (int)(tenths % 10));
     return text;

@@ -106,7 +106,7 @@ static void clean(struct pieces *out)
         if (at == end || !memmem(at, (size_t)(end - at), pairs[p][0], (size_t)from))
             continue;
         for (; (found = memmem(at, (size_t)(end - at), pairs[p][0], (size_t)from));
-             at = found + from) { /* no replacement is longer than its original */
+             at = found + from) { /* in place, since no replacement is longer than its original */
             memmove(write, at, (size_t)(found - at));
             write += found - at;
             memcpy(write, pairs[p][1], (size_t)to);

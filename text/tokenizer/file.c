@@ -14,8 +14,7 @@
 #include <weft/memory.h>
 
 static const int64_t most_bytes = (int64_t)256 << 20;
-/* Maximum numbers of times that a post-processor repeats the text, and of special tokens that it adds. Real post-processors do not repeat
- * the text. */
+/* How often a post-processor may have the text in its result, and how many special tokens it may add. Real ones have the text once. */
 enum { MOST_TIMES = 16, MOST_SPECIALS = 65536 };
 
 /* --- truncation and padding ---------------------------------------------------------------------------------------- */

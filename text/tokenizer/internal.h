@@ -31,7 +31,7 @@ struct model {
     struct text prefix;      /* begins every piece that does not begin a word, such as "##" */
     struct text suffix;      /* ends every piece that ends a word, such as "</w>" */
     struct point_map points; /* ids of the pieces of one character */
-    int32_t byte[256];       /* ids of <0x00> ... <0xFF>; -1 for a byte without a piece */
+    int32_t byte[256];       /* ids of the pieces "<0x00>" to "<0xFF>", which stand for bytes; -1 for a byte without a piece */
     /* members that only BPE uses */
     bool fuse_unknown, byte_fallback, ignore_merges;
     struct merge {
@@ -67,9 +67,9 @@ struct wf_tokenizer {
     struct model model;
     struct added_token *added; /* [added_count], by ascending id */
     int64_t added_count;
-    struct prefixes raw;               /* the texts of added tokens to find before the normalizer; values are indices into `added` */
-    struct prefixes normalized;        /* the texts of added tokens to find after the normalizer */
-    const struct part *normalizer;     /* NULL: the file has none */
+    struct prefixes raw;           /* added tokens to find before the normalizer; values: indices into `added`, less INT32_MAX if special */
+    struct prefixes normalized;    /* added tokens to find after the normalizer; values as in `raw` */
+    const struct part *normalizer; /* NULL: the file has none */
     const struct part *pre_tokenizer;  /* NULL: the file has none */
     const struct part *post_processor; /* NULL: the file has none */
     const struct part *decoder;        /* NULL: the file has none */

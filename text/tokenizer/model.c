@@ -72,7 +72,7 @@ static json_t *write_vocab(const void *field)
 static uint64_t hash_vocab(const void *field, uint64_t hash)
 {
     const struct model *m = field;
-    return wf_hash(m->vocab->bytes, m->vocab->start[m->size], hash); /* the NUL after each piece separates the pieces */
+    return wf_hash(m->vocab->bytes, m->vocab->start[m->size], hash); /* the NULs are hashed too: they separate the pieces */
 }
 
 const struct key_kind value_vocab = {KIND_OWN, read_vocab, write_vocab, hash_vocab};

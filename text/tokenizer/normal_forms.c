@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Unicode's normal forms. A text is divided into stretches that can be normalised separately, so that the time is linear in the text. */
 #include <string.h>
 #include <utf8proc.h>
 
@@ -64,7 +65,8 @@ static void reorder(uint32_t *point, uint32_t *spare, int64_t count)
     }
 }
 
-/* Appends the normal form of text[begin .. end-1]. starts_afresh must be true for the characters at `begin` and at `end`. */
+/* Appends the normal form of text[begin .. end-1]. Each of `begin` and `end` must be an end of the text, or a character for which
+ * starts_afresh is true. */
 static bool put_stretch(struct scratch *s, struct flow *out, const struct view *text, int64_t begin, int64_t end, bool compatible,
                         bool compose)
 {

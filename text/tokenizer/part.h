@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of a tokenizer. A part has a descriptor, `const struct part_type` in its file, and a row in parts.def. The descriptor has the
- * part's stage, its name and keys in tokenizer.json, and its functions. keys.c reads, writes and hashes the values of the keys of all
- * parts. */
+/* The parts of a tokenizer. A part belongs to one of five stages: normalizer, pre-tokenizer, model, post-processor, decoder. It has a
+ * descriptor, `const struct part_type` in its file, and a row in parts.def. The descriptor has the part's stage, its name and keys in
+ * tokenizer.json, and its functions. keys.c reads, writes and hashes the values of the keys of all parts. */
 #ifndef WEFT_TEXT_TOKENIZER_PART_H
 #define WEFT_TEXT_TOKENIZER_PART_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Reads the patterns of a tokenizer's file, and finds all matches of a pattern in a text, with limits on the time. */
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
@@ -16,12 +17,13 @@ enum {
     MOST_BYTES = 65536,   /* maximum length of a pattern */
     HEAP_KIB = 256 * 1024 /* maximum memory of a match, in KiB */
 };
-/* Limits against malicious patterns. A match is first searched in a window of WINDOW bytes with STEPS steps, so that each position costs
- * little. If that is not enough, positions are tried one by one, each time with a larger window or more steps. The search gives up at the
- * maximum number of steps, or when the time for the text is over. The number of steps alone does not limit the cost, because one step may
- * look at the whole window. Real patterns do not need this. PCRE2's JIT is not used, since it does not count most steps. */
+/* Limits against malicious patterns. A match is first searched in a window of WINDOW bytes with at most STEPS of PCRE2's steps, so that a
+ * position costs little. If these do not suffice, positions are tried one by one, and at each the window or the steps are doubled until
+ * they suffice. The search gives up at the maximum number of steps, or when the time for the text is over. The number of steps alone does
+ * not limit the cost, because one step may look at the whole window. The patterns of real tokenizers do not need these limits. PCRE2's JIT
+ * is not used, since it does not count most steps. */
 enum { WINDOW = 256, STEPS = 64, MOST_STEPS = 1000000, MOST_STEPS_A_BYTE = 16 };
-/* The caller's function `cancelled` is called after ASK matches, and before an attempt in a window of more than ASK_WINDOW bytes. */
+/* The caller's function `cancelled` is called after every ASK matches, and before an attempt in a window of more than ASK_WINDOW bytes. */
 enum { ASK = 1 << 14, ASK_WINDOW = 1 << 20, CANCELLED = INT32_MIN };
 static const double most_seconds = 1, most_seconds_a_byte = 5e-6;
 
@@ -71,7 +73,7 @@ static void compile(struct reader *r, struct pattern *p)
         reader_no_memory(r);
 }
 
-/* Reads {"String": ...} or {"Regex": ...}. A pattern that PCRE2 would match differently is an error. */
+/* Reads {"String": ...} or {"Regex": ...}. A regular expression that PCRE2 would not match as Oniguruma does is an error. */
 static void read_pattern(struct reader *r, const struct key *key, json_t *object, void *field)
 {
     struct pattern *p = reader_keep(r, 1, sizeof *p);
@@ -138,10 +140,10 @@ struct search {
     struct scratch *s;
     const char *text;
     int64_t length;     /* number of bytes of the text */
-    int64_t window;     /* bytes of the text after the position that the next attempt may use */
+    int64_t window;     /* the next attempt looks at most this number of bytes beyond the position that it tries */
     int64_t steps;      /* maximum steps of the next attempt */
     int64_t one_by_one; /* positions before this index are tried one by one */
-    double end;         /* CPU time at which the search gives up; 0: the time has not started */
+    double end;         /* CPU time at which the search gives up; 0: not set, since no attempt has needed more than WINDOW and STEPS */
 };
 
 /* Searches a match that begins at text[at] or later, or only at text[at] with `here`. Returns PCRE2's code; the match data has the
@@ -205,7 +207,8 @@ static int next_match(struct search *q, int64_t *at)
     }
 }
 
-/* Finds all matches in the way of the crate `onig`: an empty match right after another match is skipped, together with one character. */
+/* Finds all matches as `tokenizers` does with its library `onig`: an empty match right after another match is skipped, together with one
+ * character. */
 static wf_status find_regex(struct search *q, int64_t begin)
 {
     int64_t last = -1;

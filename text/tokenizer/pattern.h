@@ -7,7 +7,7 @@
 #include "internal.h"
 #include "scratch.h"
 
-/* The pattern that matches every character. Oniguruma has no (?s), so files use this class. */
+/* The pattern that matches every character, also "\n", which "." leaves out. It is in the files of tokenizers of single characters. */
 #define EVERY_CHARACTER "[\\s\\S]"
 
 struct pattern {

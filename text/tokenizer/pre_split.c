@@ -6,8 +6,8 @@
 #include "unicode.h"
 #include <weft/internal/utf8.h>
 
-/* Divides a word into runs of characters that are equal in these classes, and drops white space. A character of the classes `alone` is a
- * word. */
+/* Divides a word into runs of characters that are equal in these classes, and, if CHAR_SPACE is one of them, drops white space. Each
+ * character of the classes `alone` is a word of its own. */
 static inline wf_status cut_runs(struct scratch *s, struct splitter *sp, int64_t begin, int64_t end, unsigned classes, unsigned alone)
 {
     unsigned last = CHAR_SPACE;

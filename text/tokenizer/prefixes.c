@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Binary search for the longest string of a sorted set that a text begins with. */
 #include <stdlib.h>
 #include <string.h>
 

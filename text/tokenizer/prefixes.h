@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Finds the longest string of a set that a text begins with. The strings are sorted, so those that agree with the first bytes of the text
- * are neighbours; each further byte narrows their range. The time depends on how far the text agrees with any string, not on the length of
- * strings. */
+ * are neighbours; each further byte narrows their range. The time depends on how many bytes of the text agree with some string, not on how
+ * long the strings are. */
 #ifndef WEFT_TEXT_TOKENIZER_PREFIXES_H
 #define WEFT_TEXT_TOKENIZER_PREFIXES_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Translates regular expressions of Oniguruma to PCRE2. What would match other text in PCRE2 is rewritten, or refused as a problem. */
 #include <string.h>
 
 #define PCRE2_CODE_UNIT_WIDTH 8

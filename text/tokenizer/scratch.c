@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The working memory of encoding: lists of ids, texts with the origin of each byte, and lists of words. */
 #include <string.h>
 
 #include "internal.h"

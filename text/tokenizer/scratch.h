@@ -6,8 +6,8 @@
 
 #include <weft/tokenizer.h>
 
-/* A range of text at some stage of the pipeline. Byte i comes from offset origin[i] of the caller's text. If origin is NULL, the offset is
- * base + i, which is exact only if no step has rewritten the text. */
+/* A range of the text, as some step of the pipeline has left it. Byte i comes from offset origin[i] of the caller's text. If origin is
+ * NULL, the offset is base + i, which is exact only if no step has rewritten the text. */
 struct view {
     const char *data;
     int64_t length;
@@ -64,7 +64,7 @@ struct words {
     struct spans spans;
 };
 
-/* For each piece, the merges of which it is the left operand (bpe_merge.c). */
+/* For each piece, the merges whose left piece it is (bpe_merge.c). */
 struct reach {
     const struct model *model; /* the model of these merges; NULL: not filled yet */
     int32_t *first;            /* [size + 1]: index into `rank`, by piece */
@@ -99,7 +99,8 @@ static inline bool scratch_cancelled(const struct scratch *s)
 {
     return s->cancelled && s->cancelled(s->ctx);
 }
-/* scratch_cancelled for a loop over bytes: calls the function only if `at` is ASK_BYTES after *asked. */
+/* scratch_cancelled for a loop over bytes: calls the function only if `at` is at least ASK_BYTES after *asked, the position of the last
+ * call. */
 static inline bool scratch_cancelled_at(const struct scratch *s, int64_t at, int64_t *asked)
 {
     if (at - *asked < ASK_BYTES)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Divides words at matches, by the behaviours of the package `tokenizers`. */
 #include <string.h>
 
 #include "split.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Classes of characters. They are utf8proc's categories, changed where the package `tokenizers` decides otherwise. */
 #include <stdlib.h>
 #include <utf8proc.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* A set of pieces: a hash table that finds the id of a piece, and a faster table for pieces of one character. */
 #include <string.h>
 
 #include "vocab.h"

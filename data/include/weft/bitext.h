@@ -4,8 +4,9 @@
  * Files may be larger than memory. A bitext keeps 24 bytes per pair in memory. With a cache it maps these bytes from a cached file, so that
  * the processes of a machine share them. Only "\n" ends a line, and the last line may lack it. A sentence is a line without white space at
  * both ends (Unicode's White_Space, which includes "\r" and no-break spaces). A byte order mark at the beginning of a file belongs to no
- * sentence. wf_bitext_open encodes every line once, to learn its length in ids and to find errors. This is the survey. It counts the pairs
- * that are not used, by reason.
+ * sentence. wf_bitext_open encodes every line once, to learn its length in ids and to find errors. This is the survey. It skips pairs with
+ * an empty side and, as the options say, pairs that are too long, too unequal in length, or repeated; and it counts them by reason. The
+ * other pairs are the used pairs.
  *
  * While a bitext is open, its files may be replaced by renaming: the bitext keeps reading the old files until it is closed. If a file is
  * modified or truncated in place, the next call that reads it returns an error. */
@@ -26,14 +27,15 @@ struct wf_bitext_options {
     bool source_bos;            /* put BOS before each source sentence */
     bool source_eos;            /* put EOS after each source sentence */
     /* Maximum number of ids of a side. The source counts its special tokens. The target counts one special token, because the decoder's
-     * input has only BOS and its target only EOS. Longer pairs are skipped. 0: no limit. */
+     * input is the sentence after a BOS, and the ids that it must predict are the sentence before an EOS. A pair with a longer side is
+     * skipped. 0: no limit. */
     int64_t max_length;
     /* A folder that caches surveys by the content of files, tokenizers and options, such as wf_cache_folder() (<weft/corpus.h>). NULL: no
      * cache. */
     const char *cache;
     bool (*progress)(void *ctx, int64_t done, int64_t total); /* counts bytes; returns false to stop with WF_ERR_CANCELLED; may be NULL */
     void *ctx;
-    wf_scans *scans; /* scans of the files that earlier calls made; NULL: none */
+    wf_scans *scans; /* this call reuses the scans in it, and adds its own; NULL: shares no scans */
     /* A pair is skipped if its longer side has more than max_ratio times the ids of its shorter side, without special tokens. At least 1.
      * 0: no limit. */
     double max_ratio;
@@ -58,8 +60,8 @@ struct wf_bitext_survey {
     int64_t target_tokens;  /* number of target tokens in the used pairs, with EOS but without BOS */
     int64_t source_unknown; /* number of unknown tokens among source_tokens */
     int64_t target_unknown; /* number of unknown tokens among target_tokens */
-    int64_t longest_source; /* tokens of the longest line of the source, used or not, with special tokens */
-    int64_t longest_target; /* tokens of the longest line of the target, used or not, with EOS */
+    int64_t longest_source; /* most tokens of a source sentence, used or skipped, with special tokens */
+    int64_t longest_target; /* most tokens of a target sentence, used or skipped, with EOS */
     int64_t max_length;     /* the option max_length */
     double max_ratio;       /* the option max_ratio */
     uint64_t hash;          /* hash of the content of both files */
@@ -77,15 +79,15 @@ WF_API wf_status wf_bitext_open(const char *source, const char *target, const st
 WF_API void wf_bitext_close(wf_bitext *bitext); /* NULL is allowed */
 /* The counts of the survey, valid until wf_bitext_close. */
 WF_API const struct wf_bitext_survey *wf_bitext_survey(const wf_bitext *bitext);
-/* Sets the lengths in ids of used pair `pair`, 0 .. used-1, in the order of the files. *source counts special tokens, *target counts
- * EOS. */
+/* Sets *source and *target to the number of ids of each side of used pair `pair`. Used pairs have the numbers 0 .. used-1, in the order of
+ * the files. *source counts special tokens, *target counts EOS. */
 WF_API void wf_bitext_lengths(const wf_bitext *bitext, int64_t pair, int64_t *source, int64_t *target);
 /* Sets *out to a sentence of used pair `pair`, without white space at its ends. side 0: source, 1: target. WF_ERR_FORMAT: the file was
  * truncated. WF_ERR_IO, WF_ERR_MEMORY. */
 WF_API wf_status wf_bitext_text(const wf_bitext *bitext, int64_t pair, int side, struct wf_string *out, wf_error *error) WF_CHECKED;
 /* Writes a one-line summary to text[0 .. size-1] and returns `text`. For example: "28,988 pairs, 431,002 + 467,118 tokens; 12 skipped: 3
- * empty source, 9 source longer than 512". If there are unknown tokens, their numbers follow the tokens. A summary of `size` or more bytes
- * is truncated and ends with NUL; 500 bytes suffice. */
+ * empty source, 9 source longer than 512". If there are unknown tokens, the summary also says how many: "431,002 + 467,118 tokens (12 + 30
+ * unknown)". A summary of `size` or more bytes is truncated and ends with NUL; 500 bytes suffice. */
 WF_API char *wf_bitext_describe(const struct wf_bitext_survey *survey, char *text, size_t size);
 
 /* --- batches by tokens --------------------------------------------------------------------------------------------- */

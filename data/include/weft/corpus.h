@@ -23,7 +23,7 @@ struct wf_corpus_options {
     /* Called a few times a second with the bytes done and the bytes in all. It returns false to stop with WF_ERR_CANCELLED. May be NULL. */
     bool (*progress)(void *ctx, int64_t done, int64_t total);
     void *ctx;
-    wf_scans *scans; /* scans of the texts that earlier calls made; NULL: none */
+    wf_scans *scans; /* this call reuses the scans in it, and adds its own; NULL: shares no scans */
 };
 
 /* The ids of a text. */

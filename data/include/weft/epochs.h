@@ -48,9 +48,9 @@ WF_API int64_t wf_epochs_batch(const struct wf_epochs *epochs, int64_t step, int
 WF_API int64_t wf_epochs_steps(const struct wf_epochs *epochs); /* number of batches of an epoch */
 /* The epoch to which `step` belongs: step / wf_epochs_steps(epochs). */
 WF_API int64_t wf_epochs_epoch(const struct wf_epochs *epochs, int64_t step);
-/* The item at position `place`, 0 .. items-1, of epoch 0, 1, ...; -1 outside these ranges. Each epoch is a permutation with the key (seed,
- * epoch). The permutation is a Feistel network of 8 rounds (Luby and Rackoff 1988) that is applied until its result is below items (Black
- * and Rogaway 2002). */
+/* The item at position `place`, 0 .. items-1, of epoch 0, 1, ...; -1 outside these ranges. With in_order the item is `place`. Otherwise
+ * each epoch is a permutation with the key (seed, epoch). The permutation is a Feistel network of 8 rounds (Luby and Rackoff 1988) that is
+ * applied until its result is below items (Black and Rogaway 2002). */
 WF_API int64_t wf_epochs_item(const struct wf_epochs *epochs, int64_t epoch, int64_t place);
 
 /* out[i] = array[rows[i]] for i = 0 .. count-1. A row is an index of the array's first dimension, and may occur several times in `rows`.

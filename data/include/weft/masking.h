@@ -19,7 +19,7 @@ struct wf_masking {
     int64_t ordinary_count;
     bool *special; /* [vocab_size]: whether an id is a special token */
     int64_t vocab_size;
-    uint64_t threshold; /* rate * 2^32: a token is selected if its 32 random bits are below */
+    uint64_t threshold; /* rate * 2^32: a token is selected if its 32 random bits are below this */
     uint32_t key[2];    /* key of the random numbers, derived from the seed */
 };
 

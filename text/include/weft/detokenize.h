@@ -11,7 +11,8 @@ WF_BEGIN_DECLS
  * detokenizer.perl:
  *
  * - Escapes of Moses' tokenizer (&quot; &amp; &#91; ...) and its hyphens ( @-@ ) are restored.
- * - , . ? ! : ; % and closing brackets are joined to the word before; currency signs and opening brackets to the word after.
+ * - , . ? ! : ; % \ and closing brackets are joined to the word before; currency signs, opening brackets and inverted ? and ! to the word
+ *   after.
  * - Quotes are joined to the word after and the word before in turn.
  * - Spaces between Chinese or Japanese words are removed.
  * - With `language` "en" the suffixes 's, 're and similar, n't as other tokenizers write it, and the single ' of "the boys ' room" are

@@ -31,7 +31,8 @@ bool wf_tokenizer_special_at(const wf_tokenizer *tokenizer, int64_t index, int32
  * program's batches; here they would change sentences. */
 wf_status wf_tokenizer_check_whole(const wf_tokenizer *tokenizer, const char *name, wf_error *error);
 
-/* The byte that a character of a byte-level piece stands for; -1: none. */
+/* In a byte-level piece each byte is written as one of GPT-2's 256 characters. Returns the byte for such a character; -1 for any other
+ * character. */
 int unicode_to_byte(uint32_t point);
 
 #endif
