@@ -58,8 +58,8 @@ struct reader {
     struct curves *out;
 };
 
-/* Notices that another process continues the run: its seconds begin again at 0, or it logs a second event "start". The first lines of a
- * process may come before its "start". */
+/* Notices that another process continues the run: the seconds begin again at 0, or the file has a further event "start". The first lines of
+ * a process may come before its "start", so a "start" after the seconds began again does not count as one more process. */
 static void follow_clock(struct reader *r, const char *event, double seconds)
 {
     bool start = strcmp(event, "start") == 0;
