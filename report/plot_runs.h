@@ -22,7 +22,7 @@ extern const char *const curve_usual[CURVE_KINDS];
 enum { NAMES = 64 }; /* maximum number of metrics of a run that are listed by name */
 struct curves {
     struct curve of[WF_PLOT_METRICS];
-    bool stepped[WF_PLOT_METRICS]; /* the metric has values in lines of steps */
+    bool stepped[WF_PLOT_METRICS]; /* the metric has values in lines of metrics.jsonl that are not of validations */
     bool valid[WF_PLOT_METRICS];   /* the metric has values in lines of validations */
     char *name[NAMES];             /* names of all metrics of the run */
     int names;                     /* number of these names */
