@@ -47,9 +47,9 @@ struct symbols {
     int64_t count, capacity;
 };
 bool symbols_add(struct symbols *s, uint32_t symbol);
-/* Appends the number of a word to `s`. The tree below GRAM_BYTES holds the bytes of all words, and the index where a word ends is its
- * number. With `make`, a word that is not in the tree is added; without `make`, the number of such a word is NO_GRAM. False without
- * memory. */
+/* Appends the number of a word to `s`. The tree below GRAM_BYTES holds the bytes of all words, up to three in a symbol, and the index where
+ * a word ends is its number. With `make`, a word that is not in the tree is added; without `make`, the number of such a word is NO_GRAM.
+ * False without memory. */
 bool symbols_add_word(struct symbols *s, struct grams *g, const char *word, int64_t length, bool make);
 void symbols_free(struct symbols *s);
 
