@@ -258,8 +258,8 @@ struct wf_model_shape wf_config_shape(const struct wf_config *config)
 
 /* --- conditions between keys --------------------------------------------------------------------------------------- */
 
-/* Checks that the key with role `whole` has a multiple of the value of the key with role `part`. A value of 0 for `part`, or no such key,
- * is allowed. */
+/* Checks that the value of the key with role `whole` is a multiple of that of the key with role `part`. Nothing is checked if the latter
+ * is 0 or no key has the role `part`. */
 static wf_status check_multiple(const struct wf_config *config, enum wf_key_role whole, enum wf_key_role part, wf_error *error)
 {
     const struct wf_keys *keys = &config->family->keys;

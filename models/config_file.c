@@ -97,7 +97,8 @@ static bool is_preset(const char *name)
 }
 
 /* Sets *c to the values of the keys that the file lacks. For the file of a run, which has "weft_version", these are the family's defaults,
- * because an older file lacks newer keys. For a user's file they are the preset's values. */
+ * because an older file lacks newer keys. For a user's file they are the values of the preset that it names, or the family's defaults if it
+ * names none. */
 static void read_start(struct wf_json_reader *r, struct wf_config *c)
 {
     wf_error why = {0};

@@ -73,8 +73,8 @@ static void gpt_init(wf_scope s, void *model, const void *config)
 {
     const struct gpt_config *c = config;
     struct gpt *m = model;
-    /* The 2 L residual branches of L blocks are all added to one stream. Their initial standard deviation is divided by sqrt(2 L), so that
-     * the variance of the stream does not grow with L. */
+    /* The results of 2 L sublayers (of L blocks) are all added to one stream. The last weights of each sublayer start with a standard
+     * deviation divided by sqrt(2 L), so that the variance of the stream does not grow with L. */
     s = wf_with_init(s, &(struct wf_init_rules){.weight = {WF_INIT_NORMAL, 0.02},
                                                 .embedding = {WF_INIT_NORMAL, 0.02},
                                                 .residual = {WF_INIT_NORMAL, 0.02 / sqrt(2.0 * (double)c->layers)},

@@ -112,7 +112,8 @@ wf_status wf_key_conflict(const char *key, double value, const char *rule, const
 /* --- text ---------------------------------------------------------------------------------------------------------- */
 
 /* True if the text is a number that is too large for a double. The error is then "out of range", not "not a number". The number is read
- * without its decimal point, because the point that strtod expects depends on the locale. */
+ * without its decimal point, because the point that strtod expects depends on the locale. This makes it larger, which is harmless, because
+ * the function is called only if the text could not be read as a double. */
 static bool overflows(const char *text)
 {
     char digits[64], *end;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions on a single key: they read its value from text or JSON, write it, and check it. Functions on whole configurations are in
- * config.c. */
+/* What the files of this folder share about configuration keys: the sections of common keys, and functions that find a key in a
+ * configuration, that read, write and check the value of a single key, and that handle the keys of optimisers. */
 #ifndef WEFT_MODELS_KEYS_H
 #define WEFT_MODELS_KEYS_H
 

@@ -45,6 +45,7 @@ static struct entry {
     struct wf_keys keys;                  /* their names are NAME.KEY */
     wf_status (*check)(const void *config, wf_error *error);
 } entries[MOST] = {[WF_OPTIMIZER_SGD] = {.keys = WF_ROWS(sgd_keys), .check = check_sgd}};
+/* Copies of the keys of registered optimisers, with the names NAME.KEY, and the memory for these names. */
 static struct wf_key rows[WF_OPTIMIZERS_MOST][WF_OPTIMIZER_KEYS];
 static char row_names[WF_OPTIMIZERS_MOST][WF_OPTIMIZER_KEYS][KEY_NAME];
 static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;

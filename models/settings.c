@@ -14,8 +14,8 @@
 #define ABOVE .above = true
 #define BELOW .below = true
 
-/* The words have the order of the enums wf_schedule_kind, wf_tokenizer_kind, wf_batch_cost and wf_best_by. This file cannot include the
- * headers of the first two, so tests check their order. */
+/* The words have the order of the enums wf_schedule_kind, wf_tokenizer_kind, wf_batch_cost and wf_best_by. The enums of schedules and
+ * tokenizers are in headers of other rooms, so a test checks that the words still have their order. */
 static const char *const schedules[] = {"constant", "cosine", "inverse_sqrt", NULL};
 static const char *const tokenizers[] = {"char", "word", "bpe", "byte-bpe", "wordpiece", NULL};
 static const char *const costs[] = {"both", "side", NULL};

@@ -14,8 +14,9 @@
 #include "gnuplot.h"
 #include "labels.h"
 
-/* True if a key is masked: it comes after the query. If there are more keys than queries, the first keys belong to tokens before the first
- * query. A later key with a weight other than 0 is not treated as masked, so that the weight is visible. */
+/* True if a key is masked: in a causal map it comes after the query, and its weight is 0. If there are more keys than queries, the first
+ * keys belong to tokens before the first query. A later key with a weight other than 0 is not treated as masked, so that the weight is
+ * visible. */
 static bool is_masked(const struct picture *p, int64_t query, int64_t key, float weight)
 {
     int64_t before = p->map->keys > p->map->queries ? p->map->keys - p->map->queries : 0;
@@ -69,8 +70,8 @@ static void add_settings(struct wf_string *s, const struct picture *p)
                      p->map->keys - 1, p->map->keys - 1, p->map->queries - 1);
 }
 
-/* Adds a grey rectangle behind each map, which is visible at masked keys, because the map has no values there. Adds a sample of it below
- * the colour bar. */
+/* For a causal map, adds a grey rectangle behind each panel. The grey is visible at masked keys, because the map has no values there. Adds
+ * a sample of the grey below the colour bar. */
 #define MASKED "fillcolor rgb \"#e4dfd6\" fillstyle solid"
 static void add_masked(struct wf_string *s, const struct picture *p)
 {

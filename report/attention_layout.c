@@ -17,7 +17,8 @@ static double between(double low, double x, double high)
     return fmax(low, fmin(x, high));
 }
 
-/* Chooses the sizes of cells and labels so that labels do not overlap. If cells are lower than a label, only every n-th token has one. */
+/* Chooses the sizes of cells and labels so that labels do not overlap. If the cells of chosen heads are lower than a label, only
+ * every n-th token has a label. A grid of all heads that would be larger than WIDE with labels has none. */
 static void choose_cells(struct picture *p)
 {
     double n = fmax((double)p->map->queries, (double)p->map->keys), across = (double)p->map->heads, down = (double)p->map->layers;

@@ -44,7 +44,7 @@ wf_status axis_see_most(struct axis *a, const struct curve *c, wf_error *error)
             sorted[count++] = a->log ? log(fmax(1e-100, c->point[i].value)) : c->point[i].value;
     qsort(sorted, (size_t)count, sizeof *sorted, rising);
     if (count > 0) {
-        /* sorted[low] and sorted[high] are the 1 % and 99 % quantiles; rounding leaves at least one value beyond each if there are MANY */
+        /* sorted[low] and sorted[high] are the 1 % and 99 % quantiles; rounding leaves at least one value beyond each if count >= MANY */
         int64_t high = (int64_t)(0.99 * (double)(count - 1)), low = count - 1 - high;
         double span = sorted[high] - sorted[low];
         bool cut = count >= MANY && span > 0;
@@ -77,8 +77,8 @@ void axis_finish(struct axis *a, double margin)
 }
 
 /* Adds the tics of a logarithmic axis. gnuplot itself puts at most one number on an axis of less than two decades. This function tries sets
- * of numbers per decade, from many to few, and takes the first set with at most `most` tics on the axis. False: no set fits, so that
- * gnuplot must choose the tics. */
+ * of numbers per decade, from many to few, and takes the first set with at most `most` tics on the axis. False: no set fits, so gnuplot
+ * must choose the tics. */
 static bool add_log_tics(const struct axis *a, int most, struct wf_string *s)
 {
     static const double factor[][9] = {{1, 1.5, 2, 3, 4, 5, 6, 8}, {1, 2, 3, 5}, {1, 2, 5}, {1, 3}};

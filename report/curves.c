@@ -52,14 +52,14 @@ struct reader {
     const char *const *key; /* names of the metrics to read */
     int keys;
     enum wf_plot_x x;
-    double before;  /* seconds of the processes that have ended */
+    double before;  /* sum of the seconds of the processes that have ended */
     double seconds; /* seconds of the last line, since the start of its process */
     bool started;   /* the process of the last line has logged its event "start" */
     struct curves *out;
 };
 
-/* Notices that another process continues the run: its seconds begin again at 0, or it logs a second event "start". The first lines of a
- * process may come before its "start". */
+/* Notices that another process continues the run: the seconds begin again at 0, or the file has a further event "start". The first lines of
+ * a process may come before its "start", so a "start" after the seconds began again does not count as one more process. */
 static void follow_clock(struct reader *r, const char *event, double seconds)
 {
     bool start = strcmp(event, "start") == 0;
@@ -95,7 +95,7 @@ static wf_status note_name(const char *key, struct curves *out, wf_error *error)
     return WF_OK;
 }
 
-/* Computes the position of a line's numbers on the horizontal axis. */
+/* Computes the position on the horizontal axis of the values that a line of metrics.jsonl holds. */
 static wf_status place(const struct reader *r, const json_t *event, double step, double *x, wf_error *error)
 {
     const char *unit = r->out->unit[0] ? r->out->unit : "tokens", *key = r->x == WF_PLOT_SECONDS ? "seconds" : unit;

@@ -15,8 +15,9 @@ enum { JOINER = 0x200D, NON_JOINER = 0x200C, DOTTED_CIRCLE = 0x25CC };
 
 /* --- pieces to bytes ----------------------------------------------------------------------------------------------- */
 
-/* Whether the piece in the vocabulary is plain text, as for an added token ("<été>"), and not a byte-level code. It is plain text if the
- * tokenizer encodes it as exactly this token. */
+/* Whether `piece`, the text of a token in the vocabulary, is plain text, as for an added token ("<été>"), and not a byte-level code. It is
+ * plain text if the tokenizer encodes it as exactly this token. (This can also be true for a code such as "the", but then the code is equal
+ * to the text that it stands for.) */
 static wf_status find_literal(const wf_tokenizer *tokenizer, int32_t id, const char *piece, int64_t length, bool *literal)
 {
     struct wf_tokens ids = {0};

@@ -22,7 +22,7 @@ extern const char *const curve_usual[CURVE_KINDS];
 enum { NAMES = 64 }; /* maximum number of metrics of a run that are listed by name */
 struct curves {
     struct curve of[WF_PLOT_METRICS];
-    bool stepped[WF_PLOT_METRICS]; /* the metric has values in lines of steps */
+    bool stepped[WF_PLOT_METRICS]; /* the metric has values in lines of metrics.jsonl that are not of validations */
     bool valid[WF_PLOT_METRICS];   /* the metric has values in lines of validations */
     char *name[NAMES];             /* names of all metrics of the run */
     int names;                     /* number of these names */
@@ -117,7 +117,8 @@ void plot_finish(struct plot *plot, double margin);
 bool plot_has_line(const struct plot *plot, int64_t run);
 /* Whether the legend has a point for the run. */
 bool plot_has_points(const struct plot *plot, int64_t run);
-/* Appends the title of a panel: the quantity, its unit and the power of ten of its numbers, as "loss (nats per token), logarithmic". */
+/* Appends the title of a panel, such as "loss (nats per token), logarithmic" or "learning rate (1e-4)": the quantity, its unit, and the
+ * power of ten by which the numbers at the axis are multiplied. */
 void plot_add_title(const struct plot_panel *panel, struct wf_string *s);
 /* Appends "3 values above the axis", or nothing if all values lie on the axis. */
 void plot_add_beyond(const struct plot_panel *panel, struct wf_string *s);

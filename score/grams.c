@@ -82,7 +82,7 @@ uint32_t grams_add(struct grams *g, uint32_t parent, uint32_t symbol)
     return (uint32_t)g->count++;
 }
 
-/* Packs the first bytes of a word, at most three, and their number into a symbol. */
+/* Packs the first bytes of a word, three or as many as there are, into a symbol, with the number of these bytes. */
 static uint32_t bite(const char *word, int64_t length)
 {
     const unsigned char *p = (const unsigned char *)word;

@@ -10,10 +10,10 @@ struct gram {
     uint32_t parent;    /* index of the n-gram without its last symbol, or the root of a tree */
     uint32_t symbol;    /* the last symbol */
     uint32_t reference; /* number of the reference in which `seen` counts */
-    int32_t order;
-    int64_t count; /* occurrences in the hypothesis */
-    int64_t seen;  /* occurrences in the present reference */
-    int64_t most;  /* maximum of `seen` over the references */
+    int32_t order;      /* number of symbols; 0 for a part of a word below GRAM_BYTES */
+    int64_t count;      /* occurrences in the hypothesis */
+    int64_t seen;       /* occurrences in the present reference */
+    int64_t most;       /* maximum of `seen` over the references */
 };
 /* An entry of the hash table from (parent, symbol) to an n-gram. */
 struct gram_slot {
@@ -29,7 +29,8 @@ struct grams {
     uint32_t stamp;
 };
 
-/* Roots of trees, all of which can be in one struct grams. NO_GRAM is the absence of an n-gram and never has children. */
+/* Values of `parent` that stand for the roots of three trees, which can all be in one struct grams. NO_GRAM is the absence of an n-gram and
+ * never has children. */
 enum { GRAM_BYTES = 0xFFFFFFF0u, GRAM_ROOT = 0xFFFFFFF1u, GRAM_WORDS = 0xFFFFFFF2u, NO_GRAM = 0xFFFFFFFFu };
 
 void grams_free(struct grams *g);
@@ -46,8 +47,9 @@ struct symbols {
     int64_t count, capacity;
 };
 bool symbols_add(struct symbols *s, uint32_t symbol);
-/* Appends the number of a word to `s`. The tree below GRAM_BYTES holds the bytes of all words, and the index where a word ends is its
- * number. A word that is not in the tree is added with `make`; otherwise its number is NO_GRAM. False without memory. */
+/* Appends the number of a word to `s`. The tree below GRAM_BYTES holds the bytes of all words, up to three in a symbol, and the index where
+ * a word ends is its number. With `make`, a word that is not in the tree is added; without `make`, the number of such a word is NO_GRAM.
+ * False without memory. */
 bool symbols_add_word(struct symbols *s, struct grams *g, const char *word, int64_t length, bool make);
 void symbols_free(struct symbols *s);
 

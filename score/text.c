@@ -106,7 +106,7 @@ static bool final_sigma(const char *text, int64_t length, int64_t start, int64_t
     return true;
 }
 
-/* Appends what Python's str.lower() returns to *out. Each character becomes one character, except U+0130, which becomes two. */
+/* Appends to *out what Python's str.lower() returns. Each character becomes one character, except U+0130, which becomes two. */
 static bool lower(const char *text, int64_t length, struct wf_string *out)
 {
     wf_string_reserve(out, length);

@@ -17,7 +17,8 @@ const char *score_word(const char **at, const char *end, int64_t *word);
 /* Sets *out to the tokens of the text with white space between them. `scratch` is working memory. False without memory. */
 bool score_tokenize(enum wf_bleu_tokenizer tokenizer, const char *text, int64_t length, struct wf_string *out, struct wf_string *scratch);
 
-/* Checks the texts of segment `number`, and sets *present to the number of its references that are not NULL. */
+/* Checks that segment `number` has a hypothesis and a reference, and that its texts are UTF-8. Sets *present to the number of its
+ * references that are not NULL. */
 wf_status score_check(struct wf_segment hypothesis, const struct wf_segment *references, int64_t count, int64_t number, int64_t *present,
                       wf_error *error);
 /* Sets *out to the text of a segment and its length in bytes, which replaces a negative length. With `lowercase` the text is a copy in

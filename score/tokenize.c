@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The tokenizers of BLEU. A tokenizer is a chain of substitutions, in a fixed order. Each substitution goes over the whole line from left
- * to right, and its matches do not overlap. This matters for the result. For example, in "x.." the match "x." uses up the first stop, so
- * the second stop has no character left with which it could form a match. */
+ * to right, and its matches do not overlap. This matters for the result. For example, one substitution of 13a puts spaces around a stop
+ * that follows a character other than a digit. In "x.." its match "x." uses up the first stop, so the second stop has no character before
+ * it with which it could form a match. */
 #include <string.h>
 
 #include <utf8proc.h>
@@ -95,7 +96,7 @@ static bool any(uint32_t point)
     return true;
 }
 
-/* --- steps ----------------------------------------------------------------------------------------------------------- */
+/* --- substitutions --------------------------------------------------------------------------------------------------- */
 
 typedef bool accepts(uint32_t point);
 typedef bool accepts_pair(uint32_t a, uint32_t b);
@@ -106,14 +107,15 @@ static bool letter(char c)
 }
 
 /* One substitution over the whole text. A character x that `alone` accepts becomes " x ". Two characters x and y that `pair` accepts become
- * "x y ", or with `lead` " x y". `out` must have room for three times the bytes of `in`. The function is inlined into each step, so that
- * the calls of `alone` and `pair` are inlined, too. */
+ * "x y ", or with `lead` " x y". `out` must have room for three times the bytes of `in`. The function is inlined into each function that
+ * STEP defines, one for each substitution, so that the calls of `alone` and `pair` are inlined, too. */
 static inline __attribute__((always_inline)) void substitute(const struct wf_string *in, struct wf_string *out, accepts *alone,
                                                              accepts_pair *pair, bool lead)
 {
     char *to = out->data;
     for (int64_t at = 0; at < in->length;) {
-        if (alone != any && letter(in->data[at]) && letter(in->data[at + 1])) { /* fast path: only `any` accepts a letter */
+        /* fast path for a letter before a letter: only `any` accepts a letter, and no function `pair` accepts two letters */
+        if (alone != any && letter(in->data[at]) && letter(in->data[at + 1])) {
             *to++ = in->data[at++];
             continue;
         }

@@ -120,8 +120,8 @@ struct wf_presets {
 struct wf_decoding {
     struct wf_packed target, source;
     wf_tensor *memory;         /* the encoder's output [M,d]; NULL if `kv` is set */
-    wf_tensor *const *kv;      /* results of .memory, one for each decoder layer; NULL if `memory` is set */
-    struct wf_cache *cache;    /* holds the target ids that come before the ids of this call; NULL: each target is given whole */
+    wf_tensor *const *kv;      /* results of the family's function .memory, one for each decoder layer; NULL if `memory` is set */
+    struct wf_cache *cache;    /* the keys and values of the target ids before those of this call; NULL: each target is given whole */
     wf_tensor **weights;       /* [layers]: receive the self-attention weights [1,H,T,T] of one sentence pair; NULL: not wanted */
     wf_tensor **cross_weights; /* [layers]: receive the cross-attention weights [1,H,T,S] of that pair; NULL: not wanted */
 };
@@ -153,16 +153,16 @@ struct wf_family {
 
     /* The output layer, from hidden states to logits. Set `head` to WF_HEAD_AT(struct model, member) for a struct wf_linear in the model's
      * struct, or set `logits` to a function x [..,d] -> [..,V]. Training is faster with `head`, because the loss then never holds all
-     * logits. An encoder may set neither. If it has a key with the role WF_KEY_HEAD, and the key is false, init leaves the weight of the
-     * linear layer NULL. */
+     * logits. An encoder may set neither. If the family has a key with the role WF_KEY_HEAD, and the key is false, init leaves the
+     * weight of the linear layer NULL. */
     size_t head;
     wf_tensor *(*logits)(const void *model, wf_tensor *x);
     /* Layers before the linear layer that belong to the output layer, not to the hidden states: x [..,d] -> [..,d]. NULL: none. */
     wf_tensor *(*before_head)(const void *model, wf_tensor *x);
 
     /* For language models: ids [B,T] -> input of the output layer [B,T,d]. With a cache the ids continue its sequences: read the cache, and
-     * append to it, but do not advance it. If `weights` is not NULL, set weights[i] to the attention weights [B,H,T,T] of each layer i that
-     * has attention. */
+     * append to it, but do not call wf_cache_advance, which Weft does afterwards. If `weights` is not NULL, set weights[i] to the attention
+     * weights [B,H,T,T] of each layer i that has attention. */
     wf_tensor *(*forward)(const void *model, wf_tensor *ids, struct wf_cache *cache, wf_tensor **weights);
     /* `forward` accepts no cache, so each new token is computed from the whole context. */
     bool no_cache;
@@ -170,13 +170,13 @@ struct wf_family {
     /* For encoders: ids [B,T] -> [B,T,d], or packed ids [N] -> [N,d]. Weft has checked `call` before. */
     wf_tensor *(*hidden)(const void *model, wf_tensor *ids, const struct wf_encoder_call *call);
 
-    /* For encoder-decoders: source ids [M], or [1,S] for a single sentence -> memory [M,d]. `weights` is NULL, or with a single sentence an
-     * array of encoder_layers elements to be set to attention weights. */
+    /* For encoder-decoders: source ids [M] -> memory [M,d], or of a single sentence [1,S] -> [1,S,d]. `weights` is NULL, or with a single
+     * sentence an array of encoder_layers elements to be set to attention weights. */
     wf_tensor *(*encode)(const void *model, wf_tensor *ids, const struct wf_packed *source, wf_tensor **weights);
     /* For encoder-decoders: the memory -> keys and values of one decoder layer's cross-attention. */
     wf_tensor *(*memory)(const void *model, int64_t layer, wf_tensor *memory);
-    /* For encoder-decoders: target ids [N], [1,T] for a single sentence, or [R,T] with a cache -> input of the output layer [N,d]. Read the
-     * cache and append to it, but do not advance it. */
+    /* For encoder-decoders: target ids [N] -> input of the output layer [N,d], of a single sentence [1,T] -> [1,T,d], or with a cache [R,T]
+     * -> [R T,d]. Read the cache and append to it, but do not call wf_cache_advance, which Weft does afterwards. */
     wf_tensor *(*decode)(const void *model, wf_tensor *ids, const struct wf_decoding *decoding);
 
     /* Makes an empty cache for `rows` sequences of up to `capacity` tokens: with wf_cache_init, or for the states of a recurrent model with
@@ -203,8 +203,8 @@ struct wf_family {
  *     if (term)
  *         wf_loss_term_add(tape, wf_scale(wf_moe_balance(&routing, 1), 0.01));
  *
- * `term` [] is a mean over the ids, or over the rows, of one call of such a function. Each micro-batch calls the functions once. An update
- * minimises
+ * `term` [] should be a mean over the ids, or over the rows, of one call of such a function. Each micro-batch calls the functions once. An
+ * update minimises
  *
  *     L = sum over micro-batches of (sum of the micro-batch's cross-entropies / number of targets of the batch
  *                                    + share * sum of the terms that the micro-batch adds)

@@ -43,12 +43,13 @@ WF_API const struct wf_model_shape *wf_model_shape_of(const wf_model *model); /*
 /* ids [B,T] -> logits [B,T,V]. `cache` may be NULL. With a cache, in WF_INFER, the ids continue the sequences in the cache, and the cache
  * advances by T. */
 WF_API wf_tensor *wf_model_logits(const wf_model *model, wf_tensor *ids, struct wf_cache *cache);
-/* The logits of wf_model_logits without a cache, and the attention weights for visualisation: weights[i], of `layers` elements, receives
- * the tensor [B,H,T,T] of layer i, with a row for each query. */
+/* The logits of wf_model_logits without a cache, and the attention weights for visualisation: `weights` has `layers` elements, and
+ * weights[i] receives the tensor [B,H,T,T] of layer i, with a row for each query. */
 WF_API wf_tensor *wf_model_attention(const wf_model *model, wf_tensor *ids, wf_tensor **weights);
 /* The logits of the last position only: ids [B,T] -> [B,V]. `cache` works as in wf_model_logits. */
 WF_API wf_tensor *wf_model_next(const wf_model *model, wf_tensor *ids, struct wf_cache *cache);
-/* Mean cross-entropy of targets [B,T] given ids [B,T] -> []. If the output layer is linear, it never stores the logits of all positions. */
+/* Mean cross-entropy of targets [B,T] given ids [B,T] -> []. If the output layer is linear and has no LoRA adapters, the logits of all
+ * positions are never stored at once. */
 WF_API wf_tensor *wf_model_loss_with(const wf_model *model, wf_tensor *ids, wf_tensor *targets,
                                      const struct wf_cross_entropy_options *options);
 #ifndef __cplusplus

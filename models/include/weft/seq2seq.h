@@ -10,17 +10,19 @@
 
 WF_BEGIN_DECLS
 
-/* Arrays of the caller that receive the attention weights of one sentence pair, with a tensor for each layer. NULL: not wanted. */
+/* Arrays of the caller that receive the attention weights of one sentence pair, with a tensor for each layer (encoder_layers and layers of
+ * struct wf_model_shape). NULL: not wanted. */
 struct wf_seq2seq_weights {
     wf_tensor **encoder; /* [encoder_layers] tensors [1,H,S,S]: self-attention of the source */
-    wf_tensor **decoder; /* [decoder_layers] tensors [1,H,T,T]: self-attention of the target */
-    wf_tensor **cross;   /* [decoder_layers] tensors [1,H,T,S]: attention from the target to the source */
+    wf_tensor **decoder; /* [layers] tensors [1,H,T,T]: self-attention of the target */
+    wf_tensor **cross;   /* [layers] tensors [1,H,T,S]: attention from the target to the source */
 };
-/* The N target ids of all pairs -> logits [N,V]. `weights` may be NULL; with weights there must be exactly one pair. Sets the tape's first
- * row from the pairs, so that dropout does not depend on the division into micro-batches. */
+/* The N target ids of all pairs -> logits [N,V]. `weights` may be NULL; with weights there must be exactly one pair. Sets the tape's
+ * first_row to first_source and first_target of the pairs, so that dropout does not depend on the division into micro-batches. */
 WF_API wf_tensor *wf_pairs_logits(const wf_model *model, wf_tape *tape, const struct wf_pairs *pairs,
                                   const struct wf_seq2seq_weights *weights);
-/* Mean cross-entropy over all target ids -> []. If the output layer is linear, it never stores the logits of all target ids. */
+/* Mean cross-entropy over all target ids -> []. If the output layer is linear and has no LoRA adapters, the logits of all target ids are
+ * never stored at once. */
 WF_API wf_tensor *wf_pairs_loss_with(const wf_model *model, wf_tape *tape, const struct wf_pairs *pairs,
                                      const struct wf_cross_entropy_options *options);
 #ifndef __cplusplus
@@ -30,7 +32,7 @@ WF_API wf_tensor *wf_pairs_loss_with(const wf_model *model, wf_tape *tape, const
 /* --- decoding, in WF_INFER ----------------------------------------------------------------------------------------- */
 /* The M ids of packed source sentences -> output of the encoder [M,d], called "memory". */
 WF_API wf_tensor *wf_model_encode(const wf_model *model, wf_tape *tape, const int32_t *ids, struct wf_packed source);
-/* Sets kv[i] to the keys and values of decoder layer i's cross-attention, for `layers` layers. Call it once per translation. */
+/* Sets kv[i] to the keys and values of decoder layer i's cross-attention, for all `layers` decoder layers. Call it once per translation. */
 WF_API void wf_model_memory(const wf_model *model, wf_tensor *memory, wf_tensor *kv[]);
 /* Ids [R,T], which continue the R rows of the cache -> logits of the last id of each row, [R,V]. Each row is a translation of a source
  * sentence, in the order of the sentences: sentence i has the rows translations.offsets[i] .. translations.offsets[i+1]-1. A sentence may

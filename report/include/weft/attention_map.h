@@ -49,8 +49,8 @@ struct wf_attention_request {
     const char *target; /* the sentence for the decoder of a translation model; NULL: the model's translation of the source */
 };
 /* Runs the model once and makes its maps. The tokens are the model's input, with special tokens; the input of a decoder of a translation
- * model is <s> and the target's words. Unknown words are handled as by wf_tokenizer_encode. WF_ERR_ARGUMENT: the request has a text for a
- * translation model, a source or target for another model, an empty text, a text longer than the context (the message gives both numbers),
+ * model is <s> and the target's tokens. Unknown words are handled as by wf_tokenizer_encode. WF_ERR_ARGUMENT: the request has a text for a
+ * translation model, a source or target for another model, an empty text, a text longer than the context (the message gives both lengths),
  * or several lines for a translation model. After an error *maps is empty. Free *maps with wf_attention_free. */
 WF_API wf_status wf_attention_of(const struct wf_run *run, const struct wf_attention_request *request, struct wf_attention_maps *maps,
                                  wf_error *error) WF_CHECKED;
@@ -78,7 +78,8 @@ WF_API wf_status wf_attention_draw(const struct wf_attention_maps *maps, const s
 WF_API wf_status wf_attention_save_json(const struct wf_attention_maps *maps, const struct wf_attention_map *map,
                                         const struct wf_head *head, const char *path, wf_error *error) WF_CHECKED;
 
-/* What the page shows when it is opened, unless its address contains a selection. */
+/* What the page shows when it is opened, unless its address contains a selection: the page writes the user's selection into its
+ * address. */
 struct wf_attention_opening {
     const struct wf_attention_map *map; /* one of the maps; NULL: the last map (cross for a translation model) */
     struct wf_head head;                /* {0}: layer 1, head 1 */

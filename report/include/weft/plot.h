@@ -14,7 +14,7 @@ enum wf_plot_x {
 };
 enum {
     WF_PLOT_METRICS = 16,  /* maximum number of metrics of a picture or text */
-    WF_PLOT_RUNS = 40,     /* maximum number of runs of a picture, because it has 40 different lines */
+    WF_PLOT_RUNS = 40,     /* maximum number of runs of a picture: there are 40 different combinations of colour and dash */
     WF_PLOT_TEXT_RUNS = 26 /* maximum number of runs of a text */
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Scores of translations: BLEU and chrF, as sacreBLEU 2.6 (Post 2018) computes them.
  *
- * A scorer takes one segment at a time, which is a hypothesis with its references. It keeps only counts, so a corpus may have any size:
+ * A scorer takes one segment of a corpus at a time, which is a hypothesis (the translation to score) with its references. It keeps only
+ * counts, so a corpus may have any size:
  *
  *   wf_bleu *bleu;
  *   struct wf_bleu_score score;
@@ -24,7 +25,7 @@
 
 WF_BEGIN_DECLS
 
-/* A line of text without its line end. */
+/* One text of a segment, its hypothesis or a reference: a line without its line end. */
 struct wf_segment {
     const char *text; /* UTF-8. NULL: a missing reference, which is ignored. An empty text, in contrast, is a reference without words */
     int64_t length;   /* in bytes; a negative length: the text ends with a NUL */
@@ -63,7 +64,7 @@ struct wf_bleu_options {
     enum wf_bleu_smooth smooth;
     double smooth_value; /* for WF_SMOOTH_FLOOR and WF_SMOOTH_ADD_K; 0: the default of the smoothing */
     bool lowercase;
-    bool effective_order; /* ignores orders that are longer than the hypotheses, which is useful for single sentences */
+    bool effective_order; /* ignores the orders for which all hypotheses are too short, which is useful for single sentences */
 };
 
 struct wf_bleu_score {

@@ -8,8 +8,8 @@
 /* Weft's own families, in the order of the list in models/meson.build; ends with NULL. */
 extern const struct wf_family *const wf_zoo[];
 
-/* Sets one key as wf_config_set does, but changes no second key. in_file: the value comes from a file that Weft wrote, which may name kinds
- * of tokenizer that users cannot set. */
+/* Sets one key as wf_config_set does, but changes no second key, except that a new optimizer gives its keys their defaults. in_file: the
+ * value comes from a file that Weft wrote, which may name kinds of tokenizer that users cannot set. */
 wf_status wf_config_set_as(struct wf_config *config, const char *key, const char *value, bool in_file, wf_error *error) WF_CHECKED;
 
 struct wf_model {
