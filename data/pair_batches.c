@@ -101,8 +101,6 @@ void wf_pair_batches_free(wf_pair_batches *b)
 {
     if (!b)
         return;
-    if (!b)
-        return;
     wf_free(b->chosen);
     wf_free(b->source);
     encoders_free(b->encoder, b->workers);

@@ -63,7 +63,6 @@ void wf_scans_free(wf_scans *scans)
 {
     if (!scans)
         return;
-    if (scans)
-        text_scans_clear(scans);
+    text_scans_clear(scans);
     wf_free(scans);
 }

@@ -121,8 +121,6 @@ void wf_events_close(wf_events *e)
 {
     if (!e)
         return;
-    if (!e)
-        return;
     append_close(&e->file);
     wf_free(e->record);
     wf_free(e);

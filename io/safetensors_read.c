@@ -118,8 +118,6 @@ void wf_safetensors_close(wf_safetensors *file)
 {
     if (!file)
         return;
-    if (!file)
-        return;
     wf_map_close(&file->map);
     json_decref(file->header);
     wf_free(file->entry);

@@ -24,7 +24,7 @@ struct attention_attr {
 
 /* attention_shape.c: checks the options and sets the shapes of the results. */
 wf_status wf_attention_shape(wf_call *c);
-/* The shape to which a mask or a bias, operand i, must broadcast: [B,H,T,S], or [n,H,L,M] for packed rows. L and M are the lengths of the
+/* The shape to which a mask or a bias, operand i, must broadcast: [B,H,T,S], or [n,H,L,K] for packed rows. L and K are the lengths of the
  * longest sequence of queries and of keys, or the sizes of the operand if these are larger. */
 wf_shape wf_attention_scores(const wf_call *c, int i);
 /* attention_backward.c: the gradients of q, k, v and the bias. */

@@ -92,7 +92,7 @@ static wf_real *place(const struct attention_rows *r, int64_t sequence, int64_t 
     return r->data ? r->data + sequence * r->item + row * r->step + column : NULL;
 }
 
-/* The index of the first element for a sequence and a head in a mask or bias [B, H, T, S], or packed [n, H, L, M]. Sets *step to the
+/* The index of the first element for a sequence and a head in a mask or bias [B, H, T, S], or packed [n, H, L, K]. Sets *step to the
  * strides. */
 static int64_t begin_of(const wf_array *x, int64_t sequence, int64_t head, struct wf_attention_steps *step)
 {

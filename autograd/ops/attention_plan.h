@@ -18,7 +18,7 @@ struct attention_rows {
 };
 
 /* Sizes are named as in weft/ops.h: without packing q is [B, T, ...] and k and v are [B, S, ...]. Packed q, k and v hold n sequences, and
- * the scores of a sequence are [L, M] (wf_attention_scores). */
+ * the scores of a sequence are [L, K] (wf_attention_scores). */
 struct attention_plan {
     const wf_call *c;
     const struct attention_attr *attr;
@@ -37,8 +37,8 @@ struct attention_plan {
     struct attention_rows dout;   /* backward: the gradient of the result; otherwise data is NULL */
     struct attention_rows din[3]; /* backward: the gradients of q, k and v; data is NULL if a gradient is not needed */
     bool add[3];                  /* backward: true: add to din[i]; false: overwrite it */
-    wf_array mask;                /* [B, H, T, S], or packed [n, H, L, M]; data is NULL without a mask */
-    wf_array bias;                /* [B, H, T, S], or packed [n, H, L, M]; data is NULL without a bias */
+    wf_array mask;                /* [B, H, T, S], or packed [n, H, L, K]; data is NULL without a mask */
+    wf_array bias;                /* [B, H, T, S], or packed [n, H, L, K]; data is NULL without a bias */
     wf_array dbias; /* the bias' gradient: size 1 where the bias is broadcast over batch, queries or keys; data NULL if not needed */
     bool in_turn;   /* backward: all sequences add to the same elements of dbias, so one block computes them in turn */
     struct wf_attention common; /* the members that are the same for all sequences and heads */

@@ -33,7 +33,7 @@ static wf_status check_over_scores(wf_call *c, int operand, wf_dtype dtype, cons
     if (!wf_shape_broadcast(&shape, &full, &both) || !wf_shape_equal(&both, &full))
         return wf_call_fail(c, WF_ERR_SHAPE, "the %s must broadcast to %s = %s", what,
                             wf_is_packed(((const struct attention_attr *)c->attr)->packed)
-                                ? "[sequences,H,L,M], L and M of the longest sequences or more,"
+                                ? "[sequences,H,L,K], L and K of the longest sequences or more,"
                                 : "[B,H,T,S]",
                             wf_shape_text(&full, text, sizeof text));
     return WF_OK;

@@ -25,11 +25,11 @@
 #include <weft/optim.h>
 #include <weft/optimizer_rule.h>
 /* text */
+#include <weft/detokenize.h>
 #include <weft/tokenizer.h>
 /* data */
 #include <weft/data.h>
 /* score */
-#include <weft/detokenize.h>
 #include <weft/score.h>
 /* models */
 #include <weft/blocks.h>

@@ -207,7 +207,7 @@ START_TEST(refusals)
     begin(WF_INFER);
     x = normal(1, WF_SHAPE(4, 8));
     expect_error(wf_attention(x, x, x, .packed = {I32(0, 4), 1}, .bias = normal(2, WF_SHAPE(3, 4))), WF_ERR_SHAPE,
-                 "the bias must broadcast to [sequences,H,L,M], L and M of the longest sequences or more, = [1,1,4,4]");
+                 "the bias must broadcast to [sequences,H,L,K], L and K of the longest sequences or more, = [1,1,4,4]");
     begin(WF_INFER);
     x = normal(1, WF_SHAPE(4, 8));
     expect_error(wf_attention(x, x, x, .packed = {I32(0, 4), 1}, .bias = normal(2, WF_SHAPE(3, 1, 1, 4))), WF_ERR_SHAPE, "= [1,1,4,4]");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Data structures for training byte-pair encodings: counts of pairs, a heap of candidates for the next merge, and lists of words. */
-#ifndef WEFT_DATA_TOKENIZER_BPE_PAIRS_H
-#define WEFT_DATA_TOKENIZER_BPE_PAIRS_H
+#ifndef WEFT_TEXT_TOKENIZER_BPE_PAIRS_H
+#define WEFT_TEXT_TOKENIZER_BPE_PAIRS_H
 
 #include <weft/error.h>
 

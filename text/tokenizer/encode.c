@@ -59,8 +59,6 @@ void wf_token_cache_free(wf_token_cache *cache)
 {
     if (!cache)
         return;
-    if (!cache)
-        return;
     scratch_free(&cache->scratch);
     wf_free(cache);
 }

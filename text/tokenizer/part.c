@@ -67,8 +67,6 @@ void wf_tokenizer_free(wf_tokenizer *t)
 {
     if (!t)
         return;
-    if (!t)
-        return;
     for (struct pattern *p = t->pattern; p; p = p->next)
         pattern_free(p);
     for (struct block *block = t->block, *next; block; block = next) {

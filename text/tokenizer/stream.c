@@ -137,8 +137,6 @@ void wf_decoder_free(wf_decoder *s)
 {
     if (!s)
         return;
-    if (!s)
-        return;
     decoder_end(s);
     wf_free(s);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Classes of characters, as the parts of a tokenizer use them. Unicode's properties come from utf8proc. \w, \s and punctuation are those of
  * the package `tokenizers`. */
-#ifndef WEFT_DATA_TOKENIZER_UNICODE_H
-#define WEFT_DATA_TOKENIZER_UNICODE_H
+#ifndef WEFT_TEXT_TOKENIZER_UNICODE_H
+#define WEFT_TEXT_TOKENIZER_UNICODE_H
 
 #include <weft/internal/encode.h>
 
