@@ -203,7 +203,7 @@ static bool start_worker(int index)
 }
 
 /* Starts the workers. They block the signals that other processes send, so that the program's own threads get these signals. Signals for
- * faults of a thread itself stay unblocked. */
+ * faults of a thread itself, and the timer of profilers, stay unblocked. */
 static void start(void)
 {
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPROF};

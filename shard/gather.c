@@ -173,7 +173,7 @@ bool wf_ranks_are_late(const struct wf_ranks *ranks)
 
 wf_status gather_values(struct wf_ranks *ranks)
 {
-    /* 0 is the label of send_all, 1 to the number of buckets those of the gradients. */
+    /* Labels of messages: send_all uses 0, and the gradients use 1 to the number of buckets. The values use the labels after these. */
     int label = 1 + (ranks->reduction ? ranks->reduction->buckets : 0);
     if (ranks->size == 1)
         return ranks->error->code;

@@ -141,8 +141,8 @@ bool reduction_has(const struct wf_ranks *ranks, int i, int k, int parameter)
     return i < ranks->tree->count ? ranks->tree->held[i].slab[k].valid[parameter] : tree_valid(ranks->tree, k, ranks->grads[k], parameter);
 }
 
-/* The elements of the slab that hold blocks begin .. end - 1. The blocks are contiguous, except that each parameter begins at a multiple of
- * 16 elements. */
+/* The elements of the slab from block `begin` to block `end - 1`. The blocks are contiguous, except that each parameter begins at a
+ * multiple of 16 elements. */
 struct range {
     int64_t offset, count;
 };

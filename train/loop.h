@@ -128,12 +128,14 @@ struct fit {
     struct pace pace;
 
     /* Progress, which a resume restores from the state. */
-    int64_t step;            /* updates done */
-    double total;            /* sum of the weights of all batches so far; NaN: resumed from an old state, which does not hold the sum */
+    int64_t step;        /* updates done */
+    double total;        /* sum of the weights of all batches so far; NaN: resumed from an old state, which does not hold the sum */
+    double best;         /* best value of the deciding metric; NaN before the first validation */
+    int64_t since_best;  /* validations since the best one */
+    bool validation_due; /* the validation of this step has not been completed */
+
+    /* Of this process, not restored. */
     int64_t given;           /* .accumulate as the program set it; several ranks may have raised f->o.accumulate */
-    double best;             /* best value of the deciding metric; NaN before the first validation */
-    int64_t since_best;      /* validations since the best one */
-    bool validation_due;     /* the validation of this step has not been completed */
     struct wf_string change; /* settings that the resume changes, as text for the user; empty: none */
     bool new_validation;     /* the resume changes how validations are measured, so the state's best value is dropped */
     bool early;              /* patience has run out */
@@ -205,7 +207,7 @@ wf_status limit_too_short(struct fit *f);
 void pace_update(struct fit *f, double seconds);
 /* Estimates the seconds until the end of the training; NaN before the first update. */
 double pace_left(const struct fit *f);
-/* Estimates the seconds of the running validation or save; 0 if neither is running. */
+/* Estimates how many seconds the running validation or save takes from its beginning to its end; 0 if neither is running. */
 double pace_expected(const struct fit *f);
 /* Reports WF_EVENT_PROGRESS with a text such as "validating" or "saving". */
 wf_status pace_report(struct fit *f, const char *text, int64_t done, int64_t total);

@@ -62,7 +62,8 @@ static wf_status no_head(struct trainer *t)
                         key ? ": set " : "", key ? key : "", key ? "=true" : "");
 }
 
-/* Gives the registry this rank's shard before the optimiser is made, so that it allocates moments for the shard only. */
+/* Tells the registry which shard is this rank's before the optimiser is made, so that the optimiser allocates moments for that shard only.
+ */
 static wf_status shard(struct trainer *t)
 {
     t->fit.ranks.registry[0] = t->registry;

@@ -78,7 +78,7 @@ static int64_t length_of(const wf_call *c, int dim, int i)
     return ((const struct join *)c->attr)->stack ? 1 : wf_call_in(c, i)->dim[dim];
 }
 
-/* Copies of many parts: one thread copies each part. */
+/* The context of copy_part. If there are many parts, the threads copy different parts at the same time, each part on one thread. */
 struct copies {
     const wf_call *c;
     int dim;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads text by lines or blocks of lines, and words the messages about invalid text (weft/internal/lines.h). */
+/* Reads text by lines or by blocks of lines, and writes the messages about invalid text (weft/internal/lines.h). */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

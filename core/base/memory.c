@@ -17,8 +17,8 @@ enum { LINE = 64, HUGE_PAGE = 2 << 20 };
 static _Atomic int64_t allocations, living;
 static _Atomic int64_t fail_in = -1;
 
-/* Whether a test wants this allocation to fail. The counter fail_in changes only while a test has set it, so that usual allocations only
- * read it. */
+/* Whether a test wants this allocation to fail. The counter fail_in is counted down only after a test has set it, so that usual
+ * allocations only read it. */
 static bool must_fail(void)
 {
     return atomic_load_explicit(&fail_in, memory_order_relaxed) >= 0 && atomic_fetch_sub(&fail_in, 1) == 0;

@@ -95,8 +95,8 @@ struct position {
     const char *a, *a7, *b, *prefetch;
 };
 
-/* k rank-1 updates. `unit` tells the compiler that a_rs is 1; otherwise the rows of A are read at a_row_offset. `masked`: the last
- * vector of B is read with a mask. */
+/* k rank-1 updates. `unit` tells the compiler that a_rs is 1; otherwise the rows of A are read at the offsets that a_row_offset() gives.
+ * `masked`: the last vector of B is read with a mask. */
 V_INLINE void rank_1_updates(const int m, const int vectors, const bool unit, const bool masked, int64_t k, const struct tile *t,
                              struct position *w, vr sum[MR][NR_VECTORS])
 {

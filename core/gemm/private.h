@@ -45,8 +45,8 @@ enum {
     TASKS_MAX = 128,        /* speed: the most tasks of a product */
     TASKS_PER_THREAD = 6,   /* speed: tasks for each thread in a large product */
     EVEN_TASKS = 16,        /* speed: with fewer tasks for each thread, the number of tasks becomes a multiple of the number of threads */
-    THREAD_PANELS = 4,      /* speed: the fewest panels of B in the columns of a thread */
-    TASK_TILES = 2,         /* speed: the fewest rows of register tiles in a task, unless it has MC rows */
+    THREAD_PANELS = 4,      /* speed: the fewest panels of B in a thread's range of columns */
+    TASK_TILES = 2,         /* speed: the fewest rows of register tiles in a task, unless the product has only one */
     TASK_N = 2048 / sizeof(wf_real), /* speed: the most columns of a task */
     PACK_TASK = 8192,                /* speed: elements of B that a packing task packs */
     PACK_TASK_RUNS = 4,              /* speed: factor of PACK_TASK if rows of B are contiguous */
@@ -61,8 +61,8 @@ enum {
     PACK_N = 256,   /* speed: columns of B that a task packs at a time if rows of B are contiguous */
     PACK_M_MIN = 4, /* speed: with fewer rows of C, neither A nor a B with contiguous rows is packed */
     STACK_B = 2048, /* speed: a packed B of at most this many elements lies on the stack */
-    ALIAS_BYTES = 4096,    /* speed: rows of A that are a multiple of this apart share lines of the first-level cache */
-    ALIAS_PANELS = 4,      /* speed: rows of A that share cache lines are packed if a task has this many panels of B */
+    ALIAS_BYTES = 4096,    /* speed: rows of A that are a multiple of this apart compete for the same lines of the first-level cache */
+    ALIAS_PANELS = 4,      /* speed: such rows of A are packed if a task has at least this many panels of B */
     IN_PLACE_BYTES = 1024, /* speed: a B with contiguous rows of at most this size is read in place */
 
     /* prefetch */

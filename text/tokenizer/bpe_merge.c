@@ -8,11 +8,11 @@
  * called the tail. As soon as the tail is the left piece of a merge that could come next, the tail counts as merged with the following
  * text, and the piece before it becomes the tail.
  *
- * `reach.end` limits when a merge can come next. The level of a word is the highest rank merged in it so far. Suppose that merge k happens
- * when the level is L, above k. When the word reached level L, the pair of merge k was not there, since merge k would have come first. So
- * one of the two pieces of merge k was made at level L, and `end` of the merge that made this piece is at least L. Therefore merge k
- * happens only at levels up to end[k] = max(k, `end` of every merge that makes one of its two pieces). The same limit holds for the level
- * of a window, which is never above that of the word. A trainer lists the merges that make a piece before those that use it, and then
+ * The level of a word is the highest rank merged in it so far. end[k] (`reach.end`) is an upper bound of the levels at which merge k can
+ * happen: max(k, end of every merge that makes one of its two pieces). Merge k itself raises a lower level to k. Suppose that it happens
+ * at a level L above k. When the word reached level L, the pair of merge k was not there, since merge k would have come first. So one of
+ * its two pieces was made at level L, and the end of the merge that made this piece is at least L. The same bound holds for the level of a
+ * window, which is never above that of the word. A trainer lists the merges that make a piece before those that use it, and then
  * end[k] = k. */
 #include <string.h>
 

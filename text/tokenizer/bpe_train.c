@@ -36,7 +36,7 @@ struct words {
 /* A word in which a pair arose in the current round. */
 struct event {
     int32_t word;
-    int32_t next; /* index of the event before, for the same pair; -1: none */
+    int32_t next; /* the next event in the pair's list, which runs from the latest event to the first; -1: none */
 };
 
 struct trainer {

@@ -127,7 +127,8 @@ struct part_type {
          * next run. */
         wf_status (*piece)(struct stage *s, int64_t i, const char *text, int64_t length, struct pieces *out);
     };
-    /* Post-processor: if n ids have become times * n + added ids before this part, updates both numbers for the ids after it. */
+    /* Post-processor: says how much the part lengthens a text. Before the part, n ids of the text have become `*times` n + `*added` ids;
+     * sets both numbers to those after the part. */
     void (*grows)(const void *part, int64_t *times, int64_t *added);
 };
 #define PART(name) extern const struct part_type name;

@@ -146,7 +146,7 @@ struct search {
     double end;         /* CPU time at which the search gives up; 0: not set, since no attempt has needed more than WINDOW and STEPS */
 };
 
-/* Searches a match that begins at text[at] or later, or only at text[at] with `here`. Returns PCRE2's code; the match data has the
+/* Searches for a match that begins at text[at] or later; with `here`, only at text[at]. Returns PCRE2's code; the match data has the
  * bounds. */
 static int attempt(struct search *q, int64_t at, bool here)
 {

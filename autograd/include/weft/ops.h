@@ -94,8 +94,8 @@ WF_API wf_tensor *wf_to_real(wf_tensor *x);
 /* --- views: nothing is copied, except where a reshape must copy --------------------------------------------------------
  *
  * Views of one tensor may overlap (windows by wf_slice at 0, 1, 2, ...). They read the same memory, and an element's gradient is the sum
- * over all views that show it. Only wf_expand, or an op with .view (weft/op.h), makes a single view that shows an element several times.
- * wf_apply_view refuses such a view by name if it needs a gradient. */
+ * over all views that show it. A single view that shows an element several times and needs a gradient is made only by wf_expand, or
+ * by an op with .view (weft/op.h). wf_apply_view fails if it would make such a view; the message names the op and the tensor. */
 WF_API wf_tensor *wf_reshape_to(wf_tensor *x, const wf_shape *shape); /* one dim may be -1: its size follows from the others */
 #ifndef __cplusplus
 #define WF_SHAPE(...) (&(wf_shape){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})

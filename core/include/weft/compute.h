@@ -183,8 +183,8 @@ struct wf_kernels {
     void (*rms_norm_grad)(int64_t rows, int64_t d, const wf_real *x, const wf_real *gain, const wf_real *rstd, const wf_real *dy,
                           wf_real *dx, bool add, wf_real *dgain);
 
-    /* One row of dropout. Element j has 16 random bits. If they are >= threshold (= round(p 65536)), the element is multiplied by scale;
-     * otherwise it becomes 0. Forward and backward use the same bits.
+    /* One row of dropout. Element j has 16 random bits. If this number is >= threshold (= round(p 65536)), the element is multiplied by
+     * scale; otherwise it becomes 0. Forward and backward use the same bits.
      *
      * The bits come from Philox. The counter is (j / 8, low word of row, high word of row, call); the key is the low and the high word
      * of mix(mix(seed + c) ^ step), where mix is splitmix64's finaliser and c = 0x9e3779b97f4a7c15. Element j takes the 16 bits of word

@@ -66,7 +66,8 @@ WF_API const void *wf_safetensors_data(const wf_safetensors *file, const struct 
 
 /* Returns the value of a key in the header's map of strings, or NULL. It lives as long as the handle. */
 WF_API const char *wf_safetensors_metadata(const wf_safetensors *file, const char *key);
-/* Sets *key and *value to number `index` of that map, in the order of the file. Returns false if the map has fewer keys. */
+/* Sets *key and *value to those of entry `index` (from 0) of the header's map of strings, in the order of the file. Returns false if the
+ * map has no such entry. */
 WF_API bool wf_safetensors_metadata_at(const wf_safetensors *file, int64_t index, const char **key, const char **value);
 
 /* ---- Writing ---- */

@@ -50,8 +50,9 @@ WF_API wf_status wf_cache_init(struct wf_cache *cache, int layers, int64_t rows,
  * remaining text anew, from zeros. Every row of a training batch and every window of an evaluation begins with zeros, too. */
 WF_API wf_status wf_cache_init_states(struct wf_cache *cache, int layers, int64_t rows, int64_t width, wf_error *error) WF_CHECKED;
 WF_API void wf_cache_free(struct wf_cache *cache); /* frees the memory and zeroes *cache; a zeroed struct is allowed */
-/* Call it after all layers have processed `tokens` new tokens of each row: it adds them to the lengths. Attention has checked the capacity
- * before. If a row has no room for the tokens, or if `tokens` is negative, the lengths stay the same, and cache->error is set. */
+/* Call it after all layers have processed `tokens` new tokens of each row: it adds them to the lengths. The attention of the layers has
+ * already refused tokens for which there is no room, and this call checks again: if a row has no room for the tokens, or if `tokens` is
+ * negative, the lengths stay the same, and cache->error is set. */
 WF_API void wf_cache_advance(struct wf_cache *cache, int64_t tokens);
 /* Truncates row `row`, 0 .. rows-1, to its first `length` tokens. A row that holds fewer tokens stays as it is. A row with a state can only
  * go back to length 0, where its state is zeros. An invalid call sets cache->error. */

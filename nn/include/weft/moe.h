@@ -11,8 +11,8 @@ WF_BEGIN_DECLS
 /* x [..., d] -> [..., d]. With the probabilities p = softmax(router x), a row goes to the `chosen` experts with the greatest p; ties go to
  * the lower index. y is the sum of weight times expert(x) over these experts, and their weights are p divided by the sum of these p. No row
  * is dropped, even if all rows choose the same expert. Experts are computed one after the other, each on the rows that chose it, so the
- * cost is chosen / experts of the cost of all experts. In WF_INFER the bits of a row do not depend on the other rows. With dropout, the
- * masks of a row depend on the other rows. */
+ * cost is the fraction `chosen` / `experts` of what all experts on all rows would cost. In WF_INFER the bits of a row do not depend on the
+ * other rows. With dropout, the masks of a row depend on the other rows. */
 struct wf_moe {
     struct wf_linear router; /* weight [experts, d], no bias */
     struct wf_ffn *expert;   /* [experts], named "experts.0", "experts.1", ...; the registry owns the memory */

@@ -20,7 +20,7 @@ struct wf_optimizer_place {
     const struct wf_optimizer *opt;
     int64_t part;  /* index in opt->part */
     int parameter; /* index in the registry */
-    int moment;    /* index of the slab */
+    int moment;    /* index of the slab, the array that holds this moment for all parameters; the last one holds the moving averages */
 };
 /* Sets *out to the place of the moving average of parameter `i` of a registry. Returns false if the optimiser has no such average. */
 bool wf_optimizer_average(const struct wf_optimizer *opt, const wf_registry *registry, int i, struct wf_optimizer_place *out);
