@@ -13,7 +13,7 @@
  * If a tensor is NULL, the error goes to the tape that the thread used last. If a tape is NULL, or if an op has only parameters as operands
  * and the thread has no tape, the result is poison and wf_tape_error(NULL) has the message.
  *
- * One thread at a time may use a tape. Several threads, each with its own tape, may share parameters: see registry.h. */
+ * One thread at a time may use a tape. Several threads, each with its own tape, may share parameters: see weft/registry.h. */
 #ifndef WEFT_TAPE_H
 #define WEFT_TAPE_H
 
@@ -98,8 +98,9 @@ WF_API wf_tensor *wf_tape_fail(wf_tape *tape, wf_status code, const char *format
 WF_API void wf_release(wf_tensor *x);
 
 /* For loops without gradients, such as generation. wf_tape_here marks the present state of the tape, and wf_tape_rewind drops all tensors
- * that were made since then. `keep` may be NULL or a contiguous tensor. Its value survives: wf_tape_rewind moves it to the mark and returns
- * it in a new tensor, which is a constant. With NULL it returns NULL.
+ * that were made since then. `keep` may be NULL or a contiguous tensor. The value of this tensor survives: wf_tape_rewind moves it to the
+ * place in the tape's memory where the mark was taken, and returns it in a new tensor, which is a constant. If `keep` is NULL,
+ * wf_tape_rewind returns NULL.
  *
  * If an op gets a dropped tensor, even one that was given to wf_keep, the error names the op that made the tensor. This is reliable until
  * rewinds have dropped more than 128 tensors (768 without NDEBUG), whose structs are then used again.
@@ -173,7 +174,7 @@ WF_API wf_status wf_read_ids(const wf_tensor *x, int32_t *out, int64_t count) WF
  * cannot be read, wf_print writes a line with the reason, and the result is the tape's status. wf_print_text writes to a string. */
 WF_API wf_status wf_print(FILE *to, const wf_tensor *x);
 WF_API wf_status wf_print_text(struct wf_string *text, const wf_tensor *x);
-/* Sets *view to a strided view of the value. It is valid until the next reset, rewind or backward, or until x is released. */
+/* Sets *view to a strided view of the value of x. The view is valid until the next reset, rewind or backward, or until x is released. */
 WF_API wf_status wf_view(const wf_tensor *x, wf_array *view) WF_CHECKED;
 
 /* --- backward ------------------------------------------------------------------------------------------------------ */
@@ -183,18 +184,18 @@ struct wf_backward_options {
     wf_tensor *gradient;
     bool retain; /* keeps records and values, because another backward over them will follow */
 };
-/* Computes the gradients with respect to all inputs and parameters on which x depends. Examples are wf_backward(loss) and
+/* Computes the gradients of x with respect to all inputs and parameters on which x depends. Examples are wf_backward(loss) and
  * wf_backward(y, .gradient = dy).
  *
- * The gradients of all calls in a pass are added up; a parameter's wf_grads add up all passes since wf_grads_zero. The gradients of inner
- * tensors are released after their last use. A backward uses up all records that were made before it, and reuses the memory of values. To
- * read the result of an op afterwards, give it to wf_keep before; without wf_keep an op or a read refuses it by name, even if it is small.
- * Parameters, tensors that no op made, x and .gradient stay readable.
+ * The gradients of all calls in a pass are added up. The gradients of parameters, in struct wf_grads, are added up over all passes since
+ * wf_grads_zero. The gradients of inner tensors are released after their last use. A backward uses up all records that were made before it,
+ * and reuses the memory of values. To read the result of an op afterwards, give the result to wf_keep before the backward; otherwise every
+ * op or read that gets the result fails, with an error that names it. Parameters, tensors that no op made, x and .gradient stay readable.
  *
  * To differentiate several losses one after the other, give all calls but the last .retain, which keeps records and values. Ops may follow
- * a backward, and another backward may follow those ops; it visits the records that were made since, or retained. A backward is refused if
- * it leads to a record that is used up, if it would read parameters that an optimiser changed since the record was made, or if the tape is
- * in WF_INFER.
+ * a backward, and another backward may follow those ops. That second backward visits the records that were retained or made since the
+ * first. A backward is refused if it leads to a record that is used up, if it would read parameters that an optimiser changed since the
+ * record was made, or if the tape is in WF_INFER.
  *
  * There are no gradients of gradients, so a penalty on a gradient needs another way: see wf_gradients.
  *
@@ -203,8 +204,8 @@ WF_API wf_status wf_backward_with(wf_tensor *x, const struct wf_backward_options
 #ifndef __cplusplus
 #define wf_backward(x, ...) wf_backward_with(x, &(struct wf_backward_options){__VA_ARGS__})
 #endif
-/* Computes the gradients with respect to chosen tensors only: gradient[i] is the gradient of y with respect to x[i], in the shape of x[i].
- * x[i] may be an input, a parameter, an inner tensor or a view, and needs no wf_retain_grad.
+/* Computes the gradients of y with respect to chosen tensors only: gradient[i] is the gradient of y with respect to x[i], in the shape of
+ * x[i]. x[i] may be an input, a parameter, an inner tensor or a view, and needs no wf_retain_grad.
  *
  *   wf_tensor *g[2];
  *   if (wf_gradients(loss, 2, ((wf_tensor *[]){h, m.weight}), g) != WF_OK) ...
@@ -212,7 +213,7 @@ WF_API wf_status wf_backward_with(wf_tensor *x, const struct wf_backward_options
  * Only records on a path from x to y are differentiated. The call changes no wf_grads, and no gradient that wf_grad reads.
  *
  * The results are tensors of the tape, and ops may read them. They keep their memory until the reset. There are no gradients of gradients:
- * a result depends on x, but wf_backward refuses a path through the result.
+ * a result depends on x, but wf_backward fails if it would have to differentiate a result.
  *
  * A penalty on a gradient (WGAN-GP, R1) can be computed from differences, which have gradients. The derivative of f along v at x is about
  * (f(x + h v) - f(x - h v)) / 2h. If g is the gradient of f at x and v = g / |g|, this derivative is |g|. docs/pytorch.md has a function
@@ -259,8 +260,8 @@ WF_API wf_tensor *wf_retain_grad(wf_tensor *x);
 /* Sets *view to the gradient of an input, of a tensor given to wf_retain_grad, or of a parameter. The view is valid until the next
  * backward. The gradient of a parameter is read from the wf_grads to which the pass on this thread's tape (the one that it used last)
  * writes, or from the registry's own if that pass did not use the parameter. WF_ERR_STATE if there is no gradient (no wf_backward yet, or
- * an inner tensor without wf_retain_grad). Then wf_tape_status, and the message of wf_tape_error, say why and what to do, but the pass goes
- * on: the tape's error code stays WF_OK. */
+ * an inner tensor without wf_retain_grad). In that case the message of wf_tape_error says why and what to do, and wf_tape_status returns
+ * WF_ERR_STATE. But the pass can go on: the code of wf_tape_error stays WF_OK. */
 WF_API wf_status wf_grad(const wf_tensor *x, wf_array *view) WF_CHECKED;
 
 /* The value of x in a tensor without a gradient: a copy, or for a parameter its own memory, which an optimiser changes. */
@@ -275,8 +276,8 @@ WF_API wf_tensor *wf_detach(wf_tensor *x);
  * Masks contain -inf, so -inf is no error in the result of an op that reads -inf or bools. A NaN that reaches no result, such as one that
  * wf_where leaves out, is no error either.
  *
- * With this setting wf_backward and wf_gradients check each gradient that the backward of an op gives: "the backward of sqrt(x [4]) gave a
- * gradient that is not finite for its operand x [4]: inf at [2]". The setting stays over resets. */
+ * With this setting wf_backward and wf_gradients also check each gradient that the backward of an op gives. The message then reads: "the
+ * backward of sqrt(x [4]) gave a gradient that is not finite for its operand x [4]: inf at [2]". The setting stays over resets. */
 WF_API void wf_tape_check_finite(wf_tape *tape, bool on);
 
 WF_END_DECLS
