@@ -98,7 +98,7 @@ WF_API bool wf_convert(wf_dtype to, void *dst, wf_dtype from, const void *src, i
  *   [[ 1.0000, -2.5000,  3.0000],
  *    [ 0.1000,     nan,    -inf]]
  *
- * The layout is PyTorch's, except that nan and inf are aligned with the numbers. Floats have four decimals, or no decimals if all are whole
+ * The layout is PyTorch's, and nan and inf are aligned with the numbers. Floats have four decimals, or no decimals if all are whole
  * numbers. They have an exponent if the largest magnitude is above 1e8 or more than a thousand times the smallest, or if the smallest is
  * below 1e-4. If an array has more than 1,000 elements, each dimension of more than six shows three indices at each end and "..." between
  * them. WF_ERR_ARGUMENT: an argument other than `name` is NULL, or the array is invalid. WF_ERR_MEMORY: no memory. WF_ERR_IO: the file

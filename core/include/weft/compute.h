@@ -198,8 +198,8 @@ WF_API extern const struct wf_kernels *wf_kernel; /* only wf_init changes it */
 
 /* --- expert: products of pointers, and scratch memory --------------------------------------------------------------- */
 
-/* The product that wf_array_matmul calls, on pointers and strides: C = alpha A B + beta C + bias. Element (i, j) of a matrix lies at data[i
- * * rs + j * cs]. Strides may be negative, and those of A and B also 0. With one instruction set and one value of WEFT_GEMM
+/* The product that wf_array_matmul calls, on pointers and strides: C = alpha A B + beta C + bias. Element (i, j) of a matrix lies at
+ * data[i * rs + j * cs]. Strides may be negative, and those of A and B also 0. With one instruction set and one value of WEFT_GEMM
  * (weft/runtime.h), shapes, strides and rows_alone decide whether BLIS or Weft's own kernels compute a product; the number of threads does
  * not. */
 struct wf_gemm {

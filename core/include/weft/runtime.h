@@ -9,11 +9,13 @@
  *   the set-up     instruction set and kernels (wf_kernel), BLIS or own kernels for products, team of threads; wf_init and
  *                  wf_set_threads change it
  *   registered     families (wf_family_register) and optimisers (wf_optimizer_register), under a lock, until the process ends
- *   processes      the connection that wf_dist_world opens, with its rank, world size and wf_dist_watch; with several processes also a
- * handler that runs at exit() bookkeeping    under locks: the list of tapes, the structs of freed parameters, the sizes of scratch memory,
- * serial numbers; for each thread: scratch memory, the tape used last, an error that no tape could hold jansson json_set_alloc_funcs,
- * called when the first JSON is read or written environment    the variable BLIS_ARCH_TYPE, which BLIS reads; Weft adds it when the library
- * is loaded (x86-64) fork()         handlers, after which the locks in the child process are free, and no team has started there
+ *   processes      the connection that wf_dist_world opens, with its rank, world size and wf_dist_watch; with several processes also
+ *                  a handler that runs at exit()
+ *   bookkeeping    under locks: the list of tapes, the structs of freed parameters, the sizes of scratch memory, serial numbers; for each
+ *                  thread: scratch memory, the tape used last, an error that no tape could hold
+ *   jansson        json_set_alloc_funcs, called when the first JSON is read or written
+ *   environment    the variable BLIS_ARCH_TYPE, which BLIS reads; Weft adds it when the library is loaded (x86-64)
+ *   fork()         handlers, after which the locks of the child process are free, and no team has started there
  *
  * A program that calls wf_main (weft/main.h) leaves the whole process to it, signals and streams included. */
 #ifndef WEFT_RUNTIME_H
@@ -50,8 +52,9 @@ WF_API int wf_threads(void); /* number of threads that share work, including the
 WF_API wf_status wf_set_threads(int threads, wf_error *error) WF_CHECKED;
 WF_API int wf_processors(void);  /* number of processors that affinity, cgroup and launcher leave to this process */
 WF_API const char *wf_isa(void); /* the instruction set in use: "avx512", "avx2" or "base" */
-WF_API const char *
-wf_blas(void); /* the linked BLIS: "BLIS 0.9.0 (skx)". Without WEFT_GEMM=blis it computes products only if wf_isa() is "avx2" */
+/* The linked BLIS: "BLIS 0.9.0 (skx)". It computes some of the products if wf_isa() is "avx2", and with WEFT_GEMM=blis all that it can
+ * compute. */
+WF_API const char *wf_blas(void);
 
 WF_END_DECLS
 
