@@ -21,7 +21,7 @@ enum { WF_MAX_INPUTS = 8, WF_MAX_OUTPUTS = 4, WF_MAX_SAVED = 6 };
 typedef struct wf_op wf_op;
 
 /* One call of an op. in[i], called input i, is operand number i, and out[j], called output j, is result number j. Both are strided arrays.
- * If an operand is absent (the caller gave NULL), its data are NULL, and wf_has is false. */
+ * If an operand is absent (the caller gave NULL), its data are NULL, and wf_has returns false. */
 typedef struct wf_call {
     const wf_op *op;
     wf_tape *tape;
@@ -135,8 +135,8 @@ WF_API wf_array wf_call_like(const wf_call *c, const wf_array *a);
 /* For `forward` and `backward`: a contiguous temporary array. It is released when the function returns, unless wf_grad_give has passed it
  * on. Without memory its data are NULL, and the tape has the error. */
 WF_API wf_array wf_call_temp(wf_call *c, wf_dtype dtype, const wf_shape *shape);
-/* Memory of the tape that lives until the reset (or a rewind), for data that attributes point to. NULL without memory, with the error on
- * the tape. */
+/* Memory of the tape that stays valid until the next reset (or a rewind to an earlier mark), for data that attributes point to. NULL
+ * without memory, with the error on the tape. */
 WF_API void *wf_tape_memory(wf_tape *tape, size_t bytes);
 /* `a` itself if it is contiguous, else a copy in a temporary array (wf_call_temp). */
 WF_API wf_array wf_call_contiguous(wf_call *c, const wf_array *a);
@@ -181,8 +181,8 @@ struct wf_grads {
      * NULL. */
     void (*ready)(void *ctx, int parameter);
     void *ready_ctx;
-    uint64_t registry; /* the number of the parameters' registry (wf_parameter_info.registry) */
-    struct wf_grads_block *block;
+    uint64_t registry;            /* the number of the parameters' registry (wf_parameter_info.registry) */
+    struct wf_grads_block *block; /* [blocks]: each a range of one parameter's gradient */
     int64_t blocks;
     double *partial; /* [blocks]: the sum of the squares of the gradients in each block, from which norms are computed */
     /* Only in a registry's own gradients: how often the registry's values were changed. Code that changes values increments this number, so

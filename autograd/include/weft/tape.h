@@ -2,9 +2,9 @@
 /* Tensors, and the tape that records the ops on them.
  *
  * An op runs when it is called, and a record of the call goes onto the tape of its operands. wf_backward visits the records in reverse
- * order. The result of an op is called an inner tensor. All records, values and gradients that are made in a pass live
- * in the tape's memory until wf_tape_reset; only the gradients of parameters outlive it. So tensors need not be freed, nested expressions
- * cannot leak, and nothing is allocated from the second pass on. wf_release gives the memory of a value back earlier.
+ * order. The result of an op is called an inner tensor. All records, values and gradients that are made in a pass live in the tape's memory
+ * until the next wf_tape_reset; only the gradients of parameters live longer. So tensors need not be freed, nested expressions cannot leak,
+ * and nothing is allocated from the second pass on. wf_release gives the memory of a value back earlier.
  *
  * Errors: the tape keeps the first error, which names the op, its operands and their shapes. The op that fails returns the tape's poison
  * tensor, and so does each op on poison. Poison is never NULL, and each of its dimensions reads 1. So the code of a model need not check
@@ -115,8 +115,9 @@ WF_API wf_tensor *wf_tape_rewind(wf_tape *tape, wf_tape_mark mark, wf_tensor *ke
 /* For models that run in all modes: declares that of all tensors made since the mark only x is used later. If no op was recorded since the
  * mark, this is wf_tape_rewind(tape, mark, x). Otherwise a backward needs the other tensors, and the function only returns x.
  *
- * If a model calls it after each sublayer, with the mark from before the first one, a pass in WF_INFER needs the memory of one sublayer
- * instead of all blocks. A pass that gives inner tensors to its caller passes a zeroed mark, with which nothing is dropped. */
+ * If a model calls wf_tape_compact after each sublayer, with a mark that was taken before the first sublayer, a pass in WF_INFER needs the
+ * memory of one sublayer instead of all blocks. A pass that gives inner tensors to its caller passes a zeroed mark, with which nothing is
+ * dropped. */
 WF_API wf_tensor *wf_tape_compact(wf_tape_mark mark, wf_tensor *x);
 
 struct wf_tape_stats {
@@ -132,7 +133,7 @@ WF_API struct wf_tape_stats wf_tape_stats(const wf_tape *tape);
 /* A tensor with a copy of the ids, in the shape [rows, columns], or in `shape`. The op that uses the ids checks their range. */
 WF_API wf_tensor *wf_ids(wf_tape *tape, const int32_t *ids, int64_t rows, int64_t columns);
 WF_API wf_tensor *wf_ids_of(wf_tape *tape, const int32_t *ids, const wf_shape *shape);
-/* A real tensor with a copy of the data. With `needs_grad` it receives a gradient in wf_backward, which wf_grad reads. */
+/* A real tensor with a copy of the data. With `needs_grad` wf_backward computes the gradient of the tensor, and wf_grad reads it. */
 WF_API wf_tensor *wf_input(wf_tape *tape, const wf_real *data, const wf_shape *shape, bool needs_grad);
 /* A WF_BOOL tensor with a copy of the data, for example a mask in which true means "may attend". */
 WF_API wf_tensor *wf_bools(wf_tape *tape, const bool *data, const wf_shape *shape);
@@ -143,12 +144,12 @@ WF_API wf_tensor *wf_full(wf_tape *tape, const wf_shape *shape, double value);
 /* A tensor that shows the caller's memory without a copy, with any dtype and strides, for tables and caches. It has no gradient. The memory
  * must stay valid and unchanged until the next reset. */
 WF_API wf_tensor *wf_borrow(wf_tape *tape, const wf_array *array);
-/* Makes `tape` the one that this thread used last, on which ops on parameters alone run.
+/* Makes `tape` the tape that counts as the last one this thread used. An op whose operands are all parameters runs on that tape.
  *
  * Parameters are operands like all other tensors, but belong to no tape. An op runs on the tape of its first operand that is no parameter.
- * If all operands are parameters, as in wf_mul(a, b), it runs on the tape that the thread last reset, made a tensor on, or gave to
+ * If all operands are parameters, as in wf_mul(a, b), the op runs on the tape that the thread last reset, made a tensor on, or gave to
  * wf_tape_use. So a thread that works on two tapes in turn calls wf_tape_use first. Operands from two tapes are an error. If the thread has
- * no tape, the op returns poison, and wf_tape_error(wf_tape_of(x)) has the message. */
+ * no tape, the op returns poison, and wf_tape_error(NULL) has the message. */
 WF_API void wf_tape_use(wf_tape *tape);
 
 /* --- inspecting tensors -------------------------------------------------------------------------------------------- */
@@ -217,7 +218,7 @@ WF_API wf_status wf_backward_with(wf_tensor *x, const struct wf_backward_options
  *
  * A penalty on a gradient (WGAN-GP, R1) can be computed from differences, which have gradients. The derivative of f along v at x is about
  * (f(x + h v) - f(x - h v)) / 2h. If g is the gradient of f at x and v = g / |g|, this derivative is |g|. docs/pytorch.md has a function
- * for it. If a result is meant as a constant, as v is, pass it through wf_detach. A loss of wf_detach(g) itself trains nothing.
+ * for such a penalty. If a result is meant as a constant, as v is, pass it through wf_detach. A loss of wf_detach(g) itself trains nothing.
  *
  * WF_ERR_STATE if y does not depend on x[i]. The options are those of wf_backward, and the same records are used up. On an error every
  * gradient[i] is poison. */
@@ -226,17 +227,17 @@ WF_API wf_status wf_gradients_with(wf_tensor *y, int count, wf_tensor *const x[]
 #ifndef __cplusplus
 #define wf_gradients(y, count, x, gradient, ...) wf_gradients_with(y, count, x, gradient, &(struct wf_backward_options){__VA_ARGS__})
 #endif
-/* If `on`, the ops that follow are not recorded. This is for a teacher's logits, statistics or targets. The results are constants, no
- * gradient flows through them, and nothing is saved for a backward. Values are computed as the tape's mode says, with dropout in WF_TRAIN.
- * Returns the former state, so that regions can be nested. A reset switches recording on.
+/* If `on`, the ops that follow are not recorded. Use the function for a teacher's logits, statistics or targets. The results of these ops
+ * are constants, no gradient flows through them, and nothing is saved for a backward. Values are computed as the tape's mode says, with
+ * dropout in WF_TRAIN. Returns the former state, so that regions can be nested. A reset switches recording on.
  *
  *   bool before = wf_tape_no_grad(tape, true);
  *   wf_tensor *target = wf_model_logits(teacher, ids, NULL);
  *   wf_tape_no_grad(tape, before); */
 WF_API bool wf_tape_no_grad(wf_tape *tape, bool on);
-/* Calls function(ctx, x) and does not keep its inner values for the backward, which calls the function a second time instead. So a pass
- * holds the inner values of only one checkpoint at a time, and takes about a third longer. Results, gradients and dropout masks have the
- * same bits as without the checkpoint (Chen et al. 2016, "Training deep nets with sublinear memory cost").
+/* Calls function(ctx, x) and does not keep the inner values of this call for the backward; instead, the backward calls the function a
+ * second time. So a pass holds the inner values of only one checkpoint at a time, and takes about a third longer. Results, gradients and
+ * dropout masks have the same bits as without the checkpoint (Chen et al. 2016, "Training deep nets with sublinear memory cost").
  *
  *   static wf_tensor *forward(void *ctx, wf_tensor *x) { return block_forward(ctx, x); }
  *   ...
@@ -244,10 +245,10 @@ WF_API bool wf_tape_no_grad(wf_tape *tape, bool on);
  *       x = wf_checkpoint(forward, &m->block[i], x);
  *
  * Besides x the function may use parameters and, through ctx, other tensors of the tape. Each wf_backward and wf_gradients that reaches the
- * checkpoint calls the function again, and it must do the same then. So everything that it reads through ctx must stay valid and unchanged
- * until the last of these calls, and a tensor whose value it reads on the host needs wf_keep. It is an error if the second call has other
- * ops, shapes or operands. A change of other attributes (such as the factor of wf_scale) is not noticed; the gradients are then those of
- * the second call.
+ * checkpoint calls the function again, and in each call the function must do the same. So everything that the function reads through ctx
+ * must stay valid and unchanged until the last call, and a tensor whose value it reads on the host needs wf_keep. It is an error if the
+ * second call has other ops, shapes or operands. A change of other attributes (such as the factor of wf_scale) is not noticed; the
+ * gradients are then those of the second call.
  *
  * Outside the function only its result may be used. The other tensors that the function makes end with the call unless they were given to
  * wf_keep, and no gradient flows through them. Checkpoints may be nested. Inside the function, wf_backward, wf_gradients, wf_tape_reset and

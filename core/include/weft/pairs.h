@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sentence pairs of a batch or of one of its micro-batches, which readers of data produce and encoder-decoder models take. */
+/* The struct for the sentence pairs of a batch, or of one of its micro-batches. Readers of data fill it, and encoder-decoder models take
+ * it. */
 #ifndef WEFT_PAIRS_H
 #define WEFT_PAIRS_H
 

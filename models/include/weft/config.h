@@ -24,6 +24,7 @@ enum wf_batch_cost {
  * the best weights, and the training stops after `patience` validations without a better value. */
 enum wf_best_by { WF_BEST_LOSS, WF_BEST_BLEU, WF_BEST_CHRF };
 
+/* A language model without an encoder, an encoder-decoder for sentence pairs (a translation model), or an encoder. */
 enum wf_model_kind { WF_MODEL_LANGUAGE, WF_MODEL_PAIRS, WF_MODEL_ENCODER };
 
 /* Hyperparameters of a training. "In text" says what the value is called in config.json and in `--set key=value`. */

@@ -202,8 +202,8 @@ WF_API wf_tensor *wf_mha_memory(const struct wf_mha *m, wf_tensor *memory);
 /* --- low-rank adapters (LoRA) for many maps --------------------------------------------------------------------------- */
 /* Gives an adapter to every linear map that a module declares in the registry after this call, under a path that matches the pattern. Each
  * '*' stands for any characters: "*" matches all maps, "blocks.*.attn.*" those of attention. If several patterns match a path, the first
- * one counts. A pattern that matches no map is an error of build and load. WF_ERR_ARGUMENT: a rank below 1, or an alpha or dropout out of
- * range.
+ * one counts. If a pattern matches no map, wf_registry_build and wf_registry_load fail. WF_ERR_ARGUMENT: a rank below 1, or an alpha or
+ * dropout out of range.
  *
  * To train the adapters alone, call wf_registry_freeze_matching(registry, "*", true, &error) and then wf_registry_freeze_matching(registry,
  * "*.lora_*", false, &error) before wf_registry_build. To load weights from a file without adapters, set .allow_missing of
@@ -221,8 +221,8 @@ WF_API wf_tensor *wf_positions_packed(const struct wf_positions *m, wf_tensor *x
 
 /* --- attention in two halves, and values from another input ---------------------------------------------------------- */
 /* The two halves of wf_mha_forward, for uses that its options do not offer. wf_mha_attend(m, wf_mha_project(m, x, ...), ...) with the same
- * call gives the bits of wf_mha_forward. Between the two calls the program may change q, k and v, or replace them, for example by values
- * from another input or by keys with other positions.
+ * options in both gives the same bits as wf_mha_forward. Between the two calls the program may change q, k and v, or replace them, for
+ * example by values from another input or by keys with other positions.
  *
  * wf_mha_project computes projections, norms and positions: q [B,T,H*E], k [B,S,G*E] and v [B,S,G*F], or for packed rows [N, ...]; poison
  * on an error. Of `call` it reads .cache (for the rows' lengths), .memory, .value, .memory_kv, .positions, .packed and .k_packed.

@@ -100,8 +100,8 @@ WF_API void wf_scope_fail(wf_scope scope, wf_status code, const char *format, ..
 
 /* --- building ------------------------------------------------------------------------------------------------------ */
 
-/* Allocates all values, and gradients for the parameters that are not frozen, and initialises the values. Each value depends on (seed,
- * name, index) alone. */
+/* Allocates all values, and gradients for the parameters that are not frozen, and initialises the values. Each value depends only on
+ * `seed`, the name of its parameter and its index in the parameter. */
 WF_API wf_status wf_registry_build(wf_registry *registry, uint64_t seed, wf_error *error) WF_CHECKED;
 /* Makes wf_registry_build call `cancelled` before it initialises each parameter, because a large model takes seconds. If `cancelled`
  * returns true, wf_registry_build ends with WF_ERR_CANCELLED. NULL: no function is called. */

@@ -7,8 +7,9 @@
 
 WF_BEGIN_DECLS
 
-/* T5's relative positions (Raffel et al. 2020): the bias is a number for each head and each bucket of distances, in weight [buckets,
- * heads]. Several layers may share one module, as T5's layers do: call the module once, and pass its result to each layer. */
+/* T5's relative positions (Raffel et al. 2020): the bias is a trained number for each head and each bucket of distances. `weight` [buckets,
+ * heads] holds these numbers. Several layers may share one module, as T5's layers do: call the module once, and pass its result to each
+ * layer. */
 struct wf_relative_bias {
     wf_tensor *weight;
     int heads, buckets;
