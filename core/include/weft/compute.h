@@ -29,8 +29,8 @@ WF_BEGIN_DECLS
  * could not be allocated, nothing happens.
  *
  * f runs along the innermost dimension, over at most 8,192 elements at a time. Dimensions that lie end to end in all operands are merged
- * first, so that contiguous operands of one shape become one flat dimension. An input that is not contiguous along the innermost
- * dimension is copied in small blocks to the stack.
+ * first; contiguous operands of one shape thus become one flat dimension. An input that is not contiguous along the innermost dimension is
+ * copied in small blocks to the stack.
  *
  * `cost` is an estimate of the time of f in nanoseconds per element, about 0.1 for an addition and 0.3 for a gelu; wf_parallel_ranges below
  * says what it decides. */

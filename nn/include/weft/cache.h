@@ -28,17 +28,17 @@ struct wf_kv {
 struct wf_cache {
     struct wf_kv *layer; /* [layers] */
     int layers;
-    int64_t rows;        /* rows in use */
+    int64_t rows;        /* number of rows in use */
     int64_t capacity;    /* number of tokens for which each row has room */
     int64_t key_width;   /* elements of a token's keys in a layer; states: elements of a state */
     int64_t value_width; /* elements of a token's values in a layer */
     int32_t *length;     /* [rows]: the number of tokens that each row holds */
     void *memory;        /* the memory of all layers */
     int64_t most_rows;   /* rows at wf_cache_init; `rows` never exceeds it */
-    int32_t *scratch;    /* memory for wf_cache_select, which does not allocate */
+    int32_t *scratch;    /* memory that wf_cache_select uses, so that it need not allocate */
     bool states;         /* the cache was made with wf_cache_init_states */
-    wf_error error; /* the first invalid call of wf_cache_advance or wf_cache_rewind. That call changed nothing. Forwards with the cache,
-                       and wf_cache_select, fail with this error from then on, until wf_cache_free */
+    wf_error error; /* the error of the first invalid call of wf_cache_advance or wf_cache_rewind. That call changed nothing. Forwards with
+                       the cache, and wf_cache_select, fail with this error from then on, until wf_cache_free */
 };
 
 /* Makes a cache of empty rows, filled with zeros. Free it with wf_cache_free. Do not move *cache before that, because its layers point to

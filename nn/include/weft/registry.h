@@ -138,8 +138,9 @@ struct wf_load_options {
  * wf_registry_load. */
 WF_API wf_status wf_registry_load_with(wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *options,
                                        wf_error *error) WF_CHECKED;
-/* Allocates gradients for the parameters that are not frozen now, and for no others. Call it to train after load, and after
- * wf_registry_freeze. Existing gradients keep their values, but their memory moves, so that views from wf_grad become invalid. */
+/* Allocates gradients for the parameters that are not frozen now, and for no others. Call it after wf_registry_load if the parameters are
+ * to be trained, and after wf_registry_freeze. Existing gradients keep their values, but their memory moves, so views from wf_grad become
+ * invalid. */
 WF_API wf_status wf_registry_gradients(wf_registry *registry, wf_error *error) WF_CHECKED;
 /* Adds all parameters to a writer, under their names with the prefix before them; a parameter that is used in several places is added once.
  * The writer reads the values at its commit. Before wf_registry_build or wf_registry_load the call is an error of the writer. */
