@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The descriptor of an op. Any program can define one. A descriptor holds the shape rule, forward, backward and the cases of the gradient
- * check, and a function such as my_double below applies it with wf_apply. docs/ops.md explains each part with examples.
+/* The descriptor of an op. Any program can define one. A descriptor holds the functions `shape` (the shape rule), `forward` and `backward`,
+ * and the cases of the gradient check. A function such as my_double below applies it with wf_apply. docs/ops.md explains each part with
+ * examples.
  *
  *   static wf_status double_shape(wf_call *c) { c->out[0] = wf_call_like(c, &c->in[0]); return WF_OK; }
  *   static wf_status double_forward(wf_call *c) { ... c->in[0].data -> c->out[0].data ...; return WF_OK; }
@@ -20,22 +21,23 @@ enum { WF_MAX_INPUTS = 8, WF_MAX_OUTPUTS = 4, WF_MAX_SAVED = 6 };
 typedef struct wf_op wf_op;
 
 /* One call of an op. in[i], called input i, is operand number i, and out[j], called output j, is result number j. Both are strided arrays.
- * If an operand is absent (the caller gave NULL), its data are NULL, and wf_has is false. */
+ * If an operand is absent (the caller gave NULL), its data are NULL, and wf_has returns false. */
 typedef struct wf_call {
     const wf_op *op;
     wf_tape *tape;
     const void *attr; /* a copy of the op's attributes, which lives as long as the record */
     int inputs, outputs;
     wf_array in[WF_MAX_INPUTS];
-    /* `shape` sets dtype and dims. In forward the arrays are contiguous, and their elements are not initialised. */
+    /* The outputs. `shape` sets their dtype and dims. In `forward` they are contiguous, and their elements are not initialised. */
     wf_array out[WF_MAX_OUTPUTS];
-    wf_array saved[WF_MAX_SAVED]; /* `shape` sets the dims of arrays that forward fills for backward. They have memory only if `grad` */
-    bool grad;                    /* in forward: a backward may follow */
+    wf_array saved[WF_MAX_SAVED]; /* `shape` sets the dims of arrays that `forward` fills for `backward`. They have memory only if `grad` is
+                                     true */
+    bool grad;                    /* in `forward`: whether a backward may follow */
     bool rows_alone;              /* set in WF_INFER: the bits of a row must not depend on the other rows */
     bool need[WF_MAX_INPUTS];     /* whether input i needs a gradient */
-    /* In backward: the gradients of the outputs, read-only, with any strides; data is NULL if an output has no gradient. */
+    /* In `backward`: the gradients of the outputs, read-only, with any strides. If an output has no gradient, its data are NULL. */
     wf_array dout[WF_MAX_OUTPUTS];
-    uint64_t seed;         /* the tape's seed, made different for each pass of a step (struct wf_tape_options) */
+    uint64_t seed;         /* the tape's seed; in later passes of a step a seed drawn from it (struct wf_tape_options) */
     uint64_t step;         /* the tape's step */
     uint64_t first_row;    /* the tape's first_row */
     uint32_t dropout_call; /* the number of this call, counting the calls of ops with .random in this pass */
@@ -56,13 +58,13 @@ struct wf_case {
     const char *what;                       /* a name for messages; may be NULL */
     int64_t in[WF_MAX_INPUTS][WF_MAX_DIMS]; /* the dims of each input, ended by 0; -1 stands for a dimension of size 0, {-2} for a scalar */
     enum wf_fill fill[WF_MAX_INPUTS];
-    int32_t limit[WF_MAX_INPUTS]; /* for WF_FILL_IDS: every id is below limit */
+    int32_t limit[WF_MAX_INPUTS]; /* for WF_FILL_IDS: every id is below this number */
     int inputs;                   /* number of inputs; 0 means all inputs before the first one without dims */
     const void *attr;
     double bound; /* by how much results in float and in double may differ, relative to the norm of the result; 0 means 1e-5 */
     bool train;   /* run in WF_TRAIN, so that dropout is on; each evaluation has the same masks */
-    /* Marks a real input that has no gradient, such as frequencies or class weights: the check asks for no gradient. The op must refuse
-     * such an input if it needs a gradient (c->need[i] in .shape). */
+    /* Marks a real input for which the op computes no gradient, such as frequencies or class weights; the check then expects none. If such
+     * an input needs a gradient nevertheless, .shape of the op, which sees this in c->need[i], must fail. */
     bool constant[WF_MAX_INPUTS];
 };
 struct wf_cases {
@@ -82,40 +84,42 @@ struct wf_op {
     const char *name;
     size_t attr_size;
     int outputs; /* the largest number of outputs; 0 means 1. A call may ask for the first c->outputs of them */
-    bool random; /* forward uses dropout_call, which differs from call to call */
-    /* The values that backward reads: WF_READS_INPUT(i) | WF_READS_OUTPUT(j) | ..., or WF_READS_NOTHING. 0 means all values. The memory of
-     * values that are left out may be reused before backward runs. */
+    bool random; /* `forward` uses dropout_call, which differs from call to call */
+    /* The values that `backward` reads: WF_READS_INPUT(i) | WF_READS_OUTPUT(j) | ..., or WF_READS_NOTHING. 0 means all values. The memory
+     * of values that are left out may be reused before `backward` runs. */
     unsigned reads;
-    /* The outputs are views of in[0]. There is no forward, and `shape` also sets data and strides. A view may repeat elements (stride 0,
-     * windows). In backward dout is contiguous, and backward adds up what each repeated element receives. */
+    /* The outputs are views of in[0]. There is no `forward`, and `shape` also sets the data and strides of the outputs. A view may repeat
+     * elements (stride 0, windows). In `backward`, dout is contiguous, and `backward` must add up the gradients of all places at which the
+     * view shows an element. */
     bool view;
     wf_status (*shape)(wf_call *c);
-    wf_status (*forward)(wf_call *c);  /* not called if all results and saved arrays are empty and no operand holds ids or bools */
+    wf_status (*forward)(wf_call *c);  /* not called if all results and saved arrays are empty, unless an operand holds ids or bools */
     wf_status (*backward)(wf_call *c); /* not called if all gradients are empty. NULL, with .constant, if no output has a gradient */
     struct wf_cases cases;
-    bool constant; /* the result has no gradient, as in comparisons and argmax: backward is NULL, and wf_check_op checks only values */
+    bool constant; /* the result has no gradient, as in comparisons and argmax: `backward` is NULL, and wf_check_op checks only values */
     /* If several functions share a descriptor: returns the name of the function that was called, a literal. NULL means that `name` is the
      * name. */
     const char *(*name_of)(const void *attr);
-    /* The names of the operands, such as "x weight bias", for the error of Weft's ops about a missing operand; may be NULL. */
+    /* The names of the operands, such as "x weight bias", with which Weft's ops say which operand is missing; may be NULL. */
     const char *operands;
-    bool many; /* the op takes any number of operands (wf_call_in), and backward reads none of their values */
+    bool many; /* the op takes any number of operands (wf_call_in), and `backward` reads none of their values */
 };
 
-/* Applies an op: replaces parameters by their leaves (the tape's tensors for them), checks the operands, runs shape and forward, and makes
- * a record. `attr` points to op->attr_size bytes, which are copied. in[i] may be NULL for an absent operand. Returns output 0, or poison
- * with the error on the tape. wf_apply_multi sets out[0 .. outputs-1] in the same way. */
+/* Applies an op: replaces parameters by their leaves (the tape's tensors for them), checks the operands, runs `shape` and `forward`, and
+ * makes a record. `attr` points to op->attr_size bytes, which are copied. in[i] may be NULL for an absent operand. Returns output 0, or
+ * poison with the error on the tape. wf_apply_multi sets out[0 .. outputs-1] in the same way. */
 WF_API wf_tensor *wf_apply(const wf_op *op, const void *attr, int inputs, wf_tensor *const in[]);
 WF_API void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *const in[], int outputs, wf_tensor *out[]);
 /* The tape on which an op with these operands runs (see wf_tape_use), or NULL if there is none. NULL operands are skipped. */
 WF_API wf_tape *wf_tape_of_operands(int count, wf_tensor *const x[]);
-/* Makes a view of x, without a record and without a copy. `view` must lie inside the storage of x. Gradients of the view are added to the
- * gradient of x. So if x needs a gradient, the view must show each element at most once; for other views define an op with .view. On an
- * error returns poison, with the error on the tape. */
+/* Makes a view of x, without a record and without a copy. `name` stands for the op in messages. `view` must lie inside the storage of x.
+ * The gradient of the view is the part of x's gradient that has the same strides, and not an array of its own. So if x needs a gradient,
+ * the view must show each element at most once; for other views define an op with .view. On an error returns poison, with the error on the
+ * tape. */
 WF_API wf_tensor *wf_apply_view(const char *name, wf_tensor *x, const wf_array *view);
 
 /* --- for shape, forward and backward ------------------------------------------------------------------------------- */
-/* Fails the call and returns `code`. The tape's error then reads "op(a [2,3], b [4]): message". */
+/* Makes the call fail with the status `code`, and returns `code`. The tape's error then reads "op(a [2,3], b [4]): message". */
 WF_API wf_status wf_call_fail(wf_call *c, wf_status code, const char *format, ...) WF_PRINTF(3, 4);
 /* For an op with .many: operand number `input` of c->inputs, or NULL if it is absent, and whether this operand needs a gradient. c->in,
  * c->need and wf_has cover only the first WF_MAX_INPUTS operands. */
@@ -128,20 +132,20 @@ static inline bool wf_has(const wf_call *c, int input)
 /* For `shape`: an output of this dtype and shape. wf_call_like gives a WF_REAL output with the shape of `a`. */
 WF_API wf_array wf_call_shape(wf_dtype dtype, const wf_shape *shape);
 WF_API wf_array wf_call_like(const wf_call *c, const wf_array *a);
-/* For forward and backward: a contiguous temporary array. It is released when the function returns, unless wf_grad_give has passed it on.
- * Without memory its data are NULL, and the tape has the error. */
+/* For `forward` and `backward`: a contiguous temporary array. It is released when the function returns, unless wf_grad_give has passed it
+ * on. Without memory its data are NULL, and the tape has the error. */
 WF_API wf_array wf_call_temp(wf_call *c, wf_dtype dtype, const wf_shape *shape);
-/* Memory of the tape that lives until the reset (or a rewind), for data that attributes point to. NULL without memory, with the error on
- * the tape. */
+/* Memory of the tape that stays valid until the next reset (or a rewind to an earlier mark), for data that attributes point to. NULL
+ * without memory, with the error on the tape. */
 WF_API void *wf_tape_memory(wf_tape *tape, size_t bytes);
 /* `a` itself if it is contiguous, else a copy in a temporary array (wf_call_temp). */
 WF_API wf_array wf_call_contiguous(wf_call *c, const wf_array *a);
 
 /* --- passing gradients (backward) ----------------------------------------------------------------------------------- */
-/* The array to which backward writes input i's gradient. It has the input's shape, and it is strided if the input is a view. If *accumulate
- * is true, add to the values there; otherwise overwrite all of them. Call this function once for each input that needs a gradient, and if
- * two inputs may be the same tensor, fill the array before the next call. wf_grad_into suits ops that can add to an array at no extra cost,
- * such as products with beta = 1. Without memory its data are NULL. */
+/* The array to which `backward` writes the gradient of input number `input`. It has the input's shape, and it is strided if the input is a
+ * view. If *accumulate is true, add to the values there; otherwise overwrite all of them. Call this function once for each input that needs
+ * a gradient, and if two inputs may be the same tensor, fill the array before the next call. wf_grad_into suits ops that can add to an
+ * array at no extra cost, such as products with beta = 1. Without memory its data are NULL. */
 WF_API wf_array wf_grad_into(wf_call *c, int input, bool *accumulate);
 /* For an op whose first `count` operands may be slices of one tensor, as q, k and v are slices of one product. Call it before wf_grad_into.
  * It returns true if the operands need gradients and together show each element of that tensor once, and if the tensor has no gradient yet.
@@ -150,37 +154,37 @@ WF_API wf_array wf_grad_into(wf_call *c, int input, bool *accumulate);
 WF_API bool wf_grad_fills(wf_call *c, int count);
 /* An alternative to wf_grad_into: a contiguous temporary array of the input's shape. Fill it and pass it to wf_grad_give. */
 WF_API wf_array wf_grad_new(wf_call *c, int input);
-/* Adds g to the gradient of input i. g may be c->dout[j], a view of c->dout[j], a temporary, or any array that is valid during the call. If
- * g is the first contribution, the engine shares the memory of a dout or a temporary instead of copying it. The shape of g is that of the
- * input, or one to which the input broadcasts; then the engine sums g over the broadcast dimensions. */
+/* Adds g to the gradient of input number `input`. g may be c->dout[j], a view of c->dout[j], a temporary, or any array that is valid during
+ * the call. If g is the first contribution, the engine shares the memory of a dout or a temporary instead of copying it. The shape of g is
+ * that of the input, or one to which the input broadcasts; then the engine sums g over the broadcast dimensions. */
 WF_API void wf_grad_give(wf_call *c, int input, const wf_array *g);
 
 /* --- parameters ---------------------------------------------------------------------------------------------------- */
-/* A parameter is a tensor that belongs to no tape. It has a value, which outlives passes, and an index in gradient slabs. A tape never
- * changes a parameter, so several tapes in several threads may use it. */
+/* A parameter is a tensor that belongs to no tape. It has a value, which outlives passes, and an index, by which struct wf_grads finds its
+ * gradient. A tape never changes a parameter, so several tapes in several threads may use it. */
 struct wf_grads_place {
     int64_t offset; /* where the gradient begins in the slab, in elements; a multiple of 16 */
     int64_t count;  /* number of elements; 0 if the slab has no room, because the parameter was frozen when the slab was made */
 };
-/* The gradients of a registry's trained parameters. Read them with wf_grad or wf_grads_at. */
+/* The gradients of all parameters of a registry that are not frozen. Read them with wf_grad or wf_grads_at. */
 struct wf_grads {
     wf_real *slab; /* all gradients end to end, not yet multiplied by `factor` */
     int64_t count; /* number of elements of the slab */
     int parameters;
     struct wf_grads_place *place; /* [parameters] */
-    /* [parameters]: a gradient was written since the last wf_grads_zero; if false, the gradient counts as 0. */
+    /* [parameters]: whether a gradient was written since the last wf_grads_zero; if not, the gradient counts as 0. */
     bool *valid;
     double factor; /* wf_clip_norm left this factor, by which the gradients have yet to be multiplied; 0 means none */
     bool finite;   /* all gradients are known to be finite */
     bool broken;   /* a backward failed, so the gradients are invalid */
-    /* Called in a backward without .retain when the parameter's gradient is complete, that is, when no further record adds to it; may be
+    /* Called in a backward without .retain when the gradient of a parameter is complete, that is, when no further record adds to it; may be
      * NULL. */
     void (*ready)(void *ctx, int parameter);
     void *ready_ctx;
-    uint64_t registry; /* the number of the parameters' registry (wf_parameter_info.registry) */
-    struct wf_grads_block *block;
+    uint64_t registry;            /* the number of the parameters' registry (wf_parameter_info.registry) */
+    struct wf_grads_block *block; /* [blocks]: each a range of one parameter's gradient */
     int64_t blocks;
-    double *partial; /* [blocks]: the sum of the squares of the gradients in each block, for norms */
+    double *partial; /* [blocks]: the sum of the squares of the gradients in each block, from which norms are computed */
     /* Only in a registry's own gradients: how often the registry's values were changed. Code that changes values increments this number, so
      * that a backward that would read the new values is refused. */
     uint64_t updates;

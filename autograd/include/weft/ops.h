@@ -4,9 +4,9 @@
  * Shapes broadcast by NumPy's rule where this is stated. Real operands have the dtype WF_REAL, ids have WF_I32. Every failure (shapes,
  * dtypes, ids out of range, operands of two tapes) is the tape's error, and the op returns poison. No op works in place.
  *
- * There is no op for convolution, because its windows are views, and its weights are those of a linear map. For x [B,T,C] and a kernel of K
- * steps with weight [out, K C], the convolution is wf_linear(wf_concat(parts, K, 2), weight, bias), where parts[i] is
- * wf_slice(x, 1, i, T - K + 1). For patches that do not overlap, wf_reshape and wf_permute are enough.
+ * There is no op for convolution, because other ops compute it: its windows are views, and it applies a linear map to each window. For x
+ * [B,T,C] and a kernel of K steps with weight [out, K C], the convolution is wf_linear(wf_concat(parts, K, 2), weight, bias), where
+ * parts[i] is wf_slice(x, 1, i, T - K + 1). For patches that do not overlap, wf_reshape and wf_permute are enough.
  *
  * There are no gradients of gradients. wf_gradients in weft/tape.h says what to do instead. */
 #ifndef WEFT_OPS_H
@@ -29,8 +29,8 @@ WF_API wf_tensor *wf_neg(wf_tensor *x);
  * gradient. */
 WF_API wf_tensor *wf_maximum(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_minimum(wf_tensor *a, wf_tensor *b);
-/* a^b with the special values of C's pow: a^0 = 1, also for a = 0, and a negative a gives NaN unless b is whole. The gradient of a is
- * b a^(b-1), and 0 where b = 0. The gradient of b is a^b ln a: NaN for a negative a, and 0 where a = 0 and b >= 0. */
+/* a^b with the special values of C's pow: a^0 = 1, also for a = 0, and a negative a gives NaN unless b is a whole number. The gradient of a
+ * is b a^(b-1), and 0 where b = 0. The gradient of b is a^b ln a: NaN for a negative a, and 0 where a = 0 and b >= 0. */
 WF_API wf_tensor *wf_pow(wf_tensor *a, wf_tensor *b);
 /* Arithmetic with one number: x + c, c - x, x / c, c / x, x^c. For c x there is wf_scale; for x - c add -c. */
 WF_API wf_tensor *wf_add_constant(wf_tensor *x, double c);
@@ -49,22 +49,23 @@ WF_API wf_tensor *wf_relu(wf_tensor *x);
 WF_API wf_tensor *wf_gelu(wf_tensor *x);      /* x Phi(x), through erf (Hendrycks and Gimpel 2016) */
 WF_API wf_tensor *wf_gelu_tanh(wf_tensor *x); /* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in GPT-2 */
 WF_API wf_tensor *wf_silu(wf_tensor *x);      /* x sigmoid(x) */
-/* silu(gate) * up (Shazeer 2020) for two tensors of one shape. The result has the bits that the two ops give, but silu(gate) takes no
- * memory. */
+/* silu(gate) * up (Shazeer 2020) for two tensors of one shape. The result has the same bits as wf_mul(wf_silu(gate), up), but silu(gate)
+ * takes no memory. */
 WF_API wf_tensor *wf_swiglu(wf_tensor *gate, wf_tensor *up);
 WF_API wf_tensor *wf_square(wf_tensor *x);
 WF_API wf_tensor *wf_abs(wf_tensor *x); /* the gradient at 0 is 0 */
 /* min(max(x, low), high). With low = -INFINITY or high = INFINITY there is no bound on that side. A NaN stays NaN. The gradient is 1 where
  * low <= x <= high, else 0. WF_ERR_ARGUMENT unless low <= high. */
 WF_API wf_tensor *wf_clamp(wf_tensor *x, double low, double high);
-/* ln(1 + e^(beta x)) / beta, with beta > 0, usually 1. It does not overflow, and unlike in PyTorch it is not replaced by x for large x. */
+/* ln(1 + e^(beta x)) / beta, with beta > 0, usually 1. It does not overflow. PyTorch returns x itself for large x; this op computes the
+ * formula for every x. */
 WF_API wf_tensor *wf_softplus(wf_tensor *x, double beta);
 WF_API wf_tensor *wf_leaky_relu(wf_tensor *x, double slope); /* x where x > 0, else slope x (Maas et al. 2013) */
 WF_API wf_tensor *wf_elu(wf_tensor *x, double alpha);        /* x where x > 0, else alpha (e^x - 1) (Clevert et al. 2015) */
 
 /* --- comparisons and choices: the operands broadcast ------------------------------------------------------------------- */
-/* a == b, a != b, a < b, a <= b, a > b, a >= b as bools. Both operands have the same dtype: reals, ids, or for eq and ne also bools. If an
- * element is NaN, ne is true and the others are false. The results have no gradient. */
+/* a == b, a != b, a < b, a <= b, a > b, a >= b as bools. Both operands have the same dtype: reals, ids, or for wf_eq and wf_ne also bools.
+ * If an element is NaN, a != b is true there, and the other comparisons are false. The results have no gradient. */
 WF_API wf_tensor *wf_eq(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_ne(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_lt(wf_tensor *a, wf_tensor *b);
@@ -93,17 +94,17 @@ WF_API wf_tensor *wf_to_real(wf_tensor *x);
 
 /* --- views: nothing is copied, except where a reshape must copy --------------------------------------------------------
  *
- * Views of one tensor may overlap (windows by wf_slice at 0, 1, 2, ...). They read the same memory, and an element's gradient is the sum
- * over all views that show it. A single view that shows an element several times and needs a gradient is made only by wf_expand, or
+ * Views of one tensor may overlap (windows by wf_slice that begin at 0, 1, 2, ...). They read the same memory, and an element's gradient is
+ * the sum over all views that show it. A single view that shows an element several times and needs a gradient is made only by wf_expand, or
  * by an op with .view (weft/op.h). wf_apply_view fails if it would make such a view; the message names the op and the tensor. */
-WF_API wf_tensor *wf_reshape_to(wf_tensor *x, const wf_shape *shape); /* one dim may be -1: its size follows from the others */
+WF_API wf_tensor *wf_reshape_to(wf_tensor *x, const wf_shape *shape); /* one size may be -1: it follows from the others */
 #ifndef __cplusplus
 #define WF_SHAPE(...) (&(wf_shape){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
 #define wf_reshape(x, ...) wf_reshape_to(x, WF_SHAPE(__VA_ARGS__)) /* wf_reshape(x, B, T, -1) */
 #endif
 /* x broadcast to a larger shape by NumPy's rule: dimensions of size 1, and new leading dimensions, are repeated; -1 keeps a size. Nothing
- * is copied, because repeated dimensions have stride 0. The gradient of x is the sum over the repetitions. In a pass with gradients, if
- * x needs one, wf_slice and the other ops of this section copy the result before they show a part of it. */
+ * is copied, because repeated dimensions have stride 0. The gradient of x is the sum over the repetitions. If x needs a gradient in a pass
+ * with gradients, wf_slice and the other ops of this section copy the expanded tensor before they make a view of it. */
 WF_API wf_tensor *wf_expand_to(wf_tensor *x, const wf_shape *shape);
 #ifndef __cplusplus
 #define wf_expand(x, ...) wf_expand_to(x, WF_SHAPE(__VA_ARGS__)) /* queries [T, D]: wf_expand(queries, B, T, D) */
@@ -114,17 +115,17 @@ WF_API wf_tensor *wf_permute_to(wf_tensor *x, const wf_shape *order);
 #ifndef __cplusplus
 #define wf_permute(x, ...) wf_permute_to(x, WF_SHAPE(__VA_ARGS__)) /* [B, T, H, E] -> [B, H, T, E]: wf_permute(x, 0, 2, 1, 3) */
 #endif
-/* The slice at `index` of dim, without dim. A negative index counts from the end. */
+/* The part of x at `index` of dimension `dim`, which the result lacks. A negative index counts from the end. */
 WF_API wf_tensor *wf_select(wf_tensor *x, int dim, int64_t index);
 WF_API wf_tensor *wf_unsqueeze(wf_tensor *x, int dim);           /* adds a dimension of size 1, which is dimension `dim` of the result */
-WF_API wf_tensor *wf_squeeze(wf_tensor *x, int dim);             /* removes dim, whose size must be 1 */
-WF_API wf_tensor *wf_flatten(wf_tensor *x, int first, int last); /* dimensions first to last become one */
-/* `length` indices of dim from `start` on; a negative start counts from the end. */
+WF_API wf_tensor *wf_squeeze(wf_tensor *x, int dim);             /* removes dimension `dim`, whose size must be 1 */
+WF_API wf_tensor *wf_flatten(wf_tensor *x, int first, int last); /* dimensions `first` to `last` become one */
+/* The part of x with the indices `start` .. `start` + `length` - 1 of dimension `dim`; a negative `start` counts from the end. */
 WF_API wf_tensor *wf_slice(wf_tensor *x, int dim, int64_t start, int64_t length);
-/* Sets parts[0 .. n-1] to slices of equal length along dim. n must divide the size of dim. */
+/* Sets parts[0 .. n-1] to slices of equal length along dimension `dim`. n must divide the size of that dimension. */
 WF_API void wf_split(wf_tensor *x, int dim, int n, wf_tensor *parts[]);
 WF_API wf_tensor *wf_contiguous(wf_tensor *x); /* x itself if it is row-major, else a copy */
-/* Joins n tensors along dim. Their other dimensions must agree. */
+/* Joins n tensors along dimension `dim`. Their other dimensions must agree. */
 WF_API wf_tensor *wf_concat(wf_tensor *const parts[], int n, int dim);
 /* Joins n tensors of one shape along a new dimension of size n, which is dimension `dim` of the result. */
 WF_API wf_tensor *wf_stack(wf_tensor *const parts[], int n, int dim);
@@ -132,23 +133,24 @@ WF_API wf_tensor *wf_stack(wf_tensor *const parts[], int n, int dim);
 /* --- sums ---------------------------------------------------------------------------------------------------------- */
 WF_API wf_tensor *wf_sum(wf_tensor *x);  /* the sum of all elements -> [] */
 WF_API wf_tensor *wf_mean(wf_tensor *x); /* the mean of all elements -> []; 0 if there are none */
-/* The sum and the mean over dim. With `keep` dim stays, with size 1; otherwise it is removed. */
+/* The sum and the mean over dimension `dim`. With `keep` this dimension stays, with size 1; otherwise it is removed. */
 WF_API wf_tensor *wf_sum_dim(wf_tensor *x, int dim, bool keep);
 WF_API wf_tensor *wf_mean_dim(wf_tensor *x, int dim, bool keep);
 
 /* --- greatest and smallest ----------------------------------------------------------------------------------------- */
-/* The greatest or the smallest element along dim. With `keep` dim stays, with size 1; otherwise it is removed. If elements are equal, the
- * first of them is taken. If there is a NaN, the first NaN is taken. The gradient goes to the element that was taken. If `ids` is not NULL,
- * *ids is set to the indices of these elements in dim (WF_I32, in the shape of the result). WF_ERR_SHAPE if dim has size 0. */
+/* The greatest or the smallest element along dimension `dim`. With `keep` this dimension stays, with size 1; otherwise it is removed. If
+ * elements are equal, the first of them is taken. If there is a NaN, the first NaN is taken. The gradient goes to the element that was
+ * taken. If `ids` is not NULL, *ids is set to the indices of these elements in the dimension (WF_I32, in the shape of the result).
+ * WF_ERR_SHAPE if the dimension has size 0. */
 WF_API wf_tensor *wf_max_dim(wf_tensor *x, int dim, bool keep, wf_tensor **ids);
 WF_API wf_tensor *wf_min_dim(wf_tensor *x, int dim, bool keep, wf_tensor **ids);
 WF_API wf_tensor *wf_max(wf_tensor *x); /* the greatest of all elements -> [] */
 WF_API wf_tensor *wf_min(wf_tensor *x);
-WF_API wf_tensor *wf_argmax(wf_tensor *x, int dim, bool keep); /* only the ids that wf_max_dim gives */
+WF_API wf_tensor *wf_argmax(wf_tensor *x, int dim, bool keep); /* only the ids that wf_max_dim writes to *ids */
 WF_API wf_tensor *wf_argmin(wf_tensor *x, int dim, bool keep);
-/* The k greatest elements along dim, whose size becomes k, in descending order: NaN comes first, and equal elements stay in order of index.
- * Gradients go back to these elements. With k = the size of dim it sorts. The k smallest elements of x are those of wf_neg(x). k must be
- * from 1 to the size of dim. `ids` is as in wf_max_dim. */
+/* The k greatest elements along dimension `dim`, whose size becomes k, in descending order: NaN comes first, and equal elements stay in
+ * order of index. Gradients go back to these elements. If k is the size of the dimension, the op sorts. For the k smallest elements of x,
+ * negate the result for wf_neg(x). k must be from 1 to the size of the dimension. `ids` is as in wf_max_dim. */
 WF_API wf_tensor *wf_top_k(wf_tensor *x, int64_t k, int dim, wf_tensor **ids);
 
 /* --- products ------------------------------------------------------------------------------------------------------ */
@@ -158,21 +160,24 @@ WF_API wf_tensor *wf_matmul(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_linear(wf_tensor *x, wf_tensor *weight, wf_tensor *bias);
 
 /* --- embedding ----------------------------------------------------------------------------------------------------- */
-/* The rows of weight that the ids name: weight [V, D], ids [...] in 0 .. V-1 -> [..., D]. */
+/* For each id, the row of `weight` with this number: weight [V, D], ids [...] in 0 .. V-1 -> [..., D]. */
 WF_API wf_tensor *wf_embedding(wf_tensor *weight, wf_tensor *ids);
 
 /* --- indexing ----------------------------------------------------------------------------------------------------------
  *
  * Ids are int32; the error for an id out of range says which id. Sums are added up in the order of the ids, so their bits do not depend on
  * the number of threads, even if ids repeat. Negative dims count from the end. */
-/* Slices of x along dim: ids [n] in 0 .. size of dim - 1. For dim = 1: x [A, V, B] -> [A, n, B], y[a][i][b] = x[a][ids[i]][b]. */
+/* Slices of x along dimension `dim`: ids [n], each from 0 to the size of the dimension - 1. For dim = 1: x [A, V, B] -> [A, n, B],
+ * y[a][i][b] = x[a][ids[i]][b]. */
 WF_API wf_tensor *wf_index_select(wf_tensor *x, int dim, wf_tensor *ids);
-/* x with slices of `source` added. `source` has the shape of x, but size n along dim. For dim = 1: y[a][ids[i]][b] += source[a][i][b]. */
+/* A copy y of x, to which slices of `source` are added. `source` has the shape of x, but size n along dimension `dim`. For dim = 1:
+ * y[a][ids[i]][b] += source[a][i][b]. */
 WF_API wf_tensor *wf_index_add(wf_tensor *x, int dim, wf_tensor *ids, wf_tensor *source);
-/* Elements of x along dim, as torch.gather. The ids have the rank of x, and in the other dimensions at most the sizes of x. The result has
- * the shape of the ids. For dim = 1: y[i][j][k] = x[i][ids[i][j][k]][k]. */
+/* Elements of x along dimension `dim`, as in torch.gather. `ids` has as many dimensions as x, and in the dimensions other than `dim` at
+ * most the sizes of x. The result has the shape of the ids. For dim = 1: y[i][j][k] = x[i][ids[i][j][k]][k]. */
 WF_API wf_tensor *wf_gather(wf_tensor *x, int dim, wf_tensor *ids);
-/* x with the elements of `source` added; `source` has the shape of the ids. For dim = 1: y[i][ids[i][j][k]][k] += source[i][j][k]. */
+/* A copy y of x, to which the elements of `source` are added; `source` has the shape of the ids. For dim = 1: y[i][ids[i][j][k]][k] +=
+ * source[i][j][k]. */
 WF_API wf_tensor *wf_scatter_add(wf_tensor *x, int dim, wf_tensor *ids, wf_tensor *source);
 
 /* --- packed rows (weft/packed.h) ------------------------------------------------------------------------------------ */
@@ -186,17 +191,17 @@ WF_API wf_tensor *wf_pack_rows(wf_tensor *x, struct wf_packed packed);
 WF_API wf_tensor *wf_mean_packed(wf_tensor *x, struct wf_packed packed);
 
 /* --- over a dimension; negative dims count from the end ------------------------------------------------------------ */
-/* log sum e^x over dim. With `keep` dim stays, with size 1; otherwise it is removed. Nothing overflows. If all x are -inf, or if dim has
- * size 0, the result is -inf with zero gradient. */
+/* log sum e^x over dimension `dim`. With `keep` this dimension stays, with size 1; otherwise it is removed. Nothing overflows. If all x are
+ * -inf, or if the dimension has size 0, the result is -inf with zero gradient. */
 WF_API wf_tensor *wf_logsumexp(wf_tensor *x, int dim, bool keep);
-/* x - logsumexp(x) over dim, the logarithm of softmax. If all x are -inf, the result is -inf with zero gradient. */
+/* x - logsumexp(x) over dimension `dim`, the logarithm of softmax. If all x are -inf, the result is -inf with zero gradient. */
 WF_API wf_tensor *wf_log_softmax(wf_tensor *x, int dim);
-/* y_t = x_1 + ... + x_t along dim, added up in this order and in double. */
+/* y_t = x_1 + ... + x_t along dimension `dim`, added up in this order and in double. */
 WF_API wf_tensor *wf_cumsum(wf_tensor *x, int dim);
-/* h_t = a_t h_(t-1) + b_t along dim, element by element: the recurrence of linear attention and of state-space models (Martin and Cundy
- * 2018; Gu and Dao 2023). a, b and the result have one shape. `initial` is h_0, in that shape without dim; NULL means 0. The steps along
- * dim are serial, so the bits do not depend on the number of threads. The other dimensions are computed in parallel; this is fastest if dim
- * is not the last one. */
+/* h_t = a_t h_(t-1) + b_t along dimension `dim`, element by element: the recurrence of linear attention and of state-space models (Martin
+ * and Cundy 2018; Gu and Dao 2023). a, b and the result have one shape. `initial` is h_0, in that shape without dimension `dim`; NULL means
+ * 0. The steps along this dimension are serial, so the bits do not depend on the number of threads. The other dimensions are computed in
+ * parallel; the op is fastest if `dim` is not the last one. */
 WF_API wf_tensor *wf_scan(wf_tensor *a, wf_tensor *b, wf_tensor *initial, int dim);
 
 /* --- over the last dimension --------------------------------------------------------------------------------------- */
@@ -205,18 +210,18 @@ WF_API wf_tensor *wf_softmax(wf_tensor *x); /* a row in which all elements are -
 WF_API wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *gain, wf_tensor *bias, double eps);
 /* x / sqrt(mean(x^2) + eps) * gain (Zhang and Sennrich 2019). gain is [D] or NULL. */
 WF_API wf_tensor *wf_rms_norm(wf_tensor *x, wf_tensor *gain, double eps);
-/* Rows scaled to length 1: x / max(|x|, eps), as torch.nn.functional.normalize, whose eps is 1e-12. */
+/* Rows scaled to length 1: x / max(|x|, eps), as torch.nn.functional.normalize does, by default with the eps 1e-12. */
 WF_API wf_tensor *wf_l2_normalize(wf_tensor *x, double eps);
-/* The cosine of the angle between rows: the sum of l2_normalize(a, eps) * l2_normalize(b, eps). a and b [..., D] broadcast, and the result
- * is [...]. For all pairs of rows in two batches [N, D], use wf_matmul(wf_l2_normalize(a, eps),
+/* The cosine of the angle between rows: the sum of wf_l2_normalize(a, eps) * wf_l2_normalize(b, eps) over the last dimension. a and b [...,
+ * D] broadcast, and the result is [...]. For all pairs of rows in two batches [N, D], use wf_matmul(wf_l2_normalize(a, eps),
  * wf_transpose(wf_l2_normalize(b, eps), 0, 1)). */
 WF_API wf_tensor *wf_cosine_similarity(wf_tensor *a, wf_tensor *b, double eps);
 
 /* --- dropout ------------------------------------------------------------------------------------------------------- */
 /* In WF_TRAIN each element becomes 0 with probability p (rounded to steps of 1/65536), and is otherwise divided by 1 - p. In other modes
  * the result is x itself. The mask depends on seed, step and pass (struct wf_tape_options), on the number of the call in this pass, on the
- * row's index in the global batch, and on the element's offset in the row. The elements of a row differ only in the index of the last
- * dimension. p must be at least 0 and below 1. */
+ * row's index in the global batch, and on the element's offset in the row. A row consists of the elements that differ only in the index of
+ * the last dimension. p must be at least 0 and below 1. */
 WF_API wf_tensor *wf_dropout(wf_tensor *x, double p);
 /* residual + dropout(x, p), and dropout(relu(x), p). Each result has the same bits as its two ops, but is computed in one loop, without a
  * tensor between the ops. If x and residual have different shapes, they broadcast as in wf_add, and the two ops run one after the other. */
@@ -227,30 +232,31 @@ WF_API wf_tensor *wf_relu_dropout(wf_tensor *x, double p);
 /* Random numbers as constants of the tape, in every mode. For example, wf_add(mean, wf_mul(deviation, wf_normal(tape, &shape, 0, 1))) is
  * the sample of a VAE.
  *
- * They depend on the same numbers as dropout masks (seed, step, pass, number of the call, row in the global batch, offset in the row). So
- * they depend neither on the number of threads nor on how a batch is divided, and a checkpoint draws the same numbers in its second call.
- * Each pass in WF_TRAIN draws new numbers; passes in other modes repeat them unless .seed or .step differ. Both precisions draw the same
- * numbers, up to rounding. */
+ * A random number depends on what a dropout mask depends on (seed, step, pass, number of the call, row in the global batch, offset in the
+ * row). So it depends neither on the number of threads nor, with .exact and .first_row, on how a batch is divided, and the second call of a
+ * checkpoint's function draws the same numbers as the first. Each pass in WF_TRAIN draws new numbers, unless .exact is set; passes in other
+ * modes draw the same numbers again unless .seed or .step differ. Both precisions draw the same numbers, up to rounding. */
 WF_API wf_tensor *wf_normal(wf_tape *tape, const wf_shape *shape, double mean, double deviation); /* Box and Muller 1958 */
 WF_API wf_tensor *wf_uniform(wf_tape *tape, const wf_shape *shape, double low, double high);      /* [low, high), in 2^24 steps */
 WF_API wf_tensor *wf_bernoulli(wf_tape *tape, const wf_shape *shape, double p);                   /* 1 with probability p, else 0 */
 
 /* --- attention ----------------------------------------------------------------------------------------------------- */
-/* softmax(scale q k^T, masked) v for each head. The product is computed in tiles: no [T, S] tensor is stored, and fully masked tiles are
- * skipped (Dao et al. 2022).
+/* softmax(scale q k^T, masked) v for each head. The product is computed in tiles: no [T, S] tensor is stored unless .weights asks for it,
+ * and fully masked tiles are skipped (Dao et al. 2022).
  *
  *   q [B, T, H*E], k [B, S, G*E], v [B, S, G*F] -> [B, T, H*F]
  *
  * H query heads share G = kv_heads heads of keys and values (grouped-query attention, Ainslie et al. 2023). E is the width of a head's
  * queries and keys, F the width of its values.
  *
- * A query may attend to a key if `causal`, `key_lengths`, `mask` and `window` all allow it. `causal` allows key s for query t if
- * s <= t + S - T, so the last query sees every key, with a cache too. In `mask` true means "may attend". A row that may attend to no key
- * gives zeros and has zero gradient. Masked keys never contribute, even if they are NaN.
+ * A query may attend to a key if `causal`, `key_lengths`, `mask` and `window` all allow it. With `causal`, query t may attend to key s only
+ * if s <= t + S - T, so the last query sees every key, also if a cache makes S greater than T. In `mask` true means "may attend". A row
+ * that may attend to no key gives zeros and has zero gradient. Masked keys never contribute, even if they are NaN.
  *
  * `window` = W > 0 is a sliding window (Beltagy et al. 2020). Query t has the position p = t + S - T among the keys, or, if `starts` is
- * given, p = t + starts[b] in row b of the batch. It attends to the keys p-W+1 .. p if causal, else to the keys s with |p - s| < W. The
- * time is that of T W scores and the memory is O(T), in backward too. A window that excludes no key changes no bit of the result.
+ * given, p = t + starts[b] in row b of the batch. It attends to the keys p-W+1 .. p if causal, else to the keys s with |p - s| < W. For
+ * each head, the time is that of T W scores and the memory is O(T), in the backward too. A window that excludes no key changes no bit of
+ * the result.
  *
  * Packed rows (weft/packed.h): q [N, H*E] and k, v [M, ...] hold sequences end to end. Sequence i of q attends to sequence i of k. */
 struct wf_attention_options {
@@ -272,8 +278,8 @@ struct wf_attention_options {
     wf_tensor **weights;
     int64_t window; /* W; 0 means no window */
     double softcap; /* c > 0: scores become c tanh(score / c) before masks (Gemma 2, 2024); 0 means that scores stay */
-    /* Reals that broadcast as a mask does, added to the scores after softcap and before masks. The bias gets a gradient if it needs one. An
-     * element -inf masks the key. */
+    /* Reals that broadcast as `mask` does. They are added to the scores after `softcap` and before masks. The bias gets a gradient if it
+     * needs one. An element of -inf masks its key for its query. */
     wf_tensor *bias;
 };
 WF_API wf_tensor *wf_attention_with(wf_tensor *q, wf_tensor *k, wf_tensor *v, const struct wf_attention_options *options);
@@ -286,8 +292,9 @@ WF_API wf_tensor *wf_attention_with(wf_tensor *q, wf_tensor *k, wf_tensor *v, co
  *
  *   (a cos - b sin, b cos + a sin),   f_i = base^(-2i / width), i < width / 2
  *
- * So the product of a query and a key depends on the distance of their positions. Angles are computed in double: sines and cosines are
- * right to about the last bit of wf_real, at positions of 100,000 too. Their bits at a position do not depend on the rest of the call. */
+ * So the positions of a query and a key change their product only through the distance of the positions. Angles are computed in double:
+ * sines and cosines are right to about the last bit of wf_real, at positions of 100,000 too. The bits of the sine and the cosine for a
+ * position do not depend on the rest of the call. */
 enum wf_rope_scaling {
     WF_ROPE_UNSCALED,
     WF_ROPE_LINEAR, /* f_i / factor, which interpolates positions (Chen et al. 2023) */
@@ -345,15 +352,16 @@ enum wf_reduction {
  * gradients. */
 WF_API wf_tensor *wf_mse(wf_tensor *x, wf_tensor *target, enum wf_reduction reduction);
 /* Binary cross-entropy of the probabilities sigmoid(x) with targets t in 0 .. 1: -w t log sigmoid(x) - (1 - t) log(1 - sigmoid(x)). It is
- * computed without overflow and without terms that cancel. A term whose factor t or 1 - t is 0 is 0. A target out of range is an error. */
+ * computed without overflow and without terms that cancel. If the factor t or 1 - t of a term is 0, the term is 0, even if its logarithm is
+ * -inf. A target out of range is an error. */
 struct wf_bce_options {
     enum wf_reduction reduction;
     wf_tensor *positive_weight; /* w, which broadcasts to x: how many times a positive target counts; NULL means 1 */
 };
 WF_API wf_tensor *wf_bce_with_logits_with(wf_tensor *logits, wf_tensor *targets, const struct wf_bce_options *options);
-/* The Kullback-Leibler divergence KL(p || q) of elements, p (log p - log q), from log q and p, or with .log_target from log q and log p. It
- * is 0 where p = 0. For distributions take WF_REDUCE_SUM or WF_REDUCE_BATCH_MEAN, because WF_REDUCE_MEAN also divides by the number of
- * classes. */
+/* The Kullback-Leibler divergence KL(p || q) of elements, p (log p - log q), from log q and p, or with .log_target from log q and log p.
+ * The divergence is 0 where p = 0. For distributions take WF_REDUCE_SUM or WF_REDUCE_BATCH_MEAN, because WF_REDUCE_MEAN also divides by the
+ * number of classes. */
 struct wf_kl_options {
     enum wf_reduction reduction;
     bool log_target;
@@ -368,8 +376,8 @@ WF_API wf_tensor *wf_kl_normal(wf_tensor *mean, wf_tensor *log_variance, enum wf
 #endif
 
 /* --- losses -------------------------------------------------------------------------------------------------------- */
-/* The mean cross-entropy, in nats, over all targets that are not ignored -> []. With label smoothing e the target distribution is
- * (1 - e) one-hot + e / V. If there are no such targets, the mean is 0 with zero gradients. */
+/* By default the mean cross-entropy, in nats, over all targets that are not ignored -> []. With label smoothing e the target distribution
+ * is (1 - e) one-hot + e / V. If there are no such targets, the mean is 0 with zero gradients. */
 struct wf_cross_entropy_options {
     bool has_ignore; /* targets equal to `ignore` are ignored */
     int32_t ignore;
@@ -378,16 +386,17 @@ struct wf_cross_entropy_options {
      * them, so that the accumulated gradients equal those of the undivided batch. */
     double normalizer;
     wf_tensor **plain; /* if not NULL, *plain is set to the loss without smoothing, a constant in the result's shape */
-    /* The mean, a sum, or each row's loss in the shape of the targets. An ignored target's loss is 0. With each row's loss the caller can
-     * weight rows, as in policy gradients. */
+    /* The mean, the sum, or (WF_REDUCE_NONE) the losses of all rows in the shape of the targets, which the caller can weight, as in policy
+     * gradients. An ignored target's loss is 0. */
     enum wf_reduction reduction;
-    /* [V], without a gradient: a target t counts w_t times, and the mean divides by the sum of the w_t. With smoothing, class j's share of
-     * the target counts w_j times. NULL means 1. */
+    /* [V], without a gradient: a target t counts w_t times, and the mean divides by the sum of the w_t. With smoothing, the share of class
+     * j in the target distribution counts w_j times. NULL means 1. */
     wf_tensor *class_weights;
 };
 /* The cross-entropy of logits [..., V] with targets [...] in 0 .. V-1. */
 WF_API wf_tensor *wf_cross_entropy_with(wf_tensor *logits, wf_tensor *targets, const struct wf_cross_entropy_options *options);
-/* The same with logits = x weight^T + bias, where x is [..., D], weight [V, D], and bias [V] or NULL. The logits are not all stored. */
+/* The same with logits = x weight^T + bias, where x is [..., D], weight [V, D], and bias [V] or NULL. The logits of all rows are never
+ * stored at once. */
 WF_API wf_tensor *wf_linear_cross_entropy_with(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, wf_tensor *targets,
                                                const struct wf_cross_entropy_options *options);
 #ifndef __cplusplus

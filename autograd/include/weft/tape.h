@@ -2,9 +2,9 @@
 /* Tensors, and the tape that records the ops on them.
  *
  * An op runs when it is called, and a record of the call goes onto the tape of its operands. wf_backward visits the records in reverse
- * order. The result of an op is called an inner tensor. All records, values and gradients that are made in a pass live
- * in the tape's memory until wf_tape_reset; only the gradients of parameters outlive it. So tensors need not be freed, nested expressions
- * cannot leak, and nothing is allocated from the second pass on. wf_release gives the memory of a value back earlier.
+ * order. The result of an op is called an inner tensor. All records, values and gradients that are made in a pass live in the tape's memory
+ * until the next wf_tape_reset; only the gradients of parameters live longer. So tensors need not be freed, nested expressions cannot leak,
+ * and nothing is allocated from the second pass on. wf_release gives the memory of a value back earlier.
  *
  * Errors: the tape keeps the first error, which names the op, its operands and their shapes. The op that fails returns the tape's poison
  * tensor, and so does each op on poison. Poison is never NULL, and each of its dimensions reads 1. So the code of a model need not check
@@ -13,7 +13,7 @@
  * If a tensor is NULL, the error goes to the tape that the thread used last. If a tape is NULL, or if an op has only parameters as operands
  * and the thread has no tape, the result is poison and wf_tape_error(NULL) has the message.
  *
- * One thread at a time may use a tape. Several threads, each with its own tape, may share parameters: see registry.h. */
+ * One thread at a time may use a tape. Several threads, each with its own tape, may share parameters: see weft/registry.h. */
 #ifndef WEFT_TAPE_H
 #define WEFT_TAPE_H
 
@@ -98,8 +98,9 @@ WF_API wf_tensor *wf_tape_fail(wf_tape *tape, wf_status code, const char *format
 WF_API void wf_release(wf_tensor *x);
 
 /* For loops without gradients, such as generation. wf_tape_here marks the present state of the tape, and wf_tape_rewind drops all tensors
- * that were made since then. `keep` may be NULL or a contiguous tensor. Its value survives: wf_tape_rewind moves it to the mark and returns
- * it in a new tensor, which is a constant. With NULL it returns NULL.
+ * that were made since then. `keep` may be NULL or a contiguous tensor. The value of this tensor survives: wf_tape_rewind moves it to the
+ * place in the tape's memory where the mark was taken, and returns it in a new tensor, which is a constant. If `keep` is NULL,
+ * wf_tape_rewind returns NULL.
  *
  * If an op gets a dropped tensor, even one that was given to wf_keep, the error names the op that made the tensor. This is reliable until
  * rewinds have dropped more than 128 tensors (768 without NDEBUG), whose structs are then used again.
@@ -114,8 +115,9 @@ WF_API wf_tensor *wf_tape_rewind(wf_tape *tape, wf_tape_mark mark, wf_tensor *ke
 /* For models that run in all modes: declares that of all tensors made since the mark only x is used later. If no op was recorded since the
  * mark, this is wf_tape_rewind(tape, mark, x). Otherwise a backward needs the other tensors, and the function only returns x.
  *
- * If a model calls it after each sublayer, with the mark from before the first one, a pass in WF_INFER needs the memory of one sublayer
- * instead of all blocks. A pass that gives inner tensors to its caller passes a zeroed mark, with which nothing is dropped. */
+ * If a model calls wf_tape_compact after each sublayer, with a mark that was taken before the first sublayer, a pass in WF_INFER needs the
+ * memory of one sublayer instead of all blocks. A pass that gives inner tensors to its caller passes a zeroed mark, with which nothing is
+ * dropped. */
 WF_API wf_tensor *wf_tape_compact(wf_tape_mark mark, wf_tensor *x);
 
 struct wf_tape_stats {
@@ -131,7 +133,7 @@ WF_API struct wf_tape_stats wf_tape_stats(const wf_tape *tape);
 /* A tensor with a copy of the ids, in the shape [rows, columns], or in `shape`. The op that uses the ids checks their range. */
 WF_API wf_tensor *wf_ids(wf_tape *tape, const int32_t *ids, int64_t rows, int64_t columns);
 WF_API wf_tensor *wf_ids_of(wf_tape *tape, const int32_t *ids, const wf_shape *shape);
-/* A real tensor with a copy of the data. With `needs_grad` it receives a gradient in wf_backward, which wf_grad reads. */
+/* A real tensor with a copy of the data. With `needs_grad` wf_backward computes the gradient of the tensor, and wf_grad reads it. */
 WF_API wf_tensor *wf_input(wf_tape *tape, const wf_real *data, const wf_shape *shape, bool needs_grad);
 /* A WF_BOOL tensor with a copy of the data, for example a mask in which true means "may attend". */
 WF_API wf_tensor *wf_bools(wf_tape *tape, const bool *data, const wf_shape *shape);
@@ -142,12 +144,12 @@ WF_API wf_tensor *wf_full(wf_tape *tape, const wf_shape *shape, double value);
 /* A tensor that shows the caller's memory without a copy, with any dtype and strides, for tables and caches. It has no gradient. The memory
  * must stay valid and unchanged until the next reset. */
 WF_API wf_tensor *wf_borrow(wf_tape *tape, const wf_array *array);
-/* Makes `tape` the one that this thread used last, on which ops on parameters alone run.
+/* Makes `tape` the tape that counts as the last one this thread used. An op whose operands are all parameters runs on that tape.
  *
  * Parameters are operands like all other tensors, but belong to no tape. An op runs on the tape of its first operand that is no parameter.
- * If all operands are parameters, as in wf_mul(a, b), it runs on the tape that the thread last reset, made a tensor on, or gave to
+ * If all operands are parameters, as in wf_mul(a, b), the op runs on the tape that the thread last reset, made a tensor on, or gave to
  * wf_tape_use. So a thread that works on two tapes in turn calls wf_tape_use first. Operands from two tapes are an error. If the thread has
- * no tape, the op returns poison, and wf_tape_error(wf_tape_of(x)) has the message. */
+ * no tape, the op returns poison, and wf_tape_error(NULL) has the message. */
 WF_API void wf_tape_use(wf_tape *tape);
 
 /* --- inspecting tensors -------------------------------------------------------------------------------------------- */
@@ -173,7 +175,7 @@ WF_API wf_status wf_read_ids(const wf_tensor *x, int32_t *out, int64_t count) WF
  * cannot be read, wf_print writes a line with the reason, and the result is the tape's status. wf_print_text writes to a string. */
 WF_API wf_status wf_print(FILE *to, const wf_tensor *x);
 WF_API wf_status wf_print_text(struct wf_string *text, const wf_tensor *x);
-/* Sets *view to a strided view of the value. It is valid until the next reset, rewind or backward, or until x is released. */
+/* Sets *view to a strided view of the value of x. The view is valid until the next reset, rewind or backward, or until x is released. */
 WF_API wf_status wf_view(const wf_tensor *x, wf_array *view) WF_CHECKED;
 
 /* --- backward ------------------------------------------------------------------------------------------------------ */
@@ -183,18 +185,18 @@ struct wf_backward_options {
     wf_tensor *gradient;
     bool retain; /* keeps records and values, because another backward over them will follow */
 };
-/* Computes the gradients with respect to all inputs and parameters on which x depends. Examples are wf_backward(loss) and
+/* Computes the gradients of x with respect to all inputs and parameters on which x depends. Examples are wf_backward(loss) and
  * wf_backward(y, .gradient = dy).
  *
- * The gradients of all calls in a pass are added up; a parameter's wf_grads add up all passes since wf_grads_zero. The gradients of inner
- * tensors are released after their last use. A backward uses up all records that were made before it, and reuses the memory of values. To
- * read the result of an op afterwards, give it to wf_keep before; without wf_keep an op or a read refuses it by name, even if it is small.
- * Parameters, tensors that no op made, x and .gradient stay readable.
+ * The gradients of all calls in a pass are added up. The gradients of parameters, in struct wf_grads, are added up over all passes since
+ * wf_grads_zero. The gradients of inner tensors are released after their last use. A backward uses up all records that were made before it,
+ * and reuses the memory of values. To read the result of an op afterwards, give the result to wf_keep before the backward; otherwise every
+ * op or read that gets the result fails, with an error that names it. Parameters, tensors that no op made, x and .gradient stay readable.
  *
  * To differentiate several losses one after the other, give all calls but the last .retain, which keeps records and values. Ops may follow
- * a backward, and another backward may follow those ops; it visits the records that were made since, or retained. A backward is refused if
- * it leads to a record that is used up, if it would read parameters that an optimiser changed since the record was made, or if the tape is
- * in WF_INFER.
+ * a backward, and another backward may follow those ops. That second backward visits the records that were retained or made since the
+ * first. A backward is refused if it leads to a record that is used up, if it would read parameters that an optimiser changed since the
+ * record was made, or if the tape is in WF_INFER.
  *
  * There are no gradients of gradients, so a penalty on a gradient needs another way: see wf_gradients.
  *
@@ -203,8 +205,8 @@ WF_API wf_status wf_backward_with(wf_tensor *x, const struct wf_backward_options
 #ifndef __cplusplus
 #define wf_backward(x, ...) wf_backward_with(x, &(struct wf_backward_options){__VA_ARGS__})
 #endif
-/* Computes the gradients with respect to chosen tensors only: gradient[i] is the gradient of y with respect to x[i], in the shape of x[i].
- * x[i] may be an input, a parameter, an inner tensor or a view, and needs no wf_retain_grad.
+/* Computes the gradients of y with respect to chosen tensors only: gradient[i] is the gradient of y with respect to x[i], in the shape of
+ * x[i]. x[i] may be an input, a parameter, an inner tensor or a view, and needs no wf_retain_grad.
  *
  *   wf_tensor *g[2];
  *   if (wf_gradients(loss, 2, ((wf_tensor *[]){h, m.weight}), g) != WF_OK) ...
@@ -212,11 +214,11 @@ WF_API wf_status wf_backward_with(wf_tensor *x, const struct wf_backward_options
  * Only records on a path from x to y are differentiated. The call changes no wf_grads, and no gradient that wf_grad reads.
  *
  * The results are tensors of the tape, and ops may read them. They keep their memory until the reset. There are no gradients of gradients:
- * a result depends on x, but wf_backward refuses a path through the result.
+ * a result depends on x, but wf_backward fails if it would have to differentiate a result.
  *
  * A penalty on a gradient (WGAN-GP, R1) can be computed from differences, which have gradients. The derivative of f along v at x is about
  * (f(x + h v) - f(x - h v)) / 2h. If g is the gradient of f at x and v = g / |g|, this derivative is |g|. docs/pytorch.md has a function
- * for it. If a result is meant as a constant, as v is, pass it through wf_detach. A loss of wf_detach(g) itself trains nothing.
+ * for such a penalty. If a result is meant as a constant, as v is, pass it through wf_detach. A loss of wf_detach(g) itself trains nothing.
  *
  * WF_ERR_STATE if y does not depend on x[i]. The options are those of wf_backward, and the same records are used up. On an error every
  * gradient[i] is poison. */
@@ -225,17 +227,17 @@ WF_API wf_status wf_gradients_with(wf_tensor *y, int count, wf_tensor *const x[]
 #ifndef __cplusplus
 #define wf_gradients(y, count, x, gradient, ...) wf_gradients_with(y, count, x, gradient, &(struct wf_backward_options){__VA_ARGS__})
 #endif
-/* If `on`, the ops that follow are not recorded. This is for a teacher's logits, statistics or targets. The results are constants, no
- * gradient flows through them, and nothing is saved for a backward. Values are computed as the tape's mode says, with dropout in WF_TRAIN.
- * Returns the former state, so that regions can be nested. A reset switches recording on.
+/* If `on`, the ops that follow are not recorded. Use the function for a teacher's logits, statistics or targets. The results of these ops
+ * are constants, no gradient flows through them, and nothing is saved for a backward. Values are computed as the tape's mode says, with
+ * dropout in WF_TRAIN. Returns the former state, so that regions can be nested. A reset switches recording on.
  *
  *   bool before = wf_tape_no_grad(tape, true);
  *   wf_tensor *target = wf_model_logits(teacher, ids, NULL);
  *   wf_tape_no_grad(tape, before); */
 WF_API bool wf_tape_no_grad(wf_tape *tape, bool on);
-/* Calls function(ctx, x) and does not keep its inner values for the backward, which calls the function a second time instead. So a pass
- * holds the inner values of only one checkpoint at a time, and takes about a third longer. Results, gradients and dropout masks have the
- * same bits as without the checkpoint (Chen et al. 2016, "Training deep nets with sublinear memory cost").
+/* Calls function(ctx, x) and does not keep the inner values of this call for the backward; instead, the backward calls the function a
+ * second time. So a pass holds the inner values of only one checkpoint at a time, and takes about a third longer. Results, gradients and
+ * dropout masks have the same bits as without the checkpoint (Chen et al. 2016, "Training deep nets with sublinear memory cost").
  *
  *   static wf_tensor *forward(void *ctx, wf_tensor *x) { return block_forward(ctx, x); }
  *   ...
@@ -243,10 +245,10 @@ WF_API bool wf_tape_no_grad(wf_tape *tape, bool on);
  *       x = wf_checkpoint(forward, &m->block[i], x);
  *
  * Besides x the function may use parameters and, through ctx, other tensors of the tape. Each wf_backward and wf_gradients that reaches the
- * checkpoint calls the function again, and it must do the same then. So everything that it reads through ctx must stay valid and unchanged
- * until the last of these calls, and a tensor whose value it reads on the host needs wf_keep. It is an error if the second call has other
- * ops, shapes or operands. A change of other attributes (such as the factor of wf_scale) is not noticed; the gradients are then those of
- * the second call.
+ * checkpoint calls the function again, and in each call the function must do the same. So everything that the function reads through ctx
+ * must stay valid and unchanged until the last call, and a tensor whose value it reads on the host needs wf_keep. It is an error if the
+ * second call has other ops, shapes or operands. A change of other attributes (such as the factor of wf_scale) is not noticed; the
+ * gradients are then those of the second call.
  *
  * Outside the function only its result may be used. The other tensors that the function makes end with the call unless they were given to
  * wf_keep, and no gradient flows through them. Checkpoints may be nested. Inside the function, wf_backward, wf_gradients, wf_tape_reset and
@@ -259,8 +261,8 @@ WF_API wf_tensor *wf_retain_grad(wf_tensor *x);
 /* Sets *view to the gradient of an input, of a tensor given to wf_retain_grad, or of a parameter. The view is valid until the next
  * backward. The gradient of a parameter is read from the wf_grads to which the pass on this thread's tape (the one that it used last)
  * writes, or from the registry's own if that pass did not use the parameter. WF_ERR_STATE if there is no gradient (no wf_backward yet, or
- * an inner tensor without wf_retain_grad). Then wf_tape_status, and the message of wf_tape_error, say why and what to do, but the pass goes
- * on: the tape's error code stays WF_OK. */
+ * an inner tensor without wf_retain_grad). In that case the message of wf_tape_error says why and what to do, and wf_tape_status returns
+ * WF_ERR_STATE. But the pass can go on: the code of wf_tape_error stays WF_OK. */
 WF_API wf_status wf_grad(const wf_tensor *x, wf_array *view) WF_CHECKED;
 
 /* The value of x in a tensor without a gradient: a copy, or for a parameter its own memory, which an optimiser changes. */
@@ -275,8 +277,8 @@ WF_API wf_tensor *wf_detach(wf_tensor *x);
  * Masks contain -inf, so -inf is no error in the result of an op that reads -inf or bools. A NaN that reaches no result, such as one that
  * wf_where leaves out, is no error either.
  *
- * With this setting wf_backward and wf_gradients check each gradient that the backward of an op gives: "the backward of sqrt(x [4]) gave a
- * gradient that is not finite for its operand x [4]: inf at [2]". The setting stays over resets. */
+ * With this setting wf_backward and wf_gradients also check each gradient that the backward of an op gives. The message then reads: "the
+ * backward of sqrt(x [4]) gave a gradient that is not finite for its operand x [4]: inf at [2]". The setting stays over resets. */
 WF_API void wf_tape_check_finite(wf_tape *tape, bool on);
 
 WF_END_DECLS

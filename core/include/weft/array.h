@@ -71,7 +71,8 @@ WF_API wf_array wf_array_contiguous(void *data, wf_dtype dtype, const wf_shape *
 WF_API wf_shape wf_array_shape(const wf_array *a);
 WF_API int64_t wf_array_count(const wf_array *a);      /* number of elements */
 WF_API bool wf_array_is_contiguous(const wf_array *a); /* row-major without gaps; strides of dims of size 1 don't matter */
-/* These two functions return views of the elements of `a`. They check nothing: the caller must pass valid dims and ranges. */
+/* Views of `a`: with two dimensions exchanged, and of a range of one dimension. The functions check nothing: the caller must pass valid
+ * dims and ranges. */
 WF_API wf_array wf_array_transpose(wf_array a, int dim0, int dim1);
 WF_API wf_array wf_array_slice(wf_array a, int dim, int64_t start, int64_t length);
 /* Writes to *out a view of the same elements in another shape, without a copy. Returns false if the strides do not allow this. */
@@ -85,22 +86,23 @@ WF_API void wf_array_copy(const wf_array *dst, const wf_array *src);
  * counts as one); from an integer dtype to F32 or F64; and from any dtype to itself, which copies. For any other pair of dtypes the
  * function returns false and writes nothing.
  *
- * A value that does not fit is no error. A float is rounded to the nearest, ties to even, and becomes infinite beyond the range. An
- * integer becomes the nearest float. An integer that is too large for a smaller integer dtype wraps modulo 2^bits; as a BOOL, all
- * numbers but 0 are true. wf_rows_copy (weft/epochs.h) refuses integers that do not fit. */
+ * A value that does not fit is no error. A float is rounded to the nearest number of the other dtype, ties to even, and becomes infinite
+ * beyond the range of that dtype. An integer becomes the nearest float. An integer that is too large for a smaller integer dtype wraps
+ * modulo 2^bits; as a BOOL, all numbers but 0 are true. wf_rows_copy (weft/epochs.h) refuses integers that do not fit. */
 WF_API bool wf_convert(wf_dtype to, void *dst, wf_dtype from, const void *src, int64_t n);
 
-/* Shows the values of an array to people: wf_array_print_text appends lines to a text, and wf_array_print writes them to a file. name
+/* Shows the values of an array to people: wf_array_print_text appends lines to a string, and wf_array_print writes them to a file. `name`
  * may be NULL. All dtypes and strides are possible.
  *
  *   dw [2,3] F32
  *   [[ 1.0000, -2.5000,  3.0000],
  *    [ 0.1000,     nan,    -inf]]
  *
- * The layout is PyTorch's, with nan and inf aligned. Floats have four decimals, or no decimals if all are whole. They have an exponent
- * if the largest magnitude is above 1e8 or more than a thousand times the smallest, or if the smallest is below 1e-4. If an array has
- * more than 1,000 elements, each dimension of more than six shows three indices at each end and "..." between them. WF_ERR_ARGUMENT: a
- * NULL, or an invalid array. WF_ERR_MEMORY, WF_ERR_IO. */
+ * The layout is PyTorch's, and nan and inf are aligned with the numbers. Floats have four decimals, or no decimals if all are whole
+ * numbers. They have an exponent if the largest magnitude is above 1e8 or more than a thousand times the smallest, or if the smallest is
+ * below 1e-4. If an array has more than 1,000 elements, each dimension of more than six shows three indices at each end and "..." between
+ * them. WF_ERR_ARGUMENT: an argument other than `name` is NULL, or the array is invalid. WF_ERR_MEMORY: no memory. WF_ERR_IO: the file
+ * could not be written. */
 WF_API wf_status wf_array_print_text(struct wf_string *text, const char *name, const wf_array *a);
 WF_API wf_status wf_array_print(FILE *to, const char *name, const wf_array *a);
 

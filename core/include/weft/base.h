@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The definitions that all headers share: the scalar type, visibility and the version.
+/* The definitions that all headers share: the type of real numbers, wf_real, the attributes of functions, and the version.
  *
  * Weft is built twice from the same sources. libweft computes in float. libweft-f64 computes in double; compile programs for it with
- * -DWF_DOUBLE, which `pkg-config --cflags weft-f64` prints. A program cannot mix the two libraries: the headers pass WF_ABI to
- * wf_tape_new and wf_registry_new, which refuse the value of another library. */
+ * -DWF_DOUBLE, which `pkg-config --cflags weft-f64` prints. A program cannot mix the two libraries: the macros wf_tape_new and
+ * wf_registry_new pass WF_ABI to the library, which returns an error if its own WF_ABI is another. */
 #ifndef WEFT_BASE_H
 #define WEFT_BASE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions that an op outside Weft is made of (docs/ops.md): maps over arrays, sums, matrix products, parallel ranges, and the
+/* Functions from which a program can make an op of its own (docs/ops.md): maps over arrays, sums, matrix products, parallel ranges, and the
  * kernels of the instruction set in use. Weft's own ops use the same functions.
  *
  *   wf_map_unary(wf_kernel->gelu, &x, &y, 0.3);                                        y = gelu(x), any strides
@@ -25,14 +25,15 @@ WF_BEGIN_DECLS
 /* --- maps over arrays -----------------------------------------------------------------------------------------------
  *
  * out[i] = f(in[0][i], in[1][i], ...), in parallel. Inputs are WF_REAL with any strides, and broadcast to the shape of `out`. `out` is
- * contiguous; it may be one of the inputs, but must not overlap them otherwise. If out->data is NULL, as in a temporary that could not
- * be allocated, nothing happens.
+ * contiguous; it may be the same array as an input, but must not overlap the inputs otherwise. If out->data is NULL, as in a temporary that
+ * could not be allocated, nothing happens.
  *
  * f runs along the innermost dimension, over at most 8,192 elements at a time. Dimensions that lie end to end in all operands are merged
- * first, so that contiguous operands of one shape become one flat dimension. An input that is not contiguous along the innermost
- * dimension is copied in small blocks to the stack.
+ * first; contiguous operands of one shape thus become one flat dimension. An input that is not contiguous along the innermost dimension is
+ * copied in small blocks to the stack.
  *
- * `cost` is in nanoseconds per element: about 0.1 for an addition, 0.3 for a gelu. */
+ * `cost` is an estimate of the time of f in nanoseconds per element, about 0.1 for an addition and 0.3 for a gelu; wf_parallel_ranges below
+ * says what it decides. */
 
 /* Maps for the kernels of struct wf_kernels below, for example wf_map_unary(wf_kernel->exp, x, out, 0.2). These functions do not check
  * the operands. */
@@ -52,18 +53,18 @@ enum { WF_MAP_INPUTS = 4 };
 typedef void wf_map_kernel(const void *ctx, int64_t n, const wf_real *const in[], wf_real *y);
 WF_API wf_status wf_map(wf_map_kernel *f, const void *ctx, int inputs, const wf_array *const in[], const wf_array *out,
                         double cost) WF_CHECKED;
-/* wf_map for inputs and an output of any dtypes (bools, ids), which f must know. */
+/* wf_map for inputs and an output of any dtypes, such as bools and ids; f gets bare pointers, so it must know the dtypes. */
 typedef void wf_map_any_kernel(const void *ctx, int64_t n, const void *const in[], void *y);
 WF_API wf_status wf_map_any(wf_map_any_kernel *f, const void *ctx, int inputs, const wf_array *const in[], const wf_array *out,
                             double cost) WF_CHECKED;
 
 /* --- sums over dimensions ------------------------------------------------------------------------------------------- */
 
-/* dst = scale * sum; if `add`, dst += scale * sum. The shapes are aligned at the last dimension, and src is summed over each dimension
- * that has size 1 in dst or is absent there. This is the gradient of a broadcast operand. Both arrays are WF_REAL with any strides, and
- * must not overlap. The function runs in parallel, in blocks that the shape and the strides of src determine. The rounding error is that
- * of a few dozen additions, for any number of elements. The sum of no elements is 0. WF_ERR_ARGUMENT: another dtype. WF_ERR_SHAPE: dst
- * does not broadcast to src. WF_ERR_MEMORY: no memory for partial sums; dst is unchanged. */
+/* dst = scale * sum; if `add`, dst += scale * sum. The shapes are aligned at the last dimension, and src is summed over each dimension that
+ * has size 1 in dst or is absent there. This computes the gradient of an operand that was broadcast. Both arrays are WF_REAL with any
+ * strides, and must not overlap. The function runs in parallel, in blocks that the shape and the strides of src determine. The rounding
+ * error is as small as that of a few dozen additions, whatever the number of elements. The sum of no elements is 0. WF_ERR_ARGUMENT:
+ * another dtype. WF_ERR_SHAPE: dst does not broadcast to src. WF_ERR_MEMORY: no memory for partial sums; dst is unchanged. */
 WF_API wf_status wf_array_sum(const wf_array *dst, const wf_array *src, double scale, bool add) WF_CHECKED;
 
 /* --- matrix products ------------------------------------------------------------------------------------------------ */
@@ -74,13 +75,13 @@ struct wf_matmul_options {
     const wf_real *bias; /* [n], added to every row; may be NULL */
     bool rows_alone;     /* true: the bits of row i of out depend on row i of a, on b, n and k, but not on m or i (wf_call.rows_alone) */
 };
-/* out = scale a b + bias; if `add`, out += scale a b + bias. a [..., m, k], b [..., k, n] and out [..., m, n] are WF_REAL with any
- * strides, so that transposed views cost no copy. Batch dimensions of a and b broadcast to those of out. out must not overlap a or b,
- * and no two of its elements may share an address. The product runs in parallel, or serially with the same bits if the caller is a body
- * of wf_parallel.
+/* out = scale a b + bias; if `add`, out += scale a b + bias. a [..., m, k], b [..., k, n] and out [..., m, n] are WF_REAL with any strides,
+ * so transposed views need not be copied. Batch dimensions of a and b broadcast to those of out. out must not overlap a or b, and no two
+ * elements of out may have the same address. The product runs in parallel, or serially with the same bits if the caller is a body of
+ * wf_parallel.
  *
- * WF_ERR_ARGUMENT or WF_ERR_SHAPE: the operands do not fit. WF_ERR_MEMORY: no memory for packing, and the contents of out are then
- * undefined; or a data pointer is NULL, and then nothing is written. */
+ * WF_ERR_ARGUMENT or WF_ERR_SHAPE: the operands do not fit. WF_ERR_MEMORY: there is no memory for packing, and then the contents of out are
+ * undefined; or the data of an operand are NULL, and then nothing is written. */
 WF_API wf_status wf_array_matmul_with(const wf_array *a, const wf_array *b, const wf_array *out, const struct wf_matmul_options *options,
                                       wf_error *error) WF_CHECKED;
 #ifndef __cplusplus
@@ -89,34 +90,35 @@ WF_API wf_status wf_array_matmul_with(const wf_array *a, const wf_array *b, cons
 
 /* --- parallel ranges ------------------------------------------------------------------------------------------------ */
 
-/* Divides 0 .. n-1 into blocks of `grain` >= 1 elements, calls body(ctx, begin, end) once for each block, in any order and on any
- * thread, and returns after the last call. `grain` must be a function of shapes only; blocks of 10 to 50 microseconds balance well. For
- * n <= 0 nothing happens.
+/* Divides 0 .. n-1 into blocks of `grain` >= 1 elements, calls body(ctx, begin, end) once for each block, in any order and on any thread,
+ * and returns after the last call. `grain` must be a function of shapes only; blocks that take 10 to 50 microseconds spread the work
+ * evenly. For n <= 0 nothing happens.
  *
- * `cost` is roughly the time in nanoseconds that all blocks take together on one fast core. It decides only whether the team shares the
- * work. If `cost` is below about 2,500 (60,000 with more threads than processors), the calling thread runs all blocks, because sharing
- * would cost more than it saves. The calling thread also runs all blocks if it is inside a body or a parallel region of OpenMP, or if
- * another thread of the program uses the team.
+ * `cost` is roughly the time in nanoseconds that all blocks take together on one fast core. It decides only whether the library's threads,
+ * the team, share the work. If `cost` is below about 2,500 (60,000 with more threads than processors), the calling thread runs all blocks,
+ * because sharing would cost more than it saves. The calling thread also runs all blocks if it is inside a body or a parallel region of
+ * OpenMP, or if another thread of the program uses the team.
  *
  * A body must not write where another block reads or writes. It must return normally (no longjmp), and must not fork or call
  * wf_set_threads or wf_init. */
 WF_API void wf_parallel_ranges(int64_t n, int64_t grain, double cost, void (*body)(void *ctx, int64_t begin, int64_t end), void *ctx);
 /* wf_parallel_ranges for numbered blocks: calls body(ctx, block) once for each block = 0 .. blocks-1. */
 WF_API void wf_parallel(int64_t blocks, double cost, void (*body)(void *ctx, int64_t block), void *ctx);
-/* The number of the calling worker in the running wf_parallel, 0 .. wf_threads()-1; 0 outside of wf_parallel. Blocks that run at the
- * same time have different numbers, so that each worker can use a separate section of a buffer. The worker that runs a block varies from
- * run to run. A sum that each worker accumulates over its blocks therefore varies in its bits: keep one partial sum per block. */
+/* The number of the calling worker in the running wf_parallel, 0 .. wf_threads()-1; 0 outside of wf_parallel. Blocks that run at the same
+ * time run on workers with different numbers, so each worker can use its own section of a buffer. The worker that runs a block varies from
+ * run to run. Therefore a sum that a worker accumulates over its blocks has other bits in another run: keep one partial sum per block
+ * instead. */
 WF_API int wf_worker(void);
 
 /* --- kernels --------------------------------------------------------------------------------------------------------
  *
  * Serial functions over contiguous rows, compiled once for each instruction set. *wf_kernel is the table of the instruction set in use:
- * wf_kernel->gelu(n, x, y). Kernels neither lock nor allocate, so that bodies of wf_parallel and wf_map may call them.
+ * wf_kernel->gelu(n, x, y). Kernels neither lock nor allocate, so bodies of wf_parallel and wf_map may call them.
  *
  * n is a number of elements and may be 0; `rows` and `d` describe a contiguous block [rows, d]. Outputs must not overlap inputs, except
- * that an output may have the address of an input if a line says "may alias". No alignment is needed. The result of an element (of a
- * row, for kernels of rows) depends on that element (row) alone, not on its position or on the number of elements in the call. New
- * members are only added at the end. */
+ * that an output may have the address of an input where a comment says "may alias". No alignment is needed. The result of an element (of a
+ * row, for kernels of rows) depends on that element (row) alone, not on its position or on the number of elements in the call. New members
+ * are only added at the end. */
 struct wf_kernels {
     const char *isa;                            /* "avx512", "avx2" or "base" */
     const struct wf_internal_kernels *internal; /* for Weft's own files */
@@ -140,7 +142,7 @@ struct wf_kernels {
     void (*gelu_tanh_grad)(int64_t n, const wf_real *x, const wf_real *dy, wf_real *dx);
     void (*silu_grad)(int64_t n, const wf_real *x, const wf_real *dy, wf_real *dx);
 
-    /* c[i] = a[i * sa] op b[i * sb]. sa and sb are 1, or 0 for an operand that is one number. c may alias a or b. */
+    /* c[i] = a[i * sa] op b[i * sb]. The steps sa and sb are 1, or 0 for an operand that is a single number. c may alias a or b. */
     void (*add)(int64_t n, const wf_real *a, int sa, const wf_real *b, int sb, wf_real *c);
     void (*sub)(int64_t n, const wf_real *a, int sa, const wf_real *b, int sb, wf_real *c);
     void (*mul)(int64_t n, const wf_real *a, int sa, const wf_real *b, int sb, wf_real *c);
@@ -171,10 +173,10 @@ struct wf_kernels {
     void (*cross_entropy)(int64_t rows, int64_t v, const wf_real *logits, const int32_t *target, int32_t ignore, wf_real smoothing,
                           wf_real scale, double *loss, double *smoothed, wf_real *dlogits);
 
-    /* LayerNorm (Ba et al. 2016) of rows of d elements: y = (x - mean) rstd gain + bias, with the biased variance. RMSNorm (Zhang and
-     * Sennrich 2019): y = x rstd gain. gain and bias [d] may be NULL, and so may mean and rstd [rows]. The gradient of x is written to
-     * dx, or added to it if `add`; dx may be NULL. The gradients of gain and bias, summed over the rows, are always ADDED to dgain and
-     * dbias [d], which may be NULL. */
+    /* LayerNorm (Ba et al. 2016) of rows of d elements: y = (x - mean) rstd gain + bias, where rstd = 1 / sqrt(variance + eps) with the
+     * biased variance. RMSNorm (Zhang and Sennrich 2019): y = x rstd gain, where rstd = 1 / sqrt(mean(x^2) + eps). gain and bias [d] may be
+     * NULL, and so may mean and rstd [rows]. The gradient of x is written to dx, or added to it if `add`; dx may be NULL. The gradients of
+     * gain and bias, summed over the rows, are always ADDED to dgain and dbias [d], which may be NULL. */
     void (*layer_norm)(int64_t rows, int64_t d, const wf_real *x, const wf_real *gain, const wf_real *bias, wf_real eps, wf_real *y,
                        wf_real *mean, wf_real *rstd);
     void (*layer_norm_grad)(int64_t rows, int64_t d, const wf_real *x, const wf_real *gain, const wf_real *mean, const wf_real *rstd,
@@ -183,12 +185,12 @@ struct wf_kernels {
     void (*rms_norm_grad)(int64_t rows, int64_t d, const wf_real *x, const wf_real *gain, const wf_real *rstd, const wf_real *dy,
                           wf_real *dx, bool add, wf_real *dgain);
 
-    /* One row of dropout. Element j has 16 random bits. If this number is >= threshold (= round(p 65536)), the element is multiplied by
-     * scale; otherwise it becomes 0. Forward and backward use the same bits.
+    /* One row of dropout. Element j has 16 random bits, which form a number. If the number is >= threshold (= round(p 65536)), the element
+     * is multiplied by `scale`; otherwise it becomes 0. Forward and backward use the same bits.
      *
-     * The bits come from Philox. The counter is (j / 8, low word of row, high word of row, call); the key is the low and the high word
-     * of mix(mix(seed + c) ^ step), where mix is splitmix64's finaliser and c = 0x9e3779b97f4a7c15. Element j takes the 16 bits of word
-     * j % 8 / 2 that begin at bit 16 (j % 2). seed, step, first_row and dropout_call are members of wf_call. y may alias x. */
+     * The bits come from Philox (weft/random.h). The counter is (j / 8, low word of row, high word of row, call); the key is the low and
+     * the high word of mix(mix(seed + c) ^ step), where mix is splitmix64's finaliser and c = 0x9e3779b97f4a7c15. Element j takes the 16
+     * bits of word j % 8 / 2 that begin at bit 16 (j % 2). seed, step, first_row and dropout_call are members of wf_call. y may alias x. */
     void (*dropout)(int64_t d, uint64_t seed, uint64_t step, uint32_t call, uint64_t row, uint32_t threshold, wf_real scale,
                     const wf_real *x, wf_real *y);
 };
@@ -197,9 +199,9 @@ WF_API extern const struct wf_kernels *wf_kernel; /* only wf_init changes it */
 /* --- expert: products of pointers, and scratch memory --------------------------------------------------------------- */
 
 /* The product that wf_array_matmul calls, on pointers and strides: C = alpha A B + beta C + bias. Element (i, j) of a matrix lies at
- * data[i * rs + j * cs]. Strides may be 0 or negative, but those of C may not be 0. With one instruction set and one value of WEFT_GEMM
- * (weft/runtime.h), shapes, strides and rows_alone decide whether BLIS or Weft's own kernels compute a product; the number of
- * threads does not. */
+ * data[i * rs + j * cs]. Strides may be negative, and those of A and B also 0. With one instruction set and one value of WEFT_GEMM
+ * (weft/runtime.h), shapes, strides and rows_alone decide whether BLIS or Weft's own kernels compute a product; the number of threads does
+ * not. */
 struct wf_gemm {
     int64_t m, n, k;
     wf_real alpha;
@@ -213,9 +215,9 @@ struct wf_gemm {
     const wf_real *bias; /* [n], added to every row after alpha A B + beta C; may be NULL */
     bool rows_alone;     /* as in wf_matmul_options; every product of a pass of mode WF_INFER sets it */
 };
-/* Runs in parallel, or serially if the caller is a body of wf_parallel. m, n and k may be 0; for k = 0, C = beta C + bias.
- * WF_ERR_MEMORY: no memory for packing; the contents of C are then undefined. There is no slower path without packing, because its bits
- * would differ. */
+/* Runs in parallel, or serially if the caller is a body of wf_parallel. m, n and k may be 0; for k = 0, C = beta C + bias. WF_ERR_MEMORY:
+ * no memory for packing; the contents of C are then undefined. wf_gemm does not fall back on a slower method without packing, because the
+ * result of such a method would have other bits. */
 WF_API wf_status wf_gemm(const struct wf_gemm *g) WF_CHECKED;
 
 /* A batch of products that have the same shape and strides. The batch has `dims` dimensions, the innermost first. From one index to the

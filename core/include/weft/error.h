@@ -3,9 +3,9 @@
  * last argument and returns a wf_status. The message is one line that says what is wrong, where, and what to do; it begins with
  * "file:line:byte: " if a file is at fault.
  *
- * If a required pointer is NULL, the function returns WF_ERR_ARGUMENT with the message "FUNCTION: ARGUMENT is NULL". A function that
- * takes no wf_error does nothing if a required pointer is NULL, and returns 0, NULL or false. Functions named ..._free and ..._close accept
- * NULL. Options may be NULL if a zeroed struct would be valid. */
+ * If a required pointer is NULL, the function returns WF_ERR_ARGUMENT with the message "FUNCTION: ARGUMENT is NULL". A function that takes
+ * no wf_error does nothing if a required pointer is NULL, and returns 0, NULL or false. Functions named ..._free and ..._close accept NULL.
+ * A pointer to options may be NULL wherever a zeroed struct of options would be valid. */
 #ifndef WEFT_ERROR_H
 #define WEFT_ERROR_H
 
@@ -46,7 +46,7 @@ WF_API void wf_error_prefix(wf_error *error, const char *format, ...) WF_PRINTF(
 /* Clears *error. */
 WF_API void wf_error_clear(wf_error *error);
 
-/* A short name of the status for programs: "argument", "shape", ... */
+/* A short name of the status, which programs can compare: "argument", "shape", ... */
 WF_API const char *wf_status_name(wf_status status);
 
 WF_END_DECLS

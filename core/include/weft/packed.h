@@ -11,7 +11,7 @@ WF_BEGIN_DECLS
  * take the struct as the option .packed; a zeroed struct means that the rows are not packed. A function copies the offsets if it needs
  * them later, so the caller may change or free them after the call. */
 struct wf_packed {
-    const int32_t *offsets; /* [count + 1]: begin with 0, never fall, end with N */
+    const int32_t *offsets; /* [count + 1]: begin with 0, never decrease, end with N */
     int count;              /* number of sequences */
 };
 

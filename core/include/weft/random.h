@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Random numbers by Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011). A number is a function of a key
- * and a counter, independent of threads and of the order of calls. */
+/* Random numbers by Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011). A random number is a function of a
+ * key and a counter, so it does not depend on threads or on the order of calls. */
 #ifndef WEFT_RANDOM_H
 #define WEFT_RANDOM_H
 

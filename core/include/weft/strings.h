@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A growing string. */
+/* A string that grows as text is appended, such as by wf_print_text (weft/tape.h). */
 #ifndef WEFT_STRINGS_H
 #define WEFT_STRINGS_H
 

@@ -9,7 +9,7 @@
 
 WF_BEGIN_DECLS
 
-/* The layout of the ids, and masks. All zero: rows of full length without a mask. */
+/* The layout of the ids, masks, and the attention weights. All zero: rows of full length without a mask. */
 struct wf_encoder_call {
     const int32_t *lengths;  /* [B]: row b holds lengths[b] tokens, and padding after them. No token attends to padding: the attention
                                 weights of its keys are exactly 0. NULL: rows of full length */
@@ -18,11 +18,12 @@ struct wf_encoder_call {
     const int32_t *segments; /* the segment of each id, below the configuration's `segments`; NULL: all 0. An error for models without
                                 segment embeddings */
     struct wf_packed packed; /* the ids are packed sentences [N]; cannot be combined with lengths, mask or weights */
-    wf_tensor **weights;     /* [layers]: weights[i] receives the attention [B,H,T,T] of layer i, before dropout. NULL: not wanted */
+    wf_tensor **weights; /* [layers]: weights[i] receives the attention weights [B,H,T,T] of layer i, before dropout. NULL: the caller wants
+                            no weights */
 };
 /* ids [B,T] -> vectors [B,T,d], or packed ids [N] -> [N,d]. `call` may be NULL. A row longer than the context, a model that is not an
- * encoder and contradictory options are errors on the tape. Vectors of padding are undefined, but no other token depends on them. In
- * WF_INFER a sentence has the same bits packed or padded, alone or in a batch, with or without weights. In WF_TRAIN set the tape's
+ * encoder and contradictory options are errors on the tape. The vectors of padding are undefined, but no vector of another token depends on
+ * them. In WF_INFER a sentence has the same bits packed or padded, alone or in a batch, with or without weights. In WF_TRAIN set the tape's
  * first_row to the index of the first row (of packed sentences: of the first token) in the global batch. */
 WF_API wf_tensor *wf_encoder_forward_with(const wf_model *model, wf_tensor *ids, const struct wf_encoder_call *call);
 /* Logits of all tokens: ids -> [B,T,V] or [N,V]. An error on the tape for a model without an output layer, such as a "bert" that was read
@@ -34,7 +35,7 @@ WF_API wf_tensor *wf_encoder_logits_with(const wf_model *model, wf_tensor *ids, 
 #endif
 
 /* Mean cross-entropy of `count` masked tokens -> []. places[i] is an index into the B*T (or N) ids, and targets[i] the id that was masked
- * there. Only these tokens go through the output layer. `options` are those of wf_cross_entropy. With count 0 the loss is 0 and its
+ * there. Only these tokens go through the output layer. `options` are those of wf_cross_entropy. If `count` is 0, the loss and its
  * gradients are 0. */
 WF_API wf_tensor *wf_encoder_loss_with(const wf_model *model, wf_tensor *ids, const struct wf_encoder_call *call, const int32_t *places,
                                        const int32_t *targets, int64_t count, const struct wf_cross_entropy_options *options);

@@ -50,8 +50,8 @@ enum wf_key_role {
     WF_KEY_LAYERS, /* number of blocks; a family without such a key has 1 */
     WF_KEY_ENCODER_LAYERS,
     WF_KEY_WIDTH,
-    WF_KEY_HEADS,    /* attention heads, which must divide the width; a family without attention has no such key */
-    WF_KEY_KV_HEADS, /* key and value heads, which must divide the heads; 0: equal to WF_KEY_HEADS */
+    WF_KEY_HEADS,    /* number of attention heads, which must divide the width; a family without attention has no such key */
+    WF_KEY_KV_HEADS, /* number of key and value heads, which must divide the number of attention heads; 0: the same number */
     WF_KEY_FFN_WIDTH,
     WF_KEY_ACTIVATION, /* an enum wf_activation */
     WF_KEY_SEGMENTS,
@@ -72,12 +72,12 @@ struct wf_key {
     bool above;               /* the value must be above `low`; otherwise it may equal `low` */
     bool below;               /* the value must be below `high`; otherwise it may equal `high` */
     const char *const *words; /* the texts of a WF_KEY_WORD, in the order of its enum; ends with NULL */
-    int settable;             /* a user can set the first `settable` words only; files may hold any word. 0: all words can be set */
-    int kinds;                /* kinds of model that use the key, as bits 1 << enum wf_model_kind; 0: all kinds */
-    const char *also;         /* names of this key in other models and programs, separated by spaces. If a user sets one of them, the
-                                 message names this key. Names that follow from the role, such as n_embd for a width, need not be listed */
+    int settable;     /* number of words, counted from the first, that a user can set; files may hold any word. 0: all words can be set */
+    int kinds;        /* the kinds of model that use the key: the sum of 1 << kind over these values of enum wf_model_kind; 0: all kinds */
+    const char *also; /* names of this key in other models and programs, separated by spaces. If a user sets one of them, the error message
+                         names this key. Names that follow from the role, such as n_embd for a width, need not be listed */
     enum wf_key_role role;
-    bool resumable;     /* for a family's key: no parameter depends on it, so the resume of a training may change it */
+    bool resumable;     /* for a family's key: no parameter depends on it, so a resumed training may have another value of it */
     bool of_batches;    /* batches of sentence pairs depend on the key, so a resume that changes it begins a new epoch */
     bool of_validation; /* validation losses depend on the key, so a resume that changes it selects the best weights anew */
 };
@@ -87,8 +87,8 @@ struct wf_keys {
     int count;
 };
 
-/* Macros for the rows of a table of keys. A member of the wrong C type does not compile. Further members of struct wf_key can follow as
- * arguments: .above = true, .also = "..." */
+/* Macros for the rows of a table of keys. The C type of the member must fit the macro; otherwise the row does not compile. Further members
+ * of struct wf_key can follow as arguments: .above = true, .also = "..." */
 /* clang-format off */
 #define WF_ROWS(rows) {rows, sizeof(rows) / sizeof *(rows)} /* a struct wf_keys or wf_presets */
 #define WF_KEY_AT(type, field, ...) .name = #field, .offset = offsetof(type, field), .kind = _Generic(((type *)0)->field, __VA_ARGS__)
@@ -116,14 +116,17 @@ struct wf_presets {
 
 /* --- the descriptor ------------------------------------------------------------------------------------------------ */
 
-/* The inputs of a decoder besides the target ids. The sentences are packed. A single sentence may instead be [1,T,..], without offsets. */
+/* The inputs of a decoder besides the target ids. The sentences are packed. The arrays of a single sentence may instead have the shape
+ * [1,T,..], without offsets. */
 struct wf_decoding {
     struct wf_packed target, source;
-    wf_tensor *memory;         /* the encoder's output [M,d]; NULL if `kv` is set */
-    wf_tensor *const *kv;      /* results of the family's function .memory, one for each decoder layer; NULL if `memory` is set */
-    struct wf_cache *cache;    /* the keys and values of the target ids before those of this call; NULL: each target is given whole */
-    wf_tensor **weights;       /* [layers]: receive the self-attention weights [1,H,T,T] of one sentence pair; NULL: not wanted */
-    wf_tensor **cross_weights; /* [layers]: receive the cross-attention weights [1,H,T,S] of that pair; NULL: not wanted */
+    wf_tensor *memory;      /* the encoder's output [M,d]; NULL if `kv` is set */
+    wf_tensor *const *kv;   /* results of the family's function .memory, one for each decoder layer; NULL if `memory` is set */
+    struct wf_cache *cache; /* the keys and values of the target ids before those of this call; NULL: the call has all ids of each target */
+    /* [layers]: receive the self-attention weights [1,H,T,T] and the cross-attention weights [1,H,T,S] of one sentence pair. NULL: the
+     * caller wants none. */
+    wf_tensor **weights;
+    wf_tensor **cross_weights;
 };
 
 /* The descriptor of a family. A member that is 0 or NULL is not set. */
@@ -153,8 +156,8 @@ struct wf_family {
 
     /* The output layer, from hidden states to logits. Set `head` to WF_HEAD_AT(struct model, member) for a struct wf_linear in the model's
      * struct, or set `logits` to a function x [..,d] -> [..,V]. Training is faster with `head`, because the loss then never holds all
-     * logits. An encoder may set neither. If the family has a key with the role WF_KEY_HEAD, and the key is false, init leaves the
-     * weight of the linear layer NULL. */
+     * logits. An encoder may set neither. If the family has a key with the role WF_KEY_HEAD, and the value of the key is false, `init` must
+     * leave the weight of the linear layer NULL. */
     size_t head;
     wf_tensor *(*logits)(const void *model, wf_tensor *x);
     /* Layers before the linear layer that belong to the output layer, not to the hidden states: x [..,d] -> [..,d]. NULL: none. */
@@ -170,13 +173,13 @@ struct wf_family {
     /* For encoders: ids [B,T] -> [B,T,d], or packed ids [N] -> [N,d]. Weft has checked `call` before. */
     wf_tensor *(*hidden)(const void *model, wf_tensor *ids, const struct wf_encoder_call *call);
 
-    /* For encoder-decoders: source ids [M] -> memory [M,d], or of a single sentence [1,S] -> [1,S,d]. `weights` is NULL, or with a single
-     * sentence an array of encoder_layers elements to be set to attention weights. */
+    /* For encoder-decoders: source ids [M] -> memory [M,d], or for a single sentence [1,S] -> [1,S,d]. `weights` is NULL, or, only for a
+     * single sentence, an array of encoder_layers elements, which the function sets to attention weights. */
     wf_tensor *(*encode)(const void *model, wf_tensor *ids, const struct wf_packed *source, wf_tensor **weights);
     /* For encoder-decoders: the memory -> keys and values of one decoder layer's cross-attention. */
     wf_tensor *(*memory)(const void *model, int64_t layer, wf_tensor *memory);
-    /* For encoder-decoders: target ids [N] -> input of the output layer [N,d], of a single sentence [1,T] -> [1,T,d], or with a cache [R,T]
-     * -> [R T,d]. Read the cache and append to it, but do not call wf_cache_advance, which Weft does afterwards. */
+    /* For encoder-decoders: target ids [N] -> input of the output layer [N,d], or for a single sentence [1,T] -> [1,T,d], or with a cache
+     * [R,T] -> [R T,d]. Read the cache and append to it, but do not call wf_cache_advance, which Weft does afterwards. */
     wf_tensor *(*decode)(const void *model, wf_tensor *ids, const struct wf_decoding *decoding);
 
     /* Makes an empty cache for `rows` sequences of up to `capacity` tokens: with wf_cache_init, or for the states of a recurrent model with
@@ -188,14 +191,14 @@ struct wf_family {
      * and TensorBoard hold its value as NAME/train. NULL: the functions add no term. */
     const char *loss_term;
 };
-/* The value of .head. It is never 0, because 0 means that there is no such member. */
+/* The value of .head: the offset of the member plus 1. So it is never 0, which would mean that .head is not set. */
 #define WF_HEAD_AT(type, member) (offsetof(type, member) + 1)
 #define WF_FAMILY_ABI sizeof(struct wf_family)
 
 /* --- a term of the loss -------------------------------------------------------------------------------------------- */
 
 /* A training can minimise a further term besides the cross-entropy, such as the balance of a mixture of experts or a penalty of large
- * activations. The functions forward, hidden, encode and decode of a family add the term, and .loss_term names it.
+ * activations. The functions .forward, .hidden, .encode and .decode of a family add the term, and .loss_term names it.
  *
  *     const bool term = wf_loss_term_wanted(tape);          with tape = wf_tape_of(ids)
  *     struct wf_moe_routing routing;
@@ -209,11 +212,11 @@ struct wf_family {
  *     L = sum over micro-batches of (sum of the micro-batch's cross-entropies / number of targets of the batch
  *                                    + share * sum of the terms that the micro-batch adds)
  *
- * where share = (number of ids of the call) / (number of ids of the batch). For encode these are the source ids, and for decode the target
- * ids. So a term that is a mean over ids becomes the mean over the batch, whatever accumulate is. A term that is not a mean, such as
- * wf_moe_balance, is computed for each micro-batch, so its value depends on accumulate. loss/train and the losses of validations and
- * evaluations do not contain terms; the loss that is minimised is loss/train_minimized. wf_train and the command bench add terms;
- * wf_model_loss, wf_encoder_loss and wf_pairs_loss do not.
+ * where share = (number of ids of the call) / (number of ids of the batch). For `encode` these are the source ids, and for `decode` the
+ * target ids. So a term that is a mean over ids becomes the mean over the batch, whatever the value of `accumulate`. A term that is not a
+ * mean, such as wf_moe_balance, is computed for each micro-batch, so its value depends on `accumulate`. In metrics.jsonl, loss/train and
+ * the losses of validations do not contain terms, nor do the losses of evaluations; loss/train_minimized is the loss that is minimised.
+ * wf_train and the command bench add terms; wf_model_loss, wf_encoder_loss and wf_pairs_loss do not.
  *
  * wf_loss_term_wanted returns whether the present call belongs to a training step. Otherwise, for example in a validation or a generation,
  * wf_loss_term_add does nothing. Do not add terms in a function that wf_checkpoint calls. */
@@ -229,12 +232,13 @@ enum { WF_FAMILIES_MOST = 32 }; /* maximum number of families that a program can
  * wf_config_load. Other threads may use Weft meanwhile. The same descriptor may be registered again. WF_ERR_ARGUMENT, with the reason in
  * the message: wf_family_check refuses the descriptor, or another family or preset has one of its names. */
 WF_API wf_status wf_family_register(const struct wf_family *family, wf_error *error) WF_CHECKED;
-/* Family number `index`: Weft's own families, then the registered ones in order; NULL past the last. */
+/* Entry `index` in the list of families: Weft's own, then the registered ones in order. NULL past the last entry. */
 WF_API const struct wf_family *wf_family_at(int index);
 /* The family with this name. If there is none, returns NULL and sets *error to WF_ERR_ARGUMENT; the message suggests the nearest name. */
 WF_API const struct wf_family *wf_family_find(const char *name, wf_error *error);
 /* Checks that a descriptor can be used: its size, the functions of its kind, its keys (names, defaults within their ranges, members inside
- * the struct, a key for each of vocabulary size, context and width), and its presets. WF_ERR_ARGUMENT, with the reason in the message. */
+ * the struct, a key with the role of vocabulary size, one of context and one of width), and its presets. WF_ERR_ARGUMENT, with the reason
+ * in the message. */
 WF_API wf_status wf_family_check(const struct wf_family *family, wf_error *error) WF_CHECKED;
 
 /* For .check: sets *error to a message about two keys with contradicting values, and returns WF_ERR_ARGUMENT. With the rule

@@ -31,11 +31,11 @@ WF_API wf_registry *wf_model_registry(const wf_model *model); /* belongs to the 
 /* Loads the weights from an open file, as strictly as wf_registry_load. The tensors in the file have Weft's names, or the names of the
  * library that the family comes from (such as Hugging Face's for "bert"). */
 WF_API wf_status wf_model_load(wf_model *model, const wf_safetensors *file, wf_error *error) WF_CHECKED;
-/* wf_model_load with options, which may be NULL. Only .allow_missing, .missing and .missing_ctx may be set. The other members map names.
- * They are WF_ERR_ARGUMENT, because the family itself maps names. */
+/* wf_model_load with options, which may be NULL. Only .allow_missing, .missing and .missing_ctx may be set. The other members map names of
+ * tensors; setting one of them is WF_ERR_ARGUMENT, because the family itself maps the names. */
 WF_API wf_status wf_model_load_with(wf_model *model, const wf_safetensors *file, const struct wf_load_options *options,
                                     wf_error *error) WF_CHECKED;
-/* The model's configuration, kind and sizes. They belong to the model. */
+/* The model's configuration, kind and sizes. What the pointers point to belongs to the model. */
 WF_API const struct wf_config *wf_model_config(const wf_model *model);
 WF_API enum wf_model_kind wf_model_kind_of(const wf_model *model);
 WF_API const struct wf_model_shape *wf_model_shape_of(const wf_model *model); /* wf_config_shape of its configuration */
@@ -43,8 +43,8 @@ WF_API const struct wf_model_shape *wf_model_shape_of(const wf_model *model); /*
 /* ids [B,T] -> logits [B,T,V]. `cache` may be NULL. With a cache, in WF_INFER, the ids continue the sequences in the cache, and the cache
  * advances by T. */
 WF_API wf_tensor *wf_model_logits(const wf_model *model, wf_tensor *ids, struct wf_cache *cache);
-/* The logits of wf_model_logits without a cache, and the attention weights for visualisation: `weights` has `layers` elements, and
- * weights[i] receives the tensor [B,H,T,T] of layer i, with a row for each query. */
+/* Returns the logits of wf_model_logits without a cache, and also gives the attention weights, for example to plot them: `weights` has
+ * `layers` elements, and weights[i] receives the tensor [B,H,T,T] of layer i, with a row for each query. */
 WF_API wf_tensor *wf_model_attention(const wf_model *model, wf_tensor *ids, wf_tensor **weights);
 /* The logits of the last position only: ids [B,T] -> [B,V]. `cache` works as in wf_model_logits. */
 WF_API wf_tensor *wf_model_next(const wf_model *model, wf_tensor *ids, struct wf_cache *cache);
@@ -55,8 +55,8 @@ WF_API wf_tensor *wf_model_loss_with(const wf_model *model, wf_tensor *ids, wf_t
 #ifndef __cplusplus
 #define wf_model_loss(model, ids, targets, ...) wf_model_loss_with(model, ids, targets, &(struct wf_cross_entropy_options){__VA_ARGS__})
 #endif
-/* Makes an empty cache for `rows` sequences of up to `context` tokens (for an encoder-decoder max_length), by the family's .cache if it has
- * one. Free the cache with wf_cache_free. */
+/* Makes an empty cache for `rows` sequences. Each has room for as many tokens as `context` of wf_model_shape_of(model) says. If the family
+ * has its own function .cache, that function makes the cache. Free the cache with wf_cache_free. */
 WF_API wf_status wf_model_cache(const wf_model *model, struct wf_cache *cache, int64_t rows, wf_error *error) WF_CHECKED;
 struct wf_model_cache_options {
     int64_t capacity; /* number of tokens per sequence for which memory is allocated; 0: the context */

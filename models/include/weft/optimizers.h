@@ -16,7 +16,7 @@
  *       return wf_main(argc, argv);                      train MODEL ... --set optimizer=lion --set lion.beta1=0.95
  *   }
  *
- * examples/lion.c is the whole program. config.json and the state of a run hold the name and the keys. */
+ * examples/lion.c is the whole program. The config.json and the state of a run hold the optimiser's name and the values of its keys. */
 #ifndef WEFT_OPTIMIZERS_H
 #define WEFT_OPTIMIZERS_H
 
@@ -26,13 +26,13 @@ WF_BEGIN_DECLS
 
 struct wf_optimizer_rule; /* weft/optimizer_rule.h */
 
-/* An optimiser with its hyperparameters. The learning rate and weight_decay (of matrices) are not among these, because a training sets them
- * from its own keys. */
+/* An optimiser with its hyperparameters. The learning rate and the weight decay are not among these hyperparameters, because a training
+ * sets them from its own keys `lr` and `weight_decay`; the decay applies to matrices only. */
 struct wf_optimizer_kind {
     size_t abi;                           /* WF_OPTIMIZER_KIND_ABI: the size of this struct in the program that made it */
     const struct wf_optimizer_rule *rule; /* the rule's name is the value of `optimizer` and the prefix of its tensors in the state */
     /* The hyperparameters: a plain struct of config_size bytes, at most WF_OPTIMIZER_SPACE, whose members are set by the keys. Set
-     * `.resumable` for a key that the resume of a training may change; the rule's slabs must not depend on such a key. */
+     * .resumable of a key whose value may be changed when a training is resumed; the rule's slabs must not depend on such a key. */
     size_t config_size;
     struct wf_keys keys;
     /* Checks conditions between keys, after the range of each key was checked. NULL: there are no conditions. */
@@ -51,7 +51,8 @@ enum {
  * wf_optimizer_rule_check refuses the rule, another optimiser has the name, a key lacks a name, meaning or default, a key's member lies
  * outside the struct, or two keys have the same name. */
 WF_API wf_status wf_optimizer_register(const struct wf_optimizer_kind *kind, wf_error *error) WF_CHECKED;
-/* Name number `index` that `optimizer` can have: "adamw", "sgd", then the registered ones; NULL past the last. */
+/* Entry `index` in the list of the names that `optimizer` can have: "adamw", "sgd", then the registered optimisers in order. NULL past the
+ * last entry. */
 WF_API const char *wf_optimizer_name_at(int index);
 
 WF_END_DECLS

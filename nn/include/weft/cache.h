@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Caches for generation. For each attention layer a cache holds the keys and values of all earlier tokens; for each layer of a recurrent
- * model it holds states. A row of the cache is one text, and each row has its own length.
+ * model it holds states. A row of the cache is one text, and each row has its own length. In the comments below, "states:" stands for "in a
+ * cache of states".
  *
  *   struct wf_cache cache;
  *   wf_cache_init(&cache, layers, rows, capacity, kv_heads * d_key, kv_heads * d_value, &error);
@@ -16,8 +17,8 @@
 WF_BEGIN_DECLS
 
 struct wf_cache;
-/* The contents of one layer. If the cache's most_rows is above 1, `keys` and `values` have one row more than that, which wf_cache_select
- * uses while it moves rows. */
+/* The contents of one layer. If most_rows of the cache is above 1, `keys` and `values` have one row more than most_rows; wf_cache_select
+ * needs this row while it moves rows. */
 struct wf_kv {
     wf_real *keys;   /* [most_rows, capacity, key_width]; states: [most_rows, key_width] */
     wf_real *values; /* [most_rows, capacity, value_width]; states: unused */
@@ -27,35 +28,35 @@ struct wf_kv {
 struct wf_cache {
     struct wf_kv *layer; /* [layers] */
     int layers;
-    int64_t rows;        /* rows in use */
-    int64_t capacity;    /* tokens for which each row has room */
+    int64_t rows;        /* number of rows in use */
+    int64_t capacity;    /* number of tokens for which each row has room */
     int64_t key_width;   /* elements of a token's keys in a layer; states: elements of a state */
     int64_t value_width; /* elements of a token's values in a layer */
-    int32_t *length;     /* [rows]: tokens that each row holds */
+    int32_t *length;     /* [rows]: the number of tokens that each row holds */
     void *memory;        /* the memory of all layers */
     int64_t most_rows;   /* rows at wf_cache_init; `rows` never exceeds it */
-    int32_t *scratch;    /* memory for wf_cache_select, which does not allocate */
+    int32_t *scratch;    /* memory that wf_cache_select uses, so that it need not allocate */
     bool states;         /* the cache was made with wf_cache_init_states */
-    wf_error error; /* the first invalid call of wf_cache_advance or wf_cache_rewind. That call changed nothing. Forwards with the cache,
-                       and wf_cache_select, fail with this error from then on, until wf_cache_free */
+    wf_error error; /* the error of the first invalid call of wf_cache_advance or wf_cache_rewind. That call changed nothing. Forwards with
+                       the cache, and wf_cache_select, fail with this error from then on, until wf_cache_free */
 };
 
 /* Makes a cache of empty rows, filled with zeros. Free it with wf_cache_free. Do not move *cache before that, because its layers point to
  * it. */
 WF_API wf_status wf_cache_init(struct wf_cache *cache, int layers, int64_t rows, int64_t capacity, int64_t key_width, int64_t value_width,
                                wf_error *error) WF_CHECKED;
-/* The same for a recurrent model: each row of a layer holds a state of `width` numbers, which are zeros at first. Layers read and write
- * states with wf_kv_state and wf_kv_set_state (below). `length` counts the tokens of a row, without a limit. Generation still has the limit
- * of the model's context: when a text reaches it, wf_generate_next drops the oldest quarter of the text and computes the state of the
+/* Makes a cache for a recurrent model: each row of a layer holds a state of `width` numbers, which are zeros at first. Layers read and
+ * write states with wf_kv_state and wf_kv_set_state (below). `length` counts the tokens of a row, without a limit. Generation still has the
+ * limit of the model's context: when a text reaches it, wf_generate_next drops the oldest quarter of the text and computes the state of the
  * remaining text anew, from zeros. Every row of a training batch and every window of an evaluation begins with zeros, too. */
 WF_API wf_status wf_cache_init_states(struct wf_cache *cache, int layers, int64_t rows, int64_t width, wf_error *error) WF_CHECKED;
 WF_API void wf_cache_free(struct wf_cache *cache); /* frees the memory and zeroes *cache; a zeroed struct is allowed */
-/* Call it after all layers have processed `tokens` new tokens of each row: it adds them to the lengths. The attention of the layers has
- * already refused tokens for which there is no room, and this call checks again: if a row has no room for the tokens, or if `tokens` is
- * negative, the lengths stay the same, and cache->error is set. */
+/* Call this function after all layers have processed `tokens` new tokens of each row: it adds this number to the lengths. The attention of
+ * the layers has already refused tokens for which there is no room, and this call checks again: if a row has no room for the tokens, or if
+ * `tokens` is negative, the lengths stay the same, and cache->error is set. */
 WF_API void wf_cache_advance(struct wf_cache *cache, int64_t tokens);
-/* Truncates row `row`, 0 .. rows-1, to its first `length` tokens. A row that holds fewer tokens stays as it is. A row with a state can only
- * go back to length 0, where its state is zeros. An invalid call sets cache->error. */
+/* Truncates row `row`, 0 .. rows-1, to its first `length` tokens. A row that holds fewer tokens stays as it is. A row of states can be
+ * truncated to length 0 only, because the cache keeps no earlier state; its state is then zeros. An invalid call sets cache->error. */
 WF_API void wf_cache_rewind(struct wf_cache *cache, int64_t row, int32_t length);
 /* Row i becomes a copy of the former row from[i], for i = 0 .. rows-1, and all other rows are dropped. `rows` may exceed the present number
  * of rows, up to most_rows. A row with from[i] == i is not copied. Nothing is allocated. WF_ERR_ARGUMENT: a row from[i] does not exist, or
@@ -71,8 +72,8 @@ struct wf_kv_held {
     const int32_t *lengths, *starts;
 };
 /* Appends keys [R,T,key_width] and values [R,T,value_width] to the rows of a layer. After all layers have done so, call wf_cache_advance
- * once, to count the tokens. wf_mha calls this function if it has .cache. A wrong shape, a full cache and a mode other than WF_INFER are
- * errors of the tape; then both tensors are poison. */
+ * once, to count the tokens. wf_mha_forward calls wf_kv_append if .cache is given. A wrong shape, a full cache and a mode other than
+ * WF_INFER are errors of the tape; then both tensors are poison. */
 WF_API struct wf_kv_held wf_kv_append(struct wf_kv *kv, wf_tensor *keys, wf_tensor *values);
 
 /* --- for recurrent layers, with wf_cache_init_states ------------------------------------------------------------------ */

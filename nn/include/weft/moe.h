@@ -8,11 +8,12 @@
 
 WF_BEGIN_DECLS
 
-/* x [..., d] -> [..., d]. With the probabilities p = softmax(router x), a row goes to the `chosen` experts with the greatest p; ties go to
- * the lower index. y is the sum of weight times expert(x) over these experts, and their weights are p divided by the sum of these p. No row
- * is dropped, even if all rows choose the same expert. Experts are computed one after the other, each on the rows that chose it, so the
- * cost is the fraction `chosen` / `experts` of what all experts on all rows would cost. In WF_INFER the bits of a row do not depend on the
- * other rows. With dropout, the masks of a row depend on the other rows. */
+/* x [..., d] -> [..., d]. With the probabilities p = softmax(router x), a row goes to the `chosen` experts with the greatest p; of two
+ * experts with equal p, the one with the lower index comes first. The result is the sum of weight times expert(x) over these experts. The
+ * weight of an expert is its p, divided by the sum of p over these experts unless .raw_weights is set. No row is dropped, even if all rows
+ * choose the same expert. Experts are computed one after the other, each on the rows that chose it, so the cost is the fraction `chosen` /
+ * `experts` of what all experts on all rows would cost. In WF_INFER the bits of a row do not depend on the other rows. With dropout in the
+ * experts, the masks of a row depend on the other rows, because they depend on the row's place among the rows of an expert. */
 struct wf_moe {
     struct wf_linear router; /* weight [experts, d], no bias */
     struct wf_ffn *expert;   /* [experts], named "experts.0", "experts.1", ...; the registry owns the memory */
@@ -37,14 +38,15 @@ struct wf_moe_routing {
     wf_tensor *chosen;        /* ids [N, chosen]: the experts of each row, in descending order of p */
 };
 struct wf_moe_call {
-    wf_tensor *residual;            /* added to the result, as by wf_add(residual, result); NULL: nothing is added */
+    wf_tensor *residual;            /* added to the result, as by wf_add(residual, result). NULL: nothing is added */
     struct wf_moe_routing *routing; /* receives the choices, for wf_moe_balance; may be NULL */
 };
 WF_API wf_tensor *wf_moe_forward_with(const struct wf_moe *m, wf_tensor *x, const struct wf_moe_call *call);
 /* The balancing loss [] of one or several layers with the same number of experts: experts * sum over e of f_e P_e. With the rows of all
  * layers counted together, f_e is the number of rows that chose expert e, divided by the number of rows, and P_e is the mean of p_e over
- * the rows. If the load is even, the loss is `chosen`. Its gradient goes through P alone. Hugging Face's library transformers has the
- * same loss in load_balancing_loss_func. Call it in the pass of the forwards, before the backward. */
+ * the rows. If all experts get equally many rows, the loss is `chosen`. Its gradient goes through P alone. Hugging Face's library
+ * transformers has the same loss in load_balancing_loss_func. Call wf_moe_balance in the same pass as the forwards of these layers, before
+ * the backward. */
 WF_API wf_tensor *wf_moe_balance(const struct wf_moe_routing *routing, int layers);
 
 #ifndef __cplusplus

@@ -9,12 +9,12 @@
  *   x = wf_mha_forward(&b->attn, wf_rms_norm_forward(&b->norm1, x), .causal = true, .residual = x);        in its forward
  *   x = wf_ffn_forward(&b->ffn, wf_rms_norm_forward(&b->norm2, x), .residual = x);
  *
- * Zero is the default of every option. Errors of an init go to the registry, errors of a forward to the tape. Modules own no memory:
- * parameters belong to the registry, values to the tape. A forward releases the inner tensors that it makes (wf_release), never its
+ * An option that is 0, false or NULL has its default. Errors of an init go to the registry, errors of a forward to the tape. Modules own no
+ * memory: parameters belong to the registry, values to the tape. A forward releases the inner tensors that it makes (wf_release), never its
  * operands.
  *
  * This header has linear maps, embeddings, norms, dropout, feed-forward networks, positions and attention; then adapters, packed sequences,
- * and attention in two halves. */
+ * and the two halves of attention as separate functions. */
 #ifndef WEFT_NN_H
 #define WEFT_NN_H
 
@@ -34,8 +34,8 @@ struct wf_linear {
     double lora_dropout; /* dropout of the adapter's input */
 };
 /* A low-rank adapter, LoRA (Hu et al. 2021): y = x W' + b + alpha / rank * (dropout(x) A') B', where ' transposes. A [rank, in] starts from
- * U(+-1/sqrt(in)) and B [out, rank] from 0, so that at first y is the same as without the adapter. The parameters A and B are named
- * "lora_a" and "lora_b", beside "weight". */
+ * U(+-1/sqrt(in)) and B [out, rank] from 0, so y is at first the same as without the adapter. The parameters A and B are named "lora_a" and
+ * "lora_b", beside "weight". */
 struct wf_lora {
     int64_t rank;   /* at least 1; 0 in options: no adapter */
     double alpha;   /* 0: the same as rank, so that alpha / rank is 1 */
@@ -43,11 +43,11 @@ struct wf_lora {
 };
 struct wf_linear_options {
     bool no_bias;
-    bool residual;              /* the map ends a residual branch: the scope's rule `residual` initialises the weight */
+    bool residual;              /* the map ends a residual branch, so the scope's rule `residual`, not `weight`, initialises the weight */
     wf_tensor *tied;            /* a tensor [out, in], such as an embedding, that serves as weight; then no weight is declared */
     struct wf_initializer init; /* initialiser of the weight, in place of the scope's rule */
-    int64_t parts;              /* number of matrices stacked in the weight; Xavier's fan_out counts one of them; 0 means 1 */
-    struct wf_lora lora;        /* adapter; takes precedence over wf_registry_lora */
+    int64_t parts; /* number of matrices stacked in the weight; fan_out of Xavier's initialiser counts the rows of one of them; 0 means 1 */
+    struct wf_lora lora; /* adapter; takes precedence over wf_registry_lora */
 };
 WF_API void wf_linear_init_with(wf_scope scope, struct wf_linear *m, int64_t in, int64_t out, const struct wf_linear_options *options);
 WF_API wf_tensor *wf_linear_forward(const struct wf_linear *m, wf_tensor *x);
@@ -169,9 +169,9 @@ struct wf_mha_options {
     double softcap;     /* soft bound of the scores, as in wf_attention_options; 0: none */
     double scale;       /* factor of the scores; 0: 1 / sqrt(d_key); T5 has 1 */
 
-    /* Rarely needed. .no_output gives a single head as papers write it. .apart is PyTorch's MultiheadAttention(query, key, value) with kdim
-     * and vdim: keys come from the memory [B,S,d_memory] through `k` [G E, d_memory], and values from .value of the call [B,S,d_values]
-     * through `v` [G F, d_values]. The map `kv` is then unused. */
+    /* Rarely needed. With .no_output and one head, the module is the attention head of papers, without an output projection. With .apart it
+     * is PyTorch's MultiheadAttention(query, key, value) with kdim and vdim: keys come from the memory [B,S,d_memory] through `k` [G E,
+     * d_memory], and values from .value of the call [B,S,d_values] through `v` [G F, d_values]. The map `kv` is then unused. */
     bool no_output;   /* the result is the concatenated heads [B,T,H F], without the output projection */
     bool apart;       /* keys and values have different sources; requires .cross, and .value in each call with .memory */
     int64_t d_values; /* width of .value, with .apart; 0: d_memory */
@@ -180,18 +180,18 @@ WF_API void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int he
 struct wf_mha_call {
     bool causal;                /* a query attends to no key after its own position */
     wf_tensor *memory;          /* the source of keys and values, with .cross: give either memory or memory_kv */
-    const int32_t *key_lengths; /* [B]: the number of keys of each row that count; NULL: all */
+    const int32_t *key_lengths; /* [B]: row b has only the keys s < key_lengths[b]. NULL: every row has all keys */
     wf_tensor *mask;            /* bools, true where a query may attend to a key; shapes as in wf_attention_options */
     struct wf_packed packed;    /* the sequences of x, as in wf_attention_options */
     struct wf_packed k_packed;  /* the sequences of the memory, as in wf_attention_options */
-    struct wf_kv *cache;        /* WF_INFER only: new keys and values are appended, and queries attend to the older keys of their row,
-                                   too. S is then the length of the longest row */
-    wf_tensor **weights;        /* receives the attention weights [B,H,T,S]; may be NULL */
-    wf_tensor *memory_kv;       /* the result of wf_mha_memory, which computes keys and values of a memory once for many calls */
-    wf_tensor *residual;        /* added to the result, as by wf_add(residual, result); NULL: nothing is added */
-    wf_tensor *positions;       /* with .rope: WF_I32 [B,T] or [T], packed [N]. NULL: row t is at position t of its sequence; with a cache,
-                                   positions continue after the tokens that the row holds */
-    wf_tensor *bias;            /* added to the scores; shapes as in wf_attention_options */
+    struct wf_kv *cache;  /* WF_INFER only: new keys and values are appended, and queries attend to the earlier keys of their row, too. S is
+                             then the length of the longest row */
+    wf_tensor **weights;  /* receives the attention weights [B,H,T,S]; may be NULL */
+    wf_tensor *memory_kv; /* the result of wf_mha_memory, which computes keys and values of a memory once for many calls */
+    wf_tensor *residual;  /* added to the result, as by wf_add(residual, result); NULL: nothing is added */
+    wf_tensor *positions; /* with .rope, the position of each row: WF_I32 [B,T] or [T], for packed rows [N]. NULL: row t of a sequence is at
+                             position t; with a cache, positions continue after the tokens that the cache holds */
+    wf_tensor *bias;      /* added to the scores; shapes as in wf_attention_options */
 
     wf_tensor *value; /* rarely needed: the source of the values, with .apart and .memory; it has the rows of the memory */
 };
@@ -202,15 +202,17 @@ WF_API wf_tensor *wf_mha_memory(const struct wf_mha *m, wf_tensor *memory);
 /* --- low-rank adapters (LoRA) for many maps --------------------------------------------------------------------------- */
 /* Gives an adapter to every linear map that a module declares in the registry after this call, under a path that matches the pattern. Each
  * '*' stands for any characters: "*" matches all maps, "blocks.*.attn.*" those of attention. If several patterns match a path, the first
- * one counts. A pattern that matches no map is an error of build and load. WF_ERR_ARGUMENT: a rank below 1, or an alpha or dropout out of
- * range.
+ * one counts. If a pattern matches no map, wf_registry_build and wf_registry_load fail. WF_ERR_ARGUMENT: a rank below 1, or an alpha or
+ * dropout out of range.
  *
- * To train the adapters alone, call wf_registry_freeze_matching(registry, "*", true, &error), and again with "*.lora_*" and false, before
- * wf_registry_build. To load weights from a file without adapters, set .allow_missing of wf_registry_load_with. */
+ * To train the adapters alone, call wf_registry_freeze_matching(registry, "*", true, &error) and then wf_registry_freeze_matching(registry,
+ * "*.lora_*", false, &error) before wf_registry_build. To load weights from a file without adapters, set .allow_missing of
+ * wf_registry_load_with. */
 WF_API wf_status wf_registry_lora_with(wf_registry *registry, const char *pattern, const struct wf_lora *lora, wf_error *error) WF_CHECKED;
-/* Adds the adapter to the weight, W += alpha / rank * B A, and sets B to 0. Except for rounding, the map computes the same as before, and
- * the adapter starts anew. Values are written as by wf_parameter_set, W and B together: after an error both are unchanged, and the call may
- * be repeated. The tape is reset. A map without an adapter stays as it is. */
+/* Adds the adapter to the weight, W += alpha / rank * B A, and sets B to 0, so that a new training of the adapter can begin. Except for
+ * rounding, the map computes the same as before. The function replaces the values of W and B as wf_parameter_set does, and both together:
+ * after an error both are unchanged, and the call may be repeated. It resets `tape`, on which it computes the product. A map without an
+ * adapter stays as it is. */
 WF_API wf_status wf_linear_merge(const struct wf_linear *m, wf_tape *tape, wf_error *error) WF_CHECKED;
 
 /* --- packed sequences ---------------------------------------------------------------------------------------------- */
@@ -219,13 +221,14 @@ WF_API wf_tensor *wf_positions_packed(const struct wf_positions *m, wf_tensor *x
 
 /* --- attention in two halves, and values from another input ---------------------------------------------------------- */
 /* The two halves of wf_mha_forward, for uses that its options do not offer. wf_mha_attend(m, wf_mha_project(m, x, ...), ...) with the same
- * call gives the bits of wf_mha_forward. Between the halves the program may change q, k and v, or replace them: by values of another input,
- * for example, or by keys with other positions.
+ * options in both gives the same bits as wf_mha_forward. Between the two calls the program may change q, k and v, or replace them, for
+ * example by values from another input or by keys with other positions.
  *
- * wf_mha_project computes projections, norms and positions: q [B,T,H*E], k [B,S,G*E] and v [B,S,G*F], packed [N, ...]; poison on an error.
- * Of the call it reads cache (for the rows' lengths), memory, value, memory_kv, positions, packed and k_packed.
- * wf_mha_attend appends k and v to the cache, if there is one, attends, and applies output projection, dropout and residual. Of the call it
- * reads cache, packed, k_packed, and the members that wf_mha_project does not read. It does not release q, k and v. */
+ * wf_mha_project computes projections, norms and positions: q [B,T,H*E], k [B,S,G*E] and v [B,S,G*F], or for packed rows [N, ...]; poison
+ * on an error. Of `call` it reads .cache (for the rows' lengths), .memory, .value, .memory_kv, .positions, .packed and .k_packed.
+ * wf_mha_attend appends k and v to the cache, if there is one, computes the attention, applies the output projection and dropout, and adds
+ * the residual. Of `call` it reads .cache, .packed, .k_packed, and the members that wf_mha_project does not read. It does not release q, k
+ * and v. */
 struct wf_mha_parts {
     wf_tensor *q, *k, *v;
 };

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* The parameters of a model. They are declared first, with names and shapes, and then allocated and filled all at once.
+/* The parameters of a model. A program first declares all of them, with names and shapes; then one call, wf_registry_build or
+ * wf_registry_load, allocates and fills them.
  *
  *   wf_registry *registry = wf_registry_new(&error);
  *   my_model_init(wf_root(registry), &model, &config);               declares
  *   if (wf_registry_build(registry, seed, &error) != WF_OK) ...      allocates, initialises; or wf_registry_load
  *
- * The registry keeps the first error of a declaration (a duplicate name, an invalid size, no memory), and build or load returns it, so that
- * modules need not check. Since all parameters are declared first, their number is known before any memory is allocated. All values lie in
- * one slab and all gradients in another, so that optimisers run over contiguous ranges.
+ * The registry keeps the first error of a declaration (a duplicate name, an invalid size, no memory), and wf_registry_build or
+ * wf_registry_load returns it, so modules need not check for errors. Since all parameters are declared first, their number is known before
+ * any memory is allocated. All values lie in one block of memory, the slab of values, and all gradients in another, the gradient slab, so
+ * optimisers run over contiguous ranges.
  *
- * Several threads, each with its own tape, may use the parameters of one registry at the same time, in WF_INFER, or in training with
- * separate gradients (wf_grads_new). Each thread gets the same bits as if it ran alone. A call that replaces values (build, load,
- * wf_parameter_set) is refused with WF_ERR_BUSY while another running thread is in a pass that has used one of the parameters; a pass ends
- * with wf_tape_reset or wf_tape_free. A pass that begins while values are replaced gets an error on its tape. Freezing is safe while other
- * threads are in passes in WF_INFER. The following is not protected, so the program must keep it apart from other threads:
- * wf_registry_free, an optimiser's step, freezing while another thread trains, and reads and writes of values through pointers
- * (wf_registry_values, wf_view, wf_read of a parameter). */
+ * Several threads, each with its own tape, may use the parameters of one registry at the same time: in WF_INFER, or to train with separate
+ * gradients for each thread (wf_grads_new). Each thread gets the same bits as if it ran alone. A call that replaces values
+ * (wf_registry_build, wf_registry_load, wf_parameter_set) is refused with WF_ERR_BUSY while another running thread is in a pass that has
+ * used one of the parameters; a pass ends with wf_tape_reset or wf_tape_free. A pass that begins while values are replaced gets an error on
+ * its tape. Freezing is safe while other threads are in passes in WF_INFER. The following is not protected, so the program must keep it
+ * apart from other threads: wf_registry_free, an optimiser's step, freezing while another thread trains, and reads and writes of values
+ * through pointers (wf_registry_values, wf_view, wf_read of a parameter). */
 #ifndef WEFT_REGISTRY_H
 #define WEFT_REGISTRY_H
 
@@ -48,8 +50,9 @@ enum wf_init_kind {
 struct wf_initializer {
     enum wf_init_kind kind;
     double a;       /* the number a of WF_INIT_CONSTANT, WF_INIT_NORMAL and WF_INIT_UNIFORM */
-    int64_t fan_in; /* 0: the size of the last dimension; modules set it for biases */
-    int64_t parts;  /* number of matrices stacked along dim 0 (q, k and v in one); fan_out counts one of them; 0 means 1 */
+    int64_t fan_in; /* 0: the size of the last dimension. Modules set it for biases, whose shape does not tell it */
+    int64_t parts;  /* number of matrices stacked along dimension 0, such as 3 for q, k and v in one weight; fan_out counts the rows of one
+                       of them; 0 means 1 */
     /* WF_INIT_FUNCTION: writes to `value`, which is row-major and holds zeros. `seed` is that of wf_registry_build; for buffers it is 0,
      * because wf_registry_load, which has no seed, fills them too. `name` is the full name. Random numbers keyed by seed and name, such as
      * wf_fill_normal(value, n, 0, 1, seed, wf_stream_of(name)), do not depend on the order of declarations. */
@@ -87,7 +90,7 @@ struct wf_parameter_options {
     bool buffer;                /* a table: frozen, not counted as a parameter, and not saved */
 };
 /* Declares a parameter and returns it; never NULL. Errors go to the registry. The parameter belongs to the registry, and ops can use it
- * after build or load. To tie two weights, use the same pointer in both places. */
+ * after wf_registry_build or wf_registry_load. To tie two weights, use the same pointer in both places. */
 WF_API wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *shape, const struct wf_parameter_options *options);
 #ifndef __cplusplus
 #define wf_parameter(scope, name, shape, ...) wf_parameter_with(scope, name, shape, &(struct wf_parameter_options){__VA_ARGS__})
@@ -97,24 +100,26 @@ WF_API void wf_scope_fail(wf_scope scope, wf_status code, const char *format, ..
 
 /* --- building ------------------------------------------------------------------------------------------------------ */
 
-/* Allocates all values, and gradients for the parameters that are not frozen, and initialises the values. Each value depends on (seed,
- * name, index) alone. */
+/* Allocates all values, and gradients for the parameters that are not frozen, and initialises the values. Each value depends only on
+ * `seed`, the name of its parameter and its index in the parameter. */
 WF_API wf_status wf_registry_build(wf_registry *registry, uint64_t seed, wf_error *error) WF_CHECKED;
 /* Makes wf_registry_build call `cancelled` before it initialises each parameter, because a large model takes seconds. If `cancelled`
- * returns true, build ends with WF_ERR_CANCELLED. NULL: build does not ask. */
+ * returns true, wf_registry_build ends with WF_ERR_CANCELLED. NULL: no function is called. */
 WF_API void wf_registry_cancel(wf_registry *registry, bool (*cancelled)(void *ctx), void *ctx);
 /* Allocates values, without gradients, and fills them from an open file. The file must hold every parameter with its shape, and no other
  * tensor under the prefix. If it does not, no value changes, and the error lists the missing names, the unexpected names, and the names
- * with another shape. After a read error the values are undefined. The call is allowed again, and after build. */
+ * with another shape. After a read error the values are undefined. The function may be called several times, and also after
+ * wf_registry_build. */
 WF_API wf_status wf_registry_load(wf_registry *registry, const wf_safetensors *file, const char *prefix, wf_error *error) WF_CHECKED;
 
 /* Maps tensor names of another library to a parameter. A name may hold one '*', which stands for a number, the same number in all names of
  * the rule. If several rules name one parameter, the first rule whose first source is in the file is used. A parameter without a rule is
- * looked up under its own name. The prefix is not put before a source that begins with '/': the text after the '/' is the whole name. */
+ * looked up under its own name. The prefix of struct wf_load_options is put before each source, except one that begins with '/': there, the
+ * text after the '/' is the whole name. */
 struct wf_load_rule {
     const char *parameter; /* for example "blocks.*.attn.qkv.weight" */
-    const char *source[4]; /* names of 1 to 4 tensors of one shape, which are stacked along dim 0; fewer than 4 end with NULL: for example
-                              "layer.*.query.weight", "layer.*.key.weight", "layer.*.value.weight" */
+    const char *source[4]; /* names of 1 to 4 tensors of one shape, which are stacked along dimension 0; a NULL ends a list of fewer than 4:
+                              for example "layer.*.query.weight", "layer.*.key.weight", "layer.*.value.weight" */
 };
 struct wf_load_options {
     const char *prefix; /* prefix of every name in the file; names without it are ignored */
@@ -129,30 +134,34 @@ struct wf_load_options {
                                                      declaration; may be NULL */
     void *missing_ctx;
 };
-/* wf_registry_load for such a file. Apart from the names that the options allow, it is as strict as wf_registry_load. */
+/* wf_registry_load for a file with names of another library. Apart from the names that the options allow, it is as strict as
+ * wf_registry_load. */
 WF_API wf_status wf_registry_load_with(wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *options,
                                        wf_error *error) WF_CHECKED;
-/* Allocates gradients for the parameters that are not frozen now, and for no others. Call it to train after load, and after
- * wf_registry_freeze. Existing gradients keep their values, but their memory moves, so that views from wf_grad become invalid. */
+/* Allocates gradients for the parameters that are not frozen now, and for no others. Call it after wf_registry_load if the parameters are
+ * to be trained, and after wf_registry_freeze. Existing gradients keep their values, but their memory moves, so views from wf_grad become
+ * invalid. */
 WF_API wf_status wf_registry_gradients(wf_registry *registry, wf_error *error) WF_CHECKED;
-/* Adds all parameters to a writer, under their names with the prefix before them; tied parameters once. The writer reads the values at its
- * commit. Before build or load the call is an error of the writer. */
+/* Adds all parameters to a writer, under their names with the prefix before them; a parameter that is used in several places is added once.
+ * The writer reads the values at its commit. Before wf_registry_build or wf_registry_load the call is an error of the writer. */
 WF_API void wf_registry_save(const wf_registry *registry, wf_safetensors_writer *writer, const char *prefix);
 
 /* --- inspection ---------------------------------------------------------------------------------------------------- */
 
-/* The first error of a declaration; its code is WF_OK if there is none. Never NULL: for a NULL registry, the error says that it is NULL. */
+/* The first error of a declaration; its code is WF_OK if there is none. Never NULL: for a NULL registry, the error says that the registry
+ * is NULL. */
 WF_API const wf_error *wf_registry_error(const wf_registry *registry);
-WF_API int wf_registry_count(const wf_registry *registry);                /* parameters and buffers */
-WF_API int64_t wf_registry_parameters(const wf_registry *registry);       /* elements of all saved parameters; known before build */
-WF_API wf_tensor *wf_registry_at(const wf_registry *registry, int index); /* in the order of declaration; NULL if out of range */
+WF_API int wf_registry_count(const wf_registry *registry); /* parameters and buffers */
+/* The number of elements of all parameters that are saved; it is known before wf_registry_build. */
+WF_API int64_t wf_registry_parameters(const wf_registry *registry);
+WF_API wf_tensor *wf_registry_at(const wf_registry *registry, int index);          /* in the order of declaration; NULL if out of range */
 WF_API wf_tensor *wf_registry_find(const wf_registry *registry, const char *name); /* NULL if no parameter has the name */
 WF_API bool wf_registry_is_buffer(const wf_registry *registry, int index);         /* false if out of range */
 /* Freezes a parameter, or makes it trainable again. A frozen parameter has no gradient; a gradient that it had counts as 0. Allowed at any
- * time. Once gradients are allocated, call wf_registry_gradients afterwards, which frees the memory for the gradients of frozen
- * parameters, and allocates it for parameters that were frozen before; without this call, a pass that uses such a parameter is refused. A
- * pass that has already used the parameter goes on as it began: after that pass, call wf_tape_reset and wf_grads_zero. A parameter of
- * another registry is an error of this registry. */
+ * time. Once gradients are allocated, call wf_registry_gradients afterwards, which frees the memory for the gradients of frozen parameters,
+ * and allocates it for parameters that were frozen before; without that call, a pass that uses such a parameter fails. A pass that has
+ * already used the parameter goes on as it began: after that pass, call wf_tape_reset and wf_grads_zero. A parameter of another registry is
+ * an error of this registry. */
 WF_API void wf_registry_freeze(wf_registry *registry, wf_tensor *parameter, bool frozen);
 /* The same for all parameters whose names match a pattern, in which each '*' stands for any characters. To freeze all but the head of a
  * model:
@@ -163,19 +172,20 @@ WF_API void wf_registry_freeze(wf_registry *registry, wf_tensor *parameter, bool
 WF_API wf_status wf_registry_freeze_matching(wf_registry *registry, const char *pattern, bool frozen, wf_error *error) WF_CHECKED;
 
 /* Replaces the values of a parameter by `count` values, row-major; count must be the parameter's size. Ops that are called later read the
- * new values. A backward over ops that have read the old values is refused, with the names of the op and the parameter: set values before a
- * pass, or after its backward. WF_ERR_ARGUMENT: no parameter, another count, or NULL; WF_ERR_STATE: not built or loaded yet. */
+ * new values. A backward over ops that have read the old values fails, with an error that names the op and the parameter; so set values
+ * before a pass, or after its backward. WF_ERR_ARGUMENT: the tensor is no parameter, `count` is another number, or a pointer is NULL.
+ * WF_ERR_STATE: the registry is not built or loaded yet. */
 WF_API wf_status wf_parameter_set(wf_tensor *parameter, const wf_real *values, int64_t count, wf_error *error) WF_CHECKED;
 
-/* The slab of all values. wf_parameter_info has the offset of each parameter. NULL before build or load. */
+/* The slab of all values. wf_parameter_info has the offset of each parameter. NULL before wf_registry_build or wf_registry_load. */
 WF_API wf_real *wf_registry_values(const wf_registry *registry);
 WF_API int64_t wf_registry_slab(const wf_registry *registry);    /* elements of the slab, gaps between parameters included */
 WF_API wf_grads *wf_registry_grads(const wf_registry *registry); /* the registry's own gradients; NULL if there are none */
 /* Discards the gradients that were added since the last optimiser step or the last call of this function. Call it before a pass whose
- * gradients must not be added to them. A registry without gradients is allowed. */
+ * gradients must not be added to those of earlier passes. A registry without gradients is allowed. */
 WF_API void wf_registry_zero_grads(wf_registry *registry);
-/* Makes separate gradients for another thread's tape, for the parameters that are not frozen now. NULL with *error on failure. Free them
- * with wf_grads_free. */
+/* Makes separate gradients for another thread's tape (.grads of wf_tape_reset), for the parameters that are not frozen now. On an error
+ * returns NULL and sets *error. Free the gradients with wf_grads_free. */
 WF_API wf_grads *wf_grads_new(const wf_registry *registry, wf_error *error);
 WF_API void wf_grads_free(wf_grads *grads);
 

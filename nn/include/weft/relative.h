@@ -7,8 +7,9 @@
 
 WF_BEGIN_DECLS
 
-/* T5's relative positions (Raffel et al. 2020): the bias is a number for each head and each bucket of distances, in weight [buckets,
- * heads]. Layers may share one module, as T5's layers do: call it once, and pass its result to each layer. */
+/* T5's relative positions (Raffel et al. 2020): the bias is a trained number for each head and each bucket of distances. `weight` [buckets,
+ * heads] holds these numbers. Several layers may share one module, as T5's layers do: call the module once, and pass its result to each
+ * layer. */
 struct wf_relative_bias {
     wf_tensor *weight;
     int heads, buckets;
@@ -17,8 +18,8 @@ struct wf_relative_bias {
 };
 struct wf_relative_bias_options {
     int buckets;          /* 0: 32; at least 2; if bidirectional, an even number of at least 4 */
-    int64_t max_distance; /* distances of at least this share the last bucket; 0: 128 */
-    bool bidirectional; /* half of the buckets are for keys after the query, as in an encoder; false: keys after the query share the bucket
+    int64_t max_distance; /* all distances from this one on belong to the last bucket; 0: 128 */
+    bool bidirectional; /* half of the buckets are for keys after the query, as in an encoder; false: keys after the query are in the bucket
                            of distance 0 */
     struct wf_initializer init; /* default: the scope's rule for embeddings; without a rule N(0, 0.02^2) */
 };
@@ -41,7 +42,8 @@ WF_API wf_tensor *wf_relative_bias_self_with(const struct wf_relative_bias *m, w
  * index of the bucket grows with the logarithm of the distance, up to max_distance. If bidirectional, this holds for each direction. */
 WF_API int wf_relative_bucket(int64_t distance, int buckets, int64_t max_distance, bool bidirectional);
 
-/* ALiBi (Press et al. 2022): the constant bias -slope |distance|, [heads, T, S]. Queries have the positions of wf_relative_bias_forward. */
+/* ALiBi (Press et al. 2022): the constant bias -slope |distance|, [heads, T, S]. Query t is at position S - T + t, as in
+ * wf_relative_bias_forward. */
 WF_API wf_tensor *wf_alibi(wf_tape *tape, int heads, int64_t queries, int64_t keys);
 /* The same for self-attention: options and shapes are those of wf_relative_bias_self_with. */
 WF_API wf_tensor *wf_alibi_self_with(int heads, wf_tensor *x, const struct wf_relative_call *call);
