@@ -138,7 +138,7 @@ WF_API wf_tokenizer_kind wf_tokenizer_kind_of(const wf_tokenizer *tokenizer);
 WF_API const char *wf_tokenizer_kind_name(wf_tokenizer_kind kind);
 WF_API bool wf_tokenizer_kind_parse(const char *name, wf_tokenizer_kind *out); /* returns false for an unknown name */
 /* A hash of everything that ids and texts depend on: the normalizer and the other parts, the vocabulary and the merges. It does not depend
- * on the formatting of the file. Weights and cached ids store the hash, which identifies the tokenizer that they were made with. */
+ * on the formatting of the file. Files of weights store this hash, to identify the tokenizer that the model was trained with. */
 WF_API uint64_t wf_tokenizer_hash(const wf_tokenizer *tokenizer);
 
 /* Special tokens, which are recognised by their usual names. */
@@ -204,7 +204,7 @@ struct wf_decode_options {
     bool specials; /* write special tokens; by default they are left out */
 };
 /* Appends the text of `count` ids to *out, as the decoder in the tokenizer's file makes it. If the file has no decoder, tokens are joined
- * by spaces. Invalid UTF-8 becomes U+FFFD. options may be NULL. WF_ERR_ARGUMENT: an id is outside the vocabulary. WF_ERR_MEMORY.
+ * by spaces. Invalid UTF-8 becomes U+FFFD. `options` may be NULL. WF_ERR_ARGUMENT: an id is outside the vocabulary. WF_ERR_MEMORY.
  * WF_ERR_FORMAT: the decoder of a malicious file takes too long or makes the text more than 32 times as long (and 64 KiB more). On an error
  * *out is unchanged. */
 WF_API wf_status wf_tokenizer_decode_with(const wf_tokenizer *tokenizer, const int32_t *ids, int64_t count,
