@@ -24,9 +24,9 @@ static inline struct wf_id_view wf_id_view_of(const int32_t *ids, int64_t count)
 WF_API void wf_id_view_copy(struct wf_id_view ids, int64_t begin, int64_t count, int32_t *out);
 
 /* Random crops. A row of a batch is `context` ids that begin at a random index, uniform in 0 .. ids.count-context-1; the ids one position
- * later are its targets. Philox, a random number generator that is a pure function, computes this index from seed, step and row. Therefore
- * a run can resume at any step, and several processes or micro-batches can share a batch, as long as each row keeps its number in the whole
- * batch. */
+ * later are its targets. This index depends only on the seed, the step and the row, from which Philox, a random number generator without
+ * state, computes it. Therefore a run can resume at any step, and several processes or micro-batches can share a batch, as long as each row
+ * keeps its number in the whole batch. */
 struct wf_crops {
     struct wf_id_view ids;
     int64_t context;
@@ -58,9 +58,9 @@ struct wf_spread {
 struct wf_windows {
     struct wf_id_view ids;
     int64_t context;
-    int64_t rows;            /* windows per batch; wf_windows_limit may reduce the number */
+    int64_t rows;            /* number of windows per batch; wf_windows_limit may reduce it */
     int64_t position;        /* index in `ids` of the next window's first id; set it to 0 to start again */
-    int64_t batch;           /* batches returned so far, if wf_windows_limit set a limit */
+    int64_t batch;           /* number of batches returned so far, if wf_windows_limit set a limit */
     int32_t *buffer;         /* [rows * context + 1]: 16-bit ids converted to 32 bits; NULL for 32-bit ids */
     struct wf_spread spread; /* the batches that wf_windows_limit selected */
     bool no_targets;         /* windows without targets: every id is in exactly one window, and `y` of the batches is NULL. Set it before

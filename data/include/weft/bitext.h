@@ -4,7 +4,7 @@
  * Files may be larger than memory. A bitext, the handle of a parallel text, keeps 24 bytes per pair in memory. With a cache it maps these
  * bytes from a file of the cache, so that the processes of a machine share them. Only "\n" ends a line, and the last line may lack it. A
  * sentence is a line without white space at both ends (Unicode's White_Space, which includes "\r" and no-break spaces). A byte order mark
- * at the beginning of a file belongs to no sentence. The survey is what wf_bitext_open does: it encodes every line once, to learn the
+ * at the beginning of a file belongs to no sentence. wf_bitext_open makes a survey of the files: it encodes every line once, to learn the
  * line's length in ids and to find errors. The survey skips pairs with an empty side and, depending on the options, pairs that are too
  * long, too unequal in length, or repeated. It counts the skipped pairs by reason. The other pairs are the used pairs.
  *
@@ -83,8 +83,8 @@ WF_API const struct wf_bitext_survey *wf_bitext_survey(const wf_bitext *bitext);
 /* Sets *source and *target to the number of ids of each side of used pair `pair`. Used pairs have the numbers 0 .. used-1, in the order of
  * the files. *source counts special tokens, *target counts EOS. */
 WF_API void wf_bitext_lengths(const wf_bitext *bitext, int64_t pair, int64_t *source, int64_t *target);
-/* Sets *out to a sentence of used pair `pair`, without white space at its ends. side 0: source, 1: target. WF_ERR_FORMAT: the file was
- * truncated. WF_ERR_IO, WF_ERR_MEMORY. */
+/* Sets *out to a sentence of used pair `pair`, without white space at its ends. `side` is 0 for the source and 1 for the target.
+ * WF_ERR_FORMAT: the file was truncated. WF_ERR_IO, WF_ERR_MEMORY. */
 WF_API wf_status wf_bitext_text(const wf_bitext *bitext, int64_t pair, int side, struct wf_string *out, wf_error *error) WF_CHECKED;
 /* Writes a one-line summary to text[0 .. size-1] and returns `text`. For example: "28,988 pairs, 431,002 + 467,118 tokens; 12 skipped: 3
  * empty source, 9 source longer than 512". If there are unknown tokens, the summary also says how many: "431,002 + 467,118 tokens (12 + 30
@@ -105,7 +105,7 @@ struct wf_pair_batches_options {
                           alone. 0: one batch of all pairs */
     bool side;         /* the cost is pairs x (the larger of longest source and longest target) instead */
     int64_t tolerance; /* the cost of a batch may exceed `tokens` by this number */
-    int64_t window;    /* pairs that are sorted together; 0: all */
+    int64_t window;    /* number of pairs that are sorted together; 0: all */
     uint64_t seed;
     bool in_order; /* pairs are sorted but not shuffled, and all epochs are the same; meant for evaluation */
 };
@@ -118,7 +118,7 @@ WF_API void wf_pair_batches_free(wf_pair_batches *batches); /* NULL is allowed *
 /* The position of the next batch: *epoch counts from 0, *index is the number of the batch in its epoch. After the last batch of an epoch
  * the position is (epoch + 1, 0). */
 WF_API void wf_pair_batches_place(const wf_pair_batches *batches, int64_t *epoch, int64_t *index);
-/* Sets the position of the next batch. index may also be the number of batches of the epoch, which is the position after the last batch.
+/* Sets the position of the next batch. `index` may also be the number of batches of the epoch, which is the position after the last batch.
  * WF_ERR_ARGUMENT for an invalid position; the position is then unchanged. */
 WF_API wf_status wf_pair_batches_seek(wf_pair_batches *batches, int64_t epoch, int64_t index, wf_error *error) WF_CHECKED;
 /* The number of batches of the current epoch, which varies slightly between epochs. The current epoch is that of the last batch returned,

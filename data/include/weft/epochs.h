@@ -19,7 +19,7 @@
 WF_BEGIN_DECLS
 
 struct wf_epochs_options {
-    bool drop_last; /* drop the last batch of an epoch if it is short; each epoch drops other items */
+    bool drop_last; /* drop the last batch of an epoch if it is short; each shuffled epoch drops other items */
     bool in_order;  /* items 0, 1, 2, ... in every epoch, for evaluation */
 };
 /* A plain value without allocated memory. No function except init changes it, so threads may share it. */

@@ -9,9 +9,9 @@
 WF_BEGIN_DECLS
 
 /* How the next token is chosen from the logits. The logits are divided by the temperature. Then the candidates are restricted to the tokens
- * with the top_k largest logits. Of these remain the likeliest ones: the smallest set whose share of the probability of all top_k
- * candidates is at least top_p (nucleus sampling, Holtzman et al. 2020). One of the remaining candidates is drawn at random, in proportion
- * to its probability. The random number depends only on the seed and the position. */
+ * with the top_k largest logits. Of these only the likeliest are kept: the smallest set that has at least the share top_p of the
+ * probability of all top_k candidates (nucleus sampling, Holtzman et al. 2020). One of the remaining candidates is drawn at random, in
+ * proportion to its probability. The random number depends only on the seed and the position. */
 struct wf_sampler {
     double temperature; /* above 0; 0 stands for 1 */
     int64_t top_k;      /* number of candidates; 0: all tokens */

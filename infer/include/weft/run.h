@@ -50,9 +50,9 @@ struct wf_evaluation {
     int64_t tokens;  /* predicted tokens: of a translation model the target tokens with EOS, of an encoder the masked tokens */
     int64_t pairs;   /* number of sentence pairs of a translation model; 0 for other models */
 };
-/* The next three functions compute the loss of a trained model on a text. If limit is above 0, they use only about `limit` tokens, which
- * are spread evenly over the text and are the same in every call; 0 stands for the whole text. `limit` counts predicted tokens, except for
- * an encoder: there it counts all tokens, and the fraction mask_rate of them is predicted. The tape is reset.
+/* The next three functions compute the loss of a trained model on a text. If `limit` is above 0, they use only about `limit` tokens, which
+ * are spread evenly over the text and are the same in every call. If `limit` is 0, they use the whole text. `limit` counts predicted
+ * tokens, except for an encoder: there it counts all tokens, and the fraction mask_rate of them is predicted. The tape is reset.
  *
  * wf_model_evaluate computes the loss of a language model on a sequence of ids, in adjacent windows of one context each (wf_windows).
  * WF_ERR_STATE: the model is not a language model. */

@@ -41,7 +41,7 @@ struct wf_beam_options {
     int64_t beam;                 /* beam width, at most 1,024; 1 is greedy search; 0: 4 */
     int64_t n_best;               /* maximum number of hypotheses to return, at most the beam width; 0: 1 */
     int64_t max_tokens;           /* maximum length of a hypothesis, its end token included; 0: up to the end of the context */
-    double length_penalty;        /* the A of score = log-probability / ((5 + length) / 6)^A (Wu et al. 2016); 0: no penalty */
+    double length_penalty;        /* the exponent A in score = log-probability / ((5 + length) / 6)^A (Wu et al. 2016); 0: no penalty */
     const int32_t *end;           /* the end token, which ends a hypothesis; NULL: every hypothesis has max_tokens ids */
     bool (*cancelled)(void *ctx); /* called after each step; true ends the search with WF_ERR_CANCELLED. May be NULL. */
     void *ctx;                    /* argument of `cancelled` */

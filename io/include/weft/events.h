@@ -12,7 +12,7 @@ WF_BEGIN_DECLS
 typedef struct wf_events wf_events;
 
 /* Opens the event file of a folder for appending: events.out.tfevents.SECONDS.HOST.weft. Creates the file if it does not exist. Event files
- * of other programs are not changed. Before opening the file, wf_events_open atomically removes an incomplete last record, as a killed
+ * of other programs are not changed. Before any event is appended, wf_events_open atomically removes an incomplete last record, as a killed
  * process leaves it, and the events of steps above `last`, because a resume writes these events again. Returns NULL and sets *error on
  * failure: WF_ERR_FORMAT if the file is damaged in any other way, WF_ERR_STATE in a build without protobuf-c. */
 WF_API wf_events *wf_events_open(const char *folder, int64_t last, wf_error *error) WF_CHECKED;

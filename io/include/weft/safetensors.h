@@ -45,7 +45,8 @@ WF_API wf_safetensors *wf_safetensors_open_with(const char *path, const struct w
 WF_API wf_safetensors *wf_safetensors_view(const void *data, int64_t bytes, const char *label, wf_error *error) WF_CHECKED;
 WF_API void wf_safetensors_close(wf_safetensors *file); /* `file` may be NULL */
 
-/* Return the number of entries, and one entry, 0 <= index < count, in the order of the header. Entries live as long as the handle. */
+/* Return the number of entries, one for each tensor, and the entry with the number `index`, 0 <= index < count, in the order of the header.
+ * Entries live as long as the handle. */
 WF_API int64_t wf_safetensors_count(const wf_safetensors *file);
 WF_API const struct wf_safetensors_entry *wf_safetensors_at(const wf_safetensors *file, int64_t index);
 /* Returns the entry of a name, or NULL if no tensor has that name. */

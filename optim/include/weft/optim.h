@@ -61,13 +61,13 @@ struct wf_sgd_options {
 };
 
 enum {
-    WF_RULE_SLABS = 4,  /* the greatest number of slabs of a rule: weft/optimizer_rule.h */
-    WF_RULE_FACTORS = 2 /* the number of factors of a rule */
+    WF_RULE_SLABS = 4,  /* the greatest number of slabs of a rule: arrays with one number for each element (weft/optimizer_rule.h) */
+    WF_RULE_FACTORS = 2 /* the number of factors that a rule may compute for each parameter */
 };
 /* What an optimiser stores for one parameter, besides the moments. */
 struct wf_optimizer_parameter {
-    double weight_decay;            /* from the last group that sets it; else that of the optimiser */
-    double lr_scale;                /* from the last group that sets it; else 1 */
+    double weight_decay;            /* from the last group that sets it (wf_optimizer_group); else that of the optimiser */
+    double lr_scale;                /* from the last group that sets it (wf_optimizer_group); else 1 */
     int64_t updates;                /* updates of this parameter */
     int64_t place;                  /* first element of its moments in each slab; -1: it has no moments */
     bool wanted;                    /* it has moments, or must get them even if it is frozen, because a loaded state has some */
@@ -139,9 +139,9 @@ WF_API wf_status wf_sgd_init_with(struct wf_optimizer *opt, wf_registry *registr
         _Pragma("GCC diagnostic pop") wf_given;                                                                                            \
     })})
 #endif
-/* Adds another registry, which must have gradients. The steps then update its parameters too. `prefix` (NULL: none) goes before the names
- * of its parameters in patterns and in the state. WF_ERR_ARGUMENT: the registry was added before, or two parameters have the same name.
- * WF_ERR_STATE: the registry has no gradients. */
+/* Adds another registry, which must have gradients. From then on the steps update the parameters of this registry too. `prefix` (NULL:
+ * none) goes before the names of its parameters in patterns and in the state. WF_ERR_ARGUMENT: the registry was added before, or two
+ * parameters have the same name. WF_ERR_STATE: the registry has no gradients. */
 WF_API wf_status wf_optimizer_add(struct wf_optimizer *opt, wf_registry *registry, const char *prefix, wf_error *error) WF_CHECKED;
 /* Frees the moments. `opt` may be NULL or zeroed. */
 WF_API void wf_optimizer_free(struct wf_optimizer *opt);

@@ -70,8 +70,8 @@ struct wf_optimizer_rule {
     /* Returns how many slabs are in use with the present hyperparameters: these are the first ones in the list. The other slabs take no
      * memory and are not saved. Weft may call this at any time. NULL: all slabs are in use. */
     int (*used)(void *ctx, const struct wf_optimizer *opt);
-    /* Checks whether the hyperparameters are in their ranges. Called by the init, and at the beginning of each step in the caller's thread,
-     * before anything changes. Weft itself checks lr and weight_decay. NULL: no check. */
+    /* Checks whether the hyperparameters are in their ranges. Called when an optimiser is initialised, and at the beginning of each step,
+     * before anything changes, in the caller's thread. Weft itself checks lr and weight_decay. NULL: no check. */
     wf_status (*check)(void *ctx, const struct wf_optimizer *opt, wf_error *error);
     /* Computes factors that depend only on the number of updates of a parameter, such as 1 - beta^t. Called in the caller's thread, once
      * for a series of consecutive parameters that have the same number of updates. NULL: the factors are 0. */

@@ -65,7 +65,7 @@ struct wf_bleu_options {
     enum wf_bleu_smooth smooth;
     double smooth_value; /* for WF_SMOOTH_FLOOR and WF_SMOOTH_ADD_K; 0: the default of the smoothing */
     bool lowercase;
-    bool effective_order; /* ignores the orders of n-grams for which all hypotheses have too few words, as single sentences often have */
+    bool effective_order; /* ignores the orders of n-grams for which all hypotheses have too few tokens, as single sentences often have */
 };
 
 struct wf_bleu_score {
@@ -73,11 +73,11 @@ struct wf_bleu_score {
     double precisions[WF_BLEU_ORDER]; /* in percent, after smoothing */
     double brevity_penalty;
     double ratio;                   /* hypothesis_length / reference_length; 0 if the references have no words */
-    int64_t matches[WF_BLEU_ORDER]; /* for each order, the n-grams of the hypotheses that also occur in the references, before smoothing */
-    int64_t totals[WF_BLEU_ORDER];  /* for each order, all n-grams of the hypotheses, before smoothing */
-    int64_t hypothesis_length;      /* tokens of all hypotheses */
-    int64_t reference_length;       /* tokens of all references. If a segment has several references, the one whose length is closest to the
-                                       hypothesis counts, and the shorter one of two equally close */
+    int64_t matches[WF_BLEU_ORDER]; /* by order, the number of n-grams of the hypotheses that the references contain, before smoothing */
+    int64_t totals[WF_BLEU_ORDER];  /* by order, the number of all n-grams of the hypotheses, before smoothing */
+    int64_t hypothesis_length;      /* number of tokens of all hypotheses */
+    int64_t reference_length; /* number of tokens of all references. If a segment has several, only the reference whose length is closest to
+                                 that of the hypothesis counts, and of two equally close ones the shorter */
     int64_t segments;
     int64_t pre_tokenized; /* number of hypotheses that end in " ."; 100 or more suggest that the text is already tokenised */
     char signature[128];   /* "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:weft-0.1.0" */

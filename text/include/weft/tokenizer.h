@@ -30,7 +30,7 @@ typedef enum wf_tokenizer_kind {
     WF_TOKENIZER_WORDPIECE
 } wf_tokenizer_kind;
 
-/* A growing list of ids. Initialise it with {0}, and free it with wf_tokens_free. To reuse its memory, set count to 0. (wf_string of
+/* A growing list of ids. Initialise it with {0}, and free it with wf_tokens_free. To reuse its memory, set `count` to 0. (wf_string of
  * <weft/strings.h> does the same for text.) */
 struct wf_tokens {
     int32_t *id;
@@ -57,7 +57,7 @@ struct wf_tokenizer_progress {
 struct wf_tokenizer_options {
     wf_tokenizer_kind kind;
     int64_t vocab_size;    /* maximum vocabulary size, with special tokens. 0: 10,000 for bpe and byte-bpe, no limit for word */
-    int64_t min_frequency; /* minimum occurrences of a merged pair (bpe, byte-bpe) or of a word (word). 0 means 1 */
+    int64_t min_frequency; /* minimum number of occurrences of a merged pair (bpe, byte-bpe) or of a word (word). 0 means 1 */
     /* [special_count]: special tokens, which get the ids 0, 1, ... NULL: none for char; <pad> <bos> <eos> for word; <s> <pad> </s> <unk>
      * for bpe; <s> <pad> </s> for byte-bpe. */
     const char *const *specials;
@@ -80,7 +80,7 @@ struct wf_tokenizer_options {
 WF_API wf_status wf_tokenizer_train_with(const char *text, int64_t length, const struct wf_tokenizer_options *options, wf_tokenizer **out,
                                          wf_error *error) WF_CHECKED;
 /* Trains as wf_tokenizer_train_with does, on `count` files of any size. The files are read in blocks of lines, and a very long line is
- * divided, so memory holds only one block at a time and the distinct words (for char the distinct characters). Line ends ("\n" and "\r\n")
+ * divided, so memory grows only with the number of distinct words (for char with that of distinct characters). Line ends ("\n" and "\r\n")
  * are not part of words; with WF_RUNNING_TEXT "\n" is a token. Errors in the text are reported with file:line:byte. WF_ERR_IO: a file
  * cannot be read. */
 WF_API wf_status wf_tokenizer_train_files_with(const char *const *paths, int64_t count, const struct wf_tokenizer_options *options,
@@ -153,7 +153,7 @@ enum wf_special {
 WF_API int32_t wf_tokenizer_special(const wf_tokenizer *tokenizer, enum wf_special special);
 WF_API int64_t wf_tokenizer_vocab_size(const wf_tokenizer *tokenizer); /* ids are 0 .. vocab_size-1 */
 
-/* The token as the vocabulary stores it, with a NUL at its end. Sets *length (length may be NULL) to its number of bytes. The tokenizer
+/* The token as the vocabulary stores it, with a NUL at its end. Sets *length (`length` may be NULL) to its number of bytes. The tokenizer
  * owns the text. Returns NULL for an id outside 0 .. vocab_size-1. */
 WF_API const char *wf_tokenizer_token(const wf_tokenizer *tokenizer, int32_t id, int64_t *length);
 /* The id of the token that consists of the `length` bytes of `piece`; -1 if it is not in the vocabulary. */
@@ -168,13 +168,13 @@ WF_API void wf_token_cache_free(wf_token_cache *cache);
 
 struct wf_encode_options {
     bool specials;         /* add the template's special tokens, such as <s> ... </s> */
-    int64_t *unknown;      /* if not NULL, the number of unknown tokens is added to it */
+    int64_t *unknown;      /* if not NULL, the number of unknown tokens is added to *unknown */
     wf_token_cache *cache; /* made for this tokenizer; may be NULL */
     bool whole;            /* ignore the truncation and padding of the file */
     /* Above 0: the maximum number of ids, with special tokens, instead of the file's maximum. Longer texts are truncated on the side that
      * the file names (by default at the end). */
     int64_t most;
-    int64_t *cut; /* if not NULL, the number of ids removed because of `most` is added to it */
+    int64_t *cut; /* if not NULL, the number of ids removed because of `most` is added to *cut */
     /* Called at intervals during a long text, by the calling thread. It returns true to stop with WF_ERR_CANCELLED. May be NULL. */
     bool (*cancelled)(void *ctx);
     void *ctx;

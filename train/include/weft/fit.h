@@ -19,7 +19,7 @@
  *
  * Files: wf_fit writes each file of the run's folder under a temporary name, syncs it and renames it. A save is complete once
  * state.safetensors is renamed. This file holds the weights of all registries, the optimisers' moments, the step, the task's place in its
- * data, the best value of the metric, and the number of validations since then. model.safetensors is written next, then
+ * data, the best value of metric[best], and the number of validations since then. model.safetensors is written next, then
  * checkpoints/step-00000100.safetensors. best.safetensors has the weights of the best validation. docs/files.md describes all files and
  * each line of metrics.jsonl. A crash loses at most the updates since the last save. The resumed training gives the same bytes as an
  * uninterrupted one. */
@@ -42,7 +42,7 @@ struct wf_micro_batch {
     int64_t step;  /* updates done before this one: 0, 1, 2, ... */
     int phase;     /* index of the phase; 0 if the task has one phase */
     int64_t index; /* number of this micro-batch in the batch, 0 .. count - 1 */
-    int64_t count; /* micro-batches of the batch: .accumulate of the options, or more on several processes */
+    int64_t count; /* number of micro-batches of the batch: .accumulate of the options, or more on several processes */
     double weight; /* weight of the whole batch, from `next`; `loss` divides by it */
     /* `loss` may set these to scalars that are divided by `weight`, as the loss is. wf_fit adds up the scalars of all micro-batches. */
     wf_tensor *shown;                  /* logged instead of the loss, for example the loss without label smoothing and penalties */
@@ -52,7 +52,9 @@ struct wf_micro_batch {
 struct wf_metric {
     const char *name; /* for example "loss" or "accuracy" */
     bool higher;      /* a higher value is better */
-    const char *tag;  /* its name in metrics.jsonl and TensorBoard: 1 to 95 bytes of UTF-8, used only once; NULL: `name` and then /valid */
+    /* Its name in metrics.jsonl and TensorBoard: 1 to 95 bytes of UTF-8, which no other number there may have. NULL: `name` followed by
+     * /valid. */
+    const char *tag;
 };
 /* Handle with which a task saves and restores its place in the data. */
 typedef struct wf_fit_state wf_fit_state;
@@ -62,7 +64,7 @@ typedef struct wf_fit_state wf_fit_state;
  * the tape, it returns wf_tape_status(tape, error). */
 struct wf_task {
     size_t abi;       /* WF_TASK_ABI */
-    const char *name; /* name of the training; the state stores it, and a resume must give the same */
+    const char *name; /* name of the training; the state stores it, and a resume must give the same name */
     const char *unit; /* unit of a batch's weight, in the plural, such as "tokens" or "images"; NULL: "rows" */
     /* Names of the phases of an update, ending with NULL; NULL: there is one phase. The phases run one after the other, and each has its
      * own losses and optimisers, as the discriminator and the generator of a GAN have. Once an optimiser has stepped, a cancellation waits
@@ -163,25 +165,25 @@ struct wf_fit_options {
     int registries;
     const struct wf_fit_optimizer *optimizer;
     int optimizers;
-    int64_t steps;      /* updates in total, including those that were done before a resume */
-    int64_t accumulate; /* micro-batches of a batch; 0: 1 */
+    int64_t steps;      /* number of updates in total, including those that were done before a resume */
+    int64_t accumulate; /* number of micro-batches of a batch; 0: 1 */
     /* Number of leaves of the tree in which gradients are added. A leaf is the sum of the gradients of `accumulate` / `leaves`
      * micro-batches, in order. `leaves` is a power of two that divides `accumulate`. The bits of a training depend on `leaves`, but not on
      * the number of processes; the state stores `leaves`. 0: the number in the state; for a new run the largest possible number up to 8, or
      * with more than 8 processes the number of processes, rounded up to a power of two. */
     int64_t leaves;
     double clip; /* maximum norm of the gradients of a phase, over all registries of its optimisers; 0: no clipping */
-    /* Returns the learning rate of options.optimizer[optimizer] for update `step` (0, 1, ...), and replaces its schedule. Called once for
-     * each optimiser in each update, right before the optimiser's step. The same arguments must give the same rate on all ranks and after a
-     * resume. NULL: the schedules are used. */
+    /* Returns the learning rate of options.optimizer[optimizer] for update `step` (0, 1, ...), which replaces that of the optimiser's
+     * schedule. Called once for each optimiser in each update, right before the optimiser's step. The same arguments must give the same
+     * rate on all ranks and after a resume. NULL: the schedules are used. */
     double (*rate)(void *ctx, int optimizer, int64_t step);
-    int64_t save_every;  /* updates between two saves; 0: only the save at the end */
-    int64_t valid_every; /* updates between two validations; 0: only the validation at the end */
-    int64_t log_every;   /* updates between two lines of metrics.jsonl; 0: 10. The first and the last update always have a line */
+    int64_t save_every;  /* number of updates between two saves; 0: only the save at the end */
+    int64_t valid_every; /* number of updates between two validations; 0: only the validation at the end */
+    int64_t log_every;   /* number of updates between two lines of metrics.jsonl; 0: 10. The first and the last update always have a line */
     int64_t keep;        /* number of latest checkpoints that are kept; 0: none */
     int64_t keep_every;  /* checkpoints at multiples of this step are never deleted; 0: there are no such checkpoints */
     int64_t patience;    /* ends the training after this many validations without improvement; 0: never */
-    uint64_t seed;       /* seed of dropout; a resume must have the same */
+    uint64_t seed;       /* seed of dropout; a resume must have the same seed */
     bool resume;         /* resumes the run in `out`; if there is no run, starts a new one with a warning */
     /* Settings of the program, which the state stores: NAME=VALUE, separated by blanks, in UTF-8, such as "width=64 data=digits.bin". A
      * resume may change the settings in `settings`, which WF_EVENT_CHANGE reports. It must not change those in `fixed`, on which weights

@@ -32,10 +32,10 @@ struct wf_event {
     double tokens_per_second;
     int64_t parameters; /* number of elements of all parameters */
     int64_t vocab_size;
-    int64_t train_tokens;                  /* predicted tokens of the training text; encoders: tokens that can be masked */
-    int64_t valid_tokens;                  /* predicted tokens of a validation; encoders: masked tokens; 0: no validation */
-    int64_t train_pairs;                   /* sentence pairs of the training text; 0 if the model does not translate */
-    int64_t valid_pairs;                   /* sentence pairs of the validation text */
+    int64_t train_tokens;                  /* number of predicted tokens of the training text; encoders: tokens that can be masked */
+    int64_t valid_tokens;                  /* number of predicted tokens of a validation; encoders: masked tokens; 0: no validation */
+    int64_t train_pairs;                   /* number of sentence pairs of the training text; 0 if the model does not translate */
+    int64_t valid_pairs;                   /* number of sentence pairs of the validation text */
     double seconds;                        /* seconds since wf_train was called */
     double left;                           /* estimated seconds until the end: see wf_fit_event */
     int64_t done;                          /* WF_EVENT_PREPARE, WF_EVENT_PROGRESS: units done */
@@ -59,9 +59,9 @@ struct wf_train_options {
      * list has other files than the run, the resume fails with WF_ERR_ARGUMENT. */
     const char *const *train;
     int64_t train_files;
-    /* The same for validation. If the list is empty, a language model or an encoder holds out the last tenth of its text. A translation
-     * model is not validated then: it has no best weights, and patience is WF_ERR_ARGUMENT. (It holds out no pairs, because translation
-     * scores are compared on published validation sets.) */
+    /* Paths of the validation files, in the same way. If the list is empty, a language model or an encoder holds out the last tenth of its
+     * text. A translation model is not validated then: the run has no best weights, and a config with `patience` above 0 is
+     * WF_ERR_ARGUMENT. (wf_train holds out no pairs, because translation scores are compared on published validation sets.) */
     const char *const *valid;
     int64_t valid_files;
     /* Path of a tokenizer.json. NULL: wf_train trains a tokenizer on the training text, of the kind config.tokenizer.kind and with at most
