@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* All of Weft. Each header may also be included alone. */
+/* Includes all public headers of Weft. Each of them may also be included alone. */
 #ifndef WEFT_WEFT_H
 #define WEFT_WEFT_H
 

@@ -8,9 +8,9 @@
 WF_BEGIN_DECLS
 
 /* Runs the command line as the command `weft` does: `PROGRAM train MODEL --train FILE --out RUN`, and likewise generate, translate,
- * evaluate, attention, plot, bench and all other commands. They know Weft's own model families and optimisers, and those that the program
- * has registered with wf_family_register and wf_optimizer_register. Messages and help use the file name in argv[0] as the name of the
- * program; the printed version is Weft's.
+ * evaluate, attention, plot, bench and all other commands. The commands accept Weft's own model families and optimisers, and those that the
+ * program has registered with wf_family_register and wf_optimizer_register. Messages and help use the file name in argv[0] as the name of
+ * the program; the printed version is Weft's.
  *
  * Returns the exit code: 0 success, 1 failure, 2 wrong usage, 124 if training saved and ended because of --max-time, 130 after Ctrl-C, and
  * 143 after SIGTERM.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Running text as ids, for training and evaluating language models and encoders.
  *
- * A text is read in blocks and encoded once, on all threads, in memory that does not grow with the text. The ids are stored in a file of
- * the cache, which is mapped into memory. They take 16 bits each if the vocabulary has at most 65,536 entries, else 32 bits. The key of the
- * cache is everything that the ids depend on: the content of the texts, the tokenizer, and the versions of Weft, utf8proc and PCRE2. If the
- * cache cannot be written, the ids stay in memory, and the next call encodes the text again.
+ * A text is read in blocks and encoded once, on all threads. The ids are stored in a file of the cache, which is mapped into memory, so the
+ * memory for encoding does not grow with the text. An id takes 16 bits if the vocabulary has at most 65,536 entries, else 32 bits. A file
+ * of the cache is found by everything that the ids depend on: the content of the texts, the tokenizer, and the versions of Weft, utf8proc
+ * and PCRE2. Without a cache, or if it cannot be written, the ids stay in memory, and the next call encodes the text again.
  *
  * Each file is a document. Its ids are those that wf_tokenizer_encode_with gives for the whole file, with `whole` set. If the tokenizer has
  * an end-of-text token, one such token is put between two documents. */
@@ -23,13 +23,13 @@ struct wf_corpus_options {
     /* Called a few times a second with the bytes done and the bytes in all. It returns false to stop with WF_ERR_CANCELLED. May be NULL. */
     bool (*progress)(void *ctx, int64_t done, int64_t total);
     void *ctx;
-    wf_scans *scans; /* this call reuses the scans in it, and adds its own; NULL: shares no scans */
+    wf_scans *scans; /* the call reuses the scans in *scans, and adds its own (weft/scans.h); NULL: it shares no scans */
 };
 
 /* The ids of a text. */
 struct wf_text_ids {
     struct wf_id_view ids;
-    int64_t characters; /* code points without byte order marks, for a loss per character */
+    int64_t characters; /* code points without byte order marks, with which a loss per character can be computed */
     int64_t unknown;    /* number of unknown tokens among the ids */
     uint64_t hash;      /* hash of the ids */
     bool cached;        /* the ids were loaded from the cache */
@@ -40,7 +40,7 @@ struct wf_text_ids {
  *
  * WF_ERR_FORMAT with file:line:byte (from 1, as in the file): bytes that are not UTF-8, NUL, or a word or character outside a vocabulary
  * that has no unknown token. WF_ERR_FORMAT also for an empty file, and for a file that is modified while it is read. WF_ERR_IO,
- * WF_ERR_MEMORY, WF_ERR_CANCELLED. WF_ERR_ARGUMENT: files is below 1. On an error *out is empty. */
+ * WF_ERR_MEMORY, WF_ERR_CANCELLED. WF_ERR_ARGUMENT: `files` is below 1. On an error *out is empty. */
 WF_API wf_status wf_text_ids_open(const char *const *paths, int64_t files, const struct wf_corpus_options *options, struct wf_text_ids *out,
                                   wf_error *error) WF_CHECKED;
 WF_API void wf_text_ids_close(struct wf_text_ids *ids); /* frees the ids and leaves *ids empty; {0} is allowed */
@@ -58,10 +58,10 @@ WF_API wf_status wf_corpus_open(const char *const *train, int64_t train_files, c
                                 wf_error *error) WF_CHECKED;
 WF_API void wf_corpus_close(struct wf_corpus *corpus); /* frees both texts and leaves *corpus empty */
 
-/* wf_tokenizer_train_files_with, with a cache for the tokenizer. Later calls with the same texts and options load the tokenizer from the
- * folder `cache` (NULL: no cache), after one scan of the texts. The scan is added to `scans` (may be NULL), so that calls that encode the
- * same texts can reuse it. If the cache cannot be written, the next call trains the tokenizer again. The errors are those of
- * wf_tokenizer_train_files_with. */
+/* Trains a tokenizer as wf_tokenizer_train_files_with does, with a cache for the tokenizer. Later calls with the same texts and options
+ * load the tokenizer from the folder `cache` (NULL: no cache), after one scan of the texts. The scan is added to `scans` (may be NULL), so
+ * that calls that encode the same texts can reuse it. If the cache cannot be written, the next call trains the tokenizer again. The errors
+ * are those of wf_tokenizer_train_files_with. */
 WF_API wf_status wf_tokenizer_train_cached(const char *const *paths, int64_t count, const struct wf_tokenizer_options *options,
                                            const char *cache, wf_scans *scans, wf_tokenizer **out, wf_error *error) WF_CHECKED;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Scans of texts that several calls share. A call that encodes a text, or looks for its result in a cache, first reads all bytes of its
- * files, to hash them and to count characters and lines. Such a scan of 500 MB takes about 0.15 s. Calls with the same wf_scans scan a file
- * once, as long as its inode, size and times of change stay the same. A pipe is scanned by every call.
+/* A wf_scans lets several calls share the scans of texts. A call that encodes a text, or looks in a cache for the result, first scans the
+ * files of the text: it reads all bytes, to hash them and to count characters and lines. Such a scan of 500 MB takes about 0.15 s. Calls
+ * that get the same wf_scans scan a file only once, as long as the file's inode, size and times of change stay the same. A pipe is scanned
+ * by every call.
  *
  *   wf_scans *scans = wf_scans_new();
  *   wf_tokenizer_train_cached(&path, 1, &options, cache, scans, &tokenizer, &error);

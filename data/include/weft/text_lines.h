@@ -16,7 +16,8 @@ WF_BEGIN_DECLS
 
 struct wf_text_lines_options {
     /* Maps the file instead of reading it into memory. Use this for files larger than memory, or to share the memory between processes. If
-     * another process truncates a mapped file, the next access to it ends this process, so use it only for files to which nobody writes. */
+     * another process truncates a mapped file, this process ends as soon as it reads one of the lost bytes, so map only files to which
+     * nobody writes. */
     bool map;
 };
 /* A line ends at "\n" or "\r\n", which is not part of the line. The last line may lack a line end. Empty lines count. A byte order mark at
@@ -29,9 +30,9 @@ struct wf_text_lines {
     void *store;    /* owns the memory of `text` */
 };
 
-/* Opens a file, or a pipe unless .map is set, and checks all of it, on all threads. The caller closes *lines with wf_text_lines_close.
- * WF_ERR_FORMAT with file:line:byte (from 1): bytes that are not UTF-8, or NUL. WF_ERR_FORMAT also for an empty file. WF_ERR_IO,
- * WF_ERR_MEMORY. On an error *lines is empty. */
+/* Opens a file, or if .map is not set also a pipe, and checks the whole content, on all threads. The caller closes *lines with
+ * wf_text_lines_close. WF_ERR_FORMAT with file:line:byte (from 1): bytes that are not UTF-8, or NUL. WF_ERR_FORMAT also for an empty file.
+ * WF_ERR_IO, WF_ERR_MEMORY. On an error *lines is empty. */
 WF_API wf_status wf_text_lines_open_with(struct wf_text_lines *lines, const char *path, const struct wf_text_lines_options *options,
                                          wf_error *error) WF_CHECKED;
 #ifndef __cplusplus
@@ -40,7 +41,7 @@ WF_API wf_status wf_text_lines_open_with(struct wf_text_lines *lines, const char
 #endif
 WF_API void wf_text_lines_close(struct wf_text_lines *lines); /* frees the memory and leaves *lines empty */
 /* Returns line `index`, from 0, and sets *length (may be NULL) to its number of bytes. The line has no NUL at its end, and is valid until
- * wf_text_lines_close. NULL if index is outside 0 .. count-1. */
+ * wf_text_lines_close. Returns NULL if `index` is outside 0 .. count-1. */
 WF_API const char *wf_text_lines_at(const struct wf_text_lines *lines, int64_t index, int64_t *length);
 
 WF_END_DECLS

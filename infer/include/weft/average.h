@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Averages the weights of a run's last checkpoints. The average often translates better than each checkpoint (Vaswani et al. 2017, 6.1). */
+/* Averages the weights of a run's last checkpoints. The average often translates better than each single checkpoint (Vaswani et al. 2017,
+ * section 6.1). */
 #ifndef WEFT_AVERAGE_H
 #define WEFT_AVERAGE_H
 
@@ -7,10 +8,10 @@
 
 WF_BEGIN_DECLS
 
-/* Averages the weights in the last `last` files checkpoints/step-*.safetensors of the run `folder`, and writes a run folder `out`. The mean
- * is computed in double and written as model.safetensors; config.json and the tokenizers are those of the run. `out` can be used like any
- * run, but training cannot be resumed from it. model.safetensors is written last, so a folder without that file is incomplete. *step (may
- * be NULL) is set to the step of the last checkpoint.
+/* Averages the weights in the files checkpoints/step-*.safetensors of the run `folder`, of which it takes the `last` newest, and writes the
+ * run folder `out`. The mean is computed in double and written as model.safetensors; config.json and the tokenizers are copied from the
+ * run. `out` can be used like any run, but training cannot be resumed from it. model.safetensors is written last, so a folder without that
+ * file is incomplete. *step is set to the step of the newest checkpoint; `step` may be NULL.
  *
  * WF_ERR_ARGUMENT: the run has fewer than `last` checkpoints; the message says how many. WF_ERR_FORMAT: checkpoints differ in names or
  * shapes of their tensors. WF_ERR_EXISTS: `out` holds the state of a training, or a model that is not an average. */

@@ -8,9 +8,10 @@
 
 WF_BEGIN_DECLS
 
-/* How the next token is chosen from the logits. The logits are divided by the temperature. Then the candidates are restricted to the top_k
- * largest logits, and of these to the smallest set of likeliest tokens with a total probability of at least top_p (nucleus sampling,
- * Holtzman et al. 2020). One candidate is drawn at random; the random number depends on the seed and the position only. */
+/* How the next token is chosen from the logits. The logits are divided by the temperature. Then the candidates are restricted to the tokens
+ * with the top_k largest logits. Of these only the likeliest are kept: the smallest set that has at least the share top_p of the
+ * probability of all top_k candidates (nucleus sampling, Holtzman et al. 2020). One of the remaining candidates is drawn at random, in
+ * proportion to its probability. The random number depends only on the seed and the position. */
 struct wf_sampler {
     double temperature; /* above 0; 0 stands for 1 */
     int64_t top_k;      /* number of candidates; 0: all tokens */
@@ -18,8 +19,8 @@ struct wf_sampler {
     bool greedy;        /* always takes the largest logit; among equal logits the smallest id */
     uint64_t seed;
 };
-/* Chooses *id from logits [n] for the token at `position`. order [n] is scratch memory. WF_ERR_NUMERIC: a logit is NaN, or no logit is
- * finite. WF_ERR_ARGUMENT: n is 0, or a setting of the sampler is out of its range. */
+/* Chooses *id from logits [n] for the token at `position`. The function uses order [n] as scratch memory. WF_ERR_NUMERIC: a logit is NaN,
+ * or no logit is finite. WF_ERR_ARGUMENT: n is 0, or a setting of the sampler is out of its range. */
 WF_API wf_status wf_sample(const struct wf_sampler *sampler, const wf_real *logits, int64_t n, uint64_t position, int32_t *order,
                            int32_t *id, wf_error *error) WF_CHECKED;
 
@@ -36,16 +37,17 @@ struct wf_generate_result {
 struct wf_generate_options {
     struct wf_sampler sampler;
     int64_t max_tokens; /* maximum number of new ids */
-    bool no_cache;      /* recomputes the whole window for each token, which gives the same ids; for tests */
+    bool no_cache;      /* computes all ids of the context again for each token, which gives the same new ids; for tests */
     /* Called with each new id. If it returns false, generation ends without an error. May be NULL. */
     bool (*token)(void *ctx, int32_t id);
-    void *ctx;                         /* argument of `token` */
-    const int32_t *end;                /* the end-of-text token: generation ends when it is chosen, and does not return it. NULL: none */
+    void *ctx;          /* argument of `token` */
+    const int32_t *end; /* the end-of-text token: when it is chosen, generation ends without returning it. NULL: there is none */
     struct wf_generate_result *result; /* set by each call that returns WF_OK; may be NULL */
 };
-/* Continues prompt[length], which has at least one id, by up to max_tokens ids. They are written to out[max_tokens], which may be NULL, and
- * their number to *count. When the context is full, its oldest quarter is dropped and the remaining ids are computed again, so each token
- * sees at least three quarters of a context (or the whole text before it, if that is shorter). Resets the tape. */
+/* Continues prompt[length], which has at least one id, by up to max_tokens ids. These ids are written to out[max_tokens], which may be
+ * NULL, and *count is set to their number. When the context is full, its oldest quarter is dropped and the remaining ids are computed
+ * again. So each token is computed from at least three quarters of a context (or from the whole text before it, if that is shorter). The
+ * tape is reset. */
 WF_API wf_status wf_generate_with(const wf_model *model, wf_tape *tape, const int32_t *prompt, int64_t length,
                                   const struct wf_generate_options *options, int32_t *out, int64_t *count, wf_error *error) WF_CHECKED;
 
@@ -56,7 +58,7 @@ WF_API wf_status wf_generate_with(const wf_model *model, wf_tape *tape, const in
  *
  * Generation also ends at the tokenizer's end-of-text token (WF_SPECIAL_EOS), if the tokenizer has one. An empty prompt (length 0) is
  * replaced by one token that is not printed: a line end, or if the tokenizer cannot encode that, its end-of-text token, its BOS token, or
- * id 0. options->token, ctx and end are ignored. */
+ * id 0. The members `token`, `ctx` and `end` of the options are ignored. */
 WF_API wf_status wf_generate_text(const wf_model *model, const wf_tokenizer *tokenizer, wf_tape *tape, const int32_t *prompt,
                                   int64_t length, const struct wf_generate_options *options,
                                   bool (*text)(void *ctx, const char *text, int64_t length), void *ctx, wf_error *error) WF_CHECKED;

@@ -27,8 +27,8 @@ struct wf_run {
     struct wf_embedder_options embed;
 };
 /* Opens a run: configuration, tokenizer and weights. Also opens a Hugging Face folder with a BERT model, whose tokenizer is tokenizer.json,
- * or vocab.txt with tokenizer_config.json. weights: NULL for model.safetensors, "best" for best.safetensors, "ema" for ema.safetensors, or
- * the path of a file. Close the run with wf_run_close.
+ * or vocab.txt with tokenizer_config.json. `weights` is NULL for model.safetensors, "best" for best.safetensors, "ema" for ema.safetensors,
+ * or the path of a file. Close the run with wf_run_close.
  *
  * It is an error if a file is missing, if the vocabulary sizes of tokenizer and model differ, if the tokenizer of a translation model has
  * no BOS or EOS token, or if the weights were trained with another tokenizer. To detect that, files of weights store the
@@ -37,32 +37,33 @@ WF_API wf_status wf_run_open(struct wf_run *run, const char *folder, const char 
 /* Frees the contents of the run and leaves it empty; a zeroed struct is allowed. */
 WF_API void wf_run_close(struct wf_run *run);
 
-/* Opens parallel text with the tokenizers, special tokens and max_length of the run's translation model. cache: a folder where the lengths
- * of all sentences are cached, or NULL. The run must outlive the bitext. WF_ERR_ARGUMENT: the model is no translation model. */
+/* Opens parallel text with the tokenizers, special tokens and max_length of the run's translation model. `cache` is a folder where the
+ * lengths of all sentences are cached, or NULL. The run must outlive *out. WF_ERR_ARGUMENT: the model is not a translation model. */
 WF_API wf_status wf_run_bitext(const struct wf_run *run, const char *source, const char *target, const char *cache, wf_bitext **out,
                                wf_error *error) WF_CHECKED;
 
 /* The loss of a model on a text. */
 struct wf_evaluation {
     double loss;     /* nats per predicted token, without label smoothing; NaN after a failure */
-    double smoothed; /* the loss on pairs with label smoothing, equal to `loss` if label_smoothing is 0; NaN for other models */
-    int64_t tokens;  /* number of predicted tokens; for pairs the target tokens, EOS included; for an encoder the masked tokens */
-    int64_t pairs;   /* number of sentence pairs; 0 for other models */
+    double smoothed; /* for a translation model the loss with label smoothing, which equals `loss` if label_smoothing is 0; NaN for other
+                        models */
+    int64_t tokens;  /* predicted tokens: of a translation model the target tokens with EOS, of an encoder the masked tokens */
+    int64_t pairs;   /* number of sentence pairs of a translation model; 0 for other models */
 };
-/* The next three functions compute the loss of a trained model on a text. If limit is above 0, they use only about `limit` tokens, which
- * are spread evenly over the text and are the same in every call; 0 stands for the whole text. `limit` counts predicted tokens, but for an
- * encoder all tokens, of which the fraction mask_rate is predicted. The tape is reset.
+/* The next three functions compute the loss of a trained model on a text. If `limit` is above 0, they use only about `limit` tokens, which
+ * are spread evenly over the text and are the same in every call. If `limit` is 0, they use the whole text. `limit` counts predicted
+ * tokens, except for an encoder: there it counts all tokens, and the fraction mask_rate of them is predicted. The tape is reset.
  *
  * wf_model_evaluate computes the loss of a language model on a sequence of ids, in adjacent windows of one context each (wf_windows).
- * WF_ERR_STATE: the model is no language model. */
+ * WF_ERR_STATE: the model is not a language model. */
 WF_API wf_status wf_model_evaluate(const wf_model *model, wf_tape *tape, struct wf_id_view ids, int64_t limit, struct wf_evaluation *out,
                                    wf_error *error) WF_CHECKED;
-/* Computes the loss of a translation model on those pairs of a bitext that batches use (wf_bitext_survey). WF_ERR_ARGUMENT: the model is no
- * translation model. */
+/* Computes the loss of a translation model on the used pairs of a bitext, which are those that the survey did not skip (weft/bitext.h).
+ * WF_ERR_ARGUMENT: the model is not a translation model. */
 WF_API wf_status wf_evaluate_pairs(const wf_model *model, wf_tape *tape, wf_bitext *bitext, double label_smoothing, int64_t limit,
                                    struct wf_evaluation *out, wf_error *error) WF_CHECKED;
 /* Computes the masked-language-modelling loss of an encoder that Weft has trained. The text is read in adjacent windows of one context
- * each, or of `crop` tokens if the configuration sets `crop`. Tokens are masked with probability mask_rate as in training
+ * each, or of `crop` tokens each if the configuration sets `crop`. Tokens are masked with probability mask_rate as in training
  * (<weft/masking.h>), but the masks are the same in every call. WF_ERR_ARGUMENT: the model is no such encoder, the tokenizer's vocabulary
  * does not fit the model, or no token was masked. WF_ERR_FORMAT: the tokenizer has no mask token. */
 WF_API wf_status wf_evaluate_masked(const wf_model *model, const wf_tokenizer *tokenizer, wf_tape *tape, struct wf_id_view ids,
@@ -73,10 +74,10 @@ struct wf_translation_scores {
     struct wf_chrf_score chrf;
     struct wf_translator_counts counts;
 };
-/* Translates every line of the file `source`, and scores the translations against the lines of the file `target` as they are. options: NULL
- * for the model's beam width and length penalty. A line that is too long is truncated if options->truncate is set; otherwise it is an
- * error. progress (may be NULL) is called with the number of translated lines and of all lines; if it returns false, the function ends with
- * WF_ERR_CANCELLED. WF_ERR_FORMAT: the files have different numbers of lines. */
+/* Translates every line of the file `source`, and scores the translations against the lines of the file `target` as they are. `options` is
+ * NULL for the model's own beam width and length penalty. A line that is too long is truncated if options->truncate is set; otherwise it is
+ * an error. `progress` (may be NULL) is called with the number of translated lines and of all lines; if it returns false,
+ * wf_evaluate_translation returns WF_ERR_CANCELLED. WF_ERR_FORMAT: the files have different numbers of lines. */
 WF_API wf_status wf_evaluate_translation(const struct wf_run *run, const char *source, const char *target,
                                          const struct wf_translator_options *options,
                                          bool (*progress)(void *ctx, int64_t done, int64_t total), void *ctx,

@@ -11,8 +11,8 @@
 
 WF_BEGIN_DECLS
 
-/* Reads a whole file, or a pipe to its end. Returns its bytes with a zero byte behind them; the caller frees the result with wf_free.
- * *bytes (`bytes` may be NULL) becomes the length without the zero byte. Returns NULL on failure; an empty file is no failure.
+/* Reads a whole file, or a pipe to its end. Returns the bytes of the file with a zero byte behind them; the caller frees the result with
+ * wf_free. *bytes is set to the length without the zero byte; `bytes` may be NULL. Returns NULL on failure; an empty file is no failure.
  * WF_ERR_FORMAT: the file has more than `limit` bytes. Reading stops at the limit. */
 WF_API char *wf_file_load(const char *path, int64_t limit, int64_t *bytes, wf_error *error) WF_CHECKED;
 
@@ -21,7 +21,7 @@ WF_API char *wf_file_load(const char *path, int64_t limit, int64_t *bytes, wf_er
  * `path` is unchanged. There is one exception: if only the sync of the folder fails, `path` is already the new file, and only a power
  * failure can bring the old one back.
  *
- * A new file gets the usual mode (0666 less the umask), an existing file keeps its mode. A symbolic link is replaced by the file, not
+ * A new file gets the usual mode (0666 less the umask); an existing file keeps its mode. A symbolic link is replaced by the file, not
  * followed. A device, a pipe or /dev/stdout is not replaced: the bytes are written to it directly. */
 WF_API wf_status wf_file_save(const char *path, const void *data, int64_t bytes, wf_error *error) WF_CHECKED;
 

@@ -18,9 +18,9 @@ WF_API wf_status wf_npy_save(const char *path, const wf_array *array, wf_error *
  *
  * Returns NULL and sets *error on failure. WF_ERR_IO: the file can't be opened. WF_ERR_MEMORY: no memory. WF_ERR_FORMAT, with the reason in
  * the message: arrays of Python objects (pickles), records, complex numbers, text, big-endian numbers, more than WF_MAX_DIMS dimensions, a
- * header that can't be read, a file that is shorter or longer than its array, and data that are not aligned to their size.
+ * header that can't be read, a file that is shorter or longer than its array, and elements that do not begin at a multiple of their size.
  *
- * If another process truncates the file while it is open, reading the lost bytes ends this process (SIGBUS).
+ * If another process truncates the file while it is mapped, this process ends as soon as it reads one of the lost bytes (SIGBUS).
  *
  *     wf_npy *file = wf_npy_load("x.npy", &error);
  *     const wf_array *x = wf_npy_array(file);
@@ -28,7 +28,8 @@ WF_API wf_status wf_npy_save(const char *path, const wf_array *array, wf_error *
  *     wf_npy_close(file); */
 typedef struct wf_npy wf_npy;
 WF_API wf_npy *wf_npy_load(const char *path, wf_error *error) WF_CHECKED;
-/* The same for a file in memory. The memory stays the caller's and must outlive the result. Messages show `label` instead of a path. */
+/* Does the same as wf_npy_load for a file in memory. The memory stays the caller's and must outlive the result. Messages show `label`
+ * instead of a path. */
 WF_API wf_npy *wf_npy_view(const void *data, int64_t bytes, const char *label, wf_error *error) WF_CHECKED;
 /* Returns the array, which belongs to `npy`; NULL if `npy` is NULL. */
 WF_API const wf_array *wf_npy_array(const wf_npy *npy);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads and writes files in the format of weights and checkpoints, https://huggingface.co/docs/safetensors. A file consists of three parts:
  * eight bytes with the length of the header, the header in JSON, and the tensors one after another, row-major and little-endian. The header
- * has the dtype, shape and byte range of each named tensor, and a map of strings. Compatible with the Python package `safetensors` in both
- * directions. */
+ * has the name, dtype, shape and byte range of each tensor, and the metadata, which map strings to strings. Compatible with the Python
+ * package `safetensors` in both directions. */
 #ifndef WEFT_SAFETENSORS_H
 #define WEFT_SAFETENSORS_H
 
@@ -25,38 +25,42 @@ struct wf_safetensors_entry {
 };
 
 struct wf_safetensors_options {
-    /* Maps the tensors into memory, for wf_safetensors_data. If another process truncates the file, an access to it ends this process. So
-     * use this only for files that nobody writes to. wf_safetensors_commit may replace the file: the old file stays until it is closed. */
+    /* Maps the tensors into memory, for wf_safetensors_data. If another process truncates the file, this process ends as soon as it reads
+     * one of the lost bytes. So use this only for files that nobody modifies in place. wf_safetensors_commit may replace the file: the
+     * handle keeps the old content until it is closed. */
     bool map;
 };
 
-/* Opens a file and first checks its whole header: lengths, JSON (strict, no duplicate names), UTF-8, dtypes, at most WF_MAX_DIMS
- * dimensions, sizes that overflow, and byte ranges, which must match the shapes and cover the file without gap or overlap. The length of
- * the header need not be a multiple of 8 bytes. Returns NULL and sets *error on failure. WF_ERR_FORMAT: the header is invalid; the message
- * names the file and the tensor or the byte. WF_ERR_IO: the file can't be read. The caller closes the file. */
+/* Opens a file and checks its whole header: lengths, JSON (strict, no duplicate names), UTF-8, dtypes, at most WF_MAX_DIMS dimensions,
+ * sizes that overflow, and byte ranges, which must match the shapes and cover the file without gap or overlap. The header may have any
+ * length, not only a multiple of 8 bytes. Returns NULL and sets *error on failure. WF_ERR_FORMAT: the header is invalid; the message names
+ * the file and the tensor or the byte. WF_ERR_IO: the file can't be read. The caller closes the file. */
 WF_API wf_safetensors *wf_safetensors_open_with(const char *path, const struct wf_safetensors_options *options, wf_error *error) WF_CHECKED;
 #ifndef __cplusplus
-/* Options are arguments: wf_safetensors_open(path, &error) or wf_safetensors_open(path, &error, .map = true). */
+/* The same with options as arguments: wf_safetensors_open(path, &error) or wf_safetensors_open(path, &error, .map = true). */
 #define wf_safetensors_open(path, error, ...) wf_safetensors_open_with(path, &(struct wf_safetensors_options){__VA_ARGS__}, error)
 #endif
-/* The same for a file in memory, which must outlive the handle. Messages show `label` instead of a path. */
+/* Does the same as wf_safetensors_open_with for a file in memory, which must outlive the handle. Messages show `label` instead of a
+ * path. */
 WF_API wf_safetensors *wf_safetensors_view(const void *data, int64_t bytes, const char *label, wf_error *error) WF_CHECKED;
 WF_API void wf_safetensors_close(wf_safetensors *file); /* `file` may be NULL */
 
-/* Return the number of entries, and one entry, 0 <= index < count, in the order of the header. Entries live as long as the handle. */
+/* Return the number of entries, one for each tensor, and the entry with the number `index`, 0 <= index < count, in the order of the header.
+ * Entries live as long as the handle. */
 WF_API int64_t wf_safetensors_count(const wf_safetensors *file);
 WF_API const struct wf_safetensors_entry *wf_safetensors_at(const wf_safetensors *file, int64_t index);
 /* Returns the entry of a name, or NULL if no tensor has that name. */
 WF_API const struct wf_safetensors_entry *wf_safetensors_find(const wf_safetensors *file, const char *name);
 
-/* Reads a tensor into `dst` as `count` contiguous elements of `dtype`, row-major. Converts between F16, BF16, F32 and F64; values are
- * rounded to nearest, and values out of range become infinite. WF_ERR_FORMAT: no tensor has that name, the dtypes differ in any other way,
- * or a byte of a BOOL is neither 0 nor 1. WF_ERR_SHAPE: the tensor has another number of elements. After an error `dst` may be partly
- * written. Several threads may read from one handle. */
+/* Reads a tensor into `dst` as `count` contiguous elements of `dtype`, row-major. Elements are converted between F16, BF16, F32 and F64:
+ * values are rounded to nearest, and values out of range become infinite. WF_ERR_FORMAT: no tensor has that name, the dtypes differ in any
+ * other way, or a byte of a BOOL is neither 0 nor 1. WF_ERR_SHAPE: the tensor has another number of elements. After an error `dst` may be
+ * partly written. Several threads may read from one handle. */
 WF_API wf_status wf_safetensors_read(const wf_safetensors *file, const char *name, wf_dtype dtype, void *dst, int64_t count,
                                      wf_error *error) WF_CHECKED;
 
-/* The same for elements at .. at + count - 1 of a tensor. WF_ERR_SHAPE: the tensor does not have all of these elements. */
+/* Does the same as wf_safetensors_read for the elements `at` .. `at` + `count` - 1 of a tensor. WF_ERR_SHAPE: the tensor does not have all
+ * of these elements. */
 WF_API wf_status wf_safetensors_read_range(const wf_safetensors *file, const char *name, wf_dtype dtype, int64_t at, void *dst,
                                            int64_t count, wf_error *error) WF_CHECKED;
 
@@ -64,10 +68,10 @@ WF_API wf_status wf_safetensors_read_range(const wf_safetensors *file, const cha
  * memory, or if the bytes are not aligned for their dtype, which the format does not guarantee. In these cases use wf_safetensors_read. */
 WF_API const void *wf_safetensors_data(const wf_safetensors *file, const struct wf_safetensors_entry *entry);
 
-/* Returns the value of a key in the header's map of strings, or NULL. It lives as long as the handle. */
+/* Returns the value of a key in the metadata, or NULL if they have no such key. The string lives as long as the handle. */
 WF_API const char *wf_safetensors_metadata(const wf_safetensors *file, const char *key);
-/* Sets *key and *value to those of entry `index` (from 0) of the header's map of strings, in the order of the file. Returns false if the
- * map has no such entry. */
+/* Sets *key and *value to the key and the value of entry `index` of the metadata, counted from 0 in the order of the file. Returns false if
+ * there is no such entry. */
 WF_API bool wf_safetensors_metadata_at(const wf_safetensors *file, int64_t index, const char **key, const char **value);
 
 /* ---- Writing ---- */
@@ -85,13 +89,14 @@ typedef struct wf_safetensors_writer wf_safetensors_writer;
 
 /* Returns NULL if there is no memory. The other functions accept NULL, and the commit then returns WF_ERR_MEMORY. */
 WF_API wf_safetensors_writer *wf_safetensors_writer_new(void);
-/* Adds a key and its value, both UTF-8, which are copied. Each key may be put once. */
+/* Adds a key and its value to the metadata. Both are UTF-8 and are copied. Each key may be put once. */
 WF_API void wf_safetensors_put_metadata(wf_safetensors_writer *writer, const char *key, const char *value);
 /* Adds a tensor with any strides. Name, dtype and shape are copied. The elements are read at the commit and must live until then. Each name
  * may be put once; it must be UTF-8 and not "__metadata__". */
 WF_API void wf_safetensors_put(wf_safetensors_writer *writer, const char *name, const wf_array *array);
-/* Writes the file atomically (wf_file_save, <weft/file.h>) and frees the writer, also on failure. Tensors are streamed, so that memory
- * besides the header is constant. On failure `path` is unchanged. WF_ERR_ARGUMENT: an earlier put was invalid. */
+/* Writes the file atomically (wf_file_save, <weft/file.h>) and frees the writer, also on failure. Tensors are written piece by piece, so
+ * that apart from the header this takes a constant amount of memory. On failure `path` is unchanged. WF_ERR_ARGUMENT: an earlier put was
+ * invalid. */
 WF_API wf_status wf_safetensors_commit(wf_safetensors_writer *writer, const char *path, wf_error *error) WF_CHECKED;
 /* Frees the writer without writing. */
 WF_API void wf_safetensors_discard(wf_safetensors_writer *writer);

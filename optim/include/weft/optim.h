@@ -24,10 +24,10 @@ WF_API double wf_grad_norm(wf_grads *grads);
 /* Returns the norm of the gradients of several registries taken together, grads[count]. */
 WF_API double wf_grad_norm_of(wf_grads *const *grads, int count);
 /* Scales the gradients by min(1, max_norm / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_ does. *norm (`norm` may be NULL) becomes the
- * norm before the scaling. max_norm = 0 disables clipping, but the norm is computed.
+ * norm before the scaling. With max_norm = 0 nothing is scaled, but *norm is still set.
  *
- * The multiplication happens later, in the next call that uses the gradients. An optimiser's step multiplies in its own pass over the
- * gradients; wf_grad, wf_grads_at and wf_backward multiply before anything else. The results have the same bits in all cases.
+ * This function only stores the factor. The next call that uses the gradients multiplies them by it: an optimiser's step does so in its own
+ * pass over the gradients; wf_grad, wf_grads_at and wf_backward do so before anything else. The results have the same bits in all cases.
  *
  * After an error nothing has changed. WF_ERR_ARGUMENT: max_norm is negative or NaN. WF_ERR_STATE: `grads` is NULL, or the last backward
  * pass failed. WF_ERR_NUMERIC: the norm is not finite; *norm is set. */
@@ -40,18 +40,19 @@ WF_API wf_status wf_clip_norm_of(wf_grads *const *grads, int count, double max_n
 
 /* Adam (Kingma and Ba 2015) and, with decoupled weight decay, AdamW (Loshchilov and Hutter 2019), as PyTorch computes them:
  *   m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  p -= lr / (1-b1^t) m / (sqrt(v / (1-b2^t)) + eps)
- * AdamW first subtracts lr * weight_decay * p from p; Adam adds weight_decay * p to g. t counts the updates of the parameter. */
+ * Here p is a value of a parameter, g its gradient, b1 and b2 are beta1 and beta2, and t counts the updates of the parameter. For weight
+ * decay AdamW first subtracts lr * weight_decay * p from p, whereas Adam adds weight_decay * p to g. */
 struct wf_adam_options {
     double lr;           /* 1e-3 unless given */
     double beta1;        /* 0.9 unless given */
     double beta2;        /* 0.999 unless given */
-    double eps;          /* 1e-8 unless given; with 0, a value whose gradients were all 0 becomes NaN, as in PyTorch */
+    double eps;          /* 1e-8 unless given; if it is 0, a value whose gradients were all 0 becomes NaN, as in PyTorch */
     double weight_decay; /* 0 unless given */
     bool decoupled;      /* true: AdamW; false: Adam */
 };
 /* Gradient descent with momentum (Sutskever et al. 2013), as PyTorch computes it:
  *   g += weight_decay * p;  b = momentum * b + g;  p -= lr * b;  with nesterov p -= lr * (g + momentum * b)
- * Without momentum there is no b, and no memory for it. */
+ * Here p is a value of a parameter, and g its gradient. If momentum is 0, there is no b, and no memory for it. */
 struct wf_sgd_options {
     double lr;           /* 1e-3 unless given */
     double momentum;     /* 0 unless given */
@@ -60,21 +61,21 @@ struct wf_sgd_options {
 };
 
 enum {
-    WF_RULE_SLABS = 4,  /* the greatest number of slabs of a rule: weft/optimizer_rule.h */
-    WF_RULE_FACTORS = 2 /* the number of factors of a rule */
+    WF_RULE_SLABS = 4,  /* the greatest number of slabs of a rule: arrays with one number for each element (weft/optimizer_rule.h) */
+    WF_RULE_FACTORS = 2 /* the number of factors that a rule may compute for each parameter */
 };
-/* The state of an optimiser for one parameter. */
+/* What an optimiser stores for one parameter, besides the moments. */
 struct wf_optimizer_parameter {
-    double weight_decay;            /* from the last group that sets it; else that of the optimiser */
-    double lr_scale;                /* from the last group that sets it; else 1 */
+    double weight_decay;            /* from the last group that sets it (wf_optimizer_group); else that of the optimiser */
+    double lr_scale;                /* from the last group that sets it (wf_optimizer_group); else 1 */
     int64_t updates;                /* updates of this parameter */
     int64_t place;                  /* first element of its moments in each slab; -1: it has no moments */
-    bool wanted;                    /* it has moments, or must get them even if it is frozen */
+    bool wanted;                    /* it has moments, or must get them even if it is frozen, because a loaded state has some */
     double factor[WF_RULE_FACTORS]; /* set by .factors of the rule */
-    bool averaged;                  /* it has a moving average: wf_optimizer.ema */
-    bool skipped;                   /* another optimiser updates it: wf_optimizer_only */
+    bool averaged;                  /* it has a moving average: see `ema` of wf_optimizer */
+    bool skipped;                   /* another optimiser updates it: see wf_optimizer_only */
 };
-/* The state of an optimiser for one registry. */
+/* What an optimiser stores for one registry. */
 struct wf_optimizer_part {
     wf_registry *registry;
     char *prefix;                             /* goes before the names of its parameters */
@@ -83,8 +84,8 @@ struct wf_optimizer_part {
     int64_t size;                       /* elements of each slab */
 };
 /* An optimiser of any kind. It updates the parameters of its registries. A parameter that is frozen, or has no gradient since the last
- * step, keeps its value and its moments. Parameters that are not frozen get moments in the init; a parameter that is no longer frozen gets
- * them in the next step. */
+ * step, keeps its value and its moments. Parameters that are not frozen get their moments when the optimiser is initialised; a parameter
+ * that is no longer frozen gets its moments in the next step. */
 struct wf_optimizer {
     double lr; /* the learning rate; may be set before each step, and so may the members of adam and sgd */
     struct {
@@ -95,9 +96,9 @@ struct wf_optimizer {
         double momentum;
         bool nesterov;
     } sgd;
-    /* Decay of an exponential moving average e of each value p: 0 <= ema < 1. Each step updates e = ema e + (1 - ema) p; at first e = p.
-     * With 0, the default, there are no averages. The averages are part of the optimiser's state, and wf_fit writes them into
-     * ema.safetensors. */
+    /* Decay of an exponential moving average e of each value p: 0 <= ema < 1. At first e = p, and each step then sets e = ema * e + (1 -
+     * ema) * p. If `ema` is 0, the default, there are no averages. The averages are part of the optimiser's state, and wf_fit writes them
+     * into ema.safetensors. */
     double ema;
     int64_t step; /* updates done */
     const struct wf_optimizer_rule *rule;
@@ -130,33 +131,35 @@ WF_API wf_status wf_sgd_init_with(struct wf_optimizer *opt, wf_registry *registr
     wf_sgd_init_with(opt, registry, WF_GIVEN(struct wf_sgd_options, WF_SGD_DEFAULTS, __VA_ARGS__), error)
 #define WF_ADAM_DEFAULTS .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8
 #define WF_SGD_DEFAULTS .lr = 1e-3
-/* A statement expression, because in it the compiler's warning about replaced defaults can be switched off. */
+/* A given option replaces the default before it, of which the compiler warns. The pragmas that switch this warning off are only possible in
+ * statements, so this is a statement expression. */
 #define WF_GIVEN(type, ...)                                                                                                                \
     ((const type[]){__extension__({                                                                                                        \
         _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Woverride-init\"") const type wf_given = {__VA_ARGS__};          \
         _Pragma("GCC diagnostic pop") wf_given;                                                                                            \
     })})
 #endif
-/* Adds another registry, which must have gradients. The steps then update its parameters too. `prefix` (NULL: none) goes before their names
- * in patterns and in the state. WF_ERR_ARGUMENT: the registry was added before, or two parameters have the same name. WF_ERR_STATE: the
- * registry has no gradients. */
+/* Adds another registry, which must have gradients. From then on the steps update the parameters of this registry too. `prefix` (NULL:
+ * none) goes before the names of its parameters in patterns and in the state. WF_ERR_ARGUMENT: the registry was added before, or two
+ * parameters have the same name. WF_ERR_STATE: the registry has no gradients. */
 WF_API wf_status wf_optimizer_add(struct wf_optimizer *opt, wf_registry *registry, const char *prefix, wf_error *error) WF_CHECKED;
 /* Frees the moments. `opt` may be NULL or zeroed. */
 WF_API void wf_optimizer_free(struct wf_optimizer *opt);
 
-/* Groups set other settings for some parameters. Only the settings that are given change. If two groups give a setting for one parameter,
- * the later call counts. A '*' in the pattern stands for any characters: wf_optimizer_group(&opt, "*.bias", &error, .weight_decay = 0).
- * WF_ERR_ARGUMENT, with nothing changed: no parameter has such a name, or a setting is negative or not finite. */
+/* A group is a set of parameters with settings of its own. Each call makes a group of the parameters whose names match `pattern`, in which
+ * a '*' stands for any characters: wf_optimizer_group(&opt, "*.bias", &error, .weight_decay = 0). Only the settings that are given change.
+ * If several groups have the same parameter, each of its settings is that of the last group that gives it. WF_ERR_ARGUMENT, with nothing
+ * changed: no name matches, or a setting is negative or not finite. */
 #define WF_UNCHANGED (-1e300)
 struct wf_group_options {
     double weight_decay; /* WF_UNCHANGED unless given */
-    double lr_scale;     /* factor of the learning rate, at first 1; WF_UNCHANGED unless given */
+    double lr_scale;     /* factor by which the learning rate is multiplied, 1 before any group; WF_UNCHANGED unless given */
 };
 /* Returns options that change nothing. */
 WF_API struct wf_group_options wf_group_defaults(void);
 WF_API wf_status wf_optimizer_group_with(struct wf_optimizer *opt, const char *pattern, const struct wf_group_options *options,
                                          wf_error *error) WF_CHECKED;
-/* The same for all parameters for which match(ctx, name, parameter) returns true. */
+/* Makes a group of all parameters for which match(ctx, name, parameter) returns true. */
 typedef bool (*wf_parameter_match)(void *ctx, const char *name, const wf_tensor *parameter);
 WF_API wf_status wf_optimizer_group_where(struct wf_optimizer *opt, wf_parameter_match match, void *ctx,
                                           const struct wf_group_options *options, wf_error *error) WF_CHECKED;
@@ -165,23 +168,25 @@ WF_API wf_status wf_optimizer_group_where(struct wf_optimizer *opt, wf_parameter
     wf_optimizer_group_with(opt, pattern,                                                                                                  \
                             WF_GIVEN(struct wf_group_options, .weight_decay = WF_UNCHANGED, .lr_scale = WF_UNCHANGED, __VA_ARGS__), error)
 #endif
-/* Restricts the optimiser to some parameters, so that other optimisers can update the others. Of the registries that it has now, the
- * optimiser updates only those parameters for which match(ctx, name, parameter) returns true, and its step uses up only the gradients of
- * these.
+/* Restricts the optimiser to some parameters, so that other optimisers can update the others. From now on the optimiser updates only those
+ * parameters of its present registries for which match(ctx, name, parameter) returns true, and its step leaves the gradients of all other
+ * parameters as they are.
  *
- * For example, one optimiser updates the matrices and a second one all other parameters. Both have all registries; `match` is
- * wf_ndim(parameter) >= 2 for the first and the opposite for the second. Clip the gradients before the first of the two steps.
+ * For example, one optimiser updates the matrices and a second one all other parameters. Both have all registries; `match` returns
+ * wf_ndim(parameter) >= 2 for the first optimiser and wf_ndim(parameter) < 2 for the second. Clip the gradients before the first of the two
+ * steps.
  *
- * Call this right after the init. After an error nothing has changed. WF_ERR_STATE: the optimiser has updates, which it has done or loaded.
- * WF_ERR_ARGUMENT: no parameter matches. */
+ * Call this right after the init. After an error nothing has changed. WF_ERR_STATE: the optimiser has done an update, or has loaded a state
+ * with updates. WF_ERR_ARGUMENT: no parameter matches. */
 WF_API wf_status wf_optimizer_only(struct wf_optimizer *opt, wf_parameter_match match, void *ctx, wf_error *error) WF_CHECKED;
-/* Sets the weight decay of biases, gains and other parameters with fewer than two dimensions to 0. Their other settings stay. */
+/* Sets the weight decay of all parameters with fewer than two dimensions, such as biases and gains, to 0. The other settings of these
+ * parameters stay. */
 WF_API void wf_optimizer_decay_matrices_only(struct wf_optimizer *opt);
 
 /* Does one update, in one parallel pass over each registry. Afterwards the gradients count as zero. If there was no backward pass since the
- * last step, the step succeeds too and counts as an update. After an error nothing has changed. WF_ERR_ARGUMENT: a setting is out of its
- * range. WF_ERR_STATE: the last backward pass failed. WF_ERR_NUMERIC: a gradient is not finite. WF_ERR_MEMORY: no memory for the moments of
- * parameters that are no longer frozen. */
+ * last step, the call succeeds too, and counts as an update although no value changes. After an error nothing has changed. WF_ERR_ARGUMENT:
+ * a setting is out of its range. WF_ERR_STATE: the last backward pass failed. WF_ERR_NUMERIC: a gradient is not finite. WF_ERR_MEMORY: no
+ * memory for the moments of parameters that are no longer frozen. */
 WF_API wf_status wf_optimizer_step(struct wf_optimizer *opt, wf_error *error) WF_CHECKED;
 /* The same function under the names of the optimisers. */
 #define wf_adam_step wf_optimizer_step
@@ -196,19 +201,20 @@ WF_API wf_status wf_optimizer_step(struct wf_optimizer *opt, wf_error *error) WF
  *   prefix + "ema." + name         moving average of the parameter, if there is one
  *
  * and of the metadata prefix + "optimizer", the name of the rule. Settings and groups are not part of the state, because the program sets
- * them. Values are read when the writer commits. */
+ * them. The state is read only when the writer commits. */
 WF_API void wf_optimizer_save(const struct wf_optimizer *opt, wf_safetensors_writer *writer, const char *prefix);
 /* Restores a state that was written by wf_optimizer_save, or by Weft 0.1 with one registry. WF_ERR_FORMAT, with nothing changed: the state
- * is that of another optimiser, a number of updates is missing or impossible, the state lacks a trained parameter, it has names under the
- * prefix that the optimiser does not know, or a shape differs. The message has the names. The state of a parameter that is frozen now is
- * kept for later. After a read error the moments are undefined. */
+ * is that of another kind of optimiser, a number of updates is missing or impossible, the state lacks the moments of a parameter that is
+ * not frozen, a tensor whose name begins with `prefix` is not known to the optimiser, or a shape differs. The message has the names. The
+ * moments of a parameter that is frozen now are loaded too, for later. After a read error the moments are undefined. */
 WF_API wf_status wf_optimizer_load(struct wf_optimizer *opt, const wf_safetensors *file, const char *prefix, wf_error *error) WF_CHECKED;
 
 /* --- schedules: the learning rate of step 0, 1, 2, ... ------------------------------------------------------------- */
 enum wf_schedule_kind {
-    WF_SCHEDULE_CONSTANT, /* peak (step + 1) / (warmup + 1) during the warm-up, then peak */
+    WF_SCHEDULE_CONSTANT, /* peak * (step + 1) / (warmup + 1) during the warm-up, then `peak` */
     WF_SCHEDULE_COSINE,   /* the same warm-up, then half a cosine from `peak` to `min`, which it reaches at `steps` */
-    /* peak * min(t / w, sqrt(w / t)) with t = step + 1 and w = warmup; Vaswani et al. 2017 with peak = d^-0.5 w^-0.5 */
+    /* peak * min(t / w, sqrt(w / t)) with t = step + 1 and w = warmup. With peak = 1 / sqrt(d * w) this is the schedule of Vaswani et al.
+     * 2017 for a model of width d */
     WF_SCHEDULE_INVERSE_SQRT
 };
 struct wf_schedule {

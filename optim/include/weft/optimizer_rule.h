@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* How to write your own optimiser: as a rule that updates elements of parameters. Registries, groups, schedules, clipping,
- * the state, wf_fit and several processes then work as with Adam and SGD, which are such rules themselves. Example: Lion (Chen et al. 2023,
- * algorithm 2):
+/* How to write your own optimiser, as a rule: a struct with a function that updates the elements of parameters. Registries, groups,
+ * schedules, clipping, the state, wf_fit and several processes then work as with Adam and SGD, which are implemented as such rules.
+ * Example: Lion (Chen et al. 2023, algorithm 2):
  *
  *   struct lion { double beta1, beta2; };
  *
@@ -25,7 +25,7 @@
  *   wf_optimizer_init(&opt, registry, &lion, &betas, &error, .lr = 1e-4, .weight_decay = 0.1);
  *
  * Then `opt` is used like any other optimiser: with wf_optimizer_group, wf_optimizer_step and wf_optimizer_save, and as .optimizer of
- * wf_fit. weft/optimizers.h makes a rule known to the command. examples/lion.c is a complete program. */
+ * wf_fit. The functions of weft/optimizers.h make a rule known to the command `weft`. examples/lion.c is a complete program. */
 #ifndef WEFT_OPTIMIZER_RULE_H
 #define WEFT_OPTIMIZER_RULE_H
 
@@ -40,23 +40,23 @@ struct wf_update {
     const char *name;                     /* the name of the parameter */
     const wf_tensor *parameter;           /* for its shape: use wf_ndim and wf_dim */
     int64_t updates;                      /* updates of this parameter, including this one: t in bias corrections */
-    double lr;                            /* the learning rate times the parameter's lr_scale */
+    double lr;                            /* the learning rate, already multiplied by the parameter's lr_scale */
     double weight_decay;                  /* the parameter's weight decay; its meaning is up to the rule */
     double factor[WF_RULE_FACTORS];       /* results of .factors for `updates` */
     int64_t at;                           /* the first element of the range */
     int64_t count;                        /* the number of elements */
     wf_real *value;                       /* [count]: values, to be updated in place */
     const wf_real *gradient;              /* [count]: gradient of the minimised loss, finite; clipped unless the rule sets .scales */
-    wf_real scale;                        /* if the rule sets .scales: multiply the gradient by this factor of clipping; else 1 */
-    wf_real *slab[WF_RULE_SLABS];         /* [count] each: state of the elements, 0 before their first update; NULL: not in use */
+    wf_real scale;                /* if the rule sets .scales: the factor of clipping, by which .step must multiply the gradient; else 1 */
+    wf_real *slab[WF_RULE_SLABS]; /* [count] each: state of the elements, 0 before their first update; NULL: not in use */
 };
 
-/* The update rule of an optimiser. The struct and all that it points to must stay valid as long as optimisers use it. The members abi, name
- * and step are required; all others may be 0. `ctx` is the argument of wf_optimizer_init. It holds the hyperparameters of an optimiser,
- * which a program may change between steps. */
+/* The update rule of an optimiser. The struct and all that it points to must stay valid as long as optimisers use it. The members `abi`,
+ * `name` and `step` are required; all others may be 0. `ctx` is the argument of wf_optimizer_init. It points to the hyperparameters of an
+ * optimiser, which a program may change between steps. */
 struct wf_optimizer_rule {
     size_t abi;       /* WF_OPTIMIZER_RULE_ABI: the size of this struct in the program that made it */
-    const char *name; /* at most 31 letters, digits, _ and -. The state contains it, and a load compares it */
+    const char *name; /* at most 31 letters, digits, _ and -. The state contains this name, and a load compares it */
     /* Names of the slabs in files, of the same characters as `name`; at most WF_RULE_SLABS, followed by NULL. The names "step", "steps",
      * "updates", "ema" and "optimizer" are not allowed. NULL: the rule has no state. */
     const char *const *slab;
@@ -64,21 +64,22 @@ struct wf_optimizer_rule {
      * factor before .step. */
     bool scales;
     /* True: .step is called once for each parameter, with all of its elements (at = 0), in the caller's thread and in the order of the
-     * registries. This is for rules that need whole matrices; .step may then use wf_parallel and matrix products. With several processes,
-     * each of which holds only some elements of a parameter, such a rule is refused (WF_ERR_ARGUMENT). */
+     * registries. This is for rules that need whole matrices; .step may then use wf_parallel and matrix products. Such a rule works only in
+     * one process: of several processes each holds only some elements of a parameter, so wf_fit returns WF_ERR_ARGUMENT there. */
     bool whole;
-    /* Returns how many of the slabs, counted from the first one, are in use with the present hyperparameters. The other slabs take no
+    /* Returns how many slabs are in use with the present hyperparameters: these are the first ones in the list. The other slabs take no
      * memory and are not saved. Weft may call this at any time. NULL: all slabs are in use. */
     int (*used)(void *ctx, const struct wf_optimizer *opt);
-    /* Checks whether the hyperparameters are in their ranges. Called by the init, and at the beginning of each step in the caller's thread,
-     * before anything changes. Weft itself checks lr and weight_decay. NULL: no check. */
+    /* Checks whether the hyperparameters are in their ranges. Called when an optimiser is initialised, and at the beginning of each step,
+     * before anything changes, in the caller's thread. Weft itself checks lr and weight_decay. NULL: no check. */
     wf_status (*check)(void *ctx, const struct wf_optimizer *opt, wf_error *error);
     /* Computes factors that depend only on the number of updates of a parameter, such as 1 - beta^t. Called in the caller's thread, once
-     * for consecutive parameters with the same number. NULL: the factors are 0. */
+     * for a series of consecutive parameters that have the same number of updates. NULL: the factors are 0. */
     void (*factors)(void *ctx, const struct wf_optimizer *opt, int64_t updates, double factor[WF_RULE_FACTORS]);
-    /* Updates u->value and u->slab. Unless .whole is set, several threads call it in parallel for different elements, so it must only read
-     * *ctx. It cannot fail, and must not allocate memory. The ranges of a parameter depend only on its shape. If a new value depends only
-     * on the value, gradient and state of the same element, the number of threads and processes changes no bit of the result.
+    /* Updates u->value and u->slab. Unless .whole is set, several threads call .step in parallel for different elements, so it must not
+     * write to *ctx. It returns no error, and must not allocate memory. The ranges into which a parameter is divided depend only on its
+     * shape. If a new value depends only on the value, gradient and state of the same element, the number of threads and processes changes
+     * no bit of the result.
      *
      * .step is not called for parameters without a gradient, frozen parameters, and parameters of other optimisers (wf_optimizer_only). */
     void (*step)(void *ctx, const struct wf_update *u);
@@ -102,7 +103,7 @@ WF_API wf_status wf_optimizer_init_with(struct wf_optimizer *opt, wf_registry *r
 #define wf_optimizer_init(opt, registry, rule, ctx, error, ...)                                                                            \
     wf_optimizer_init_with(opt, registry, rule, ctx, WF_GIVEN(struct wf_optimizer_options, .lr = 1e-3, __VA_ARGS__), error)
 #endif
-/* Checks a rule as the init does. WF_ERR_ARGUMENT: the rule can't be used. */
+/* Checks a rule as wf_optimizer_init_with does. WF_ERR_ARGUMENT: the rule can't be used. */
 WF_API wf_status wf_optimizer_rule_check(const struct wf_optimizer_rule *rule, wf_error *error) WF_CHECKED;
 
 WF_END_DECLS

@@ -34,8 +34,8 @@ struct wf_attention_map {
     char **key_label;   /* [keys]: the tokens of the columns for display, in the same form */
     float *weights;     /* [layers][heads][queries][keys] */
 };
-/* The maps of all kinds that a model has. A language model or an encoder has one kind. A translation model has encoder, decoder and cross,
- * in this order. */
+/* The maps of all kinds of attention that a model has. A language model or an encoder has one kind. A translation model has the kinds
+ * encoder, decoder and cross, in this order. */
 struct wf_attention_maps {
     struct wf_attention_map map[3];
     int count;
@@ -54,38 +54,41 @@ struct wf_attention_request {
  * or several lines for a translation model. After an error *maps is empty. Free *maps with wf_attention_free. */
 WF_API wf_status wf_attention_of(const struct wf_run *run, const struct wf_attention_request *request, struct wf_attention_maps *maps,
                                  wf_error *error) WF_CHECKED;
-WF_API void wf_attention_free(struct wf_attention_maps *maps); /* leaves it empty */
-/* The map of a kind, or NULL. */
+WF_API void wf_attention_free(struct wf_attention_maps *maps); /* leaves *maps empty */
+/* Returns the maps of a kind, or NULL if the model has no such attention. */
 WF_API const struct wf_attention_map *wf_attention_find(const struct wf_attention_maps *maps, enum wf_map_kind kind);
 
 /* A layer and a head, both counted from 1. */
 struct wf_head {
     int64_t layer, head;
 };
-/* WF_ERR_ARGUMENT if the map does not have this layer or head; the message gives the number of layers and heads. The functions below check
- * this too. They also refuse a map that is empty or lacks a token (WF_ERR_ARGUMENT) or has a weight that is not finite (WF_ERR_NUMERIC). */
+/* Checks that `map` has this layer and head. WF_ERR_ARGUMENT: it does not; the message gives the number of layers and heads. The functions
+ * below check this too, with two more errors. WF_ERR_ARGUMENT: the map is empty or lacks a token. WF_ERR_NUMERIC: a weight is not
+ * finite. */
 WF_API wf_status wf_attention_check_head(const struct wf_attention_maps *maps, const struct wf_attention_map *map, struct wf_head head,
                                          wf_error *error) WF_CHECKED;
-/* Draws heat maps with gnuplot. With `count` above 0 these are the given heads side by side, with titles, tokens on both axes and a colour
- * bar. With `count` 0 it is a grid of all heads with a row for each layer, and with labels of tokens if they are legible. All maps share
- * one colour scale, which ignores the first row of causal maps, because that row is always 1 at its only key. The extension of `path`
- * chooses the format, .svg or .png. The file is written atomically. WF_ERR_ARGUMENT: another extension, or more heads and tokens than fit
- * into a PNG. WF_ERR_STATE: gnuplot failed or is not installed (the message names the package). */
+/* Draws heat maps with gnuplot. If `count` is above 0, the picture shows the given heads side by side, with titles, tokens on both axes and
+ * a colour bar. If `count` is 0, it shows a grid of all heads with a row for each layer, and with labels of tokens if they are legible. All
+ * heads share one colour scale. The scale ends at the largest weight, or if few rows come near that, at a smaller weight, since most rows
+ * would look white otherwise. The first row of a causal map, which has weight 1 at its only key, does not count for this. The extension of
+ * `path`, .svg or .png, determines the format. The file is written atomically. WF_ERR_ARGUMENT: another extension, or more heads and tokens
+ * than fit into a PNG. WF_ERR_STATE: gnuplot failed or is not installed (the message names the package). */
 WF_API wf_status wf_attention_draw(const struct wf_attention_maps *maps, const struct wf_attention_map *map, const struct wf_head *heads,
                                    int64_t count, const char *path, wf_error *error) WF_CHECKED;
 /* Writes {"kind": "cross", "query": [...], "key": [...], "weights": [layer][head][query][key]}, with the tokens as in the vocabulary.
- * `head` NULL: all heads. Otherwise only the weights of that head are written, as [1][1][query][key], after "layer" and "head". */
+ * `head` is NULL for all heads. Otherwise only the weights of that head are written, as [1][1][query][key], and before them its numbers
+ * "layer" and "head". */
 WF_API wf_status wf_attention_save_json(const struct wf_attention_maps *maps, const struct wf_attention_map *map,
                                         const struct wf_head *head, const char *path, wf_error *error) WF_CHECKED;
 
-/* What the page shows when it is opened, unless its address contains a selection: the page writes the user's selection into its
- * address. */
+/* What the HTML page shows when it is opened. This does not apply if the page's address (URL) contains a selection, which the page writes
+ * there whenever the user selects a map or a head. */
 struct wf_attention_opening {
     const struct wf_attention_map *map; /* one of the maps; NULL: the last map (cross for a translation model) */
     struct wf_head head;                /* {0}: layer 1, head 1 */
 };
-/* Writes an HTML page with all kinds and heads. It refers to no other file and to no network address. `opening` NULL: the defaults.
- * WF_ERR_ARGUMENT: two maps have the same kind, or one of the errors above. */
+/* Writes an HTML page with all kinds and heads. The page refers to no other file and to no network address. `opening` may be NULL for the
+ * defaults. WF_ERR_ARGUMENT: two maps have the same kind, or one of the errors above. */
 WF_API wf_status wf_attention_save_html(const struct wf_attention_maps *maps, const struct wf_attention_opening *opening, const char *path,
                                         wf_error *error) WF_CHECKED;
 

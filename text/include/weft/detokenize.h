@@ -13,7 +13,7 @@ WF_BEGIN_DECLS
  * - Escapes of Moses' tokenizer (&quot; &amp; &#91; ...) and its hyphens ( @-@ ) are restored.
  * - , . ? ! : ; % \ and closing brackets are joined to the word before; currency signs, opening brackets and inverted ? and ! to the word
  *   after.
- * - Quotes are joined to the word after and the word before in turn.
+ * - Quotes open and close in turn: the first is joined to the word after it, the second to the word before it, and so on.
  * - Spaces between Chinese or Japanese words are removed.
  * - With `language` "en" the suffixes 's, 're and similar, n't as other tokenizers write it, and the single ' of "the boys ' room" are
  *   joined to the word before. For other languages, such as "de", and for NULL only the rules above are used.

@@ -4,9 +4,9 @@
  * The training includes gradient accumulation, learning-rate schedule, clipping, validation, checkpoints, resume and metrics.
  *
  * Run folder: wf_train writes each file under a temporary name, syncs it and renames it. A save is complete once state.safetensors is
- * renamed. This file holds weights, moments, step, position in the data, tokenizers, best loss, patience and everything else that the
- * results depend on. model.safetensors is written after it. A crash loses at most the steps since the last save. The resumed run gives the
- * same bytes as an uninterrupted one, even from the middle of an epoch. */
+ * renamed. This file holds weights, moments, step, position in the data, tokenizers, best loss, the number of validations since then, and
+ * everything else that the results depend on. model.safetensors is written after it. A crash loses at most the steps since the last save.
+ * The resumed run gives the same bytes as an uninterrupted one, even from the middle of an epoch. */
 #ifndef WEFT_TRAIN_H
 #define WEFT_TRAIN_H
 
@@ -20,21 +20,22 @@ struct wf_event {
     enum wf_event_kind kind;
     int64_t step;  /* updates done */
     int64_t steps; /* updates in total */
-    /* Mean loss in nats per predicted token, without label smoothing. WF_EVENT_STEP: loss of this update's batch. WF_EVENT_VALID: loss of
-     * the validation text. */
+    /* Mean loss in nats per predicted token, without label smoothing. WF_EVENT_STEP: the loss of this update's batch. WF_EVENT_VALID: the
+     * loss of the validation text. */
     double loss;
-    double smoothed;  /* the minimised loss, with label smoothing and the family's additional terms; NaN if it equals `loss` */
-    double best;      /* lowest validation loss so far, or highest BLEU or chrF with best_by; NaN before the first validation */
-    double lr;        /* learning rate of the last update */
+    double smoothed; /* the minimised loss, with label smoothing and the family's additional terms; NaN if there are neither */
+    double best; /* lowest validation loss so far, or with best_by=bleu or best_by=chrf the highest BLEU or chrF; NaN before the first */
+    double lr;   /* learning rate of the last update */
     double grad_norm; /* gradient norm of the last update, before clipping */
-    /* Predicted tokens per second of an update. A translation model predicts the target tokens, and an encoder the masked tokens. */
+    /* Number of predicted tokens of this update's batch, divided by the seconds of the update. A translation model predicts the target
+     * tokens, and an encoder predicts the masked tokens. */
     double tokens_per_second;
     int64_t parameters; /* number of elements of all parameters */
     int64_t vocab_size;
-    int64_t train_tokens;                  /* predicted tokens of the training text; encoders: tokens that can be masked */
-    int64_t valid_tokens;                  /* predicted tokens of a validation; encoders: masked tokens; 0: no validation */
-    int64_t train_pairs;                   /* sentence pairs of the training text; 0 if the model does not translate */
-    int64_t valid_pairs;                   /* sentence pairs of the validation text */
+    int64_t train_tokens;                  /* number of predicted tokens of the training text; encoders: tokens that can be masked */
+    int64_t valid_tokens;                  /* number of predicted tokens of a validation; encoders: masked tokens; 0: no validation */
+    int64_t train_pairs;                   /* number of sentence pairs of the training text; 0 if the model does not translate */
+    int64_t valid_pairs;                   /* number of sentence pairs of the validation text */
     double seconds;                        /* seconds since wf_train was called */
     double left;                           /* estimated seconds until the end: see wf_fit_event */
     int64_t done;                          /* WF_EVENT_PREPARE, WF_EVENT_PROGRESS: units done */
@@ -54,21 +55,22 @@ struct wf_train_options {
     struct wf_config config; /* model and training; `steps` is the total number of updates, also of a resumed run */
     const char *out;         /* the run's folder; created if it does not exist */
     /* Paths of the training files. Language models and encoders take any number of texts, a translation model exactly two: source and
-     * target, aligned by line. In a resume the list may be empty: the files of the run are used then, and must be unchanged. Other files
-     * than those of the run are WF_ERR_ARGUMENT. */
+     * target, aligned by line. In a resume the list may be empty: wf_train then uses the files of the run, which must be unchanged. If the
+     * list has other files than the run, the resume fails with WF_ERR_ARGUMENT. */
     const char *const *train;
     int64_t train_files;
-    /* The same for validation. If the list is empty, a language model or an encoder holds out the last tenth of its text. A translation
-     * model is not validated then: it has no best weights, and patience is WF_ERR_ARGUMENT. (It holds out no pairs, because translation
-     * scores are compared on published validation sets.) */
+    /* Paths of the validation files, in the same way. If the list is empty, a language model or an encoder holds out the last tenth of its
+     * text. A translation model is not validated then: the run has no best weights, and a config with `patience` above 0 is
+     * WF_ERR_ARGUMENT. (wf_train holds out no pairs, because translation scores are compared on published validation sets.) */
     const char *const *valid;
     int64_t valid_files;
     /* Path of a tokenizer.json. NULL: wf_train trains a tokenizer on the training text, of the kind config.tokenizer.kind and with at most
-     * the vocabulary size of config; for encoders it gets the special tokens <pad> <unk> <mask>. A given tokenizer must have <mask> or
-     * [MASK] if the model is an encoder. The run's config.json has the actual vocabulary sizes, and the kind of a given tokenizer with
-     * min_frequency 0. */
+     * as many entries as the vocabulary size in `config`; the tokenizer of an encoder gets the special tokens <pad> <unk> <mask>. A given
+     * tokenizer must have <mask> or [MASK] if the model is an encoder. The run's config.json has the actual vocabulary sizes. If a
+     * tokenizer was given, config.json has its kind, and 0 as min_frequency, because that setting only applies to training a tokenizer. */
     const char *tokenizer;
-    /* For translation with shared=false: the source's tokenizer; `tokenizer` is then the target's. NULL: `tokenizer` is used for both. */
+    /* For translation with shared=false: path of the source's tokenizer; `tokenizer` is then the path of the target's tokenizer. NULL:
+     * `tokenizer` is used for both. */
     const char *source_tokenizer;
     /* A folder that caches trained tokenizers, ids and surveys of the texts for later runs, such as wf_cache_folder(). NULL: no cache. */
     const char *cache;
@@ -77,25 +79,25 @@ struct wf_train_options {
     void (*event)(void *ctx, const struct wf_event *event); /* may be NULL */
     void *ctx;
     /* Called before each op of an update or a validation, and a few times a second while the data is prepared. If it returns true, wf_train
-     * drops the unfinished update, saves the state after the last finished one, and returns WF_ERR_CANCELLED. A resume gives the same bytes
-     * as an uninterrupted run. Must be cheap. May be NULL. */
+     * drops the unfinished update, saves the state after the last finished update, and returns WF_ERR_CANCELLED. A resume gives the same
+     * bytes as an uninterrupted run. Since the calls are many, the function must be cheap. May be NULL. */
     bool (*cancelled)(void *ctx);
-    /* Starts from trained weights, with a fresh optimiser, instead of an initialisation. A path of one of these:
+    /* Path of trained weights from which the training starts, with a new optimiser, instead of initialised weights. One of these:
      * - the folder of a run;
-     * - a Hugging Face folder with a BERT model, whose settings of sentence vectors are kept;
+     * - a Hugging Face folder with a BERT model; the run also gets the folder's settings of sentence vectors;
      * - a safetensors file whose tensors have the names of the model's parameters.
      * The tokenizers are those that lie with the weights; for best.safetensors and checkpoints, those of their run; for other files,
      * `tokenizer`. Parameters that the file lacks are initialised. A warning names them, and another warning names settings of the
-     * architecture that differ from those of the weights; wf_train_from copies these settings into the config. A tensor with another shape,
-     * or that belongs to no parameter, is WF_ERR_FORMAT. The weights must not lie in `out`. A resume of an existing run ignores .from.
-     * NULL: the weights are initialised. */
+     * architecture that differ from those of the weights; wf_train_from copies these settings into the config. A tensor that belongs to no
+     * parameter, or has another shape than its parameter, is WF_ERR_FORMAT. The weights must not lie in `out`. A resume of an existing run
+     * ignores .from. NULL: the weights are initialised. */
     const char *from;
     /* Time limit in seconds, counted from the call of wf_train; 0: no limit. Before it passes, wf_train saves and returns WF_ERR_TIME: see
      * wf_fit_options. */
     double max_time;
-    bool no_overlap; /* on several processes: messages are sent only while nothing is computed, to measure what overlap gains */
-    /* The texts of a run that this training repeats, for example read from its config.json. A warning is reported if the texts have changed
-     * since. May be NULL. */
+    bool no_overlap; /* on several processes: messages are sent only while nothing is computed; see wf_fit_options */
+    /* The texts of a run that this training repeats, as wf_train_texts_load gives them. If the texts have changed since that run, a
+     * WF_EVENT_WARNING says so. May be NULL. */
     const struct wf_train_texts *repeats;
 };
 struct wf_train_result {
@@ -111,17 +113,17 @@ struct wf_train_result {
  * - WF_ERR_BUSY: another process trains in the folder.
  * - WF_ERR_NUMERIC: a loss or gradient is not finite. wf_train repeats the step with checks, and the message names the step and the first
  *   tensor that is not finite. Nothing of that step is saved.
- * - WF_ERR_ARGUMENT: a resume differs from the run in more than it may change, or has fewer steps than are done.
+ * - WF_ERR_ARGUMENT: a resume changes more than it may (see below), or its config has fewer steps than are done.
  *
  * A resume may change the training keys (except mask_rate), the generation keys and dropout; WF_EVENT_CHANGE lists the differences. A
- * change of how pairs are batched (the keys batch_...) starts the next epoch. Any other difference, such as another seed, is an error that
- * names it. */
+ * change of how pairs are batched (the keys batch_...) starts the next epoch. Any other difference, such as another seed, is
+ * WF_ERR_ARGUMENT, and the message names the difference. */
 WF_API wf_status wf_train(const struct wf_train_options *options, struct wf_train_result *result, wf_error *error) WF_CHECKED;
 
-/* Prepares a configuration for a start from trained weights; `from` is as wf_train_options.from. Copies the architecture from the
- * config.json that lies with the weights, and adds the output layer that a training needs. Other settings stay, except that a crop longer
- * than the context is shortened. If *config is zeroed, it gets all settings of that config.json. WF_ERR_ARGUMENT: the weights are of
- * another family, or *config is zeroed and there is no config.json. */
+/* Prepares a configuration for a start from trained weights; `from` is a path as in wf_train_options.from. Copies the architecture from the
+ * config.json that lies with the weights, and adds the output layer that a training needs. The other settings in *config stay, except that
+ * a setting `crop` longer than the context is reduced to the context. If *config is zeroed, it gets all settings of that config.json.
+ * WF_ERR_ARGUMENT: the weights are of another family, or *config is zeroed and there is no config.json. */
 WF_API wf_status wf_train_from(const char *from, struct wf_config *config, wf_error *error) WF_CHECKED;
 
 /* Reads the configuration and the seed from the state in a run's folder, for a resume that changes nothing. `seed` may be NULL. */
