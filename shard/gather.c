@@ -94,7 +94,7 @@ static wf_status send_all(struct wf_ranks *ranks, bool ready)
 
 /* --- values -------------------------------------------------------------------------------------------------------- */
 
-/* The struct that all parameters of the registry share. The engine calls its `arrives` before an op reads a value. */
+/* The struct that all parameters of the registry share. autograd/parameters.c calls its `arrives` before an op reads a value. */
 static struct wf_values_use *use_of(const struct ranks_layout *l)
 {
     return wf_registry_count(l->registry) > 0 ? wf_parameter_info(wf_registry_at(l->registry, 0))->use : NULL;

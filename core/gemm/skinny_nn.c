@@ -14,7 +14,7 @@ struct strip {
     int64_t b_rs;
     wf_real *sum; /* partial sums [m, width] */
     int64_t width;
-    bool first;
+    bool first; /* these are the first steps of a cache block: the sums begin at 0 */
 };
 
 V_INLINE void add_vectors(const int m, const int vectors, const int steps, const bool masked, const struct strip *s, int64_t j)
