@@ -8,7 +8,8 @@
 
 #include "loop.h"
 
-/* Reports a long wait for another rank. Ignores a failure to write the log, which would end the update: the next line will report it. */
+/* Reports a long wait for another rank. Ignores a failure to write the log, because an error would end the update. The next line of the log
+ * will fail too and report it. */
 static void waits(void *fit, const char *text)
 {
     struct fit *f = fit;

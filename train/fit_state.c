@@ -69,7 +69,7 @@ static void put_numbers(const struct fit *f, wf_safetensors_writer *w)
         state_put_number(w, "accumulate", f->o.accumulate);
         state_put_number(w, "accumulate_asked", f->given);
     }
-    state_put_number(w, "stale", f->since_best); /* "stale": the format's name */
+    state_put_number(w, "stale", f->since_best); /* in this format "stale" is the key of f->since_best */
     if (f->validation_due)
         state_put_number(w, "owes_validation", 1);
     if (strcmp(decides(f), "loss") != 0)
@@ -94,7 +94,7 @@ wf_status state_save(struct fit *f)
     wf_safetensors_writer *w = wf_safetensors_writer_new();
     put_numbers(f, w);
     f->owner->put(f, w);
-    /* The task saves its place in the data: that of the next batch, or, after a dropped update, of the batch of that update. */
+    /* The task saves its place in the data: the place of the next batch, or after a dropped update the place of that update's batch. */
     if (f->task.put)
         f->task.put(f->o.ctx, f->step, &(wf_fit_state){.prefix = f->owner->state_prefix, .path = path, .writer = w});
     for (int i = 0; i < f->o.registries; i++)
@@ -213,7 +213,8 @@ static const char *place_in(const struct fit *f, const struct state *s)
     for (int64_t i = 0; wf_safetensors_metadata_at(s->file, i, &key, &value); i++)
         if (strncmp(key, prefix, length) == 0)
             return key;
-    for (int i = 0; i < f->o.optimizers; i++) /* an optimiser's tensors may begin with the task's prefix: do not search then */
+    for (int i = 0; i < f->o.optimizers;
+         i++) /* names of an optimiser's tensors may begin with the task's prefix: then do not search the tensors */
         if (f->o.optimizer[i].name && strncmp(f->o.optimizer[i].name, prefix, length - 1) == 0)
             return NULL;
     for (int64_t i = 0; i < wf_safetensors_count(s->file); i++)
@@ -233,8 +234,8 @@ static wf_status same_place(struct fit *f, const struct state *s)
                         s->path, f->task.name, wf_text_quote(name, quoted));
 }
 
-/* Warns if the kernels have changed since the save, because the bits then differ from those of an uninterrupted run. BLIS is not compared
- * if it computes no product now: isa and gemm already tell whether it did before, and old states always name BLIS. */
+/* Warns if the kernels have changed since the save, because the bits then differ from those of an uninterrupted run. BLIS is compared
+ * only if it computes products now. Otherwise isa and gemm tell whether it did before, and old states name BLIS even if it did not. */
 static wf_status warn_of_change(struct fit *f, const wf_safetensors *file)
 {
     const struct {

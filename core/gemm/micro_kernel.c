@@ -29,7 +29,8 @@ static void reference(const struct gemm_cache_block *g)
         }
 }
 
-/* ---- The tuned micro-kernels. */
+/* ---- The tuned micro-kernels. In the inline functions, `m` (rows of the tile), `vectors` (vectors in a row) and the flags are constants
+ * of each call, so the compiler unrolls the loops over the tile and keeps the sums in registers. */
 struct tile {
     int64_t k;
     const wf_real *a;

@@ -294,7 +294,8 @@ bool wf_gemm_a_in_place(const struct wf_gemm *g, int64_t columns);
 bool wf_gemm_b_in_place(const struct wf_gemm *g, int64_t rows);
 /* Scratch memory of this thread for `rows` packed rows of A with k steps; NULL if there is no memory. */
 wf_real *wf_gemm_packed_a(int64_t rows, int64_t k);
-/* The cache block of a task for steps k0 .. k1 - 1, without its B. */
+/* The cache block of a task for steps k0 .. k1 - 1, without its B. Its epilogue multiplies C by beta only in the first block of k, and adds
+ * the bias only in the last one; the other blocks add to C. */
 struct gemm_cache_block wf_gemm_cache_block(const struct product *p, const struct gemm_task *task, int64_t k0, int64_t k1);
 /* Packs the A of a cache block into `packed`, and makes the block read A there. */
 void wf_gemm_pack_a(struct gemm_cache_block *b, wf_real *packed);

@@ -70,7 +70,8 @@ V_INLINE vr broadcast_a(const struct a_rows *a, const int r, int64_t p)
     return v_set(((const wf_real *)((r < A7 ? a->a : a->a7) + a_row_offset(r, a->r1, a->r3, a->r5)))[p]);
 }
 
-/* Computes a strip of m rows. `unit` tells the compiler that a_cs is 1. */
+/* Computes a strip of m rows and up to `vectors` vectors of columns; both are constants of each call, so the compiler unrolls the loops.
+ * `unit` tells the compiler that a_cs is 1. */
 V_INLINE void multiply(const int m, const int vectors, const bool unit, const struct strip *s)
 {
     vr sum[SKINNY_M][NT_VECTORS];
