@@ -131,7 +131,8 @@ wf_status outcomes_gather(struct wf_ranks *ranks);
 
 /* Fills in the sums of squares of the other ranks' blocks, grads->partial. wf_shard.share points to this function; `layout` is its ctx. */
 wf_status gather_partial(void *layout, wf_grads *grads, wf_error *error);
-/* Begins to send and receive new values. With late values each op waits for the values that it reads; otherwise this call waits. */
+/* Begins to send and receive new values. With wf_ranks.late_values each op waits for the values that it reads; otherwise this call waits
+ * for all of them. */
 wf_status gather_values(struct wf_ranks *ranks);
 /* Fetches the moments that the other ranks hold for the registry's parameters. Stops at the first error. */
 void gather_moments(struct wf_ranks *ranks, const struct ranks_layout *l);

@@ -152,7 +152,7 @@ wf_status fit_begin(struct fit *f)
 
 void fit_free(struct fit *f)
 {
-    wf_ranks_close(&f->ranks, f->owner->any); /* wf_fit returns the program's optimisers with all moments */
+    wf_ranks_close(&f->ranks, f->owner->any); /* wf_fit gives the program's optimisers back with all moments, not only with this rank's */
     metrics_close(f);
     wf_tape_free(f->tape);
     wf_lock_release(f->lock);

@@ -47,7 +47,7 @@ static const char *optimizer_prefix(const struct fit *f, int optimizer, char tex
     return text;
 }
 
-/* The name of the metric that decides which validation is best. A state that names no metric used the loss. */
+/* The name of the metric that decides which validation is best. If a state names no metric, the loss decided. */
 static const char *decides(const struct fit *f)
 {
     return f->task.metrics > 0 ? f->task.metric[f->task.best].name : "loss";
@@ -185,7 +185,7 @@ wf_status state_open(struct state *s, const char *folder, wf_error *error)
     if (!s->path || !(s->file = wf_safetensors_open(s->path, error)))
         return error->code;
     const char *format = wf_safetensors_metadata(s->file, "format");
-    /* Format 2 numbers the parameters in adam.steps instead of naming them. wf_optimizer_load can read this. */
+    /* In format 2 the parameters in adam.steps have numbers instead of names. wf_optimizer_load can read both formats. */
     if (format && (strcmp(format, FORMAT) == 0 || strcmp(format, "2") == 0))
         return WF_OK;
     return wf_error_set(error, WF_ERR_FORMAT, "%s: the state's format is %s, this program reads %s", s->path, format ? format : "unknown",
@@ -297,7 +297,8 @@ static wf_status get_tensors(struct fit *f, const struct state *s)
     return WF_OK;
 }
 
-/* Chooses the number of leaves, and adds a change to f->change. In wf_train `leaves` is also a setting, which was compared before. */
+/* Chooses the number of leaves. If it is not that of the state, adds it to f->change. In wf_train `leaves` is also a setting, which was
+ * compared before. */
 static wf_status get_leaves(struct fit *f, const struct state *s)
 {
     int64_t was = 1; /* old states do not hold the number, and had one leaf */

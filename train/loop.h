@@ -156,7 +156,7 @@ wf_status fit_run(struct fit *f);       /* trains to the end */
 void fit_free(struct fit *f);
 
 /* Whether the present computation must stop: the caller cancels, or the time limit is near. False once an optimiser has stepped in the
- * update. The tape calls it before each op. */
+ * update. The tape calls this function before each op. */
 bool fit_cancelled(void *fit);
 /* With late values (new weights that arrive while the next forward pass runs: wf_ranks_are_late), all ranks agree here whether to begin the
  * next update, before they send the new weights of this one. Sent after the weights, the messages of the agreement would queue behind
@@ -261,7 +261,7 @@ wf_status state_open(struct state *s, const char *folder, wf_error *error);
 void state_close(struct state *s);
 
 /* settings.c: the options .settings and .fixed. */
-/* Compares both with the state: adds changed settings to f->change, and refuses changed `fixed` ones. */
+/* Compares both options with the state. Adds changes of .settings to f->change; a change of .fixed is WF_ERR_ARGUMENT. */
 wf_status settings_compare(struct fit *f, const wf_safetensors *file, const char *path);
 /* Appends each setting, followed by a blank. `settings` may be NULL. */
 void settings_words(const char *settings, struct wf_string *words);
@@ -279,7 +279,7 @@ bool checkpoint_exists(const struct fit *f);
 wf_status set_others_aside(struct fit *f);
 /* A folder in the run's folder: run_files_save writes new files there and compares them with the present ones before it replaces these. */
 #define NEW_FILES ".weft-new"
-/* A reason for set_aside. */
+/* A value of `why` for set_aside. */
 #define WOULD_REPLACE "the training would replace what is in its folder"
 /* Renames a file or folder of the run if it exists (wf_file_set_aside), and reports a warning that begins with `why`. */
 wf_status set_aside(struct fit *f, const char *name, const char *as, const char *why);

@@ -94,7 +94,7 @@ wf_status wf_train_config(const char *folder, struct wf_config *config, uint64_t
 }
 
 /* Keeps the state's valid_limit if valid_tokens is unchanged, so that losses stay comparable. Without this, choose_validation could choose
- * another limit, because the limit depends on the size of the batches. */
+ * another limit, because the limit depends on the size of the batches and the number of updates. */
 static void keep_validation(struct trainer *t, const struct state *s)
 {
     char now[96] = "";
@@ -177,8 +177,8 @@ static wf_status same_data(const struct trainer *t, const struct state *s)
     if ((uint64_t)seed != t->options->seed)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was trained with seed %" PRIu64 ", the resume asks for %" PRIu64, s->path,
                             (uint64_t)seed, t->options->seed);
-    /* A resume without --train reads the texts that the state names. If the run had held out a tenth of its text and the resume was given a
-     * validation text, the ids to train on differ although the file is unchanged. */
+    /* A resume without --train reads the texts that the state names. Their ids can differ although the file is unchanged: if the run held
+     * out a tenth of its text, a resume with a validation text holds out nothing and trains on that tenth too. */
     if ((uint64_t)train != t->train_hash && t->train)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s %s", t->train[0],
                             t->options->valid_files > 0 && t->texts.valid_files == 0

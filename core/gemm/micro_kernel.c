@@ -196,7 +196,7 @@ static micro_kernel_function *const micro_kernels[2][2][NR_VECTORS][MR] = {
     {{{EACH_M(NAME, 1, 1, 0)}, {EACH_M(NAME, 2, 1, 0)}}, {{EACH_M(NAME, 1, 1, 1)}, {EACH_M(NAME, 2, 1, 1)}}},
 };
 
-/* Computes a tile in a contiguous copy of C, for a C whose rows are not contiguous, so that vector stores cannot write them. */
+/* Computes a tile in a contiguous copy of C, for a C whose rows are not contiguous: vector stores cannot write such rows. */
 static void store_through_copy(micro_kernel_function *f, struct tile *t, int64_t m, int64_t n, int64_t c_cs)
 {
     wf_real copy[MR * NR] __attribute__((aligned(64))), *const c = t->c;
