@@ -244,7 +244,7 @@ static wf_status gather(struct wf_ranks *ranks, const struct ranks_layout *l, co
     bool ready = begin_messages(ranks) != NULL;
     for (int64_t b = first; ready && b < end; b++) {
         wf_real *data = wf_optimizer_moment(place, l->block[b].at);
-        ready = !data /* another rank holds the block */ || add_block(ranks, layout_owner(l, b), data, l->block[b].count);
+        ready = !data /* no rank has moments of this parameter */ || add_block(ranks, layout_owner(l, b), data, l->block[b].count);
     }
     return send_all(ranks, ready);
 }

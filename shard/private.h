@@ -78,7 +78,7 @@ struct under_way {
     int bucket;             /* index in ranks_reduction.bucket */
     int transfer;           /* number of the transfer (wf_dist_begin) */
     wf_real *data;          /* received gradients of this rank's share, one copy for each subtree of the other ranks */
-    unsigned char *has;     /* [subtree of another rank][block of the own share]: received flags */
+    unsigned char *has;     /* [subtree of another rank][block of this rank's share]: received flags */
     unsigned char *sends;   /* [own subtree][block of the bucket]: flags to send */
     struct wf_message *out; /* messages to send: flags and gradients, for each own subtree and owner */
     struct wf_message *in;  /* messages to receive; in the same allocation as `out` */

@@ -199,15 +199,15 @@ struct adding {
     const struct wf_ranks *ranks;
     const struct under_way *u;
     wf_grads *grads;
-    struct range share; /* elements of the own share in the slab */
-    int64_t first;      /* first block of the own share */
-    int64_t mine;       /* blocks of the own share */
-    int64_t before;     /* blocks of the bucket before the own share */
+    struct range share; /* elements of this rank's share in the slab */
+    int64_t first;      /* first block of this rank's share */
+    int64_t mine;       /* blocks of this rank's share */
+    int64_t before;     /* blocks of the bucket before this rank's share */
     int64_t all;        /* blocks of the bucket */
     int k;              /* index of the gradients in wf_ranks.grads */
 };
 
-/* Adds block i of the own share over the subtrees of all ranks, in the order of the tree. The sum replaces the block's gradients in
+/* Adds up block i of this rank's share over the subtrees of all ranks, in the order of the tree. The sum replaces the block's gradients in
  * the slab. Messages of this rank may still be under way, but none reads this block: they contain only the shares of other owners. */
 static void add_block(void *ctx, int64_t i)
 {

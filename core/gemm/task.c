@@ -47,7 +47,8 @@ void wf_gemm_pack_a(struct gemm_cache_block *b, wf_real *packed)
  * and many of these lines compete for the same places in the first-level cache. Packing reads them once, in memory order. */
 bool wf_gemm_a_in_place(const struct wf_gemm *g, int64_t columns)
 {
-    /* A is read once for each panel of B, so with one or two panels packing would cost more than it saves. */
+    /* A is read once for each panel of B, so with one or two panels (with one if columns of A are contiguous) packing would cost more than
+     * it saves. */
     if (g->m < PACK_M_MIN || columns <= (g->a_rs == 1 ? 1 : 2) * gemm_isa()->nr)
         return true;
     if (g->a_cs == 1) /* rows at a distance of whole pages compete for the same places in the first-level cache */
