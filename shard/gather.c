@@ -94,7 +94,7 @@ static wf_status send_all(struct wf_ranks *ranks, bool ready)
 
 /* --- values -------------------------------------------------------------------------------------------------------- */
 
-/* The struct that all parameters of the registry share. The engine calls its `arrives` before an op reads a value. */
+/* The struct that all parameters of the registry share. autograd/parameters.c calls its `arrives` before an op reads a value. */
 static struct wf_values_use *use_of(const struct ranks_layout *l)
 {
     return wf_registry_count(l->registry) > 0 ? wf_parameter_info(wf_registry_at(l->registry, 0))->use : NULL;
@@ -244,7 +244,7 @@ static wf_status gather(struct wf_ranks *ranks, const struct ranks_layout *l, co
     bool ready = begin_messages(ranks) != NULL;
     for (int64_t b = first; ready && b < end; b++) {
         wf_real *data = wf_optimizer_moment(place, l->block[b].at);
-        ready = !data /* another rank holds the block */ || add_block(ranks, layout_owner(l, b), data, l->block[b].count);
+        ready = !data /* no rank has moments of this parameter */ || add_block(ranks, layout_owner(l, b), data, l->block[b].count);
     }
     return send_all(ranks, ready);
 }

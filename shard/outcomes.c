@@ -22,8 +22,8 @@ static char *leaves_of(const struct wf_ranks *ranks, int rank, size_t *bytes)
     return ranks->leaf + (size_t)l.begin * ranks->leaf_bytes;
 }
 
-/* Computes the byte offset of each rank's outcome, x->at, and returns the size of all. An outcome is a status (int64_t), the scalars of the
- * rank's leaves, and one byte for each parameter, which says whether the rank has a gradient of the parameter. */
+/* Computes the byte offset of each rank's outcome, x->at, and returns the size of all outcomes together. An outcome is a status (int64_t),
+ * the scalars of the rank's leaves, and one byte for each parameter, which says whether the rank has a gradient of the parameter. */
 static size_t place_outcomes(struct wf_ranks *ranks)
 {
     struct ranks_reduction *x = ranks->reduction;

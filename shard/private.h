@@ -2,7 +2,8 @@
 /* Declarations that the files of shard/ share.
  *
  * A registry's gradients are divided into blocks (struct wf_grads_block), and consecutive blocks form a bucket. Each bucket is divided into
- * one share for each rank. A rank's shard is the union of its shares of all buckets. One message carries a bucket or a share of it. */
+ * one share for each rank. A rank's shard is the union of its shares of all buckets. A bucket is sent in one transfer
+ * (wf_dist_begin), whose messages carry shares of it. */
 #ifndef WEFT_SHARD_PRIVATE_H
 #define WEFT_SHARD_PRIVATE_H
 
@@ -23,8 +24,8 @@ struct ranks_layout {
     struct wf_grads_block *block; /* [blocks] */
     double *partial;              /* [blocks]: sums of squares of the trained blocks' gradients, sorted by owner */
     int64_t *at;                  /* [size + 1]: byte offset of each rank's sums in `partial` */
-    int *transfer;                /* [buckets]: number of the transfer of the bucket's new values; -1: the values are here */
-    int64_t arrived;              /* the new values of buckets 0 .. arrived - 1 are here */
+    int *transfer;                /* [buckets]: number of the transfer of the bucket's new values; -1: the values have arrived */
+    int64_t arrived;              /* the new values of buckets 0 .. arrived - 1 have arrived */
 };
 /* The first block of a rank's share of a bucket. For rank == size: the end of the bucket. */
 int64_t layout_bound(const struct ranks_layout *l, int64_t bucket, int rank);
@@ -54,10 +55,11 @@ wf_status ranks_no_memory(struct wf_ranks *ranks);
 
 /* --- reduce.c: gradients, from all ranks to the owners of their blocks -----------------------------------------------
  *
- * Each rank sends the sums of its own leaves to the owners, from the last bucket to the first. The owner of a share adds the received sums
- * in the order of the tree. A bucket is ready once the backward of the rank's last micro-batch has finished all gradients in it, so
- * messages travel while the processor computes. At most WINDOW buckets are under way at a time, to limit the memory for messages. If the
- * leaves of each rank form one subtree, the ranks send as many bytes as recursive halving would, but in one round. */
+ * Each rank sends the sums of its own leaves to the owners, from the last bucket to the first, because a backward usually finishes the
+ * gradients of the last parameters first. The owner of a share adds the received sums in the order of the tree. A bucket is ready once the
+ * backward of the rank's last micro-batch has finished all gradients in it, so messages travel while the processor computes. At most WINDOW
+ * buckets are under way at a time, to limit the memory for messages. If the leaves of each rank form one subtree, the ranks send as many
+ * bytes as with recursive halving, the usual algorithm for such sums, but in one round of messages instead of several. */
 
 enum { WINDOW = 4 };
 /* A whole subtree that one rank computes. */
@@ -76,7 +78,7 @@ struct under_way {
     int bucket;             /* index in ranks_reduction.bucket */
     int transfer;           /* number of the transfer (wf_dist_begin) */
     wf_real *data;          /* received gradients of this rank's share, one copy for each subtree of the other ranks */
-    unsigned char *has;     /* [subtree of another rank][block of the own share]: received flags */
+    unsigned char *has;     /* [subtree of another rank][block of this rank's share]: received flags */
     unsigned char *sends;   /* [own subtree][block of the bucket]: flags to send */
     struct wf_message *out; /* messages to send: flags and gradients, for each own subtree and owner */
     struct wf_message *in;  /* messages to receive; in the same allocation as `out` */
@@ -127,12 +129,14 @@ wf_status outcomes_gather(struct wf_ranks *ranks);
 
 /* --- gather.c: data from the owners to all ranks --------------------------------------------------------------------- */
 
-/* Fills in the sums of squares of the other ranks' blocks, grads->partial. The function of wf_shard.share; `layout` is its ctx. */
+/* Fills in the sums of squares of the other ranks' blocks, grads->partial. wf_shard.share points to this function; `layout` is its ctx. */
 wf_status gather_partial(void *layout, wf_grads *grads, wf_error *error);
-/* Begins to send and receive new values. With late values each op waits for the values that it reads; otherwise this call waits. */
+/* Begins to send and receive new values. With wf_ranks.late_values each op waits for the values that it reads; otherwise this call waits
+ * for all of them. */
 wf_status gather_values(struct wf_ranks *ranks);
-/* Fetches the moments of the registry's other shards. Stops at the first error. */
+/* Fetches the moments that the other ranks hold for the registry's parameters. Stops at the first error. */
 void gather_moments(struct wf_ranks *ranks, const struct ranks_layout *l);
+/* Frees the lists of messages. */
 void gather_free(struct wf_ranks *ranks);
 
 #endif

@@ -66,7 +66,7 @@ static wf_status make(struct wf_ranks *ranks)
     const size_t others = (size_t)(x->spans - x->own), own = (size_t)x->own;
     for (int i = 0; i < WINDOW; i++) {
         struct under_way *u = &x->slot[i];
-        /* + 16: each parameter begins at a multiple of 16 elements, so that a share may have gaps. */
+        /* + 16: each parameter begins at a multiple of 16 elements, so a share may have gaps. */
         u->data = wf_alloc_zero(others * share * (WF_GRADS_BLOCK + 16) + 1, sizeof *u->data);
         u->has = wf_alloc_zero(others * share + 1, 1);
         u->sends = wf_alloc_zero(own * size * share + 1, 1);
@@ -199,16 +199,16 @@ struct adding {
     const struct wf_ranks *ranks;
     const struct under_way *u;
     wf_grads *grads;
-    struct range share; /* elements of the own share in the slab */
-    int64_t first;      /* first block of the own share */
-    int64_t mine;       /* blocks of the own share */
-    int64_t before;     /* blocks of the bucket before the own share */
+    struct range share; /* elements of this rank's share in the slab */
+    int64_t first;      /* first block of this rank's share */
+    int64_t mine;       /* blocks of this rank's share */
+    int64_t before;     /* blocks of the bucket before this rank's share */
     int64_t all;        /* blocks of the bucket */
     int k;              /* index of the gradients in wf_ranks.grads */
 };
 
-/* Adds block i of the own share over the subtrees of all ranks, in the order of the tree. The sum replaces the block's gradients. Messages
- * of this rank do not read them, because they contain only the shares of other owners. */
+/* Adds up block i of this rank's share over the subtrees of all ranks, in the order of the tree. The sum replaces the block's gradients in
+ * the slab. Messages of this rank may still be under way, but none reads this block: they contain only the shares of other owners. */
 static void add_block(void *ctx, int64_t i)
 {
     const struct adding *a = ctx;

@@ -124,7 +124,7 @@ wf_status tree_add(struct ranks_tree *t, int64_t leaf, wf_grads *const *grads, i
     const int joins = joins_of(t, leaf, &span);
     t->count -= joins;
     for (int k = 0; k < count; k++) {
-        wf_grads_settle(grads[k]); /* applies the factor that wf_clip_norm may have left, which belongs to the slab */
+        wf_grads_settle(grads[k]); /* applies a factor that wf_clip_norm left for this slab, because swap() gives grads another slab */
         join(&t->held[t->count], joins, k, grads[k], 0, grads[k]->blocks);
         join_valid(&t->held[t->count], joins, k, grads[k]);
     }

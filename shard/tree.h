@@ -2,9 +2,10 @@
 /* Adds the gradients of an update in the order of a binary tree, so that the bits do not depend on the number of processes.
  *
  * A leaf is the sum of the gradients of its micro-batches, added in order and in place. Two neighbouring leaves are added, then two
- * neighbouring pairs, up to the root. Each addition is fixed by the number of leaves alone, so any rank can compute any leaf.
+ * neighbouring pairs, up to the root. The number of leaves alone decides which sums are added to which, so any rank can compute any leaf.
  *
- * The sums wait as in a binary counter: a rank needs one more gradient slab for each level of the tree over its own leaves. */
+ * A sum waits for its right neighbour as a bit of a binary counter waits for a carry. Few sums wait at a time: a rank needs one more
+ * gradient slab for each level of the tree over its own leaves. */
 #ifndef WEFT_SHARD_TREE_H
 #define WEFT_SHARD_TREE_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A phase of an update: adds the gradients of micro-batches to leaves, those of leaves to subtrees, and those of all ranks. */
+/* The parts of a phase of an update: adds up the gradients of the micro-batches of each leaf, then the sums of leaves in the order of the
+ * tree, and at the end the sums of all ranks. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -8,7 +8,8 @@
 
 #include "loop.h"
 
-/* Reports a long wait for another rank. Ignores a failure to write the log, which would end the update: the next line will report it. */
+/* Reports a long wait for another rank. Ignores a failure to write the log, because an error would end the update. The next line of the log
+ * will fail too and report it. */
 static void waits(void *fit, const char *text)
 {
     struct fit *f = fit;
@@ -151,7 +152,7 @@ wf_status fit_begin(struct fit *f)
 
 void fit_free(struct fit *f)
 {
-    wf_ranks_close(&f->ranks, f->owner->any); /* wf_fit returns the program's optimisers with all moments */
+    wf_ranks_close(&f->ranks, f->owner->any); /* wf_fit gives the program's optimisers back with all moments, not only with this rank's */
     metrics_close(f);
     wf_tape_free(f->tape);
     wf_lock_release(f->lock);

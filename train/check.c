@@ -120,7 +120,7 @@ static wf_status check_metrics(const struct wf_task *t, const struct wf_fit_opti
 
 static wf_status check_task(const struct wf_task *t, wf_error *error)
 {
-    /* The smallest struct wf_task: it ends with `loss`. A program compiled for an older version lacks later members. */
+    /* The size of the smallest struct wf_task, which ends with `loss`. A program compiled for an older version lacks later members. */
     const size_t least = offsetof(struct wf_task, validate);
     if (!t)
         return bad(error, "the task is NULL");
@@ -179,7 +179,7 @@ static bool updates(const struct wf_optimizer *opt, const wf_registry *registry,
     return false;
 }
 
-/* Refuses two optimisers of one phase that update the same parameter: the first step uses up its gradient. */
+/* Refuses two optimisers of one phase that update the same parameter: the first one to step uses up its gradient. */
 static wf_status check_shared(const struct wf_fit_options *o, int a, int b, wf_error *error)
 {
     for (int k = 0; k < o->registries && o->optimizer[a].phase == o->optimizer[b].phase; k++)

@@ -8,7 +8,7 @@
 
 #include "loop.h"
 
-/* Writes a file of tensors that have the names of the parameters. Calls put() for each registry to add its tensors. */
+/* Writes a file of tensors that have the names of the parameters. For each registry put() adds the registry's tensors to the file. */
 static wf_status save_as(struct fit *f, const char *name, void (*put)(struct fit *f, int registry, wf_safetensors_writer *w))
 {
     char *path = wf_run_path(f->o.out, name, f->error);

@@ -47,7 +47,7 @@ static const char *optimizer_prefix(const struct fit *f, int optimizer, char tex
     return text;
 }
 
-/* The name of the metric that decides which validation is best. A state that names no metric used the loss. */
+/* The name of the metric that decides which validation is best. If a state names no metric, the loss decided. */
 static const char *decides(const struct fit *f)
 {
     return f->task.metrics > 0 ? f->task.metric[f->task.best].name : "loss";
@@ -69,7 +69,7 @@ static void put_numbers(const struct fit *f, wf_safetensors_writer *w)
         state_put_number(w, "accumulate", f->o.accumulate);
         state_put_number(w, "accumulate_asked", f->given);
     }
-    state_put_number(w, "stale", f->since_best); /* "stale": the format's name */
+    state_put_number(w, "stale", f->since_best); /* in this format "stale" is the key of f->since_best */
     if (f->validation_due)
         state_put_number(w, "owes_validation", 1);
     if (strcmp(decides(f), "loss") != 0)
@@ -94,7 +94,7 @@ wf_status state_save(struct fit *f)
     wf_safetensors_writer *w = wf_safetensors_writer_new();
     put_numbers(f, w);
     f->owner->put(f, w);
-    /* The task saves its place in the data: that of the next batch, or, after a dropped update, of the batch of that update. */
+    /* The task saves its place in the data: the place of the next batch, or after a dropped update the place of that update's batch. */
     if (f->task.put)
         f->task.put(f->o.ctx, f->step, &(wf_fit_state){.prefix = f->owner->state_prefix, .path = path, .writer = w});
     for (int i = 0; i < f->o.registries; i++)
@@ -185,7 +185,7 @@ wf_status state_open(struct state *s, const char *folder, wf_error *error)
     if (!s->path || !(s->file = wf_safetensors_open(s->path, error)))
         return error->code;
     const char *format = wf_safetensors_metadata(s->file, "format");
-    /* Format 2 numbers the parameters in adam.steps instead of naming them. wf_optimizer_load can read this. */
+    /* In format 2 the parameters in adam.steps have numbers instead of names. wf_optimizer_load can read both formats. */
     if (format && (strcmp(format, FORMAT) == 0 || strcmp(format, "2") == 0))
         return WF_OK;
     return wf_error_set(error, WF_ERR_FORMAT, "%s: the state's format is %s, this program reads %s", s->path, format ? format : "unknown",
@@ -213,7 +213,8 @@ static const char *place_in(const struct fit *f, const struct state *s)
     for (int64_t i = 0; wf_safetensors_metadata_at(s->file, i, &key, &value); i++)
         if (strncmp(key, prefix, length) == 0)
             return key;
-    for (int i = 0; i < f->o.optimizers; i++) /* an optimiser's tensors may begin with the task's prefix: do not search then */
+    for (int i = 0; i < f->o.optimizers;
+         i++) /* names of an optimiser's tensors may begin with the task's prefix: then do not search the tensors */
         if (f->o.optimizer[i].name && strncmp(f->o.optimizer[i].name, prefix, length - 1) == 0)
             return NULL;
     for (int64_t i = 0; i < wf_safetensors_count(s->file); i++)
@@ -233,8 +234,8 @@ static wf_status same_place(struct fit *f, const struct state *s)
                         s->path, f->task.name, wf_text_quote(name, quoted));
 }
 
-/* Warns if the kernels have changed since the save, because the bits then differ from those of an uninterrupted run. BLIS is not compared
- * if it computes no product now: isa and gemm already tell whether it did before, and old states always name BLIS. */
+/* Warns if the kernels have changed since the save, because the bits then differ from those of an uninterrupted run. BLIS is compared
+ * only if it computes products now. Otherwise isa and gemm tell whether it did before, and old states name BLIS even if it did not. */
 static wf_status warn_of_change(struct fit *f, const wf_safetensors *file)
 {
     const struct {
@@ -296,7 +297,8 @@ static wf_status get_tensors(struct fit *f, const struct state *s)
     return WF_OK;
 }
 
-/* Chooses the number of leaves, and adds a change to f->change. In wf_train `leaves` is also a setting, which was compared before. */
+/* Chooses the number of leaves. If it is not that of the state, adds it to f->change. In wf_train `leaves` is also a setting, which was
+ * compared before. */
 static wf_status get_leaves(struct fit *f, const struct state *s)
 {
     int64_t was = 1; /* old states do not hold the number, and had one leaf */

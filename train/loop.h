@@ -20,8 +20,8 @@ struct curve {
     char tag[TAG + 1];       /* the name in both files */
     const double *value;     /* points to the present value, which is logged only if it is finite */
 };
-/* The largest number of curves: for each phase its loss, minimised loss and norm of the gradients; reports, rates and metrics; weight per
- * second and the best value. */
+/* The largest number of curves: loss, minimised loss and gradient norm of each phase; each report, learning rate and metric; the weight per
+ * second; and the best value. */
 enum { CURVES = 3 * WF_FIT_PHASES + WF_FIT_REPORTS + WF_FIT_OPTIMIZERS + WF_FIT_METRICS + 2 };
 
 struct log {
@@ -83,11 +83,12 @@ struct fit_owner {
     wf_status (*get)(struct fit *f, const wf_safetensors *file, const char *path);
     /* Writes metadata into each file of weights. */
     void (*describe)(const struct fit *f, wf_safetensors_writer *w);
-    /* Prefix in the state of the names that the task's put writes. */
+    /* In the state, the names that the task's `put` writes get this prefix. */
     const char *state_prefix;
     /* Appends settings that must be equal on all ranks: words KEY=VALUE, separated by blanks. NULL: there are none. */
     void (*identify)(const struct fit *f, struct wf_string *text);
-    /* If the logged loss is not the minimised one, the latter is logged as loss/train_TAG, where TAG is this string. May be NULL. */
+    /* If the logged loss is not the minimised one, the latter is logged too, under the name loss/train_TAG (with several phases
+     * PHASE/train_TAG), where TAG is this string. NULL: it is not logged. */
     const char *minimized_tag;
 };
 
@@ -143,19 +144,19 @@ struct fit {
     int64_t on_disk;         /* the step of the state on disk; -1: there is no state */
 };
 
-/* begin.c and loop.c: the stages of a training. wf_fit and wf_train call each of these functions once; wf_fit calls fit_prepare before
- * fit_enter. */
+/* begin.c and loop.c: the parts of a training. wf_fit and wf_train call each of these functions once, in this order, except that wf_fit
+ * calls fit_prepare before fit_enter. */
 void fit_init(struct fit *f, wf_error *error); /* initialises *f, which the caller has zeroed */
-wf_status fit_enter(struct fit *f);            /* rank 0 locks the run's folder; warns if .resume finds no state. After wf_ranks_open */
-wf_status fit_prepare(struct fit *f);          /* derives the loop's own data from the task and the options, which are complete */
-wf_status fit_take(struct fit *f);             /* loads the state if there is one; writes no file */
-wf_status fit_set_aside(struct fit *f);        /* rank 0 renames files that a new training would replace */
-wf_status fit_begin(struct fit *f);            /* saves the state if the resume changes settings; opens the logs */
-wf_status fit_run(struct fit *f);              /* trains to the end */
+wf_status fit_enter(struct fit *f);     /* rank 0 locks the run's folder, and warns if .resume finds no state; called after wf_ranks_open */
+wf_status fit_prepare(struct fit *f);   /* derives the loop's own data from f->task and f->o, which the caller has filled in */
+wf_status fit_take(struct fit *f);      /* loads the state if there is one; writes no file */
+wf_status fit_set_aside(struct fit *f); /* rank 0 renames files that a new training would replace */
+wf_status fit_begin(struct fit *f);     /* saves the state if the resume changes settings; opens the logs */
+wf_status fit_run(struct fit *f);       /* trains to the end */
 void fit_free(struct fit *f);
 
 /* Whether the present computation must stop: the caller cancels, or the time limit is near. False once an optimiser has stepped in the
- * update. The tape calls it before each op. */
+ * update. The tape calls this function before each op. */
 bool fit_cancelled(void *fit);
 /* With late values (new weights that arrive while the next forward pass runs: wf_ranks_are_late), all ranks agree here whether to begin the
  * next update, before they send the new weights of this one. Sent after the weights, the messages of the agreement would queue behind
@@ -239,12 +240,12 @@ wf_status refuse_bad_weights(struct fit *f);
 
 /* fit_state.c: state.safetensors, the file from which a training resumes. */
 #define STATE_FILE "state.safetensors"
-/* The handle that a task's put and get receive. */
+/* The handle that a task's `put` and `get` receive. */
 struct wf_fit_state {
     const char *prefix;            /* prefix of the task's names */
     const char *path;              /* path of the state, for messages */
-    wf_safetensors_writer *writer; /* used by put; NULL in get */
-    const wf_safetensors *file;    /* used by get; NULL in put */
+    wf_safetensors_writer *writer; /* for `put`; NULL in `get` */
+    const wf_safetensors *file;    /* for `get`; NULL in `put` */
 };
 wf_status state_save(struct fit *f);
 wf_status state_load(struct fit *f);
@@ -260,7 +261,7 @@ wf_status state_open(struct state *s, const char *folder, wf_error *error);
 void state_close(struct state *s);
 
 /* settings.c: the options .settings and .fixed. */
-/* Compares both with the state: adds changed settings to f->change, and refuses changed `fixed` ones. */
+/* Compares both options with the state. Adds changes of .settings to f->change; a change of .fixed is WF_ERR_ARGUMENT. */
 wf_status settings_compare(struct fit *f, const wf_safetensors *file, const char *path);
 /* Appends each setting, followed by a blank. `settings` may be NULL. */
 void settings_words(const char *settings, struct wf_string *words);
@@ -278,7 +279,7 @@ bool checkpoint_exists(const struct fit *f);
 wf_status set_others_aside(struct fit *f);
 /* A folder in the run's folder: run_files_save writes new files there and compares them with the present ones before it replaces these. */
 #define NEW_FILES ".weft-new"
-/* A reason for set_aside. */
+/* A value of `why` for set_aside. */
 #define WOULD_REPLACE "the training would replace what is in its folder"
 /* Renames a file or folder of the run if it exists (wf_file_set_aside), and reports a warning that begins with `why`. */
 wf_status set_aside(struct fit *f, const char *name, const char *as, const char *why);

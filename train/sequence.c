@@ -17,7 +17,7 @@
 struct sequence {
     struct wf_corpus corpus;
     struct wf_crops crops;
-    int64_t cols;              /* length of a row: the length of a crop, plus 2 with frame=true */
+    int64_t cols;              /* length of a row: the length of a crop, plus 2 for the start and end tokens of frame=true */
     struct wf_masking masking; /* encoders only */
     /* The present micro-batch. Each array has memory for [batch / accumulate, rounded up] rows of `cols`. */
     int32_t *ids;
@@ -103,7 +103,7 @@ static wf_status open_language(struct trainer *t, bool resuming)
     return open_tokenizer(t, resuming) ? t->error->code : open_texts(t);
 }
 
-/* Nothing to choose here: the crops are a function of step and row, so there is also no place in the data to save. */
+/* Chooses nothing, because the crops are a function of step and row. So the task needs no `put` and `get` either. */
 static wf_status next_language(void *trainer, int64_t step, double *weight, wf_error *error)
 {
     const struct trainer *t = trainer;
@@ -142,8 +142,8 @@ static bool append(void *ctx, const char *text, int64_t length)
     return wf_string_add(ctx, text, length);
 }
 
-/* The model continues the beginning of the validation text. All samples use the same random numbers, so that they differ only because the
- * model does. */
+/* The model continues the beginning of the validation text. All samples use the same random numbers, so a difference between two samples
+ * comes from the model alone. */
 static wf_status sample(void *trainer, wf_tape *tape, const char **out, wf_error *error)
 {
     struct trainer *t = trainer;

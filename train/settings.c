@@ -28,6 +28,7 @@ static bool next_setting(const char **text, struct setting *out)
     return length > 0;
 }
 
+/* Finds the setting of `text` with the key of `like`. If there is none, returns false, and *out has the value "nothing" for messages. */
 static bool find_setting(const char *text, const struct setting *like, struct setting *out)
 {
     while (next_setting(&text, out))

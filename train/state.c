@@ -45,10 +45,10 @@ void zoo_identify(const struct fit *f, struct wf_string *text)
     const struct trainer *t = f->o.ctx;
     const uint64_t tokenizer = t->tokenizer ? wf_tokenizer_hash(t->tokenizer) : 0,
                    source = t->source_tokenizer ? wf_tokenizer_hash(t->source_tokenizer) : 0;
-    /* The message names the first difference, so causes come before effects: a difference in the texts changes a trained tokenizer, that
-     * changes the ids, and both change the vocabulary sizes in the final config. */
+    /* The message names the first difference, so causes come before effects: a difference in the texts changes a trained tokenizer, and the
+     * tokenizer changes the vocabulary sizes in the final config. */
     wf_config_words(&t->options->config, text);
-    /* 3 source, because two equal tokenizers would cancel each other. */
+    /* `3 * source`: without the factor, the hashes of two equal tokenizers would cancel each other. */
     if (t->options->tokenizer)
         wf_string_format(text, "#tokenizer=%016" PRIx64 " ", tokenizer ^ 3 * source);
     wf_string_format(text, "#training-text=%016" PRIx64 " #validation-text=%016" PRIx64 " #tokenizer=%016" PRIx64 " ", t->train_hash,
@@ -93,7 +93,8 @@ wf_status wf_train_config(const char *folder, struct wf_config *config, uint64_t
     return failure.code ? wf_error_set(error, failure.code, "%s", failure.message) : WF_OK;
 }
 
-/* If valid_tokens is unchanged, keeps the state's valid_limit, which other batches would change, so that losses stay comparable. */
+/* Keeps the state's valid_limit if valid_tokens is unchanged, so that losses stay comparable. Without this, choose_validation could choose
+ * another limit, because the limit depends on the size of the batches and the number of updates. */
 static void keep_validation(struct trainer *t, const struct state *s)
 {
     char now[96] = "";
@@ -176,8 +177,8 @@ static wf_status same_data(const struct trainer *t, const struct state *s)
     if ((uint64_t)seed != t->options->seed)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was trained with seed %" PRIu64 ", the resume asks for %" PRIu64, s->path,
                             (uint64_t)seed, t->options->seed);
-    /* A resume without --train reads the texts that the state names. If the run had held out a tenth of its text and the resume was given a
-     * validation text, the ids to train on differ although the file is unchanged. */
+    /* A resume without --train reads the texts that the state names. Their ids can differ although the file is unchanged: if the run held
+     * out a tenth of its text, a resume with a validation text holds out nothing and trains on that tenth too. */
     if ((uint64_t)train != t->train_hash && t->train)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s %s", t->train[0],
                             t->options->valid_files > 0 && t->texts.valid_files == 0

@@ -166,7 +166,7 @@ static wf_status read_config(const char *path, struct wf_train_texts *out, wf_er
     enum { LIMIT = 1 << 20 };
     json_t *config = wf_json_load(path, LIMIT, error), *object = NULL;
     wf_status status = config ? WF_OK : error->code;
-    if (status == WF_OK && json_is_object(config)) /* the reader of the settings reports any other type */
+    if (status == WF_OK && json_is_object(config)) /* the function that reads the settings reports any other type */
         status = wf_json_get_object(config, path, key, WF_JSON_OPTIONAL, &object, error);
     if (status == WF_OK && object)
         status = read_texts(object, path, out, error);
@@ -193,7 +193,7 @@ wf_status wf_train_texts_load(const char *path, struct wf_train_texts *out, wf_e
         return WF_ERR_ARGUMENT;
     *out = (struct wf_train_texts){0};
     const bool there = stat(path, &info) == 0;
-    if (there && !S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)) /* the settings were read from a pipe, which cannot be read again */
+    if (there && !S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)) /* `path` is a pipe, from which the settings have been read already */
         return WF_OK;
     wf_status status = there && S_ISDIR(info.st_mode) ? read_state(path, out, &failure) : read_config(path, out, &failure);
     return status == WF_OK ? WF_OK : wf_error_set(error, status, "%s", failure.message);

@@ -43,9 +43,9 @@ static wf_status make(struct trainer *t, const char *const *paths, int64_t count
                                      .progress = training_progress,
                                      .ctx = t,
                                      .long_words = &t->long_words};
-    /* The special tokens of each kind of model. BPE for language models and encoders, and words for
-     * language models, use a pre-tokenizer that keeps line ends as tokens, because they read running text; it replaces the default one of
-     * the kind (other_pre_tokenizer). */
+    /* Special tokens and pre-tokenizer of each kind of model. WF_RUNNING_TEXT keeps line ends as tokens. It replaces the default
+     * pre-tokenizer where other_pre_tokenizer is true: for BPE in models that read running text instead of single lines, and for words in
+     * language models. */
     static const char *const of_encoders[] = {"<pad>", "<unk>", "<mask>", "<s>", "</s>"}, *const of_language[] = {"<|endoftext|>", "<unk>"},
                              *const of_pairs[] = {"<pad>", "<bos>", "<eos>", "<unk>"};
     enum wf_model_kind kind = wf_config_kind(c);
@@ -123,7 +123,7 @@ wf_status tokenizers_open(struct trainer *t, bool resuming)
             return t->error->code;
         t->config.tokenizer = was.tokenizer;
     }
-    if (given) { /* config.json must describe the given tokenizer, not the settings that it replaces */
+    if (given) { /* config.json must describe the given tokenizer; the settings for training one had no effect */
         t->config.tokenizer.kind = wf_tokenizer_kind_of(t->tokenizer);
         t->config.tokenizer.min_frequency = 0;
     }
@@ -138,7 +138,7 @@ static wf_status tell(struct trainer *t, const char *whose, int64_t asked, const
 {
     int64_t entries = wf_tokenizer_vocab_size(tokenizer);
     char text[256], has[WF_NUMBER_SIZE], wanted[WF_NUMBER_SIZE];
-    /* A character tokenizer always has all characters of the text: its size was not asked for. */
+    /* A character tokenizer always has all characters of the text; nobody asked for a size. */
     if (entries >= asked || wf_tokenizer_kind_of(tokenizer) == WF_TOKENIZER_CHAR)
         return WF_OK;
     snprintf(text, sizeof text, "the %s has %s entries, not %s: the training text yields no more", whose, wf_text_count(entries, has),

@@ -62,8 +62,7 @@ static wf_status no_head(struct trainer *t)
                         key ? ": set " : "", key ? key : "", key ? "=true" : "");
 }
 
-/* Tells the registry which shard is this rank's before the optimiser is made, so that the optimiser allocates moments for that shard only.
- */
+/* Gives the registry this rank's shard before the optimiser is made, so that the optimiser allocates moments for this shard only. */
 static wf_status shard(struct trainer *t)
 {
     t->fit.ranks.registry[0] = t->registry;

@@ -73,7 +73,8 @@ struct trainer {
     const struct wf_bitext_survey *survey; /* wf_event.survey of the event that is being reported */
 };
 
-/* state.c: the data that wf_train adds to the state. zoo_put, zoo_get and zoo_identify are the functions of struct fit_owner. */
+/* state.c: the data that wf_train adds to the state. zoo_put, zoo_get and zoo_identify are the members
+ * put, get and identify of struct fit_owner for wf_train, which trains the models that Weft ships (the zoo). */
 void zoo_put(struct fit *f, wf_safetensors_writer *w);
 void zoo_identify(const struct fit *f, struct wf_string *text);
 /* For a resume: if several ranks have raised `accumulate` and the caller asks for the original number again, keeps the raised one. */
@@ -139,7 +140,7 @@ wf_tensor *with_terms(struct wf_loss_terms *terms, struct wf_micro_batch *p, wf_
 wf_status choose_steps(struct trainer *t, double updates);
 /* Sets valid_limit, and reduces valid_tokens to it; `tokens` is the number of tokens in an update. */
 void choose_validation(struct trainer *t, int64_t tokens);
-/* Whether the caller has cancelled the training. */
+/* Whether the caller has cancelled the training. The argument of this and the next function is a struct trainer. */
 bool cancelled(void *trainer);
 /* Whether the caller has cancelled, or a validation must stop because the time limit is near. */
 bool validation_cancelled(void *trainer);

@@ -53,7 +53,8 @@ static bool survey_progress(void *ctx, int64_t done, int64_t total)
     return report_progress(ctx, "surveying the pairs", done, total);
 }
 
-/* Opens a parallel text. `filtered` is for training only: a validation measures its whole text. */
+/* Opens a parallel text. `filtered`: leaves out pairs as max_ratio and deduplicate of the configuration ask. This is for training only,
+ * because a validation measures its whole text. */
 static wf_status read_pairs(struct trainer *t, const char *const *files, bool filtered, wf_bitext **out)
 {
     struct wf_model_shape shape = wf_config_shape(&t->config);
@@ -205,7 +206,8 @@ static wf_status validate(void *trainer, wf_tape *tape, double *value, wf_error 
 
 /* --- the place in the data ----------------------------------------------------------------------------------------- */
 
-/* Saves the place of the next batch. If `step` is that of the present batch, its update was dropped: saves its place. */
+/* Saves the place of the next batch. If `step` is that of the present batch, the update of this batch was dropped; then the place of the
+ * present batch is saved, because a resume repeats the update. */
 static void put(void *trainer, int64_t step, wf_fit_state *state)
 {
     const struct translation *d = ((const struct trainer *)trainer)->data;

@@ -136,7 +136,8 @@ static void sum_scalars(struct fit *f, int phase)
         f->minimized[phase] = NAN;
 }
 
-/* A single phase may have no loss in an update, but not all of them if the batch has a weight. So this checks after the last phase. */
+/* One phase of several may have no loss in an update. It is an error if no phase has a loss although the batch's weight is above 0; this is
+ * known only after the last phase. */
 static wf_status check_losses(struct fit *f, int phase)
 {
     if (f->losses > 0 || !(f->weight > 0) || phase < f->phases - 1)

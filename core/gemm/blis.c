@@ -55,8 +55,8 @@ static int arch_number(const char *arch)
 #define UNSET "-1" /* with this value BLIS chooses the architecture */
 
 /* Weft's entry of the environment, if the user has not set the variable. setenv could move the environment while other threads read it.
- * So the entry is made when the library is loaded, and later only the text after '=' changes, while BLIS reads it. The entry is never
- * freed, because the environment points to it. */
+ * So the entry is made when the library is loaded, and later only the text after '=' is changed, for as long as BLIS needs to read it. The
+ * entry is never freed, because the environment points to it. */
 static char *entry;
 
 static bool is_set(const char *value)
@@ -72,7 +72,7 @@ __attribute__((constructor)) static void make_entry(void)
     entry = NULL;
 }
 
-/* The first of these architectures that the linked BLIS has. */
+/* The number of BLIS's architecture for Weft's instruction set: the first one in the order below that the linked BLIS has. */
 static int wanted_arch(const char *isa)
 {
     static const char *const amd[] = {"zen3", "zen2", "zen", "haswell", NULL}, *const intel[] = {"haswell", NULL};

@@ -12,13 +12,16 @@
 
 enum gemm_mode wf_gemm_chosen;
 
-/* BLIS is faster only with AVX2, and there only for large products whose A is stored by columns (the gradient of a weight). bench/gemm
- * measured this on one Zen 5 core, in GFLOP/s of processor time, Weft's own kernels / BLIS:
+/* BLIS is faster by more than 2 % only with AVX2, and there only for large products whose A is stored by columns (the gradient of a
+ * weight). bench/gemm measured this on one Zen 5 core. NT means that B is stored by columns, TN that A is, NN neither; sizes are m x n x k.
+ * Each pair of numbers is GFLOP/s of processor time with Weft's own kernels / with BLIS.
  *
- *   AVX-512 / BLIS's skx, own kernels everywhere faster: NT 256x512x2048 191 / 153, 2048x2048x512 223 / 193, NN 1024x1024x1024 226 / 209,
- *   TN 2048x512x2048 220 / 203, 1024x1024x1024 218 / 212, 512x128x768 253 / 210.
- *   AVX2 / BLIS's zen3: NT 768x384x128 131 / 123, 2048x2048x512 125 / 117, NN 64x64x64 128 / 69, 1024x1024x1024 119 / 121,
- *   TN 64x64x4096 124 / 96, 512x128x768 118 / 109, but TN 384x384x1024 112 / 121, 512x512x2048 105 / 118, 1024x1024x1024 112 / 120. */
+ * Weft's kernels for AVX-512 / BLIS's kernels skx (Weft's are always faster): NT 256x512x2048 191 / 153, 2048x2048x512 223 / 193;
+ * NN 1024x1024x1024 226 / 209; TN 2048x512x2048 220 / 203, 1024x1024x1024 218 / 212, 512x128x768 253 / 210.
+ *
+ * Weft's kernels for AVX2 / BLIS's kernels zen3: NT 768x384x128 131 / 123, 2048x2048x512 125 / 117; NN 64x64x64 128 / 69, 1024x1024x1024
+ * 119 / 121; TN 64x64x4096 124 / 96, 512x128x768 118 / 109, but 384x384x1024 112 / 121, 512x512x2048 105 / 118, 1024x1024x1024 112 / 120.
+ */
 static bool blis_may_be_better(void)
 {
     return strcmp(wf_kernel->isa, "avx2") == 0;
@@ -77,7 +80,7 @@ wf_status wf_gemm_two(const struct wf_gemm g[2])
 struct batched {
     const struct wf_gemm *g;
     const struct wf_gemm_batch *batch;
-    int64_t count, group;
+    int64_t count, group; /* number of products; number of products that a task computes */
     _Atomic bool failed;
 };
 

@@ -29,7 +29,8 @@ static void reference(const struct gemm_cache_block *g)
         }
 }
 
-/* ---- The tuned micro-kernels. */
+/* ---- The tuned micro-kernels. In the inline functions, `m` (rows of the tile), `vectors` (vectors in a row) and the flags are constants
+ * of each call, so the compiler unrolls the loops over the tile and keeps the sums in registers. */
 struct tile {
     int64_t k;
     const wf_real *a;
@@ -47,8 +48,8 @@ struct tile {
     const struct gemm_epilogue *epilogue;
 };
 
-/* The epilogue: c = alpha sum + beta c + bias. `read` is false if beta is known to be 0, so that C is not read. `bias_by_row`: the bias
- * has one number for each row; then `with` tells at run time whether beta is 0. */
+/* The epilogue: c = alpha sum + beta c + bias. `read` is false if the caller knows that beta is 0, and then C is not read. `bias_by_row`:
+ * the bias has one number for each row. In this case the caller sets `read` without knowing beta, so beta is compared with 0 here. */
 V_INLINE void store_tile(const int m, const int vectors, const bool read, const bool bias_by_row, const struct tile *t,
                          vr sum[MR][NR_VECTORS])
 {
@@ -189,13 +190,13 @@ EACH_M(MICRO_KERNEL, 2, 1, 0)
 EACH_M(MICRO_KERNEL, 2, 1, 1)
 
 typedef void micro_kernel_function(const struct tile *);
-/* [A has unit row stride][B masked][vectors - 1][m - 1] */
+/* Indices: [a_rs is 1][the last vector of B is read with a mask][vectors - 1][m - 1]. */
 static micro_kernel_function *const micro_kernels[2][2][NR_VECTORS][MR] = {
     {{{EACH_M(NAME, 1, 0, 0)}, {EACH_M(NAME, 2, 0, 0)}}, {{EACH_M(NAME, 1, 0, 1)}, {EACH_M(NAME, 2, 0, 1)}}},
     {{{EACH_M(NAME, 1, 1, 0)}, {EACH_M(NAME, 2, 1, 0)}}, {{EACH_M(NAME, 1, 1, 1)}, {EACH_M(NAME, 2, 1, 1)}}},
 };
 
-/* Computes a tile in a contiguous copy of C, for strides of C to which no vector store applies. */
+/* Computes a tile in a contiguous copy of C, for a C whose rows are not contiguous: vector stores cannot write such rows. */
 static void store_through_copy(micro_kernel_function *f, struct tile *t, int64_t m, int64_t n, int64_t c_cs)
 {
     wf_real copy[MR * NR] __attribute__((aligned(64))), *const c = t->c;
@@ -220,9 +221,10 @@ struct prefetched {
 };
 
 /* Chooses what a tile prefetches, one cache line at each step of k: either the next rows of A, or an area that is read after the cache
- * block. If rows are read in place, the first tile of a row of tiles brings the next rows from memory. The last tile brings the next
- * rows into the first-level cache. If there is only one tile in a row, it prefetches the areas before rows of A, because the areas are
- * further away. If nothing remains to be prefetched, the tile prefetches an address that it reads anyway. */
+ * block. The next rows of A are prefetched by the last tile of a row of tiles, into the first-level cache. If A is read in place, the first
+ * tile of a long row of tiles does so too, because these rows come from memory. If a row has only one tile, it prefetches the areas first
+ * and then rows of A, because the areas are further away. If nothing remains to be prefetched, the tile prefetches an address that it reads
+ * anyway. */
 V_INLINE void prefetch(const struct gemm_cache_block *g, struct tile *t, const wf_real *next_rows, struct prefetched *f)
 {
     t->prefetch_step = CACHE_LINE;
@@ -251,8 +253,8 @@ V_INLINE void prefetch(const struct gemm_cache_block *g, struct tile *t, const w
         return;
     }
     const struct gemm_prefetch *p = &g->prefetch[f->area];
-    /* The tile has time for `runs` runs; the last tile of an area begins earlier, so that it does not go past the end. Of a run longer than
-     * k lines only the first k lines are prefetched. */
+    /* In its k steps the tile prefetches `runs` runs. If fewer are left in the area, it begins with runs that are prefetched already, so
+     * that it does not go past the end. Of a run longer than k lines only the first k lines are prefetched. */
     t->prefetch_lines = WF_MIN(p->lines, t->k);
     const int64_t runs = t->k / t->prefetch_lines, run = WF_MIN(f->runs, WF_MAX(p->runs - runs, 0));
     t->prefetch = (const char *)(p->at + run * p->stride);
@@ -260,8 +262,8 @@ V_INLINE void prefetch(const struct gemm_cache_block *g, struct tile *t, const w
     f->runs += runs;
 }
 
-/* The macro-kernel. Its outer loop goes over rows of tiles, its inner loop over columns of tiles. So the A of a tile stays in the
- * first-level cache, while up to STREAM_N columns of B stream past it from the second-level cache. */
+/* The macro-kernel. Its outer loop goes over rows of tiles, its inner loop over columns of tiles. So the rows of A of a row of
+ * tiles stay in the first-level cache, while up to STREAM_N columns of B are read one after the other from the second-level cache. */
 void WF_GEMM(macro_kernel)(const struct gemm_cache_block *g)
 {
     enum { STREAM = STREAM_N / NR * NR };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Divides a product into tasks for Weft's own kernels. make_plan chooses one of five paths (enum path), and each path divides the
  * product in its own way. The choices depend on shapes, strides, the number of threads and the processor, but not on free memory: if
- * there is no memory for packing, the product fails. Only the choice of split-K changes sums, and this choice depends on shape and
- * strides alone. */
+ * there is no memory for packing, the product fails. Only the choice of split-K changes sums, and this choice depends on shape,
+ * strides and rows_alone only. */
 #include <unistd.h>
 
 #include <weft/internal/runtime.h>
@@ -11,10 +11,12 @@
 
 #include "private.h"
 
-/* The most elements of packed B for each thread, and of B in a cache block of a task: half of the second-level cache. */
+/* The most elements of packed B for each thread, and of B in a cache block of a task: half of the second-level cache, but
+ * within PACKED_B_MIN and PACKED_B_MAX. */
 static int64_t packed_b_max = PACKED_B;
 
-/* The least cost of a task. A core of speed 0.5 does half as much cost in the same time. */
+/* The least cost of a task on this processor. A core of speed 0.5 needs twice the time for work of the same cost, so half the cost is
+ * enough for a task that lasts as long. */
 static double task_ns(void)
 {
     return TASK_NS * wf_core_speed();
@@ -58,7 +60,7 @@ static struct skinny_work divide_skinny(const struct product *p, double cost, bo
 {
     const int64_t panels = gemm_ceil_div(p->g.n, gemm_isa()->nr), threads = serial ? 1 : wf_threads();
     int64_t tasks = WF_MIN((int64_t)(cost / task_ns()) + 1, threads == 1 ? 1 : SKINNY_TASKS * threads);
-    if (p->g.b_rs != 1 && tasks > 1) /* makes runs of B's rows long, and the number of tasks a multiple of the threads */
+    if (p->g.b_rs != 1 && tasks > 1) /* wide tasks, which read long runs of B's rows; their number is a multiple of the threads */
         tasks = gemm_ceil_div(WF_MIN(tasks, gemm_ceil_div(p->g.n, SKINNY_NN_TASK_N)), threads) * threads;
     return (struct skinny_work){p, WF_MIN(panels, tasks)};
 }
@@ -123,9 +125,9 @@ static bool pack_b_task(void *ctx, int64_t index)
     return true;
 }
 
-/* The area of B that this thread packs next: the same columns in the next range of k, or after the last range of k the columns of the
- * next chunk. It is prefetched during this chunk's products, which leave the memory bus idle. Tasks with the same columns divide the
- * area among themselves; this function gives share i. */
+/* The area of B that this thread packs next: the same columns in the next range of k, or after the last range of k the columns at the same
+ * place in the next chunk. It is prefetched during this chunk's products, which leave the memory bus idle. Tasks with the same columns
+ * divide the area among themselves; this function gives share i. */
 static struct gemm_prefetch prefetch_chunk(const struct task_grid *w, const struct gemm_task *task, int64_t i, int64_t k0)
 {
     const struct wf_gemm *g = &w->p->g;
@@ -188,6 +190,7 @@ static bool shared_b_task(void *ctx, int64_t index)
  * processor. */
 static void divide(struct task_grid *w, int64_t panels, int64_t max_tasks, int64_t threads)
 {
+    /* The most panels of B in a task: the B of a cache block, which has up to KC steps of k, has at most packed_b_max elements. */
     const int64_t max_panels = WF_MAX(1, WF_MIN(TASK_N, packed_b_max / KC) / gemm_isa()->nr);
     const int64_t tiles = gemm_ceil_div(w->p->g.m, gemm_isa()->mr),
                   wanted = threads == 1 ? 1 : WF_MIN(max_tasks, TASKS_PER_THREAD * threads);
@@ -215,8 +218,8 @@ static bool run_shared_b(const struct product *p, double cost, bool serial)
     const int nr = gemm_isa()->nr;
     const int64_t threads = serial ? 1 : wf_threads(), wanted = tasks_for(cost);
     struct task_grid w = {.p = p};
-    /* B gets one chunk if it is at most 1.5 times too large, because that costs less than two chunks. The limit is then doubled, because
-     * chunk_k is rounded down to whole cache blocks. */
+    /* B is one chunk even if it is up to 1.5 times as large as a chunk should be, because that costs less than two chunks. `room` is then
+     * doubled, so that all of B still fits after chunk_k has been rounded down to whole cache blocks. */
     const bool whole = gemm_ceil_div(g->n, nr) * nr * g->k <= threads * (packed_b_max + packed_b_max / 2);
     const int64_t room = threads * packed_b_max * (whole ? 2 : 1), columns = WF_MIN(gemm_ceil_div(g->n, nr) * nr, threads * NC_PER_THREAD);
     const int64_t chunk_k = WF_MIN(g->k, WF_MAX(1, room / columns / p->kc) * p->kc);
@@ -279,7 +282,8 @@ static bool whole_task(void *ctx, int64_t index)
 static enum path path_of(const struct product *p, double flops, double cost)
 {
     const struct wf_gemm *g = &p->g;
-    /* One row and a B with contiguous k are for skinny_nt instead of split-K: its tasks divide the columns. */
+    /* If there is one row and k is contiguous in B, skinny_nt takes the product instead of split-K. Its tasks divide the columns, so k need
+     * not be divided. */
     if (flops >= LARGE_FLOPS && !(g->m == 1 && g->n > 1 && g->b_rs == 1) && wf_gemm_split_k_pays(g))
         return SPLIT_K;
     if (is_skinny(g))

@@ -43,7 +43,7 @@ V_INLINE void prefetch_rows(const wf_real *s, int64_t is, const int width)
 
 V_INLINE void pack(const int width, int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out)
 {
-    /* vectors of the wider panel: NR, or MR, which is at most 16 */
+    /* vectors in a row of the wider of the two panels; NR and MR are their widths, and MR is at most 16 */
     enum { MAX_VECTORS = NR > 16 ? NR / V_LANES : (16 + V_LANES - 1) / V_LANES };
     const int vectors = (width + V_LANES - 1) / V_LANES;
     if (is == 1) {
@@ -61,7 +61,8 @@ V_INLINE void pack(const int width, int64_t w, int64_t k, const wf_real *s, int6
             to[v] = V_FIRST((int)WF_MIN(space, V_LANES));
         }
         for (int64_t p = 0; p < k; p++, s += ps, out += width) {
-            __builtin_prefetch(s + PACK_K_AHEAD * ps); /* A is packed PACK_K steps at a time, so these are the steps of the next call */
+            __builtin_prefetch(s + PACK_K_AHEAD *
+                                       ps); /* A is packed PACK_K steps at a time, so these are the steps of this panel's next call */
 #pragma GCC unroll 8
             for (int v = 0; v < vectors; v++)
                 v_store_mask(out + v * V_LANES, to[v], v_load_mask(s + v * V_LANES, from[v]));

@@ -4,15 +4,15 @@
  *   arrays.c        makes a product, or a batch of products, from strided arrays
  *   dispatch.c      chooses BLIS (blis.c) or Weft's own kernels (own.c) for each product
  *   own.c           divides a product into tasks; split_k.c does so for products with few elements of C and a long k
- *   stages.c        runs the tasks on the team
+ *   stages.c        runs the tasks on the team, in one or two stages: a stage is a set of tasks that do not wait for each other
  *   task.c          computes a task: packs A and B, and calls the macro-kernel for each cache block
  *   micro_kernel.c  macro-kernel and micro-kernels; pack.c packs panels; skinny_nt.c and skinny_nn.c compute products with few rows
  *
  * The order of additions: k is divided into cache blocks of gemm_kc(k) steps, a function of k alone. Within a block, an element of C is
  * one chain of multiply-adds in ascending k that starts from 0. The sums of the blocks are added to C in ascending order. Every kernel
- * and every tile, also an incomplete one at an edge, keeps this order. So the bits of an element depend only on its row of A, its column
- * of B and k. Two paths have another order, and neither is taken if rows_alone is set: split-K, which adds partial products over ranges of
- * k, and BLIS. */
+ * and every tile, also an incomplete one at an edge, keeps this order. So the bits of the sum for an element depend only on
+ * its row of A, its column of B and k. Two paths have another order, and neither is taken if wf_gemm.rows_alone is set: split-K, which adds
+ * partial products over ranges of k, and BLIS. */
 #ifndef WEFT_GEMM_PRIVATE_H
 #define WEFT_GEMM_PRIVATE_H
 
@@ -21,95 +21,97 @@
 #include <weft/internal/kernels.h>
 #include <weft/internal/minmax.h>
 
-/* ---- All constants. "bits": another value changes bits of results. "speed": another value changes only the time. Costs are in
- * nanoseconds on one core with a peak of 230 GFLOP/s (wf_core_speed 1). */
+/* ---- All constants. Another value in the first section changes bits of results; another value in any other section changes only the time.
+ * Costs are in nanoseconds on one core with a peak of 230 GFLOP/s, which has wf_core_speed() 1. An operation is a multiplication or an
+ * addition. A chunk is the part of B that all threads pack at once (own.c). */
 enum {
-    /* the order of additions */
-    KC = 256,              /* bits: the most steps of k in a cache block */
-    KC_GRAIN = 16,         /* bits: for k > KC, the steps of a cache block are a multiple of this */
-    SPLIT_K_MIN = 512,     /* bits: split-K: the fewest steps of k in a partial product */
-    SPLIT_K_MAX = 16,      /* bits: split-K: the most partial products */
-    SPLIT_K_C = 5000,      /* bits: split-K: the most elements of C */
-    LARGE_FLOPS = 1500000, /* bits: from this number of operations on, a product may use split-K and is never ONE_TASK */
-    BLIS_MN = 384,         /* bits: in mode "auto" with AVX2, BLIS may compute products with m and n from this number on */
-    BLIS_K = 512,          /* bits: in mode "auto" with AVX2, BLIS may compute products with k from this number on */
-    BLIS_GRAIN = 96, /* bits: rows or columns of a task for BLIS are a multiple of this, which is a multiple of BLIS's register tiles */
+    /* the order of additions, which fixes the bits */
+    KC = 256,              /* the most steps of k in a cache block */
+    KC_GRAIN = 16,         /* if k > KC, each cache block but the last has a multiple of this many steps of k */
+    SPLIT_K_MIN = 512,     /* split-K makes one partial product for this many steps of k; it is not used if k is less than twice this */
+    SPLIT_K_MAX = 16,      /* split-K makes at most this many partial products */
+    SPLIT_K_C = 5000,      /* a product with more elements of C does not use split-K */
+    LARGE_FLOPS = 1500000, /* a product with fewer operations does not use split-K; one with as many or more is never ONE_TASK (own.c) */
+    BLIS_MN = 384,         /* in mode "auto", BLIS computes a product only if m and n are at least this (blis_is_better in dispatch.c) */
+    BLIS_K = 512,          /* in mode "auto", BLIS computes a product only if k is at least this */
+    BLIS_GRAIN = 96, /* the first row (or column) of a task for BLIS is a multiple of this, as of the sizes of BLIS's register tiles */
 
     /* blocks and tasks */
-    MC = 112,            /* speed: the most rows of a task; their packed A fits the second-level cache */
-    NC_PER_THREAD = 512, /* speed: a chunk (the B that is packed at once) gets its steps of k as if it had at most these columns a thread */
-    PACKED_B = 1 << 18,  /* speed: elements of packed B for each thread if the size of the second-level cache is unknown */
-    PACKED_B_MIN = 1 << 15, /* speed: the fewest elements of packed B for each thread if the size of the second-level cache is known */
-    PACKED_B_MAX = 1 << 19, /* speed: the most elements of packed B for each thread if the size of the second-level cache is known */
-    TASK_NS = 4000,         /* speed: the least cost of a task */
-    TASKS_MAX = 128,        /* speed: the most tasks of a product */
-    TASKS_PER_THREAD = 6,   /* speed: tasks for each thread in a large product */
-    EVEN_TASKS = 16,        /* speed: with fewer tasks for each thread, the number of tasks becomes a multiple of the number of threads */
-    THREAD_PANELS = 4,      /* speed: the fewest panels of B in a thread's range of columns */
-    TASK_TILES = 2,         /* speed: the fewest rows of register tiles in a task, unless the product has only one */
-    TASK_N = 2048 / sizeof(wf_real), /* speed: the most columns of a task */
-    PACK_TASK = 8192,                /* speed: elements of B that a packing task packs */
-    PACK_TASK_RUNS = 4,              /* speed: factor of PACK_TASK if rows of B are contiguous */
-    SKINNY_TASKS = 16,               /* speed: the most tasks for each thread in a skinny product */
-    SKINNY_NN_TASK_N = 256,          /* speed: the fewest columns of a task of skinny_nn */
-    REDUCE_TASKS = 8,                /* speed: split-K: the most tasks that add the partial products */
-    FLOPS_PER_NS = 150,              /* speed: operations per nanosecond of one core with a peak of 230 GFLOP/s */
-    ELEMENTS_PER_NS = 6,             /* speed: elements that one core reads and writes per nanosecond */
+    MC = 112,               /* more rows than this are divided into tasks; the packed A of this many rows fits the second-level cache */
+    NC_PER_THREAD = 512,    /* the steps of k in a chunk are chosen as if the chunk had at most this many columns per thread */
+    PACKED_B = 1 << 18,     /* limit of packed B per thread, in elements, if the size of the second-level cache is unknown */
+    PACKED_B_MIN = 1 << 15, /* if that size is known, the limit of packed B per thread is half of the cache, but at least this */
+    PACKED_B_MAX = 1 << 19, /* if that size is known, the limit of packed B per thread is half of the cache, but at most this */
+    TASK_NS = 4000,         /* the least cost of a task */
+    TASKS_MAX = 128,        /* a product should have at most this many tasks; it has more if they would be too large */
+    TASKS_PER_THREAD = 6,   /* a product with more than MC rows should have at most this many tasks per thread */
+    EVEN_TASKS = 16,        /* below this many tasks per thread, the number of tasks is made a multiple of the threads, if possible */
+    THREAD_PANELS = 4,      /* threads work on different columns only if each has at least this many panels of B */
+    TASK_TILES = 2,         /* if the rows of C are divided into tasks, the fewest rows of register tiles in a task */
+    TASK_N = 2048 / sizeof(wf_real), /* the most columns of a task in a product with more than MC rows */
+    PACK_TASK = 8192,                /* a packing task packs about this many elements of B */
+    PACK_TASK_RUNS = 4,     /* if rows of B are contiguous, a packing task packs this many times as much, so it reads longer runs */
+    SKINNY_TASKS = 16,      /* the most tasks per thread in a skinny product */
+    SKINNY_NN_TASK_N = 256, /* a task of skinny_nn should have at least this many columns */
+    REDUCE_TASKS = 8,       /* split-K: the most tasks that add the partial products */
+    FLOPS_PER_NS = 150,     /* for estimates of cost: operations of one core per nanosecond, less than its peak */
+    ELEMENTS_PER_NS = 6,    /* for estimates of cost: elements that one core reads or writes per nanosecond */
 
     /* packing */
-    PACK_K = 16,    /* speed: with contiguous columns of A or rows of B, all panels are packed together, this many steps of k at a time */
-    PACK_N = 256,   /* speed: columns of B that a task packs at a time if rows of B are contiguous */
-    PACK_M_MIN = 4, /* speed: with fewer rows of C, neither A nor a B with contiguous rows is packed */
-    STACK_B = 2048, /* speed: a packed B of at most this many elements lies on the stack */
-    ALIAS_BYTES = 4096,    /* speed: rows of A that are a multiple of this apart compete for the same lines of the first-level cache */
-    ALIAS_PANELS = 4,      /* speed: such rows of A are packed if a task has at least this many panels of B */
-    IN_PLACE_BYTES = 1024, /* speed: a B with contiguous rows of at most this size is read in place */
+    PACK_K = 16,        /* if columns of A (or rows of B) are contiguous, packing goes over all panels with this many steps at a time */
+    PACK_N = 256,       /* if rows of B are contiguous, a task packs up to this many columns of B at a time */
+    PACK_M_MIN = 4,     /* for fewer rows of C, A is read in place, and so is B if its rows are contiguous */
+    STACK_B = 2048,     /* a packed B of at most this many elements lies on the stack */
+    ALIAS_BYTES = 4096, /* rows of A at a distance of a multiple of this many bytes compete for the same places in the first-level cache */
+    ALIAS_PANELS = 4, /* rows of A that compete for the same places in the cache are packed if a task has at least this many panels of B */
+    IN_PLACE_BYTES = 1024, /* a B whose rows are contiguous and have at most this many bytes is read in place */
 
     /* prefetch */
-    CACHE_LINE = 64,      /* speed: bytes of a cache line */
-    PREFETCHES = 3,       /* speed: the most areas that a cache block prefetches */
-    STREAM_N = 512,       /* speed: columns of B that stream past a tile of A; they fit the second-level cache */
-    FAR_K = 48,           /* speed: from this many steps of k on, a tile prefetches its C */
-    FAR_A = 8192,         /* speed: from this many elements of A in a cache block on, A is prefetched */
-    FAR_B = 1 << 16,      /* speed: from this many elements of B on, B is prefetched */
-    PACK_LINES_AHEAD = 4, /* speed: packing along a contiguous k prefetches this many cache lines ahead */
-    PACK_K_AHEAD = 16,    /* speed: packing across a k that is not contiguous prefetches this many steps of k ahead */
+    CACHE_LINE = 64,      /* bytes of a cache line */
+    PREFETCHES = 3,       /* the most areas of memory that are prefetched during a cache block */
+    STREAM_N = 512,       /* columns of B that are multiplied by all rows of A before the next columns; they fit the second-level cache */
+    FAR_K = 48,           /* a register tile with at least this many steps of k prefetches its C */
+    FAR_A = 8192,         /* a cache block with at least this many elements of A prefetches the next rows of A */
+    FAR_B = 1 << 16,      /* tasks prefetch B if the whole B has at least this many elements */
+    PACK_LINES_AHEAD = 4, /* if k is contiguous, packing prefetches this many cache lines ahead */
+    PACK_K_AHEAD = 16,    /* if the columns of A (or rows of B) are contiguous, packing with masks prefetches this many steps of k ahead */
 
     /* skinny products */
-    NT_VECTORS = 2,                      /* speed: skinny_nt: vectors of columns that are computed together, for up to NT_PAIRED_M rows */
-    NT_PAIRED_M = 3,                     /* speed: skinny_nt: with more rows than this, one vector of columns is computed at a time */
-    NT_SHORT_K = 4096 / sizeof(wf_real), /* speed: skinny_nt: for b_cs up to this, the next columns are prefetched */
-    NT_K_AHEAD = 1024 / sizeof(wf_real), /* speed: skinny_nt: for a larger b_cs, steps of k this far ahead are prefetched */
-    NN_K = 8,                            /* speed: skinny_nn: steps of k that are computed together */
-    NN_SUMS = 16384 / sizeof(wf_real),   /* speed: skinny_nn: sums that fit the first-level cache */
+    NT_VECTORS = 2,                      /* skinny_nt computes this many vectors of columns together for up to NT_PAIRED_M rows */
+    NT_PAIRED_M = 3,                     /* skinny_nt computes one vector of columns at a time for more rows than this */
+    NT_SHORT_K = 4096 / sizeof(wf_real), /* skinny_nt prefetches the next columns of B if these are at most this many elements apart */
+    NT_K_AHEAD = 1024 / sizeof(wf_real), /* skinny_nt prefetches the same columns, this many steps of k ahead, if they are further apart */
+    NN_K = 8,                            /* skinny_nn computes this many steps of k together */
+    NN_SUMS = 16384 / sizeof(wf_real),   /* skinny_nn keeps this many partial sums at a time; they fit the first-level cache */
 
     /* batches, and BLIS */
-    BATCH_FLOPS = 20000000,     /* speed: from this many operations on, products of a batch run one after the other, each on all threads */
-    BATCH_TASK_FLOPS = 1000000, /* speed: smaller products of a batch are grouped into tasks of up to this many operations */
-    BATCH_NS = 20,              /* speed: cost of each product of a batch in addition to its arithmetic */
-    BATCH_FLOPS_PER_NS = 60,    /* speed: operations per nanosecond in a batch, and in BLIS */
-    BLIS_TASK_FLOPS = 4000000,  /* speed: BLIS computes products with fewer operations on one thread */
-    BLIS_WARM_UP = 144,         /* speed: m, n and k of a product that makes BLIS allocate its buffers */
+    BATCH_FLOPS = 20000000,     /* if each product of a batch has at least this many operations, they run one by one, each on all threads */
+    BATCH_TASK_FLOPS = 1000000, /* smaller products of a batch are grouped into tasks of up to this many operations */
+    BATCH_NS = 20,              /* for estimates of cost: each product of a batch costs this much in addition to its arithmetic */
+    BATCH_FLOPS_PER_NS = 60,    /* for estimates of cost: operations of one core per nanosecond in a batch, and in BLIS */
+    BLIS_TASK_FLOPS = 4000000,  /* BLIS computes a product with fewer operations on one thread */
+    BLIS_WARM_UP = 144,         /* m, n and k of a product at the start, which only makes BLIS allocate its buffers */
 };
 
 #ifdef WF_ISA
-/* Constants for the instruction set of this compilation. */
+/* Constants for the instruction set of this compilation; they change only the time. MR, SKINNY_M and REGISTERS mean the same in both
+ * branches. */
 #if defined WF_ISA_AVX512
 enum { MR = 14, SKINNY_M = 12, REGISTERS = 32 };
-#define MASKS_ARE_FREE 1 /* speed: a masked load or store costs as much as a whole one */
+#define MASKS_ARE_FREE 1 /* a masked load or store costs as much as a whole one */
 #else
 enum {
-    MR = 6,                                               /* speed: rows of a register tile */
-    SKINNY_M = 8,                                         /* speed: the most rows of a skinny product */
-    REGISTERS = V_LANES * sizeof(wf_real) == 64 ? 32 : 16 /* speed: number of vector registers */
+    MR = 6,                                               /* rows of a register tile */
+    SKINNY_M = 8,                                         /* the most rows of a skinny product */
+    REGISTERS = V_LANES * sizeof(wf_real) == 64 ? 32 : 16 /* number of vector registers */
 };
 #define MASKS_ARE_FREE 0
 #endif
 enum {
-    NR_VECTORS = 2,                      /* speed: vectors in a row of a register tile */
-    NR = NR_VECTORS * V_LANES,           /* speed: columns of a register tile */
-    LINE = CACHE_LINE / sizeof(wf_real), /* speed: elements of a cache line */
-    A7 = 7,                              /* speed: the second base pointer of A points to this row; a_row_offset is written for 7 */
+    NR_VECTORS = 2,                      /* vectors in a row of a register tile */
+    NR = NR_VECTORS * V_LANES,           /* columns of a register tile */
+    LINE = CACHE_LINE / sizeof(wf_real), /* elements of a cache line */
+    A7 = 7,                              /* the second base pointer of A points to row 7; a_row_offset works for no other value */
 };
 #endif
 
@@ -246,7 +248,7 @@ extern const struct gemm_isa WF_GEMM(isa);
 
 /* ---- BLIS and Weft's own kernels. */
 
-/* The value of WEFT_GEMM. runtime.c sets it while no other thread computes. (dispatch.c) */
+/* The value of the environment variable WEFT_GEMM, defined in dispatch.c. runtime.c sets it while no other thread computes. */
 enum gemm_mode { GEMM_AUTO, GEMM_BLIS, GEMM_OWN };
 extern enum gemm_mode wf_gemm_chosen;
 
@@ -265,8 +267,8 @@ void wf_gemm_own_start(void);
 /* The product with Weft's own kernels. If `serial`, it runs on the calling thread with the same bits. m, n, k > 0. Returns false if
  * there is no memory. */
 bool wf_gemm_own(const struct wf_gemm *g, bool serial) WF_CHECKED;
-/* Two independent products: neither may read or write what the other writes. They share a parallel region unless one of them has two
- * stages (SHARED_B and SPLIT_K in own.c). The bits are those of wf_gemm_own. */
+/* Two independent products: neither may read or write what the other writes. Their tasks run in one parallel region, unless one of
+ * the products has two stages (SHARED_B and SPLIT_K in own.c) or both are small. The bits are those of wf_gemm_own. */
 bool wf_gemm_own_two(const struct wf_gemm g[2]) WF_CHECKED;
 /* C = beta C + bias, for products with k = 0 or alpha = 0. */
 void wf_gemm_no_sum(const struct wf_gemm *g);
@@ -292,7 +294,8 @@ bool wf_gemm_a_in_place(const struct wf_gemm *g, int64_t columns);
 bool wf_gemm_b_in_place(const struct wf_gemm *g, int64_t rows);
 /* Scratch memory of this thread for `rows` packed rows of A with k steps; NULL if there is no memory. */
 wf_real *wf_gemm_packed_a(int64_t rows, int64_t k);
-/* The cache block of a task for steps k0 .. k1 - 1, without its B. */
+/* The cache block of a task for steps k0 .. k1 - 1, without its B. Its epilogue multiplies C by beta only in the first block of k, and adds
+ * the bias only in the last one; the other blocks add to C. */
 struct gemm_cache_block wf_gemm_cache_block(const struct product *p, const struct gemm_task *task, int64_t k0, int64_t k1);
 /* Packs the A of a cache block into `packed`, and makes the block read A there. */
 void wf_gemm_pack_a(struct gemm_cache_block *b, wf_real *packed);
@@ -301,14 +304,16 @@ void wf_gemm_pack_b(const struct wf_gemm *g, int64_t n, int64_t k, const wf_real
 /* Computes a task on the calling thread, which packs A and B for it. Returns false if there is no memory. */
 bool wf_gemm_task(const struct product *p, const struct gemm_task *task) WF_CHECKED;
 
-/* split_k.c: k is divided into partial products, which are added in order. wf_gemm_split_k_pays is false if rows_alone, because split-K
- * depends on m. `cost` is that of wf_gemm_stages. Returns false if there is no memory. */
+/* split_k.c: k is divided into partial products, which are added in order. wf_gemm_split_k_pays tells whether that is faster. It
+ * depends on m, so it is false if rows_alone is set: the bits of a row would depend on the number of rows. `cost` is that of
+ * wf_gemm_stages. Returns false if there is no memory. */
 bool wf_gemm_split_k_pays(const struct wf_gemm *g);
 bool wf_gemm_split_k(const struct product *p, double cost, bool serial) WF_CHECKED;
 
-/* stages.c: runs one or two stages of tasks in one parallel region. The second stage waits for the end of the first unless the stages
- * are independent. Each thread first takes its own share of a stage's tasks, in order, and then tasks of other shares. If a thread's
- * shares of the two stages cover the same columns, the B that it packed in the first stage is in its own cache in the second. */
+/* stages.c: runs one or two stages in one parallel region; the tasks of a stage do not wait for each other. The second stage waits for the
+ * end of the first unless the stages are independent. Each thread first takes its own share of a stage's tasks, in order, and then tasks of
+ * other shares. If a thread's shares of the two stages cover the same columns, the B that it packed in the first stage is in its own cache
+ * in the second. */
 struct stage {
     int64_t tasks;
     bool (*run)(void *ctx, int64_t task); /* returns false if there is no memory; the stages then skip the remaining tasks */

@@ -14,9 +14,11 @@ struct strip {
     int64_t b_rs;
     wf_real *sum; /* partial sums [m, width] */
     int64_t width;
-    bool first;
+    bool first; /* these are the first steps of a cache block: the sums begin at 0 */
 };
 
+/* Adds `steps` steps of k to the sums of m rows and `vectors` vectors of columns, from column j of the strip on. `masked`: the last vector
+ * is incomplete. m, vectors, steps and masked are constants of each call, so the compiler unrolls the loops. */
 V_INLINE void add_vectors(const int m, const int vectors, const int steps, const bool masked, const struct strip *s, int64_t j)
 {
     const v_mask last = V_FIRST((int)(masked ? s->n - j - (vectors - 1) * V_LANES : V_LANES));
@@ -75,6 +77,8 @@ EACH_SKINNY_M(KERNEL)
 #define NAME(count) add_##count,
 static void (*const kernels[SKINNY_M])(const struct strip *s, bool whole) = {EACH_SKINNY_M(NAME)};
 
+/* Adds the sums of the cache block p .. p + k - 1 of k to C, at the columns from `from` on. C is multiplied by the epilogue's beta before
+ * the first block, and the bias is added with the last one. */
 static void store(const struct wf_gemm *g, const struct gemm_epilogue *epilogue, int64_t from, int64_t p, int64_t k, const struct strip *s)
 {
     const vr alpha = v_set(epilogue->alpha), beta = v_set(p == 0 ? epilogue->beta : 1);

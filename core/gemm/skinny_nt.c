@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The kernel skinny_nt: few rows of A times a B whose k is contiguous, such as a linear layer for a few tokens. It transposes squares of
- * B in registers. So the order of additions is that of private.h, and a single row has the same bits as in a batch. Each element of C is
- * a chain of dependent multiply-adds. With few rows there are few chains, so two vectors of columns are computed together to hide the
- * latency. */
+ * B in registers, so that a lane holds one column and adds in ascending k. So the order of additions is that of private.h, and a row has
+ * the same bits alone as among other rows. Each element of C is a chain of multiply-adds that wait for each other. With few rows there are
+ * few chains, so two vectors of columns are computed together: one chain works while another waits. */
 #include "../transpose.h"
 #include "private.h"
 
@@ -70,7 +70,8 @@ V_INLINE vr broadcast_a(const struct a_rows *a, const int r, int64_t p)
     return v_set(((const wf_real *)((r < A7 ? a->a : a->a7) + a_row_offset(r, a->r1, a->r3, a->r5)))[p]);
 }
 
-/* Computes a strip of m rows. `unit` tells the compiler that a_cs is 1. */
+/* Computes a strip of m rows and up to `vectors` vectors of columns; both are constants of each call, so the compiler unrolls the loops.
+ * `unit` tells the compiler that a_cs is 1. */
 V_INLINE void multiply(const int m, const int vectors, const bool unit, const struct strip *s)
 {
     vr sum[SKINNY_M][NT_VECTORS];
@@ -83,9 +84,9 @@ V_INLINE void multiply(const int m, const int vectors, const bool unit, const st
     const struct a_rows a = a_rows_at(s->a, s->a_rs);
     int64_t p = 0;
     if (s->n == vectors * V_LANES) {
-        /* A cache line of each column of B is prefetched, because the hardware prefetcher does not follow so many columns. If k is
-         * short, the lines are those of the next columns. If k is long, they are those of later steps of the same columns, and after the
-         * last step those of the next columns. */
+        /* A cache line of each column of B is prefetched, because the hardware prefetcher does not follow so many columns. If the
+         * columns begin close together (NT_SHORT_K), the lines are those of the next columns. Otherwise they are those of later steps of
+         * the same columns, and near the last step those of the next columns. */
         const int64_t then = b_cs <= NT_SHORT_K ? vectors * V_LANES * b_cs : NT_K_AHEAD;
         for (; p + V_LANES <= k; p += V_LANES) {
             const int64_t ahead = then - (then < b_cs && s->k0 + p + then >= s->k_end ? s->k_end - vectors * V_LANES * b_cs : 0);

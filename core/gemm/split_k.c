@@ -7,8 +7,8 @@
 
 struct split_k {
     const struct product *p;
-    int64_t partials, reductions;
-    wf_real *sums;
+    int64_t partials, reductions; /* number of partial products; number of tasks that add them */
+    wf_real *sums;                /* the partial products: [partials, m, n] */
 };
 
 static bool multiply_task(void *ctx, int64_t index)

@@ -44,16 +44,20 @@ void wf_gemm_pack_a(struct gemm_cache_block *b, wf_real *packed)
 
 /* Whether reading A in place costs less than packing it. The micro-kernel broadcasts single elements of A, so an A with contiguous rows
  * is as fast in place as packed. If columns of A are contiguous (the gradient of a weight), each step of k lies on another cache line,
- * and many of these lines compete for the same lines of the first-level cache. Packing reads them once, in memory order. */
+ * and many of these lines compete for the same places in the first-level cache. Packing reads them once, in memory order. */
 bool wf_gemm_a_in_place(const struct wf_gemm *g, int64_t columns)
 {
+    /* A is read once for each panel of B, so with one or two panels (with one if columns of A are contiguous) packing would cost more than
+     * it saves. */
     if (g->m < PACK_M_MIN || columns <= (g->a_rs == 1 ? 1 : 2) * gemm_isa()->nr)
         return true;
-    if (g->a_cs == 1) /* rows that are whole pages apart compete for the same lines of the first-level cache */
+    if (g->a_cs == 1) /* rows at a distance of whole pages compete for the same places in the first-level cache */
         return g->a_rs * (int64_t)sizeof(wf_real) % ALIAS_BYTES != 0 || columns < ALIAS_PANELS * gemm_isa()->nr;
     return false;
 }
 
+/* The micro-kernel reads whole vectors of B, so rows of B must be contiguous. Then B is read in place if there are few rows of C, which
+ * read each element of B only once, or if rows of B are short, so that successive steps of k lie close together in memory. */
 bool wf_gemm_b_in_place(const struct wf_gemm *g, int64_t rows)
 {
     return g->b_cs == 1 && (rows < PACK_M_MIN || g->n * (int64_t)sizeof(wf_real) <= IN_PLACE_BYTES);

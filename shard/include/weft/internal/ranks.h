@@ -28,7 +28,7 @@
  * not on the number of processes.
  *
  * Shards (ZeRO, stage 1: Rajbhandari et al. 2020): each rank owns a shard of the parameters. Only the owner adds up the gradients of the
- * shard, holds its moments, clips and updates. It then sends the new values to the other ranks.
+ * shard, holds the optimisers' moments of its parameters, clips and updates. It then sends the new values to the other ranks.
  *
  * Errors: *ranks->error holds the first error, and every function returns its code. A later error of the transport replaces it. The
  * caller's own functions use the same error. A rank with an error still makes the remaining calls of its phase, because the other ranks
@@ -70,7 +70,7 @@ struct wf_ranks {
     bool follows;                         /* this rank's error only repeats that another rank has failed */
     bool agreed;                          /* all ranks have this error */
     bool lost;                            /* the transport has failed: no more messages, so other ranks cannot learn of the error */
-    struct wf_dist_watch watch;           /* the program's own watch, which wf_ranks_close restores */
+    struct wf_dist_watch watch;           /* the program's own settings of wf_dist_watch, which wf_ranks_close restores */
     wf_grads *grads[WF_RANKS_REGISTRIES]; /* gradients that the present phase trains */
     int count;                            /* used elements of `grads` */
     char *leaf;                           /* [leaves][leaf_bytes]: the caller's scalars of each leaf */
@@ -146,7 +146,7 @@ wf_status wf_ranks_settle(struct wf_ranks *ranks);
 /* Rank 0 calls write(ctx, result), which may read moments of all shards through wf_ranks_source. Meanwhile the other ranks send the moments
  * that rank 0 asks for. All ranks return rank 0's `result`. */
 wf_status wf_ranks_gather_state(struct wf_ranks *ranks, void (*write)(void *ctx, int64_t result[2]), void *ctx, int64_t result[2]);
-/* The source for wf_optimizer_save_from; NULL on one process, which has all moments. */
+/* The argument `source` of wf_optimizer_save_from; NULL on one process, which has all moments. */
 const struct wf_optimizer_source *wf_ranks_source(struct wf_ranks *ranks);
 
 WF_END_DECLS
