@@ -266,7 +266,7 @@ wf_status settings_compare(struct fit *f, const wf_safetensors *file, const char
 /* Appends each setting, followed by a blank. `settings` may be NULL. */
 void settings_words(const char *settings, struct wf_string *words);
 
-/* files.c: the other files of the run. */
+/* weights.c: the other files of the run. */
 /* Writes the weights of all registries into the file `name`. */
 wf_status weights_save(struct fit *f, const char *name);
 /* Writes ema.safetensors if an optimiser keeps moving averages. Otherwise renames such a file of an earlier part of the run. */

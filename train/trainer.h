@@ -73,7 +73,7 @@ struct trainer {
     const struct wf_bitext_survey *survey; /* wf_event.survey of the event that is being reported */
 };
 
-/* state.c: the data that wf_train adds to the state. zoo_put, zoo_get and zoo_identify are the members
+/* trainer_state.c: the data that wf_train adds to the state. zoo_put, zoo_get and zoo_identify are the members
  * put, get and identify of struct fit_owner for wf_train, which trains the models that Weft ships (the zoo). */
 void zoo_put(struct fit *f, wf_safetensors_writer *w);
 void zoo_identify(const struct fit *f, struct wf_string *text);

@@ -6,9 +6,9 @@
  *   together share           checks work in items, results of any length, a rank that fails among them
  *   together rest            checks that processes sleep while they wait for one
  *   together watch           checks that a long wait is reported
- *   together fit OUT STEPS [bad | steep | held | seed | turns | unequal | lost | nowhere | settings | fixed | flag | full]   a task
+ *   together fit OUT STEPS [bad | steep | held | seed | phases | unequal | lost | nowhere | settings | fixed | flag | full]   a task
  * of two registries and two optimisers; bad: a NaN in one process's part; steep: in its gradient; held: in rank 0's validation; seed:
- * weights that differ from process to process; turns: the optimisers have a turn each; unequal: validations that differ, and decide; lost:
+ * weights that differ from process to process; phases: each optimiser has a phase; unequal: validations that differ, and decide; lost:
  * a process without a folder; nowhere: all; settings, fixed, flag: rank 1 has others; full: after step 2 rank 0 can write no file, and next
  * exchanges messages */
 #include <math.h>
@@ -243,7 +243,7 @@ static int fit(int argc, char **argv)
 {
     static struct program p;
     how = argc > 4 ? argv[4] : "";
-    const bool turns = is("turns"), lost = is("lost"), nowhere = is("nowhere"), saves = !lost && !nowhere, unequal = is("unequal");
+    const bool phases = is("phases"), lost = is("lost"), nowhere = is("nowhere"), saves = !lost && !nowhere, unequal = is("unequal");
     const char *settings = rank == 1 && is("settings") ? "name=a  rate=2"
                            : rank == 1 && is("flag")   ? "name=a rate=1 fast=1"
                                                        : "name=a rate=1";
@@ -257,13 +257,13 @@ static int fit(int argc, char **argv)
     CHECK(wf_adamw_init(&p.adam, p.body, &error, .lr = 0.01) == WF_OK);
     CHECK(wf_sgd_init(&p.sgd, p.head, &error, .lr = 0.1, .momentum = 0.9) == WF_OK);
     static const struct wf_metric metric[] = {{"loss"}};
-    const struct wf_task task = {WF_TASK_ABI,      .name = "together",  .phases = turns ? names : NULL,
+    const struct wf_task task = {WF_TASK_ABI,      .name = "together",  .phases = phases ? names : NULL,
                                  .metric = metric, .metrics = 1,        .next = next,
                                  .loss = loss,     .validate = validate};
     const struct wf_fit_registry registry[] = {{"body", p.body}, {"head", p.head}};
     const struct wf_fit_optimizer optimizer[] = {
         {"adam", &p.adam, .schedule = {.kind = WF_SCHEDULE_COSINE, .peak = 0.01, .warmup = 2, .steps = 10}},
-        {"sgd", &p.sgd, .phase = turns}};
+        {"sgd", &p.sgd, .phase = phases}};
     const char *parts = getenv("PARTS");
     const struct wf_fit_options options = {.out = nowhere || (lost && rank == 1) ? NULL : argv[2],
                                            .registry = registry,

@@ -48,9 +48,9 @@ PARTS=4 several "$mpi" 4 "$together" fit steep 5 steep >out 2>log && failed 'a N
 PARTS=4 several "$mpi" 4 "$together" fit held 5 held >out 2>log && failed 'a NaN in a validation'
 [ "$(grep -c 'step 4: the validation loss is nan; the first bad tensor: the input noise \[1\] has nan at \[0\]' log)" = 1 ] || failed "a NaN in a validation: $(cat log)"
 # a turn for each optimiser, ended by a NaN too
-PARTS=4 "$together" fit turns 6 turns >out 2>&1 || failed "turns, alone: $(cat out)"
-PARTS=4 several "$mpi" 4 "$together" fit turns-4 6 turns >out 2>&1 || failed "turns: $(cat out)"
-alike turns turns-4
+PARTS=4 "$together" fit phases 6 phases >out 2>&1 || failed "phases, alone: $(cat out)"
+PARTS=4 several "$mpi" 4 "$together" fit phases-4 6 phases >out 2>&1 || failed "phases: $(cat out)"
+alike phases phases-4
 # validations that are not alike: rank 0's decide, on all
 PARTS=4 several "$mpi" 2 "$together" fit unequal 40 unequal >out 2>&1 || failed "validations that differ: $(cat out)"
 grep -q '"event":"end","step":4,' unequal/metrics.jsonl || failed "validations that differ: $(tail -2 unequal/metrics.jsonl)"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The calls of wf_fit, their number and their order, as weft/fit.h promises them: a task of two turns and three optimisers, two of them by
+/* The calls of wf_fit, their number and their order, as weft/fit.h promises them: a task of two phases and three optimisers, two of them by
  * a rule of the program, writes down each call. */
 #include <stdarg.h>
 
@@ -124,10 +124,10 @@ static bool is_of(void *ctx, const char *name, const wf_tensor *parameter)
 
 static void fit(struct diary *d, int64_t steps, bool resume, wf_status wanted, const char *settings)
 {
-    static const char *const turns[] = {"one", "two", NULL};
+    static const char *const phases[] = {"one", "two", NULL};
     static const struct wf_optimizer_rule rule = {WF_OPTIMIZER_RULE_ABI, .name = "diary", .check = check, .step = step};
     static const struct wf_metric metric = {"cost"};
-    const struct wf_task task = {WF_TASK_ABI,  .name = "diary",      .phases = turns,  .metric = &metric, .metrics = 1, .next = next,
+    const struct wf_task task = {WF_TASK_ABI,  .name = "diary",      .phases = phases, .metric = &metric, .metrics = 1, .next = next,
                                  .loss = loss, .validate = validate, .sample = sample, .put = put,        .get = get};
     const struct wf_fit_registry registry = {.registry = d->registry = wf_registry_new(NULL)};
     static const char *const names[] = {"a", "b", "c"};

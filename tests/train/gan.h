@@ -77,7 +77,7 @@ static inline wf_tensor *gan_loss(void *ctx, struct wf_micro_batch *p)
     int64_t first = POINTS * p->index / p->count, rows = POINTS * (p->index + 1) / p->count - first;
     wf_tape_first_row(p->tape, (uint64_t)first);
     wf_tensor *fake = net_forward(&g->generator, wf_input(p->tape, noise[first], &(wf_shape){2, {rows, NOISE}}, false));
-    p->report[0] = wf_scale(wf_sum(wf_slice(fake, 1, 0, 1)), 1 / p->weight / 2); /* the mean over both turns */
+    p->report[0] = wf_scale(wf_sum(wf_slice(fake, 1, 0, 1)), 1 / p->weight / 2); /* the mean over both phases */
     if (p->phase == 1)
         return squares(net_forward(&g->discriminator, fake), 1, p->weight);
     wf_tensor *x = wf_input(p->tape, real[first], &(wf_shape){2, {rows, 2}}, false);

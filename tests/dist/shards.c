@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A program that mpirun starts several times (tests/dist/slices.sh): an optimiser's memory that the processes share, of parameters of every
+/* A program that mpirun starts several times (tests/dist/shards.sh): an optimiser's memory that the processes share, of parameters of every
  * size, two optimisers of one registry, and a parameter that is frozen at first.
  *
- *   slices OUT STEPS [late] [again] [rule|whole]     late: .values_by_ops; again: in two calls of wf_fit with the same optimisers; rule: an
+ *   shards OUT STEPS [late] [again] [rule|whole]     late: .values_by_ops; again: in two calls of wf_fit with the same optimisers; rule: an
  *                                                    optimiser of the program's own instead of AdamW; whole: one that wants whole
  * parameters
  *
@@ -73,7 +73,7 @@ static bool is_matrix(void *ctx, const char *name, const wf_tensor *p)
 
 static wf_status train(struct program *s, const char *out, int64_t steps, bool late)
 {
-    const struct wf_task task = {WF_TASK_ABI, .name = "slices", .next = next, .loss = loss};
+    const struct wf_task task = {WF_TASK_ABI, .name = "shards", .next = next, .loss = loss};
     const struct wf_fit_registry registry[] = {{.registry = s->registry}};
     const struct wf_fit_optimizer optimizer[] = {{"adam", &s->adam}, {"sgd", &s->sgd}};
     const struct wf_fit_options options = {.out = out,

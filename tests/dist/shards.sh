@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # What the processes share of an optimiser's memory, and messages that are under way while something is computed, on a network that is slow
-# on purpose: the bytes are those of one process. Called as: sh slices.sh WEFT SOURCE-ROOT SLICES SLOW.
+# on purpose: the bytes are those of one process. Called as: sh shards.sh WEFT SOURCE-ROOT SHARDS SLOW.
 . "$2/tests/cli/lib.sh"
-slices=$(cd "$OLDPWD" && realpath "$3")
+shards=$(cd "$OLDPWD" && realpath "$3")
 slow=$(cd "$OLDPWD" && realpath "$4")
 . "$2/tests/dist/lib.sh"
 
@@ -24,35 +24,35 @@ whole()
     done
 }
 
-"$slices" alone 7 2>log || failed "alone: $(cat log)"
+"$shards" alone 7 2>log || failed "alone: $(cat log)"
 mpi=${mpis##* }
 for n in 2 3 4 8; do
-    several "$mpi" $n "$slices" several-$n 7 >log 2>&1 || failed "$n processes: $(tail -2 log)"
+    several "$mpi" $n "$shards" several-$n 7 >log 2>&1 || failed "$n processes: $(tail -2 log)"
     alike alone several-$n
     whole alone several-$n $n
 done
-several "$mpi" 3 "$slices" late 7 late >log 2>&1 || failed "late: $(tail -2 log)"
+several "$mpi" 3 "$shards" late 7 late >log 2>&1 || failed "late: $(tail -2 log)"
 alike alone late
-slowly several "$mpi" 3 "$slices" slowly 7 late >log 2>&1 || failed "slowly: $(tail -2 log)"
+slowly several "$mpi" 3 "$shards" slowly 7 late >log 2>&1 || failed "slowly: $(tail -2 log)"
 alike alone slowly
 whole alone slowly 3
 # An optimiser of the program's own, with three values of state; it is resumed by another number of processes.
-"$slices" rule-alone 7 rule 2>log || failed "a rule, alone: $(cat log)"
-"$slices" adam-alone 7 2>log || failed "adam, alone: $(cat log)"
+"$shards" rule-alone 7 rule 2>log || failed "a rule, alone: $(cat log)"
+"$shards" adam-alone 7 2>log || failed "adam, alone: $(cat log)"
 cmp -s rule-alone/model.safetensors adam-alone/model.safetensors && failed 'the rule trains the weights of AdamW'
-several "$mpi" 3 "$slices" rule 7 late rule >log 2>&1 || failed "a rule: $(tail -2 log)"
+several "$mpi" 3 "$shards" rule 7 late rule >log 2>&1 || failed "a rule: $(tail -2 log)"
 alike rule-alone rule
 whole rule-alone rule 3
-several "$mpi" 2 "$slices" rule-2 2 rule >log 2>&1 || failed "a rule, two updates: $(tail -2 log)"
-several "$mpi" 4 "$slices" rule-2 7 rule >log 2>&1 || failed "a rule, resumed: $(tail -2 log)"
+several "$mpi" 2 "$shards" rule-2 2 rule >log 2>&1 || failed "a rule, two updates: $(tail -2 log)"
+several "$mpi" 4 "$shards" rule-2 7 rule >log 2>&1 || failed "a rule, resumed: $(tail -2 log)"
 cmp rule-alone/state.safetensors rule-2/state.safetensors || failed 'a rule, resumed by other processes'
 # One that wants whole parameters is for one process.
-"$slices" units 2 whole 2>log || failed "whole parameters: $(cat log)"
-several "$mpi" 2 "$slices" units-2 2 whole >log 2>&1 && failed 'two processes took a rule of whole parameters'
+"$shards" units 2 whole 2>log || failed "whole parameters: $(cat log)"
+several "$mpi" 2 "$shards" units-2 2 whole >log 2>&1 && failed 'two processes took a rule of whole parameters'
 grep -q 'the optimiser unit updates whole parameters, .*: train with one process' log || failed "whole parameters: $(cat log)"
 # The optimisers go on where the first call has left them.
-"$slices" twice-alone 8 again 2>log || failed "twice, alone: $(cat log)"
-several "$mpi" 4 "$slices" twice 8 again >log 2>&1 || failed "twice: $(tail -2 log)"
+"$shards" twice-alone 8 again 2>log || failed "twice, alone: $(cat log)"
+several "$mpi" 4 "$shards" twice 8 again >log 2>&1 || failed "twice: $(tail -2 log)"
 alike twice-alone twice
 whole twice-alone twice 4
 

@@ -2,7 +2,7 @@
 /* Phases within an update, as a GAN needs, against the same training written by hand. */
 #include "gan.h"
 
-START_TEST(turns_are_the_loop_by_hand)
+START_TEST(phases_are_the_loop_by_hand)
 {
     struct gan *a = gan_open(), *b = gan_open();
     struct wf_fit_options o = gan_options(a, in_folder("run"));
@@ -46,4 +46,4 @@ START_TEST(each_phase_needs_an_optimiser)
 }
 END_TEST
 
-WF_TEST_MAIN("fit_turns", turns_are_the_loop_by_hand, each_phase_needs_an_optimiser)
+WF_TEST_MAIN("fit_phases", phases_are_the_loop_by_hand, each_phase_needs_an_optimiser)
