@@ -31,8 +31,9 @@ static wf_tensor *from_outside(wf_tensor *x, int64_t first)
     return is_outside(x, first) ? x : NULL;
 }
 
-/* A visit to the operands from outside in a list of records (gather_all). It comes to an operand once for each use, counts these uses, and
- * fills `list` unless `list` is NULL. With `undo` it also takes back the counts of readers and uses that node_record added. */
+/* The arguments of gather_all, which looks through a list of records for operands that come from outside. It counts every use of such an
+ * operand in `count`, and writes the operand to `list` each time unless `list` is NULL. With `undo` it also takes back the counts of
+ * readers and uses that node_record added. */
 struct gathering {
     wf_tape *tape;
     int64_t first, count;
@@ -50,7 +51,8 @@ static void gather(struct gathering *g, wf_tensor *operand, bool read, bool need
         value_root(x)->readers -= read;
         uses_root(x)->uses -= need;
     } else if (g->list) {
-        /* The checkpoint's record reads all its operands. So an operand gets a reader even if the function's record is none. */
+        /* The checkpoint's record reads all its operands. If the function's record did not read this operand, node_record has not counted a
+         * reader for it, so that is done here. */
         value_root(x)->readers += !read;
         g->list[g->count] = (struct outside){x, need};
     }

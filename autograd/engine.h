@@ -28,7 +28,7 @@ struct buffer {
     void *data;
     size_t bytes;
     int refs;
-    int class;           /* the index of its list in pool.free, which follows from the size */
+    int class;           /* the class of its size: index of the list in pool.free to which the buffer belongs */
     struct buffer *next; /* the next buffer in the pool's list of free buffers, or in a call's list of temporaries */
 };
 
@@ -42,11 +42,11 @@ struct pool {
 /* The state of a value says who may still read the value, and who releases its memory.
  *
  *                        has memory   ops may read it   backwards may read it   released by
- *   VALUE_LIVE           yes          yes               yes                     the user, or a backward after the last record that reads it
+ *   VALUE_LIVE           yes          yes               yes                     the user, or a backward when no record left reads it
  *   VALUE_KEPT           yes          yes               yes                     the end of the pass, because of wf_keep
- *   VALUE_FOR_BACKWARD   yes          no                yes                     a backward after the last record that reads it
- *   VALUE_USER_RELEASED  no           no                no
- *   VALUE_RELEASED       no           no                no
+ *   VALUE_FOR_BACKWARD   yes          no                yes                     a backward when no record left reads it
+ *   VALUE_USER_RELEASED  no           no                no                      (is released, and the user called wf_release)
+ *   VALUE_RELEASED       no           no                no                      (is released, without a call of wf_release)
  *
  * wf_release of a view forbids later use of that view only. The view then stays in VALUE_FOR_BACKWARD, and its root keeps its state. */
 enum value_state { VALUE_LIVE, VALUE_KEPT, VALUE_FOR_BACKWARD, VALUE_USER_RELEASED, VALUE_RELEASED };
@@ -134,15 +134,16 @@ struct node {
     /* Bit i is set if input i needs a gradient; with more than WF_MAX_INPUTS inputs, 1 if any input needs one (node_needs). */
     unsigned need;
     uint32_t dropout_call;
-    uint64_t first_row; /* the first_row of the tape when the op ran */
-    uint64_t event;     /* the tape's number of events, this record included */
+    uint64_t first_row; /* options.first_row when the op ran: index in the global batch of the first row that this pass holds */
+    uint64_t event;     /* number of this record, counting all records and backwards of the pass */
     struct node *previous;
 };
 
 /* Tensor structs lie apart from the tape's other memory, in TENSOR_SETS sets; successive passes use the sets in turn. So the struct of a
  * tensor from an earlier pass stays intact for 15 resets. The struct of a tensor that a rewind dropped stays intact until rewinds have
  * dropped more than DROPPED. If a caller uses such a tensor within that time, the op can report it. The 16 sets (about 300 bytes a tensor)
- * cost memory but no measurable time. A DROPPED of 768 made the generation of text 3 % slower, 128 did not. */
+ * cost memory but no measurable time. A DROPPED of 768 made the generation of text 3 % slower, 128 did not; so only builds with assertions
+ * have 768. */
 #ifdef NDEBUG
 enum { TENSOR_SETS = 16, DROPPED = 128, TENSORS_PER_CHUNK = 256 };
 #else
@@ -317,7 +318,8 @@ bool tape_registry_freed(const wf_tape *tape); /* whether a registry was freed w
 
 /* tape.c */
 wf_tensor *tape_out_of_memory(wf_tape *tape, size_t bytes); /* reports that `bytes` bytes could not be allocated */
-/* Asks the user's `cancelled` function; false if the tape has an error, or if it was cancelled now. */
+/* Asks the user's `cancelled` function, and sets the error WF_ERR_CANCELLED if its answer is yes. False if the tape has this or an earlier
+ * error. */
 bool tape_goes_on(wf_tape *tape);
 
 /* pool.c */
@@ -403,7 +405,7 @@ bool view_inside(wf_tensor *x, const wf_array *view); /* whether all elements of
 
 /* finite.c: if a check fails, the tape has the error. */
 wf_status call_check_finite(wf_call *c); /* checks the results after a forward */
-/* Checks the gradients of the operands before a backward (`before`), or after it. */
+/* Checks the gradients of the operands: before the op's backward runs if `before` is true, otherwise after it. */
 wf_status call_check_gradients(wf_call *c, bool before);
 void gradient_check_given(wf_tape *tape, const wf_array *g); /* checks the .gradient that the user gave to a backward */
 

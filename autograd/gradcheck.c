@@ -177,7 +177,7 @@ wf_status check_leaf_grad(struct check *k, int input, enum layout layout, wf_ten
     return WF_OK;
 }
 
-/* The sum of the elements of y * R. The first call draws R. */
+/* The sum of the elements of y * R. The first call draws the random factors R (k->weight). */
 wf_tensor *check_weighted_sum(struct check *k, wf_tensor *y)
 {
     if (wf_is_poison(y))
@@ -226,7 +226,7 @@ wf_status check_plain_run(struct check *k)
     return status;
 }
 
-/* Computes f, the sum of result * R for the present values of the inputs, in double. */
+/* Computes f, the sum of result * R (k->weight) for the present values of the inputs, in double. */
 static wf_status evaluate(struct check *k, double *f)
 {
     wf_tensor *leaf[WF_MAX_INPUTS], *operand[WF_MAX_INPUTS];

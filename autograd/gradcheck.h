@@ -8,7 +8,7 @@
 /* The layout of an operand in memory. */
 enum layout { LAYOUT_CONTIGUOUS, LAYOUT_TRANSPOSED, LAYOUT_SLICED, LAYOUT_BROADCAST, LAYOUTS };
 
-/* The `ctx` of apply_op (gradcheck_op.c), which a check of an op has as its `fn`. */
+/* The `ctx` of apply_op (gradcheck_op.c). In a check of an op, the member `fn` is apply_op. */
 struct applied {
     const wf_op *op;
     const void *attr;
@@ -53,10 +53,11 @@ struct check {
 
 bool check_is_real(const struct check_input *in);
 bool check_has_gradient(const struct check_input *in);
-/* The caller sets fn, `inputs` and the shapes and fills in k before this call, and calls check_end after it, also after an error. */
+/* Before this call the caller sets in *k the members fn, `inputs`, and `shape` and `fill` of each input. Later the caller must call
+ * check_end, also after an error. */
 wf_status check_begin(struct check *k, const struct wf_gradcheck_options *options);
 void check_end(struct check *k);
-/* An array of `count` reals that lives until check_end. NULL without memory, with the error in k->error. */
+/* An array of `count` reals that lives until check_end. If there is no memory, returns NULL and sets k->error. */
 wf_real *check_memory(struct check *k, int64_t count);
 /* Copies the tape's error to k->error, with the name of the situation before it. Returns the code of the error. */
 wf_status check_status(struct check *k, const char *situation);

@@ -22,8 +22,9 @@ static double at(const wf_array *a, int64_t index)
 }
 
 /* Compares values with expected ones. The largest difference must be small relative to the root mean square of the expected values, or to
- * `terms` if that is larger. `terms` is for expected values that are sums of terms which may cancel, since their rounding errors are
- * proportional to the sums of the absolute values of the terms: it is the mean of these sums. Otherwise it is 0. */
+ * `terms` if that is larger. `terms` is for expected values that are sums of terms which may cancel: the rounding error of such a sum is
+ * proportional to the sum of the absolute values of its terms, and `terms` is the mean of these sums of absolute values. For other expected
+ * values `terms` is 0. */
 static wf_status same_sum(struct check *k, const char *situation, const char *what, int input, const wf_array *got, const wf_real *expected,
                           double terms)
 {
@@ -66,7 +67,8 @@ static wf_status compare_gradients(struct check *k, const char *situation, unsig
     return status;
 }
 
-/* Runs the op with its operands in a layout, where bit i of `need` says that input i needs a gradient. Compares with the plain run. */
+/* Runs the op with its operands in `layout`; input i needs a gradient if bit i of `need` is set. Compares the result and these gradients
+ * with those of the plain run. */
 static wf_status compare_run(struct check *k, const char *situation, unsigned need, enum layout layout)
 {
     wf_tensor *leaf[WF_MAX_INPUTS], *operand[WF_MAX_INPUTS];
@@ -145,7 +147,8 @@ static wf_status only_declared_values(struct check *k, unsigned real)
 /* --- situations ---------------------------------------------------------------------------------------------------- */
 
 /* Each input is also an operand of another op, which runs before or after the checked op, and another tensor shares the gradient of the
- * result. The other op is wf_scale by 3, whose sum is added to the loss, so each input's gradient must be that of the plain run plus 3. */
+ * result. The other op is wf_scale by 3, and the sum of its result is added to the loss, so each input's gradient must be that of the plain
+ * run plus 3. */
 static wf_status with_neighbours(struct check *k, bool before)
 {
     const char *situation = before ? "inputs used before as well, gradient of the result shared" : "inputs used after as well";
@@ -223,7 +226,7 @@ static wf_status same_operand_twice(struct check *k, int i, int j)
 }
 
 /* The rows of input i are all the same. An operand that repeats one row by a stride of 0 must give the same result. No input needs a
- * gradient, because wf_apply_view refuses a view that repeats elements of a tensor that needs one. */
+ * gradient, because wf_apply_view refuses a view that repeats elements of a tensor that needs a gradient. */
 static wf_status broadcast_operand(struct check *k, int i)
 {
     wf_tensor *leaf[WF_MAX_INPUTS], *operand[WF_MAX_INPUTS];
@@ -243,8 +246,8 @@ static wf_status broadcast_operand(struct check *k, int i)
     return same(k, "operand with a stride of 0", "result", 0, &view, result);
 }
 
-/* The rows of input i are all the same. If wf_expand makes the operand from one row, the gradients of the other inputs must be the same,
- * and the row's gradient must be the sum of the gradients of all rows. */
+/* The rows of input i are all the same. If wf_expand makes the operand from one row, the gradients of the other inputs must not change, and
+ * the row's gradient must be the sum of the gradients that the rows of input i have without wf_expand. */
 static wf_status expanded_operand(struct check *k, int i)
 {
     const char *situation = "operand from wf_expand";

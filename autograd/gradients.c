@@ -110,7 +110,8 @@ static bool shows_all(const wf_tensor *x, const wf_tensor *owner)
     return wf_array_count(&x->a) == wf_array_count(&owner->a);
 }
 
-/* The array to which a contribution to x's gradient is written. If *accumulate is set to true, the caller adds to it (wf_grad_into). */
+/* The array to which a contribution to x's gradient is written. If *accumulate becomes true, the caller must add the contribution to the
+ * elements that the array holds; otherwise it must overwrite them (wf_grad_into). */
 static wf_array gradient_target(wf_call *c, wf_tensor *x, bool *accumulate)
 {
     wf_tensor *owner = gradient_root(x);

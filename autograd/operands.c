@@ -39,7 +39,7 @@ static void *next_struct(wf_tape *tape, struct tensor_set *set, int sets, struct
     }
     wf_tensor *x = struct_at(set, set->used, size);
     set->live = ++set->used;
-    /* Clears all members except those that the caller sets, and those that are read only if grad_buffer is set. */
+    /* Clears all members except `a`, which the caller sets, and the last two, which nobody reads while grad_buffer is NULL. */
     memset((char *)x + offsetof(wf_tensor, tape), 0, offsetof(wf_tensor, grad) - offsetof(wf_tensor, tape));
     x->tape = tape;
     x->generation = tape->generation;

@@ -37,7 +37,7 @@ struct buffer *pool_take(wf_tape *tape, size_t bytes)
         *b = (struct buffer){.data = data, .bytes = rounded, .class = class};
         WF_POISON(data, rounded);
     }
-    WF_UNPOISON(b->data, bytes); /* AddressSanitizer goes on to report access to the bytes that rounding added */
+    WF_UNPOISON(b->data, bytes); /* AddressSanitizer still reports access to the bytes that rounding added */
     if (tape->erase)
         memset(b->data, NAN_BYTE, bytes);
     b->refs = 1;

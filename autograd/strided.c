@@ -79,7 +79,7 @@ static void swap_dims(struct tiles *t, int a, int b)
 }
 
 /* Sets all members but dst and src, and swaps dimensions. Returns false if tiles do not help: dst is contiguous along no dimension, or src
- * is contiguous along the same one. */
+ * is contiguous along the same one, or there is only one dimension. */
 static bool arrange(struct tiles *t)
 {
     const int last = t->dst.ndim - 1;

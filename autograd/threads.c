@@ -57,7 +57,7 @@ static uint64_t this_thread(void)
         latest.thread = ++threads;
         pthread_once(&ending_once, make_key);
         if (has_ending_key)
-            /* If this fails, thread_ended is not called for this thread, and its tapes keep it as their user. */
+            /* If this fails, thread_ended is not called for this thread, and the tapes that it used last keep its number in `user`. */
             (void)pthread_setspecific(ending, (void *)(uintptr_t)latest.thread);
     }
     return latest.thread;

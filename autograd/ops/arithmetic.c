@@ -19,7 +19,8 @@ static wf_array temp_like_out(wf_call *c)
              {"repeated to nothing", {{-1, 3}, {3}}, {0, right}}, {"odd", {{13, 17}, {13, 17}}, {0, right}},                               \
              {"long", {{3, 701}, {701}}, {0, right}}, {"six dims", {{2, 1, 2, 1, 2, 3}, {1, 2, 1, 2, 2, 1}}, {0, right}})
 
-/* Defines an op that applies the kernel of its name to two operands, and its constructor. `right`: how the test cases fill operand 1. */
+/* Defines an op, which applies the kernel with the same name to two operands, and defines the op's constructor. `right`: how the test cases
+ * fill operand 1. */
 #define BINARY(kernels, op, constructor, cost, right, ...)                                                                                 \
     static wf_status op##_forward(wf_call *c)                                                                                              \
     {                                                                                                                                      \

@@ -9,8 +9,8 @@
 
 enum {
     FEW = 8,       /* up to this many queries the kernel attention_rows is faster than attention_forward */
-    BLOCKS = 32,   /* with fewer sequences times heads of keys, forward divides the queries of a sequence into chunks, for more threads */
-    SHORTEST = 128 /* a chunk has at least about this many queries, or four windows: packing its keys takes time in each chunk */
+    BLOCKS = 32,   /* if sequences times heads of keys are fewer, forward divides the queries of a sequence into chunks, for more threads */
+    SHORTEST = 128 /* a chunk has about this many queries or more (or four windows, if these are more), since each chunk packs its keys */
 };
 
 static void forward_block(void *ctx, int64_t block)

@@ -23,7 +23,8 @@ static void whole(struct attention_plan *p, int64_t sequence, int64_t group)
     work_on(p, &a, &(struct wf_attention_part){.head_end = a.heads, .end = a.queries});
 }
 
-/* The number of blocks. One block computes all sequences if they add to the same gradient of the bias. */
+/* The number of blocks. If the sequences add to the same gradient of the bias, the block for a head of keys computes all sequences in turn;
+ * otherwise there is a block for each sequence and head of keys. */
 static int64_t blocks_of(const struct attention_plan *p)
 {
     return p->in_turn ? p->groups : p->sequences * p->groups;

@@ -90,7 +90,7 @@ static void run(const wf_array *x, const wf_array *ids, int dim, bool add, const
 {
     enum { PIECE = 256, GRAIN = 8192 };
     int last = ids->ndim - 1;
-    /* With one id in a row, the inner loop would have one step, so the dimension before takes the place of the last. */
+    /* With one id in a row, the inner loop would have one step, so the last but one dimension takes the place of the last. */
     last -= last > 0 && dim == last && ids->dim[last] == 1;
     struct pass p = {.id = ids->data, .from = from, .to = to, .steps = 1, .pieces = 1, .x_along = x->stride[dim], .add = add};
     int64_t blocks = 1, stride = 1, count = wf_array_count(ids);

@@ -45,7 +45,7 @@ enum { COLUMNS = 256, BUCKETS = 16, NARROW = 16 };
 struct add {
     const wf_array *from; /* [P, n, d], with the elements of a row contiguous */
     const int32_t *id;
-    const int32_t *position;    /* [n]: positions sorted by bucket, in order within each; NULL: no buckets */
+    const int32_t *position;    /* [n]: positions sorted by bucket, ascending in each bucket; NULL: no buckets */
     int64_t begin[BUCKETS + 1]; /* bucket b is position[begin[b] .. begin[b + 1] - 1] */
     int64_t limit;              /* rows of a plane of `to` */
     int64_t pieces;             /* blocks of COLUMNS columns in a row */
@@ -111,7 +111,8 @@ bool wf_add_rows(wf_call *c, const wf_array *from, const int32_t *id, int64_t li
 
 /* --- index_select --------------------------------------------------------------------------------------------------- */
 
-/* `a` as [before dim, dim, after dim]; a contiguous copy if its strides do not allow that. data is NULL without memory. */
+/* `a` with three dimensions: those to the left of `dim` as one, `dim` itself, and those to the right of `dim` as one; a contiguous copy if
+ * the strides of `a` do not allow that. data is NULL without memory. */
 static wf_array planes_of(wf_call *c, const wf_array *a, int dim)
 {
     wf_shape shape = {3, {1, a->dim[dim], 1}};

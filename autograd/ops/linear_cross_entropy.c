@@ -94,7 +94,8 @@ static bool one_chunk(wf_call *c, struct fused *f, int64_t begin, int64_t rows, 
     return !c->need[2] || wf_sum_into(c, &f->gradient[DB], &z, 1, later) == WF_OK;
 }
 
-/* Sets the operands in *f, and the memory for the logits of a chunk. *most becomes the rows of a chunk: all rows if all logits are kept. */
+/* Sets the operands in *f, and the memory for the logits of a chunk. *most becomes the rows of a chunk: all rows if the
+ * gradient of all logits is kept. */
 static wf_status fused_begin(wf_call *c, struct fused *f, int64_t *most)
 {
     f->targets = wf_call_contiguous(c, &c->in[3]);

@@ -60,7 +60,7 @@ static void run(struct passes *p)
         wf_parallel(p->planes * p->pieces, cost, column_body, p);
 }
 
-/* The sizes of operand 0 before, at and after the op's dimension. */
+/* Sets in the result the sizes [planes, n, d] of operand 0, and the members `last` and `sum`. */
 static struct passes sizes_of(wf_call *c, bool sum)
 {
     int dim = wf_want_dim(c, 0, ((const struct over *)c->attr)->dim);

@@ -68,7 +68,7 @@ struct loss {
 
 enum { MOST_ROWS = 64 };
 
-/* For a row with the target t and the class weights w, with e and lse as in cross_entropy_backward, and g for what is g / N there:
+/* For a row with the target t and the class weights w; e and lse are those of cross_entropy_backward, and g stands for its g / N:
  * l = (1 - e) w_t (lse - z_t) + e / V sum_j w_j (lse - z_j), so
  * dz = g (a softmax(z) - (1 - e) w_t onehot(t) - e w / V) with a = (1 - e) w_t + e sum(w) / V. */
 static void weighted_row(const struct loss *s, const wf_real *z, int32_t target, double g, double *plain, double *smoothed, wf_real *dz)
@@ -250,8 +250,8 @@ static wf_status cross_entropy_forward(wf_call *c)
 }
 
 /* Let e be the label smoothing, and lse = log sum_j exp(z_j). A row whose target t counts has the loss
- * l = (1 - e) (lse - z_t) + e (lse - mean z). The result is the sum of l over the rows, divided by N (1 for a
- * sum). Since dlse/dz = softmax(z), and with g the gradient of the result,
+ * l = (1 - e) (lse - z_t) + e (lse - mean z). The result is the sum of l over the rows, divided by N: the divisor of the mean (loss_scale),
+ * or 1 for a sum. Since dlse/dz = softmax(z), and with g the gradient of the result,
  * dz = g / N (softmax(z) - (1 - e) onehot(t) - e / V). Without a reduction g is the gradient of the row's own loss, and N = 1. */
 static wf_status cross_entropy_backward(wf_call *c)
 {

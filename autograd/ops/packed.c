@@ -37,7 +37,7 @@ static int64_t row_of(const wf_array *x, int dims)
 
 /* --- pad_rows and pack_rows ----------------------------------------------------------------------------------------- */
 
-/* A copy of rows between packed rows and padded rows [n, length]. */
+/* The work of copying packed rows to padded rows [n, length], or padded rows to packed ones. */
 struct moving {
     struct wf_packed at;
     int64_t length; /* padded rows of a sequence */

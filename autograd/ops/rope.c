@@ -208,7 +208,8 @@ static void fill_frequencies(const wf_call *c, const wf_real *given, int64_t wid
 static bool make_table(wf_call *c, wf_real *value, int64_t rows, int64_t width)
 {
     const struct rope_attr *a = c->attr;
-    /* With more than LOW rows, the sines of l f are computed once for all rows. Otherwise each row computes its own: the same bits. */
+    /* With more than LOW rows, the sines of l f are computed once for all rows. Otherwise each row computes its own, with the
+     * same bits. */
     const bool shared = rows > LOW;
     struct table t = {.rows = rows, .n = width / 2, .starts = a->starts, .start = a->start, .value = value};
     const wf_real *given;

@@ -35,8 +35,9 @@ static int64_t terms_of(wf_call *c)
     return a->all ? wf_array_count(&c->in[0]) : c->in[0].dim[wf_want_dim(c, 0, a->dim)];
 }
 
-/* Elements are added in the order in which they lie in memory, which depends on the strides. If a row's bits must not depend on the other
- * rows, elements are added in the order of their indices instead, because the number of rows may change the strides. */
+/* Elements are added in the order in which they lie in memory, which depends on the strides. In a sum over a dimension whose bits must not
+ * depend on other rows (rows_alone), elements are added in the order of their indices instead, because the number of rows may change the
+ * strides. */
 static wf_status sum_forward(wf_call *c)
 {
     const struct sum_attr *a = c->attr;

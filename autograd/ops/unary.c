@@ -6,8 +6,8 @@
     WF_CASES({"matrix", {{3, 5}}, {how}}, {"scalar", {{-2}}, {how}}, {"one", {{1, 1}}, {how}}, {"empty", {{2, -1, 3}}, {how}},             \
              {"odd", {{13, 17}}, {how}}, {"six dims", {{2, 1, 3, 1, 2, 3}}, {how}}, {"long", {{1031}}, {how}})
 
-/* Defines an op that applies the kernel of its name, and its constructor. The gradient is dx = grad(value, dy), where `value` is `in` (the
- * operand) or `out` (the result), as the formula requires. */
+/* Defines an op, which applies the kernel with the same name, and defines the op's constructor. `how`: how the test cases fill the operand.
+ * The gradient is dx = grad(value, dy), where `value` is `in` (the operand) or `out` (the result), as the formula requires. */
 #define READS_in .reads = WF_READS_INPUT(0)
 #define READS_out .reads = WF_READS_OUTPUT(0)
 #define UNARY(op, how, cost, grad, value, grad_cost)                                                                                       \
