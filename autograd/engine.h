@@ -45,8 +45,8 @@ struct pool {
  *   VALUE_LIVE           yes          yes               yes                     the user, or a backward when no record left reads it
  *   VALUE_KEPT           yes          yes               yes                     the end of the pass, because of wf_keep
  *   VALUE_FOR_BACKWARD   yes          no                yes                     a backward when no record left reads it
- *   VALUE_USER_RELEASED  no           no                no                      (is released, and the user called wf_release)
- *   VALUE_RELEASED       no           no                no                      (is released, without a call of wf_release)
+ *   VALUE_USER_RELEASED  no           no                no                      (was released, after a wf_release)
+ *   VALUE_RELEASED       no           no                no                      (was released by a backward or a wf_checkpoint)
  *
  * wf_release of a view forbids later use of that view only. The view then stays in VALUE_FOR_BACKWARD, and its root keeps its state. */
 enum value_state { VALUE_LIVE, VALUE_KEPT, VALUE_FOR_BACKWARD, VALUE_USER_RELEASED, VALUE_RELEASED };
@@ -134,7 +134,7 @@ struct node {
     /* Bit i is set if input i needs a gradient; with more than WF_MAX_INPUTS inputs, 1 if any input needs one (node_needs). */
     unsigned need;
     uint32_t dropout_call;
-    uint64_t first_row; /* options.first_row when the op ran: index in the global batch of the first row that this pass holds */
+    uint64_t first_row; /* tape->options.first_row when the op ran: the index of this pass's first row in the global batch */
     uint64_t event;     /* number of this record, counting all records and backwards of the pass */
     struct node *previous;
 };
@@ -152,7 +152,7 @@ enum { TENSOR_SETS = 16, DROPPED = 768, TENSORS_PER_CHUNK = 1024 };
 struct tensor_set {
     char **chunk;
     int64_t chunks, capacity, used;
-    int64_t live; /* a rewind dropped the structs from index `live` up to `used` */
+    int64_t live; /* the structs from index `live` to `used` - 1 were dropped by a rewind */
 };
 
 /* An entry of the tape's hash table from parameters to their leaves. It is free unless it has the tape's present generation. */
@@ -190,9 +190,9 @@ struct wf_tape {
     bool walking;        /* wf_backward or wf_gradients is running */
     bool changed;        /* a parameter was updated since an op read it, and the op's backward will read it again */
     bool in_gradients;   /* wf_gradients is running: it computes the gradients of wanted tensors only, and writes none into a slab */
-    uint32_t path;       /* the number of calls of wf_gradients */
+    uint32_t path;       /* number of calls of wf_gradients so far; the running call marks tensors with it (wf_tensor.path) */
     int checkpoints;     /* the nesting depth of wf_checkpoint calls whose function is running */
-    int recomputing;     /* how many of these calls run for a backward */
+    int recomputing;     /* how many of the calls in `checkpoints` run the function a second time, for a backward */
     /* For gradient checks: a backward releases values of any size; the pool fills a buffer with NaN when it gives it out and when it takes
      * it back, and never gives it out again in the pass. */
     bool erase;

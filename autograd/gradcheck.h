@@ -43,7 +43,7 @@ struct check {
     double tolerance, step;
     uint64_t seed;
     wf_tape *tape;
-    struct wf_arena *arena; /* holds the arrays of the inputs and those below */
+    struct wf_arena *arena; /* holds the arrays of `in`, and `weight`, `result` and `moved` */
     wf_real *weight;        /* R: a random factor for each element of the result */
     wf_real *result;        /* the result of the plain run */
     wf_real *moved;         /* the result for changed inputs */
@@ -59,7 +59,8 @@ wf_status check_begin(struct check *k, const struct wf_gradcheck_options *option
 void check_end(struct check *k);
 /* An array of `count` reals that lives until check_end. If there is no memory, returns NULL and sets k->error. */
 wf_real *check_memory(struct check *k, int64_t count);
-/* Copies the tape's error to k->error, with the name of the situation before it. Returns the code of the error. */
+/* Copies the tape's error to k->error, and puts the names of the check and of the situation in front of the message. Returns the error's
+ * code. */
 wf_status check_status(struct check *k, const char *situation);
 /* Makes the operands on the tape. leaf[i] is the contiguous tensor of input i, and operand[i] shows it in the layout. Bit i of `need` says
  * that leaf[i] needs a gradient. */

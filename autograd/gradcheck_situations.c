@@ -52,7 +52,7 @@ static wf_status same(struct check *k, const char *situation, const char *what, 
     return same_sum(k, situation, what, input, got, expected, 0);
 }
 
-/* Compares the gradients of the inputs that `need` names with those of the plain run. */
+/* Compares the gradients of the inputs whose bits are set in `need` with those of the plain run. */
 static wf_status compare_gradients(struct check *k, const char *situation, unsigned need, enum layout layout, wf_tensor *const leaf[])
 {
     wf_status status = WF_OK;

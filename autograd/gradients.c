@@ -39,8 +39,8 @@ void gradient_release(wf_tape *tape, wf_tensor *x)
     x->grad_buffer = NULL;
 }
 
-/* The layout that x's gradient must have before something is added to it in place. It is the layout of the value, so that each view of x
- * finds its elements, except that it is contiguous if x is APART, because views of such an x are refused. */
+/* The layout that x's gradient must have before something is added to it in place. If x is APART, views of x are refused, and the layout is
+ * contiguous. Otherwise it is the layout of the value, so that each view of x finds its elements. */
 static wf_array gradient_layout(const wf_tensor *x)
 {
     if (x->place != APART)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Weft's own ops, by number. */
+/* A list of Weft's own ops: their number, and the descriptor at an index. */
 #include <weft/internal/ops_all.h>
 
 static const wf_op *const ops[] = {

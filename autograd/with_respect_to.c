@@ -39,8 +39,8 @@ static bool resolve(wf_tape *tape, const wf_tensor *y, wf_tensor *x, struct wrt 
 /* --- views ------------------------------------------------------------------------------------------------------------- */
 
 /* A view shares the gradient of its root, to which other views add too. To separate them, the view gets its own gradient during the call,
- * through a record like that of wf_retain_grad. This record is inserted after the one that made the root, before those that use the
- * view. */
+ * through a record like that of wf_retain_grad. In the order of recording, this record is put directly after the one that made the root,
+ * and so before those that use the view. */
 static bool hold_own(wf_tape *tape, wf_tensor *view)
 {
     const wf_tensor *of = gradient_root(view->base);

@@ -86,7 +86,7 @@ wf_tensor *wf_clamp(wf_tensor *x, double low, double high)
     return apply_clamp(x, low, high);
 }
 
-/* softplus: y = ln(1 + e^(b x)) / b, y' = 1 / (1 + e^(-b x)). */
+/* softplus, with b for beta: y = ln(1 + e^(b x)) / b, y' = 1 / (1 + e^(-b x)). */
 static wf_status softplus_shape(wf_call *c)
 {
     return want_constant(c, "beta", 0);

@@ -295,14 +295,14 @@ enum {
     PART = 8
 };
 
-/* The first k elements in order, k <= FEW. `top` is always sorted. */
+/* Writes the first k elements in order to `top`, which is sorted after every element, so k is at most FEW. */
 static void few_of_row(int64_t n, const wf_real *x, int64_t k, struct item *top)
 {
     int64_t held = 0;
     for (int64_t i = 0; i < n; i++) {
         if (held == k) {
             if (top[k - 1].value != top[k - 1].value)
-                return; /* all of `top` is NaN, and a later NaN does not come before them */
+                return; /* all k elements of `top` are NaN, and no later element comes before these in order */
             i += wf_kernel->internal->first_above(n - i, x + i, top[k - 1].value);
             if (i == n)
                 return;

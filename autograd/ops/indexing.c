@@ -46,7 +46,7 @@ struct add {
     const wf_array *from; /* [P, n, d], with the elements of a row contiguous */
     const int32_t *id;
     const int32_t *position;    /* [n]: positions sorted by bucket, ascending in each bucket; NULL: no buckets */
-    int64_t begin[BUCKETS + 1]; /* bucket b is position[begin[b] .. begin[b + 1] - 1] */
+    int64_t begin[BUCKETS + 1]; /* bucket b is position[begin[b] .. begin[b + 1] - 1]; without buckets: {0, n} */
     int64_t limit;              /* rows of a plane of `to` */
     int64_t pieces;             /* blocks of COLUMNS columns in a row */
     wf_real *to;

@@ -127,7 +127,7 @@ static wf_status fused_forward(wf_call *c)
     if (status != WF_OK)
         return status;
     const int64_t rows = f.x.dim[0];
-    if (rows == 0 || f.scale == 0) { /* no target counts */
+    if (rows == 0 || f.scale == 0) { /* there are no rows, no target counts, or the class weights of all targets are 0 */
         for (int i = DX; i <= DZ; i++)
             if (c->saved[i].data)
                 clear(&c->saved[i]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cross_entropy of rows of logits, and the functions that linear_cross_entropy shares. */
+/* The op cross_entropy of rows of logits, and the functions that it shares with the op linear_cross_entropy. */
 #include "losses.h"
 
 wf_status loss_shape(wf_call *c, const wf_array *x, int targets, int64_t v)

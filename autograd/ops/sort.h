@@ -10,7 +10,7 @@ struct item {
     int32_t id; /* index in the row */
 };
 
-/* Whether a comes before b in that order. */
+/* Whether a comes before b when a row is sorted: NaN first, then the greater value first, of equal values the smaller index first. */
 static inline bool comes_before(struct item a, struct item b)
 {
     bool a_nan = a.value != a.value, b_nan = b.value != b.value;
