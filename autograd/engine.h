@@ -192,7 +192,7 @@ struct wf_tape {
     bool in_gradients;   /* wf_gradients is running: it computes the gradients of wanted tensors only, and writes none into a slab */
     uint32_t path;       /* number of calls of wf_gradients so far; the running call marks tensors with it (wf_tensor.path) */
     int checkpoints;     /* the nesting depth of wf_checkpoint calls whose function is running */
-    int recomputing;     /* how many of the calls in `checkpoints` run the function a second time, for a backward */
+    int recomputing;     /* the nesting depth of running backwards of wf_checkpoint calls, which call the function a second time */
     /* For gradient checks: a backward releases values of any size; the pool fills a buffer with NaN when it gives it out and when it takes
      * it back, and never gives it out again in the pass. */
     bool erase;

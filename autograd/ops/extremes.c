@@ -295,7 +295,7 @@ enum {
     PART = 8
 };
 
-/* Writes the first k elements in order to `top`, which is sorted after every element, so k is at most FEW. */
+/* Writes the first k elements in order to `top`. Each element is inserted at its place, which is fast for small k only: k <= FEW. */
 static void few_of_row(int64_t n, const wf_real *x, int64_t k, struct item *top)
 {
     int64_t held = 0;
