@@ -62,7 +62,8 @@ static bool is_integer(wf_dtype t)
     return t >= WF_I8 && t <= WF_BOOL;
 }
 
-/* DO for each integer dtype except U8 and BOOL, which are both stored as a byte but converted differently. */
+/* Expands to DO(dtype, C type) for each integer dtype except U8 and BOOL, which the users of this macro treat separately: both are stored
+ * as a byte, but they are converted differently. */
 #define INTEGERS(DO) DO(I8, int8_t) DO(I16, int16_t) DO(I32, int32_t) DO(I64, int64_t) DO(U16, uint16_t) DO(U32, uint32_t) DO(U64, uint64_t)
 #define READ(from, from_type)                                                                                                              \
     case WF_##from:                                                                                                                        \

@@ -7,7 +7,7 @@
 #include <weft/internal/shape.h>
 
 enum {
-    PIECE = 8192, /* the most elements of a kernel's call, which then takes some microseconds and keeps its operands in L1 and L2 */
+    PIECE = 8192, /* the most elements of a kernel's call, which then takes some microseconds and keeps its operands in the caches */
     GATHER = 512  /* elements that are gathered at a time, that is, copied from a strided input to a contiguous buffer */
 };
 

@@ -14,7 +14,7 @@ void wf_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]
     philox_rounds((uint64_t)key[1] << 32 | key[0], out);
 }
 
-/* Block `index` of a stream, which holds its words 4 index .. 4 index + 3. */
+/* Computes block `index` of a stream: the words 4 index .. 4 index + 3 of the stream. */
 static void block_of(uint64_t seed, uint64_t stream, uint64_t index, uint32_t out[4])
 {
     out[0] = (uint32_t)index;

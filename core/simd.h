@@ -59,7 +59,7 @@ typedef uint64_t vu64 __attribute__((vector_size(V_BYTES)));
 
 #define V_PASTE_(a, b, c) a##_##b##_##c
 #define V_PASTE(a, b, c) V_PASTE_(a, b, c)
-#define V_OP(name) V_PASTE(V_PREFIX, name, V_SUFFIX) /* V_OP(sqrt) is _mm512_sqrt_ps, or the name for another instruction set or double */
+#define V_OP(name) V_PASTE(V_PREFIX, name, V_SUFFIX) /* an intrinsic; for example V_OP(sqrt) is _mm512_sqrt_ps for AVX-512 and float */
 #define V_INLINE static inline __attribute__((always_inline, unused))
 #define V_NOINLINE static __attribute__((noinline, unused))
 #define V_EACH(lane) for (int lane = 0; lane < V_LANES; lane++)
@@ -166,7 +166,7 @@ V_INLINE void v_store_n(wf_real *p, vr x, int64_t n)
     v_store_mask(p, V_FIRST(n), x);
 }
 
-/* Load and store n lanes, or a whole register if n >= 0 exceeds the number of lanes. */
+/* Load and store the first n lanes (n >= 0), or a whole register if n >= V_LANES. v_load_at_most sets the other lanes to 0. */
 V_INLINE vr v_load_at_most(const wf_real *p, int64_t n)
 {
     return n >= V_LANES ? v_load(p) : v_load_n(p, n, 0);
@@ -325,7 +325,7 @@ V_INLINE vr v_greatest(vr x)
     return v_max(x, V_XOR(x, 1));
 }
 
-/* The sum of the lanes of doubles, in the order of v_sum. */
+/* The sum of the lanes of x, which are doubles. The order of the additions is that of v_sum. */
 V_INLINE double v_sum_d(vd x)
 {
     for (int half = V_BYTES / 16; half > 0; half /= 2)
@@ -417,7 +417,7 @@ V_INLINE void v_put(wf_real *p, vr x, int64_t count)
         v_store_n(p, x, count);
 }
 
-/* Defines a kernel c = formula of a and b, in which each of a and b may be one number. */
+/* Defines a kernel c = formula of a and b. Each of a and b is an array of n elements, or one number if its step (sa or sb) is 0. */
 #define V_BINARY(name, ...)                                                                                                                \
     V_INLINE vr name##_lanes(vr a, vr b)                                                                                                   \
     {                                                                                                                                      \

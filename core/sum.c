@@ -7,10 +7,10 @@
  *            end to end are added several at a time
  *   others   element by element, in double
  *
- * The sum for one element of dst is divided into blocks by its number of terms alone; the sums of the blocks are added in order. In the
- * case columns, a place is one row of dst along the innermost dimension, and its terms are the rows of src that are added to it. In the
- * other cases, a place is one element of dst, and its terms are runs; a run goes along the innermost of the dimensions that are summed
- * over.
+ * The sum for one element of dst is divided into blocks, and the sums of the blocks are added in order. How it is divided depends only on
+ * the number of its terms and, in the cases runs and others, on their length, so the bits do not depend on the threads. In the case
+ * columns, a place is one row of dst along the innermost dimension, and its terms are the rows of src that are added to it. In the other
+ * cases, a place is one element of dst, and its terms are runs; a run goes along the innermost of the dimensions that are summed over.
  *
  * wf_array_sum_in_order adds in the order of a contiguous copy of src. It copies each block just before it adds the block, so that the
  * copy lies in the caches. */
@@ -23,11 +23,11 @@
 #include <weft/internal/shape.h>
 
 enum {
-    ROWS = 64,        /* rows of a block; doubled for long sums, so that there are not too many blocks */
+    ROWS = 64,        /* rows of a block if a sum has more than 2 ROWS rows; doubled for long sums, to limit the number of blocks */
     MOST_ROWS = 1024, /* the most rows of a block */
     COLUMNS = 1024,   /* the most columns of a piece of a row */
     FEW_COLUMNS = 64, /* the most columns of a piece if rows are copied; the copy of a block then fits the second-level cache */
-    ELEMENTS = 16384  /* elements of a block of runs; also the fewest elements that a thread takes at a time */
+    ELEMENTS = 16384  /* in the cases runs and others, a block has about this many elements; a thread takes about as many at a time */
 };
 
 struct dim {
@@ -52,14 +52,16 @@ struct sum {
     bool add;
     struct dims kept;       /* the dimensions that stay in dst, without `inner` */
     struct dims summed;     /* the dimensions that are summed over, without `inner` */
-    struct dim inner;       /* the dimension of a row (columns), or of a run, the innermost that is summed over (runs, others) */
+    struct dim inner;       /* the dimension along a row (case columns) or along a run (other cases) */
     int64_t places;         /* number of places: the product of the sizes of `kept` */
     int64_t terms;          /* number of terms of a place: the product of the sizes of `summed` */
     int64_t block;          /* terms of a block */
     int64_t blocks;         /* blocks of a place; if runs have several pieces, each piece of each term is a block */
     int64_t pieces;         /* pieces of a row or of a run */
-    _Atomic bool no_memory; /* a copy failed, because there was no memory */
-    void *partial;          /* sums of blocks: wf_real [places][blocks][row], or double [places][blocks]; NULL if a place has one block */
+    _Atomic bool no_memory; /* true: there was no memory for a copy of elements of the view */
+    /* Sums of blocks: wf_real [places][blocks][elements of a row] in the case columns, double [places][blocks] in the other cases. NULL if
+     * each place has one block. */
+    void *partial;
 };
 
 /* A running index over some dimensions, and its offsets in both arrays. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The team. A caller posts a job in one word, the ticket, which contains the job's number and the number of workers that the job still
- * admits. A worker that sees a new number takes an admission by a compare-and-swap, runs the job, and reports its end to the countdown
- * `out`. The caller runs the job too, then sets the admissions to 0 and waits for the workers that were admitted. A worker that wakes up
- * late, because another program uses its processor, delays no other thread and reads no data of a job that has ended.
+ * admits. A worker that sees a new number takes an admission by a compare-and-swap, runs the job, and then counts `out` down by 1. The
+ * caller runs the job too, then sets the admissions to 0 and waits for the workers that were admitted. A worker that wakes up late,
+ * because another program uses its processor, delays no other thread and reads no data of a job that has ended.
  *
  * The workers are POSIX threads and not OpenMP's, because libgomp's threads can't be joined before dlclose, a child of fork() hangs at
  * their barrier, and libgomp ends the process if the system refuses a thread. OMP_PROC_BIND and OMP_PLACES place the workers too. */

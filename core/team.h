@@ -7,8 +7,8 @@
 
 typedef void team_job(void *ctx, int worker);
 
-/* Gives the team to the calling thread, and starts it if there is none (after a fork, or before wf_init). Returns false if another
- * caller has the team, or if it has no workers. */
+/* Gives the team to the calling thread. If there is no team (after a fork, or before wf_init), starts one first. Returns false if another
+ * caller has the team, or if the team has no workers. */
 bool team_take(void);
 void team_give_back(void);
 /* Called by the caller that has the team: calls job(ctx, 0) on the calling thread and job(ctx, worker) on at most `helpers` workers. A

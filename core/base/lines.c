@@ -157,7 +157,7 @@ static wf_status find_end(struct wf_lines *l, int64_t bytes, const char **end, w
 {
     *end = NULL;
     pass(l);
-    for (int64_t seen = bytes;;) { /* where memchr searches, the first `seen` bytes are already known to contain no "\n" */
+    for (int64_t seen = bytes;;) { /* memchr searches from byte `seen` on, because the bytes up to there have no "\n" */
         int64_t held = l->end - l->begin, most = WF_MIN(held, bytes);
         if (most > 0 && (held >= bytes || l->ended) && (*end = memrchr(l->data + l->begin, '\n', (size_t)most)))
             return WF_OK;
@@ -192,8 +192,8 @@ wf_status wf_lines_next(struct wf_lines *l, wf_error *error)
     return WF_OK;
 }
 
-/* Returns how many of the next `bytes` bytes a block takes if it must end inside a line: up to a space if possible, otherwise up to the
- * end of a character. */
+/* Returns how many of the next `bytes` bytes a block takes if it must end inside a line: up to the last run of spaces that begins
+ * in the second half of these bytes, or else up to the end of a character. */
 static int64_t cut_line(struct wf_lines *l, int64_t bytes)
 {
     const char *text = l->data + l->begin;

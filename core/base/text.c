@@ -105,7 +105,7 @@ char *wf_text_count(int64_t count, char out[WF_NUMBER_SIZE])
 
 enum { MOST_DAYS = 10000 };
 
-/* Reads a number of at most 10 digits at *at, and moves *at behind it. *count becomes the number of digits. Returns -1 if there is no
+/* Reads a number of at most 10 digits at *at, and moves *at past it. *count becomes the number of digits. Returns -1 if there is no
  * digit, or if there are more than 10. */
 static int64_t digits(const char **at, size_t *count)
 {

@@ -14,7 +14,7 @@ enum gemm_mode wf_gemm_chosen;
 
 /* BLIS is faster by more than 2 % only with AVX2, and there only for large products whose A is stored by columns (the gradient of a
  * weight). bench/gemm measured this on one Zen 5 core. NT means that B is stored by columns, TN that A is, NN neither; sizes are m x n x k.
- * Each pair of numbers is GFLOP/s of processor time with Weft's own kernels / with BLIS.
+ * Each pair of numbers is GFLOP per second of processor time, with Weft's own kernels / with BLIS.
  *
  * Weft's kernels for AVX-512 / BLIS's kernels skx (Weft's are always faster): NT 256x512x2048 191 / 153, 2048x2048x512 223 / 193;
  * NN 1024x1024x1024 226 / 209; TN 2048x512x2048 220 / 203, 1024x1024x1024 218 / 212, 512x128x768 253 / 210.

@@ -91,7 +91,7 @@ V_INLINE void store_tile(const int m, const int vectors, const bool read, const 
         }
 }
 
-/* The addresses that a tile reads next. */
+/* The addresses that a tile reads or prefetches next; a7 is that of row A7 of A. */
 struct position {
     const char *a, *a7, *b, *prefetch;
 };

@@ -140,8 +140,8 @@ static struct gemm_prefetch prefetch_chunk(const struct task_grid *w, const stru
     return (struct gemm_prefetch){all.at + runs.begin * all.stride, all.lines, all.stride, runs.end - runs.begin};
 }
 
-/* Sets the prefetches of the cache block that the thread computes next in the same columns: the block of the next steps of k, or else
- * the first block of the rows below. */
+/* Makes the cache block `b` prefetch the A and B of the block that the thread computes next in the same columns: the block of the next
+ * steps of k, or else the first block of the rows below. */
 static void prefetch_next(const struct task_grid *w, const struct gemm_task *task, int64_t k0, bool a_in_place, struct gemm_cache_block *b)
 {
     const struct wf_gemm *g = &w->p->g;

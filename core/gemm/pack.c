@@ -61,8 +61,8 @@ V_INLINE void pack(const int width, int64_t w, int64_t k, const wf_real *s, int6
             to[v] = V_FIRST((int)WF_MIN(space, V_LANES));
         }
         for (int64_t p = 0; p < k; p++, s += ps, out += width) {
-            __builtin_prefetch(s + PACK_K_AHEAD *
-                                       ps); /* A is packed PACK_K steps at a time, so these are the steps of this panel's next call */
+            /* A is packed PACK_K steps at a time, so these are the steps that the next call packs for this panel. */
+            __builtin_prefetch(s + PACK_K_AHEAD * ps);
 #pragma GCC unroll 8
             for (int v = 0; v < vectors; v++)
                 v_store_mask(out + v * V_LANES, to[v], v_load_mask(s + v * V_LANES, from[v]));

@@ -34,7 +34,7 @@ enum {
     LARGE_FLOPS = 1500000, /* a product with fewer operations does not use split-K; one with as many or more is never ONE_TASK (own.c) */
     BLIS_MN = 384,         /* in mode "auto", BLIS computes a product only if m and n are at least this (blis_is_better in dispatch.c) */
     BLIS_K = 512,          /* in mode "auto", BLIS computes a product only if k is at least this */
-    BLIS_GRAIN = 96, /* the first row (or column) of a task for BLIS is a multiple of this, as of the sizes of BLIS's register tiles */
+    BLIS_GRAIN = 96, /* the first row (or column) of a task for BLIS is a multiple of this, and so of most sizes of BLIS's register tiles */
 
     /* blocks and tasks */
     MC = 112,               /* more rows than this are divided into tasks; the packed A of this many rows fits the second-level cache */
@@ -248,7 +248,8 @@ extern const struct gemm_isa WF_GEMM(isa);
 
 /* ---- BLIS and Weft's own kernels. */
 
-/* The value of the environment variable WEFT_GEMM, defined in dispatch.c. runtime.c sets it while no other thread computes. */
+/* Which kernels compute products, as the environment variable WEFT_GEMM or wf_gemm_use asks. wf_gemm_chosen is defined in dispatch.c;
+ * runtime.c sets it while no other thread computes. */
 enum gemm_mode { GEMM_AUTO, GEMM_BLIS, GEMM_OWN };
 extern enum gemm_mode wf_gemm_chosen;
 

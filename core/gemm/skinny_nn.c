@@ -77,8 +77,8 @@ EACH_SKINNY_M(KERNEL)
 #define NAME(count) add_##count,
 static void (*const kernels[SKINNY_M])(const struct strip *s, bool whole) = {EACH_SKINNY_M(NAME)};
 
-/* Adds the sums of the cache block p .. p + k - 1 of k to C, at the columns from `from` on. C is multiplied by the epilogue's beta before
- * the first block, and the bias is added with the last one. */
+/* Adds the sums of one cache block, which has steps p .. p + k - 1 of k, to C, at the columns from `from` on. C is multiplied by the
+ * epilogue's beta before the first block, and the bias is added with the last one. */
 static void store(const struct wf_gemm *g, const struct gemm_epilogue *epilogue, int64_t from, int64_t p, int64_t k, const struct strip *s)
 {
     const vr alpha = v_set(epilogue->alpha), beta = v_set(p == 0 ? epilogue->beta : 1);

@@ -169,8 +169,8 @@ static vr row_products(int64_t rows, int64_t columns, const wf_real *x, int64_t 
     return sum;
 }
 
-/* Packs the keys below `end` that are not packed yet, and sets their gradients to 0. This happens just before the first use, so that the
- * caches still hold the data at that time. */
+/* Packs the keys below `end` that are not packed yet, and sets the gradients of this piece to 0 for keys from w->cleared to end - 1. Both
+ * happen just before the first use, so that the caches still hold the data at that time. */
 static void prepare_keys(struct work *w, int64_t end)
 {
     const struct wf_attention *a = w->a;

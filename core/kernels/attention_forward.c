@@ -39,7 +39,7 @@ V_INLINE void top_part(wf_real *s, const v_lane *allow, bool some, int64_t begin
         }
 }
 
-/* For the same range: replaces the scores s by P = 2^(s - base), and adds P to `sum`. */
+/* For keys begin .. end - 1 and registers first .. last - 1: replaces the scores s by P = 2^(s - base), and adds P to `sum`. */
 V_INLINE void weights_part(wf_real *s, int64_t begin, int64_t end, const vr base[QV], vr sum[QV], const int first, const int last)
 {
     for (int64_t i = begin; i < end; i++)

@@ -3,7 +3,7 @@
 #include "../philox.h"
 #include "attention_tile.h"
 
-/* Returns register j of a row of QUERIES lanes: -1 in the lanes of the row from lane `first` on, 0 in the lanes before. */
+/* Returns register j of a row of QUERIES lanes: -1 in the lanes of the row from lane `first` on, 0 in lower lanes. */
 V_INLINE vi from_lane(int64_t first, int j)
 {
     vi index;

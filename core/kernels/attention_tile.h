@@ -30,8 +30,8 @@ enum {
 #define BLOCK_ROWS 4
 #endif
 
-/* C = A B, or C += A B with `add`, where C has `rows` rows of `registers` registers and the sums run over p < depth. A(i, p) is a[i *
- * a_step + p] with by_rows, else a[p * a_step + i]. */
+/* C = A B, or C += A B if `add`, where C has `rows` rows of `registers` registers and the sums run over p < depth. A(i, p) is a[i *
+ * a_step + p] if `by_rows`, else a[p * a_step + i]. */
 V_INLINE void block(int rows, int registers, bool by_rows, bool add, int64_t depth, const wf_real *restrict a, int64_t a_step,
                     const wf_real *restrict b, int64_t b_step, wf_real *restrict c, int64_t c_step)
 {

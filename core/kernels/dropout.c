@@ -2,7 +2,7 @@
 /* Dropout of a row: sets random elements to 0 and scales the other elements. */
 #include "../philox.h"
 
-#define ELEMENTS (2 * PHILOX_WORDS) /* one call of philox_draw gives 16 random bits to each of these elements */
+#define ELEMENTS (2 * PHILOX_WORDS) /* the number of elements to which one call of philox_draw gives 16 random bits each */
 
 typedef uint16_t v_bits __attribute__((vector_size(2 * V_LANES), aligned(2), may_alias));
 

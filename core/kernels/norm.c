@@ -3,7 +3,8 @@
  * first-level cache meanwhile. */
 #include "../simd.h"
 
-/* Sums over a row run in two independent chains: one adds the even registers, one the odd registers. */
+/* Sums over a row run in two independent chains: chain 0 adds the even registers, chain 1 the odd ones. Chain 1 also adds the tail, even if
+ * the tail would be an even register. */
 #define CHAINS_LOOP(n, PART, ...)                                                                                                          \
     do {                                                                                                                                   \
         int64_t v_at = 0;                                                                                                                  \

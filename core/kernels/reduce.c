@@ -132,8 +132,8 @@ V_INLINE void sum_all_columns(int64_t rows, int64_t d, const wf_real *x, int64_t
 
 enum {
     GROUP_ROWS = 32, /* rows of a group */
-    /* Rows of a group if the rows are partial sums, whose sum must be more accurate. In float, all additions are in double. In double,
-     * which has no wider type, groups are small. */
+    /* Rows of a group if the rows are partial sums, whose sum must be more accurate. In float, a group has one row, so that all
+     * additions are in double. In double, which has no wider type, groups are small. */
     GROUP_PARTIALS = sizeof(wf_real) == 4 ? 1 : 16
 };
 

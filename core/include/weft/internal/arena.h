@@ -26,7 +26,7 @@ void wf_arena_rewind(wf_arena *arena, wf_arena_mark mark); /* takes back all blo
 /* Whether the block was handed out before the mark was taken, so that it survives a rewind to the mark. */
 bool wf_arena_before(const wf_arena *arena, wf_arena_mark mark, const void *block);
 /* Rewinds to the mark, then moves the `bytes` bytes at `data` into a new block, whose address it returns. If `data` lies in memory that
- * the arena handed out after the mark, the block always fits. Otherwise the result is NULL if there is no memory. */
+ * the arena handed out after the mark was taken, the block always fits. Otherwise the result is NULL if there is no memory. */
 void *wf_arena_rewind_with(wf_arena *arena, wf_arena_mark mark, const void *data, size_t bytes);
 void wf_arena_reset(wf_arena *arena);
 struct wf_arena_stats {

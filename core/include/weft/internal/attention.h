@@ -30,8 +30,8 @@ struct wf_attention {
     wf_real *out;
     int64_t out_step;
     /* The statistics of the softmax of each query, [heads][per_head]. The forward kernel writes them unless they are NULL, and the backward
-     * kernel reads them. They are kept as two numbers instead of one logarithm of the sum, which is top + log2(1 / inverse): if `top` is
-     * huge, that sum is rounded to `top`, and loses how many keys have the greatest score. */
+     * kernel reads them. One number, top + log2(1 / inverse), would not be enough: if `top` is huge, this number is rounded to
+     * `top`, and it no longer tells how many keys have the greatest score. */
     wf_real *top;     /* the greatest score, times log2 e; +inf for a query that may attend to no key */
     wf_real *inverse; /* 1 / (sum over keys of 2^(score log2 e - top)); 0 for a query that may attend to no key */
     int64_t per_head; /* elements of top and inverse from one head to the next */
@@ -39,14 +39,15 @@ struct wf_attention {
     wf_real cap;         /* scores become cap tanh(score / cap) before masks; 0: scores are not capped */
     int64_t first_limit; /* query t sees keys s < first_limit + t (causal, window); WF_ATTENTION_ALL: no such limit */
     int64_t first_key;   /* query t sees keys s >= first_key + t (window); -WF_ATTENTION_ALL: no such limit */
-    const bool *mask;    /* may be NULL; strides may be 0 */
+    const bool *mask;    /* true: the query may attend to the key; NULL: no mask */
     struct wf_attention_steps mask_step;
-    /* Added to the scores after the cap, and before the factor log2 e; -inf masks a key. May be NULL; strides may be 0. */
+    /* Added to the scores after the cap, and before the factor log2 e; -inf masks a key. NULL: no bias. */
     const wf_real *bias;
     struct wf_attention_steps bias_step;
     wf_real *weights;     /* [heads][queries][all_keys], may be NULL */
     int64_t weights_head; /* elements of `weights` from one head to the next */
-    /* Dropout has the bits that the kernel `dropout` gives for row first_row + r row_head + t row_query, with the key as element. */
+    /* The dropout of head r, query t and key s has the bits that the kernel `dropout` uses for element s of row first_row + r row_head +
+     * t row_query. */
     uint32_t threshold; /* 0: no dropout */
     uint32_t call;
     wf_real keep_scale;

@@ -26,7 +26,8 @@ struct wf_lines {
     int64_t size;     /* bytes that a regular file had at opening, or of the memory; 0 if not known */
     /* The caller may set the next four members after opening. */
     int64_t longest; /* a line with more bytes is WF_ERR_FORMAT; 0: only memory limits a line */
-    /* A block may end inside a line that is longer than the block: before a space, or between two characters if there is no space. */
+    /* true: a block may end inside a line that is longer than the block, before a space in the second half of the block, or else between
+     * two characters. */
     bool cuts;
     bool (*wait)(void *ctx, int fd); /* called before each read; if it returns false, the result is WF_ERR_CANCELLED */
     void *ctx;
@@ -40,9 +41,9 @@ struct wf_lines {
     int fd;
 };
 
-/* Opens the file `path`, or standard input if `path` is NULL. WF_ERR_IO. */
+/* Opens the file `path`, or standard input if `path` is NULL. Returns WF_ERR_IO if the file cannot be opened. */
 wf_status wf_lines_open(struct wf_lines *lines, const char *path, wf_error *error) WF_CHECKED;
-/* Reads `length` bytes of memory, which must outlive the reader. */
+/* Makes a reader of `length` bytes of memory, which must outlive the reader. */
 void wf_lines_of(struct wf_lines *lines, const char *name, const char *text, int64_t length);
 void wf_lines_close(struct wf_lines *lines); /* may be called after a failure, and for {.fd = -1} */
 
@@ -57,7 +58,8 @@ wf_status wf_lines_read(struct wf_lines *lines, wf_error *error) WF_CHECKED;
 
 /* WF_ERR_FORMAT if the piece is not UTF-8 or contains a NUL. */
 wf_status wf_lines_check(const struct wf_lines *lines, wf_error *error) WF_CHECKED;
-/* Returns WF_ERR_FORMAT, with a message about the byte at `offset` of the piece, which wf_text_fault found. */
+/* Returns WF_ERR_FORMAT, with a message about the invalid byte that wf_text_fault found at `offset` of the piece. If the piece
+ * begins the file and wf_foreign_text recognises another format in it, the message names that format instead. */
 wf_status wf_lines_refuse(const struct wf_lines *lines, int64_t offset, wf_error *error);
 /* Writes "name:line:byte" for the byte at `offset` of the piece, and returns `place`. Line and byte count from 1. A byte order mark
  * counts among the bytes of its line. */

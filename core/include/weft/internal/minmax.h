@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The smaller and the larger of two numbers that have one type after the usual conversions. Each argument is evaluated once. If one is
- * NaN, the result is b. In constant expressions and on vectors write a < b ? a : b instead. */
+/* The smaller and the larger of two numbers that have one type after the usual conversions. Each argument is evaluated once. If a or b
+ * is NaN, the result is b. In constant expressions and on vectors write a < b ? a : b instead. */
 #ifndef WEFT_INTERNAL_MINMAX_H
 #define WEFT_INTERNAL_MINMAX_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The system's text for an errno number, always in English. Safe to call from several threads. */
+/* The system's text for an errno number. With glibc 2.32 or later the text is always in English, and several threads may call the function
+ * at once. */
 #ifndef WEFT_INTERNAL_REASON_H
 #define WEFT_INTERNAL_REASON_H
 

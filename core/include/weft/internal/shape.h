@@ -16,9 +16,8 @@ bool wf_array_span(const wf_array *a, uintptr_t *first, uintptr_t *end);
 
 /* Copies elements from .. from + n - 1 of a, counted in logical order, to consecutive places in `to`. (copy.c) */
 void wf_array_copy_range(const wf_array *a, int64_t from, int64_t n, void *to);
-/* Gives the bits of wf_array_sum for a contiguous copy of src, for any strides of src, without a copy of all of src. dst must be
- * row-major.
- * (sum.c) */
+/* Like wf_array_sum of a contiguous copy of src, with the same bits, but copies only a part of src at a time. src may have any
+ * strides; dst must be row-major. (sum.c) */
 wf_status wf_array_sum_in_order(const wf_array *dst, const wf_array *src, double scale) WF_CHECKED;
 
 /* Inline versions of wf_array_contiguous, wf_array_shape and wf_array_is_contiguous for the code that every op runs. Calls of the

@@ -29,7 +29,7 @@ static inline uint32_t wf_utf8_at(const char *data, int64_t at, int *size)
     return (p[0] & 7u) << 18 | (p[1] & 0x3Fu) << 12 | (p[2] & 0x3Fu) << 6 | (p[3] & 0x3Fu);
 }
 
-/* The number of bytes of the last character before data[at]; at > 0. */
+/* The number of bytes of the character that ends at data[at - 1]; at > 0. */
 static inline int wf_utf8_before(const char *data, int64_t at)
 {
     int size = 1;

@@ -10,8 +10,8 @@
 
 /* The time in nanoseconds of a clock that never goes back. */
 int64_t wf_nanoseconds(void);
-/* Spins for some tens of microseconds. Returns true as soon as (*at & mask) is equal to `value` (different from `value` if `equal` is
- * false), and false after the spin. */
+/* Spins for at most some tens of microseconds. Returns true as soon as (*at & mask) is equal to `value` (different from `value` if `equal`
+ * is false), and false after the spin. */
 bool wf_spin_until(const _Atomic uint32_t *at, uint32_t mask, bool equal, uint32_t value);
 /* futex(2). wf_futex_wait sleeps only if *at equals `value`, and may wake without a reason. wf_futex_wake wakes at most `count` threads
  * that sleep on `at`. */
