@@ -45,7 +45,8 @@ int64_t wf_crops_start(const struct wf_crops *crops, int64_t step, int64_t row)
     uint32_t key[2] = {(uint32_t)crops->seed, (uint32_t)(crops->seed >> 32)}, word[4];
     uint32_t counter[4] = {(uint32_t)step, (uint32_t)(step >> 32), (uint32_t)row, crops_tag ^ (uint32_t)(row >> 32)};
     wf_philox(counter, key, word);
-    /* Maps a random 64-bit u to floor(u n / 2^64). The probabilities of two starts differ by at most one part in 2^64 / n. */
+    /* Maps a random 64-bit u to floor(u n / 2^64), where n is the number of possible starts. The probabilities of two starts differ by at
+     * most one part in 2^64 / n. */
     uint64_t u = (uint64_t)word[1] << 32 | word[0], starts = (uint64_t)(crops->ids.count - crops->context);
     return (int64_t)((unsigned __int128)u * starts >> 64);
 }

@@ -48,7 +48,7 @@ wf_status encoders_new(const struct wf_bitext *bitext, int count, struct encoder
 wf_status encoders_warm(const struct wf_bitext *bitext, int count, struct encoder *encoders, wf_error *error) WF_CHECKED;
 void encoders_free(struct encoder *encoders, int count);
 
-/* Reads the sentence of a used pair that begins at `at` into *out. */
+/* Reads a sentence into *out: the one whose first byte is at offset `at` of the side's file. */
 wf_status bitext_sentence(const struct bitext_side *side, int64_t at, struct wf_string *out, wf_error *error) WF_CHECKED;
 
 /* WF_ERR_FORMAT if one of the files has changed since it was opened. */
@@ -64,7 +64,7 @@ struct repeats {
     const struct wf_bitext *bitext;
     uint64_t *hash;           /* [lines]: a hash of the sentences of each line; entry i < used becomes the hash of used pair i */
     uint32_t *slot;           /* hash table with open addressing: 0 for an empty slot, or 1 + the index of a used pair */
-    uint64_t mask;            /* number of slots - 1; the number is a power of two */
+    uint64_t mask;            /* number of slots, a power of two, less 1 */
     struct wf_string text[2]; /* the two sentences that are compared */
 };
 wf_status repeats_open(struct repeats *r, const struct wf_bitext *bitext, uint64_t *hash, wf_error *error) WF_CHECKED;
@@ -98,7 +98,7 @@ struct pair_plan {
         uint32_t first; /* index into `order` of the batch's first pair */
         uint32_t count; /* number of pairs in the batch */
     } * run;            /* [most_runs]: the batches of the epoch, as ranges of `order` */
-    int64_t runs;       /* batches of the planned epoch */
+    int64_t runs;       /* number of batches of the planned epoch */
     int64_t most_runs;  /* most batches that an epoch can have */
     int64_t most_pairs; /* most pairs that a batch can have */
 };

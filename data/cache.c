@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The files of a cache folder: where the folder is, how files are named, and which are deleted when they exceed its limit. */
+/* The files of a cache folder: where the folder is, how its files are named, and which of them are deleted when the folder exceeds
+ * its limit. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

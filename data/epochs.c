@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The items of shuffled batches. Each position of an epoch is mapped to its item by a Feistel network, so that no list is kept. */
+/* The items of shuffled batches. Each place of an epoch is mapped to its item by a Feistel network, so that no list is kept. */
 #include <inttypes.h>
 
 #include <weft/epochs.h>
@@ -43,8 +43,8 @@ static uint64_t mix(uint64_t x, int bits)
 static int64_t shuffled(const struct wf_epochs *e, const struct keys *keys, int64_t place)
 {
     uint64_t x = (uint64_t)place;
-    do { /* The network permutes the numbers of its width, so no two items meet the same number in this loop. All items together
-            therefore take at most as many steps as there are numbers: at most 2 steps per item if there are at least 128 items. */
+    do { /* The network permutes the numbers of its width, so no two places meet the same number in this loop. All places together
+            therefore take at most as many steps as there are numbers: on average at most 2 steps if there are at least 128 places. */
         uint64_t high = x >> e->low, low = x & ((UINT64_C(1) << e->low) - 1);
         for (int i = 0; i < ROUNDS; i += 2) {
             high ^= mix(low + keys->round[i], e->high);

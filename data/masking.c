@@ -85,7 +85,8 @@ int64_t wf_masking_hide(const struct wf_masking *m, int64_t step, int64_t first_
             continue;
         places[count] = (int32_t)i;
         targets[count++] = ids[i];
-        /* Maps a random 64-bit u to floor(u n / 2^64). The probabilities of two tokens differ by at most one part in 2^64 / n. */
+        /* Maps a random 64-bit u to floor(u n / 2^64), where n is the number of ordinary tokens. The probabilities of two tokens differ
+         * by at most one part in 2^64 / n. */
         uint64_t u = (uint64_t)word[3] << 32 | word[2];
         if (word[1] < masked)
             ids[i] = m->mask;

@@ -22,7 +22,7 @@ struct wf_pair_batches {
     int workers;
     struct encoder *encoder; /* [workers] */
     int64_t *chosen;         /* [most_pairs]: indices of the last batch's pairs */
-    int32_t *source;         /* the start of one block of memory that also holds the arrays below */
+    int32_t *source;         /* ids of the last batch's source sentences; the arrays below lie in the same block of memory */
     int32_t *input;
     int32_t *target;
     struct offsets {

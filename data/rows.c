@@ -99,7 +99,7 @@ static bool range_of(wf_dtype dtype, int64_t *least, uint64_t *most)
     return true;
 }
 
-/* Refuses an integer that `dtype` cannot hold, which wf_convert would wrap. Runs before anything is written. */
+/* Refuses an integer that c->dtype cannot hold, because wf_convert would wrap it around. Runs before anything is written. */
 static wf_status check_integers(const struct copying *c, int64_t count, wf_error *error)
 {
     int64_t least, from_least, piece[PIECE], value[PIECE];

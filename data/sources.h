@@ -15,8 +15,8 @@ struct sources {
     struct wf_scans own; /* the scans, if the caller gives none */
 };
 
-/* Opens the files. WF_ERR_ARGUMENT if files < 1; `pipes` and the other errors are those of text_file_open. Call sources_close after an
- * error too. */
+/* Opens the files. `pipes` means the same as for text_file_open. WF_ERR_ARGUMENT if files < 1; WF_ERR_MEMORY; the errors of
+ * text_file_open. Call sources_close after an error too. */
 wf_status sources_open(struct sources *s, const char *const *paths, int64_t files, bool pipes, wf_error *error) WF_CHECKED;
 /* Scans every file. `scans`: the caller's scans, which must stay valid until sources_close. NULL: uses s->own. */
 wf_status sources_scan(struct sources *s, struct wf_scans *scans, struct text_progress *progress, wf_error *error) WF_CHECKED;

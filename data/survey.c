@@ -23,13 +23,14 @@ struct encoding {
     struct wf_bitext *bitext;
     int which; /* the side: 0 source, 1 target */
     const struct text_scan *scan;
-    uint32_t *unknown; /* [lines]: unknown tokens of each line; NULL if the tokenizer has no unknown token */
+    uint32_t *unknown; /* [lines]: number of unknown tokens of each line; NULL if the tokenizer has no unknown token */
     uint64_t *hash;    /* [lines]: hash of each line's sentences on the sides encoded so far; NULL without deduplication */
     struct encoder *encoder;
     struct work *work;
 };
 
-/* Encodes line number `line` (from 0), which begins at text[begin]. `text` holds the bytes of the file from offset `base` on. */
+/* Encodes line number `line` (from 0), which begins at text[begin], and sets *next to the index in `text` at which the next line begins.
+ * `text` is the encoder's text, which holds the bytes of the file from offset `base` on. */
 static wf_status survey_line(struct encoding *e, struct encoder *encoder, struct work *work, int64_t line, int64_t base, int64_t begin,
                              int64_t *next, wf_error *error)
 {

@@ -33,7 +33,7 @@ struct slot {
     int64_t begin;   /* first byte of the block */
     int64_t end;     /* one past the last byte of the block */
     struct wf_tokens ids;
-    int64_t unknown; /* unknown tokens among the ids */
+    int64_t unknown; /* number of unknown tokens among the ids */
 };
 struct worker {
     wf_token_cache *cache;

@@ -243,7 +243,7 @@ wf_status text_file_scan(const struct text_file *file, struct text_progress *pro
     size_t counts = (size_t)(pieces + 1) * sizeof(int64_t);
     *out = (struct text_scan){.pieces = pieces, .ends = wf_alloc(counts), .points = wf_alloc(counts)};
     struct scanning s = {.file = file, .out = out, .hash = wf_alloc(counts), .buffer = wf_alloc((size_t)workers * TEXT_PIECE)};
-    wf_status status = out->ends && out->points && s.hash && s.buffer /* progress after each 128 pieces per worker, or 100 ms */
+    wf_status status = out->ends && out->points && s.hash && s.buffer /* calls the progress function after every 128 pieces per worker */
                            ? text_file_walk(file, workers, 128, 0.2, scan_piece, &s, progress, false, error)
                            : wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to look through it", file->path);
     if (status == WF_OK) {

@@ -18,7 +18,7 @@ struct ids_foot {
     int64_t count;  /* number of ids */
     int64_t width;  /* bytes per id: 2 or 4 */
     int64_t characters;
-    int64_t unknown; /* unknown tokens among the ids */
+    int64_t unknown; /* number of unknown tokens among the ids */
     uint64_t own;    /* hash of the fields above */
 };
 /* Sets *out from the file `path` if that file is intact and has this key. */

@@ -86,7 +86,7 @@ uint64_t added_tokens_hash(const wf_tokenizer *t, uint64_t hash)
     return hash;
 }
 
-/* Sets the text by which a token is found. A token that is searched in normalised text must itself be normalised. */
+/* Sets the text by which a token is found: its content, or the normalised content for a token that is searched in normalised text. */
 static void find_match(struct reader *r, struct scratch *s, struct added_token *token)
 {
     struct view text = {.data = token->content.data, .length = token->content.length};
@@ -121,7 +121,7 @@ void added_tokens_index(struct reader *r)
         struct added_token *token = t->added + i;
         struct prefixes *set = token->normalized ? &t->normalized : &t->raw;
         find_match(r, &s, token);
-        /* If two tokens match the same text, a special token wins, otherwise the one with the lower id. */
+        /* If two tokens match the same text, the special one wins; if both or neither are special, the one with the lower id. */
         int32_t value = i - (token->special ? INT32_MAX : 0);
         set->prefix[set->count++] = (struct prefix){token->match, token->match_length, value};
     }

@@ -24,8 +24,8 @@ static inline uint64_t merge_slot_of(const struct model *m, int32_t left, int32_
 bool merge_word(const struct model *m, struct scratch *s, int64_t *count);
 
 /* merge_word for a word that continues after these pieces. Afterwards s->symbol[0 .. *count-1] are pieces of the whole word's result,
- * however the word continues. They were made from the first *settled of the given pieces. Both numbers may be 0. False if there is no
- * memory. */
+ * however the word continues. They were made from the first *settled of the given pieces. *count and *settled may become 0. False if
+ * there is no memory. */
 bool merge_front(const struct model *m, struct scratch *s, int64_t *count, int64_t *settled);
 
 #endif

@@ -68,8 +68,8 @@ void pairs_free(struct pairs *p)
 /* --- lists --------------------------------------------------------------------------------------------------------- */
 
 enum {
-    CHUNK = 1 << 18, /* number of words of a chunk */
-    HEAD = 16        /* number of words at the start of a chunk that hold the pointer to the next chunk */
+    CHUNK = 1 << 18, /* minimum capacity of a chunk, in units of int32_t */
+    HEAD = 16        /* size of the head of a chunk, in units of int32_t; the head holds the pointer to the next chunk */
 };
 
 static int class_of(int32_t count)

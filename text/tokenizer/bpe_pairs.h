@@ -13,9 +13,9 @@ static inline uint64_t pair_key(int32_t left, int32_t right)
 
 struct pair {
     uint64_t key;
-    int64_t count; /* occurrences of the pair in the text */
-    /* The words in which the pair arose in round `round`, the latest in which it did. bpe_train.c explains rounds, and keeps these words as
-     * a linked list of events. */
+    int64_t count; /* number of occurrences of the pair in the text */
+    /* `round` is the latest round in which the pair arose; the other three members describe the words in which it arose in that round.
+     * bpe_train.c explains rounds, and keeps these words as a linked list of events. */
     int32_t round;
     int32_t word;  /* the last of these words */
     int32_t head;  /* index of the last event */
@@ -41,8 +41,8 @@ struct word_list {
 enum { WORD_LIST_CLASSES = 32 };
 struct word_lists {
     void *chunks;                      /* all chunks of memory, as a linked list */
-    int32_t *next;                     /* unused words of the newest chunk */
-    int64_t left;                      /* number of unused words */
+    int32_t *next;                     /* the unused memory of the newest chunk */
+    int64_t left;                      /* number of words that fit into this memory */
     int32_t *spare[WORD_LIST_CLASSES]; /* freed lists of 2^class words, as a linked list for each class */
 };
 /* Makes a list of `count` words, which the caller fills through word_list_items. False if there is no memory. */

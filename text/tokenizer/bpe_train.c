@@ -29,8 +29,8 @@ struct words {
     int64_t count;
     int32_t *symbol; /* symbols of all words, one word after the other */
     int64_t *start;  /* [count]: index of each word's first symbol */
-    int32_t *length; /* [count]: symbols of each word */
-    int64_t *times;  /* [count]: occurrences of each word in the text */
+    int32_t *length; /* [count]: number of symbols of each word */
+    int64_t *times;  /* [count]: number of occurrences of each word in the text */
 };
 
 /* A word in which a pair arose in the current round. */
@@ -42,9 +42,9 @@ struct event {
 struct trainer {
     const struct wf_tokenizer_options *options;
     struct train_clock clock;
-    int64_t first;      /* pieces before the first merge */
+    int64_t first;      /* number of pieces before the first merge */
     int64_t vocab_size; /* wanted number of pieces */
-    int64_t passed;     /* symbols of work since the progress function was called */
+    int64_t passed;     /* number of symbols processed since go_on last called train_tick */
     wf_status status;   /* not WF_OK: the user wants to stop, and *error is set */
     wf_error *error;
     struct tokenizer_table table;

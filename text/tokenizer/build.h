@@ -30,7 +30,7 @@ wf_status tokenizer_train_word(const struct tokenizer_source *source, const stru
 /* The distinct words of a corpus, and how often each occurs. */
 struct word_counts {
     struct vocab words;
-    int64_t *times; /* [words.count]: occurrences of each word */
+    int64_t *times; /* [words.count]: number of occurrences of each word */
     int64_t times_room;
 };
 
@@ -45,11 +45,12 @@ struct train_clock {
     const struct wf_tokenizer_options *options;
     double last;
 };
-/* Calls the user's progress function if it is due, or in any case with `always`, as at the end of a phase. WF_ERR_CANCELLED if the function
- * returns false. */
+/* Calls the user's progress function if it is due, or in any case with `always`, as when all text is read or all merges are made.
+ * WF_ERR_CANCELLED if the function returns false. */
 wf_status train_tick(struct train_clock *clock, const char *phase, int64_t done, int64_t total, bool always, wf_error *error) WF_CHECKED;
 
-/* Reads a source in blocks of whole lines, and calls block() and the user's progress function for each. */
+/* Reads a source in blocks of whole lines (a line longer than a block is divided), and calls block() and the user's progress function for
+ * each block. */
 struct wf_lines;
 wf_status train_read(const struct tokenizer_source *source, const struct wf_tokenizer_options *options,
                      wf_status (*block)(void *ctx, const struct wf_lines *block, wf_error *error), void *ctx, wf_error *error) WF_CHECKED;

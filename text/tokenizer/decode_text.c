@@ -78,7 +78,7 @@ const struct part_type decoder_replace = {"Replace", PART_DECODER, sizeof(struct
                                                {"content", &value_text, offsetof(struct text_decoder, text)}),
                                           .piece = replace};
 
-/* A suffix ends a word and becomes a space, except in the last piece. A piece with a suffix therefore waits until another piece follows. */
+/* A suffix ends a word and becomes a space; in the last piece it is removed. So a piece with a suffix waits until another piece follows. */
 static wf_status bpe(struct stage *s, int64_t i, const char *text, int64_t length, struct pieces *out)
 {
     const struct text_decoder *d = (const struct text_decoder *)s->part;

@@ -35,9 +35,11 @@ void pieces_drop(struct pieces *pieces, int64_t count, int64_t partial);
 struct stage {
     const struct part *part; /* any decoder but a Sequence */
     struct scratch *scratch;
-    struct pieces in;       /* pieces that wait for this step */
-    int64_t ready;          /* number of complete pieces in `in`; a step that takes fewer pieces lowers the number */
-    int64_t partial;        /* bytes that the step took of the open piece, which follows the complete ones */
+    struct pieces in; /* pieces that wait for this step */
+    /* The number of pieces that this run takes from the start of `in`. stage_run sets it to the number of complete pieces, and after the
+     * step removes this number of pieces. BPEDecoder lowers it if the last piece has to wait for the next run. */
+    int64_t ready;
+    int64_t partial;        /* bytes that the step took of the open piece, which follows the complete ones; stage_run removes them too */
     bool last;              /* no further piece follows the pieces in `in` */
     int64_t done;           /* number of pieces that earlier runs took */
     struct wf_string bytes; /* ByteLevel and ByteFallback: bytes that do not make complete characters yet */

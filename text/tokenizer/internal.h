@@ -28,8 +28,8 @@ struct model {
     int64_t size;
     struct text unknown;     /* the name of the unknown token */
     int32_t unknown_id;      /* id of the unknown token; -1 if `unknown` is not set or not in the vocabulary */
-    struct text prefix;      /* begins every piece that does not begin a word, such as "##" */
-    struct text suffix;      /* ends every piece that ends a word, such as "</w>" */
+    struct text prefix;      /* "##" or another text that begins every piece that does not begin a word */
+    struct text suffix;      /* "</w>" or another text that ends every piece that ends a word */
     struct point_map points; /* ids of the pieces of one character */
     int32_t byte[256];       /* ids of the pieces "<0x00>" to "<0xFF>", which stand for bytes; -1 for a byte without a piece */
     /* members that only BPE uses */

@@ -69,7 +69,7 @@ static wf_status split(const void *part, struct scratch *s)
 const struct part_type pre_metaspace = {"Metaspace",    PART_PRE_TOKENIZER, sizeof(struct metaspace), keys, .ready = ready,
                                         .split = split, .cut = cut};
 
-/* In the first piece the decoder drops marks, because the pre-tokenizer has put a mark before the text. */
+/* In the first piece the decoder drops marks, because the pre-tokenizer has put a mark before the text, unless `prepend` is "never". */
 static wf_status piece(struct stage *s, int64_t i, const char *text, int64_t length, struct pieces *out)
 {
     const struct metaspace *d = (const struct metaspace *)s->part;

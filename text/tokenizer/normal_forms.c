@@ -9,9 +9,9 @@
 #include <weft/internal/grow.h>
 #include <weft/internal/utf8.h>
 
-/* Whether normalisation never combines a character with those before it, so that the text may be divided before it. False for marks, which
- * are reordered and composed; for second halves of Hangul syllables and of Kirat Rai vowels; and for characters that decompose into one of
- * these. */
+/* Whether normalisation never combines a character with the characters before it, so that the text may be divided before it. False for
+ * marks (except those newer than Unicode 9), because they are reordered and composed; for second halves of Hangul syllables and of Kirat
+ * Rai vowels; and for characters that decompose into one of these. */
 static bool starts_afresh(uint32_t point)
 {
     if (point < 0x300)
@@ -70,7 +70,7 @@ static void reorder(uint32_t *point, uint32_t *spare, int64_t count)
 static bool put_stretch(struct scratch *s, struct flow *out, const struct view *text, int64_t begin, int64_t end, bool compatible,
                         bool compose)
 {
-    enum { LONGEST = 32 }; /* the longest decomposition has 18 characters */
+    enum { LONGEST = 32 }; /* room for one decomposition, with some to spare: the longest in Unicode has 18 characters */
     int64_t count = 0, origin = view_origin(text, begin);
     for (int64_t at = begin; at < end;) {
         int size, boundary = 0;

@@ -55,7 +55,7 @@ struct key {
     bool optional;            /* the key may be absent or null; its value is then `otherwise` */
     int64_t otherwise;        /* default for value_bool, value_count (-1: null) and value_name (-1: none) */
     bool old;                 /* a key of older files, which is read but neither written nor hashed */
-    int64_t most;             /* maximum for value_count; 0: INT64_MAX */
+    int64_t most;             /* maximum for value_count (0: INT64_MAX); for the steps of a Sequence, their stage */
     const char *const *names; /* choices for value_name; the last is followed by NULL */
 };
 /* A list of keys, in the order of the file. */
@@ -104,12 +104,12 @@ struct part_type {
     const struct key *keys;
     /* Called after the keys are read, for checks and derived values. May be NULL. */
     void (*ready)(struct reader *r, void *part);
-    /* The function that runs a part. It returns WF_ERR_MEMORY, or WF_ERR_FORMAT if matching a pattern took too long; s->fault is then the
-     * offset. */
+    /* The function that runs a part. normalize(), split() and decode() return WF_ERR_MEMORY, or WF_ERR_FORMAT if matching a pattern took
+     * too long. s->fault then says where: after normalize() it is an offset in the caller's text, after split() one in s->words.text. */
     union {
         /* Normalizer: replaces *text. The new text may lie in the scratch, where it is valid until the next run. */
         wf_status (*normalize)(const void *part, struct scratch *s, struct view *text);
-        /* Pre-tokenizer: splits s->words further. If NULL, cut() is called for each word. Also WF_ERR_CANCELLED. */
+        /* Pre-tokenizer: splits s->words further. If NULL, cut() is called for each word. Either may also return WF_ERR_CANCELLED. */
         wf_status (*split)(const void *part, struct scratch *s);
         /* Model: appends the ids of a word. After WF_ERR_FORMAT *e->fault is set, with an offset from the word's first byte. */
         wf_status (*word)(const struct encoding *e, const char *word, int64_t length);
@@ -127,15 +127,16 @@ struct part_type {
          * next run. */
         wf_status (*piece)(struct stage *s, int64_t i, const char *text, int64_t length, struct pieces *out);
     };
-    /* Post-processor: says how much the part lengthens a text. Before the part, n ids of the text have become `*times` n + `*added` ids;
-     * sets both numbers to those after the part. */
+    /* Post-processor: says how much the part lengthens a text. Before the part runs, n ids of the text have become `*times` n + `*added`
+     * ids; sets both numbers to those after it has run. */
     void (*grows)(const void *part, int64_t *times, int64_t *added);
 };
 #define PART(name) extern const struct part_type name;
 #include "parts.def"
 #undef PART
 
-/* Reads the part in `value`, which lives as long as the tokenizer. NULL or null: no part. An unknown part is an error that names it. */
+/* Reads the part in `value`, which lives as long as the tokenizer. Returns NULL without an error if `value` is NULL or
+ * JSON's null. An unknown part is an error that names it. */
 const struct part *part_read(struct reader *r, enum part_stage stage, json_t *value);
 /* The type that the object names, or the type `otherwise` if the object names none. NULL on an error. */
 const struct part_type *part_type_of(struct reader *r, enum part_stage stage, json_t *value, const char *otherwise);

@@ -172,7 +172,8 @@ static bool grow(struct search *q, bool window)
     return time < q->end && q->steps / 2 <= MOST_STEPS + MOST_STEPS_A_BYTE * q->length && q->steps <= UINT32_MAX;
 }
 
-/* Searches the next match from *at on. Returns PCRE2's code, and sets *at to the position of the match or the error. */
+/* Searches for the next match from *at on. Returns PCRE2's code. After a match the match data has the bounds; after an error *at is the
+ * position that was tried last. */
 static int next_match(struct search *q, int64_t *at)
 {
     q->window = WINDOW;

@@ -6,7 +6,7 @@
 #include "unicode.h"
 #include <weft/internal/utf8.h>
 
-/* Divides a word into runs of characters that are equal in these classes, and, if CHAR_SPACE is one of them, drops white space. Each
+/* Divides a word into runs of characters that are equal in `classes`, and drops white space if CHAR_SPACE is among `classes`. Each
  * character of the classes `alone` is a word of its own. */
 static inline wf_status cut_runs(struct scratch *s, struct splitter *sp, int64_t begin, int64_t end, unsigned classes, unsigned alone)
 {

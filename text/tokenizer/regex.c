@@ -25,7 +25,7 @@ struct translation {
     const char *problem; /* syntax without a translation; NULL: none so far */
     bool full;           /* there was no memory */
     bool folds;          /* an option (?i) has occurred, so letters after it may match in either case */
-    char before;         /* lower case of the letter right before; 0: no letter */
+    char before;         /* the character copied last, in lower case, if it was an ASCII letter outside of brackets; else 0 */
 };
 
 static void put(struct translation *t, const char *bytes, int64_t length)

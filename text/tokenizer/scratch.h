@@ -42,7 +42,8 @@ bool flow_go_on(struct flow *flow);
 enum { FLOW_GROWTH = 32 };
 int64_t flow_most(int64_t length);
 bool flow_reserve(struct flow *flow, int64_t more);
-/* Appends bytes that all come from offset `origin`. This function and the next ones return false if there is no memory. */
+/* Appends bytes that all come from offset `origin`. This function and the next two return false if there is no memory, if the text would
+ * exceed `most`, or if the caller wants to stop. */
 bool flow_put(struct flow *flow, const char *bytes, int64_t length, int64_t origin);
 bool flow_put_point(struct flow *flow, uint32_t point, int64_t origin);
 /* Appends `length` bytes of `from`, from offset `at` on, with their origins. */
@@ -64,7 +65,7 @@ struct words {
     struct spans spans;
 };
 
-/* For each piece, the merges whose left piece it is (bpe_merge.c). */
+/* Tables that bpe_merge.c makes of a model's merges, for words that are merged in windows. */
 struct reach {
     const struct model *model; /* the model of these merges; NULL: not filled yet */
     int32_t *first;            /* [size + 1]: index into `rank`, by piece */
@@ -90,7 +91,7 @@ struct scratch {
     struct wf_string piece;       /* a piece with its prefix or suffix */
     void *match_data;             /* pcre2_match_data */
     void *match_context;          /* pcre2_match_context */
-    int64_t fault;                /* offset in the current text at which matching a pattern took too long */
+    int64_t fault;                /* offset at which matching a pattern took too long; see pattern_find and struct part_type */
     bool (*cancelled)(void *ctx); /* the caller's function, or NULL */
     void *ctx;
 };

@@ -181,7 +181,7 @@ wf_status wf_tokenizer_decode_with(const wf_tokenizer *t, const int32_t *ids, in
 {
     if (wf_needs(error, "tokenizer, ids, out", t, wf_some(ids, count), out))
         return WF_ERR_ARGUMENT;
-    enum { BLOCK = 4096 }; /* limits the memory of pieces between the stages */
+    enum { BLOCK = 4096 }; /* ids that are fed before the stages run; limits the memory of the pieces between the stages */
     struct wf_decoder s = {0};
     int64_t before = out->length, length;
     wf_status status = WF_OK;

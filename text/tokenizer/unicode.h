@@ -8,7 +8,7 @@
 
 enum char_class {
     CHAR_SPACE = 1,       /* Unicode's White_Space */
-    CHAR_WORD = 2,        /* \w of UTS 18: letters, marks, decimal digits, connectors and joiners */
+    CHAR_WORD = 2,        /* \w of UTS 18: letters (also in circles or squares), marks, decimal and letter numbers, connectors, joiners */
     CHAR_LETTER = 4,      /* categories L* */
     CHAR_NUMBER = 8,      /* categories N* */
     CHAR_PUNCTUATION = 16 /* categories P*, and ASCII's symbols */
@@ -21,7 +21,7 @@ static inline unsigned unicode_class(uint32_t point)
 }
 
 /* Characters that BERT's normalizer treats specially. */
-bool unicode_is_control(uint32_t point);    /* categories Cc, Cf and Co, except for tab and line ends: the normalizer removes them */
+bool unicode_is_control(uint32_t point); /* categories Cc, Cf and Co, but not tab and line ends; the normalizer removes these characters */
 bool unicode_is_nonspacing(uint32_t point); /* category Mn: the normalizer strips them as accents */
 bool unicode_is_ideograph(uint32_t point);  /* ideographs: the normalizer puts spaces around them */
 /* Marks (categories M*), which StripAccents removes. */

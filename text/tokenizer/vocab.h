@@ -18,7 +18,7 @@ struct vocab {
 };
 
 /* Adds the piece unless it is there, and returns its id. A new piece has the id that was `count` before the call. -1: there is no memory,
- * or there are 2^31 - 1 pieces. */
+ * or there are already 2^31 - 2 pieces. */
 int32_t vocab_add(struct vocab *vocab, const char *piece, int64_t length);
 int32_t vocab_find(const struct vocab *vocab, const char *piece, int64_t length); /* the id of the piece; -1: not there */
 void vocab_free(struct vocab *vocab);                                             /* frees the memory and leaves *vocab empty */
