@@ -17,7 +17,7 @@
 
 #include "plugin.h"
 
-enum { PATIENCE = 60 }; /* seconds after which a wait is reported, if the watch does not set them */
+enum { PATIENCE = 60 }; /* seconds after which a wait is reported, if wf_dist_watch.seconds is 0 */
 struct outcome {        /* what each rank sends in wf_dist_agree_as */
     int32_t status, weight;
 };

@@ -33,7 +33,7 @@ static void *load(const char *folder, const char *below, const char *name, char 
     char *path = wf_format("%s%s/weft-mpi-%s.so", folder, below, name);
     void *handle = NULL;
     if (path && access(path, R_OK) == 0) {
-        handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL); /* RTLD_GLOBAL: Open MPI loads components later, which need its symbols */
+        handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL); /* RTLD_GLOBAL: components that Open MPI loads later use MPI's symbols */
         const char *reason = handle ? NULL : dlerror();
         if (reason && !why[0])
             snprintf(why, size, "%s", reason);

@@ -176,7 +176,7 @@ wf_status wf_dist_compare(wf_dist *dist, struct wf_string *words, wf_error *erro
         const bool passed = status == WF_OK;
         for (int r = 1; status == WF_OK && r < size; r++)
             status = first_difference(share.all + share.at[0], share.all + share.at[r], r, error);
-        if (passed && status != WF_OK) /* all ranks know the difference; after the agreement each rank may exit with it */
+        if (passed && status != WF_OK) /* all ranks know the difference; after the agreement each may exit with this error */
             status = wf_dist_agree(dist, status, error);
         wf_share_free(&share);
     }

@@ -52,7 +52,8 @@ static int open_already(const char *path)
     return end > 0 && !path[end] ? atoi(digits) : -1;
 }
 
-/* Creates and locks a temporary file in the folder of w->path, which is its first `folder` bytes. Returns 0 or an errno. */
+/* Creates and locks a temporary file in the folder that is to contain the file w->path. The first `folder` bytes of w->path name this
+ * folder, with the '/' at its end. Returns 0 or an errno. */
 static int make_temporary(wf_file_writer *w, int folder)
 {
     struct stat info;
@@ -200,7 +201,7 @@ static wf_status finish(wf_file_writer *w)
         w->fd = -1;
         return close(fd) == 0 ? WF_OK : wf_error_set(&w->failure, WF_ERR_IO, "%s: cannot be closed: %s", w->path, wf_reason(errno));
     }
-    /* Rename the file while it is still open and locked, so that no sweep removes it before. */
+    /* Rename the file while it is still open and locked, so that no sweep removes the temporary file first. */
     if (rename(w->temporary, w->path) != 0)
         return wf_error_set(&w->failure, WF_ERR_IO, "%s: cannot be replaced: %s", w->path, wf_reason(errno));
     wf_free(w->temporary);

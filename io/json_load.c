@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Parses JSON with jansson. Makes up for what jansson lacks: it survives a lack of memory, and limits the depth of nesting. */
+/* Parses JSON with jansson. Adds what jansson lacks: surviving a lack of memory, and a limit of the depth of nesting. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -57,8 +57,8 @@ bool wf_json_memory_failed(void)
 }
 
 /* Returns the offset of the first bracket that opens a level deeper than `limit`, or -1. This is checked before jansson parses the text,
- * because jansson calls itself for each level, up to 2048 deep. *longest becomes at least the length of every token, for the size of the
- * reserve. The text need not be well-formed. */
+ * because jansson calls itself for each level, up to 2048 deep. *longest becomes the length of the longest token or more; the reserve is
+ * made large enough for it. The text need not be well-formed. */
 static int64_t too_deep(const char *text, int64_t bytes, int limit, int64_t *longest)
 {
     int depth = 0;

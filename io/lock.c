@@ -20,8 +20,8 @@ struct wf_lock {
     char path[];
 };
 
-/* Returns the process id in the lock file, or 0 if there is none. The holder writes its id right after it has got the lock, so wait for it
- * a little. */
+/* Returns the process id in the lock file, or 0 if there is none. The holder writes its id right after it has got the lock, so this
+ * function waits a little for the id. */
 static long holder(int fd)
 {
     for (int tries = 0; tries < 50; tries++) {

@@ -12,7 +12,7 @@
 static const char *const descrs[WF_DTYPE_COUNT] = {[WF_F32] = "<f4", [WF_F64] = "<f8", [WF_I32] = "<i4", [WF_BOOL] = "|b1"};
 
 /* Makes the header, with blanks at its end, so that the data begin at a multiple of 64. numpy.save also leaves room for the first dimension
- * to grow. With at most WF_MAX_DIMS = 6 dimensions that room lies within the blanks, so that the file is the same. */
+ * to grow. With at most WF_MAX_DIMS = 6 dimensions that room lies within the blanks, so the file is the same as numpy.save's. */
 static void make_header(struct wf_string *out, const wf_array *a, const char *descr)
 {
     enum { PREAMBLE = 10, ALIGN = 64 };

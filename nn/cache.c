@@ -13,7 +13,7 @@ static wf_status make(struct wf_cache *cache, int layers, int64_t rows, int64_t 
 {
     *cache = (struct wf_cache){
         .layers = layers, .rows = rows, .capacity = capacity, .key_width = key_width, .value_width = value_width, .most_rows = rows};
-    int64_t tokens, width, each, all, kept = rows > 1 && rows < INT32_MAX ? rows + 1 : rows; /* a spare row; a single row never moves */
+    int64_t tokens, width, each, all, kept = rows > 1 && rows < INT32_MAX ? rows + 1 : rows; /* + 1: the spare row of plan() */
     if (layers < 1 || rows < 1 || rows > INT32_MAX / 16 || capacity < 1 || capacity > INT32_MAX || key_width < 1 || value_width < 0 ||
         __builtin_mul_overflow(kept, capacity, &tokens) || __builtin_add_overflow(key_width, value_width, &width) ||
         __builtin_mul_overflow(tokens, width, &each) || __builtin_mul_overflow(each, (int64_t)layers, &all)) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* wf_check_module: compares the gradients of parameters with central differences. wf_check_function does it for the inputs. */
+/* wf_check_module: compares the gradients of parameters with central differences. wf_check_function does the same with the
+ * gradients of inputs. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +27,7 @@ struct module_check {
     wf_tape *tape;
     wf_arena *arena;
     wf_real *input[WF_MAX_INPUTS];
-    wf_real *weight; /* R, the random factors of y */
+    wf_real *weight; /* R: a random factor for each element of the function's result y */
     int64_t results;
     double size; /* |sum(y * R)|, from which the rounding error of differences is bounded */
     wf_error *error;

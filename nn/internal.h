@@ -17,7 +17,7 @@ struct parameter_values {
     int64_t count;
 };
 /* Sets the values of 1 to PARAMETERS_SET parameters, as wf_parameter_set does: all of them, or after an error none. No pass of another
- * thread begins in between. `call` is the name of the function for messages. */
+ * thread begins while they are set. `call` is the name of the function for messages. */
 wf_status parameters_set(const char *call, int count, const struct parameter_values p[], wf_error *error) WF_CHECKED;
 
 /* --- layers.c ------------------------------------------------------------------------------------------------------ */
@@ -81,7 +81,8 @@ struct wf_registry {
     wf_error error;
 };
 
-/* Elements that a parameter takes in a slab: a multiple of 16, so that each parameter begins on a cache line, in float and in double. */
+/* Elements that a parameter takes in a slab: a multiple of 16, so that each parameter begins at the start of a cache line, in float and in
+ * double. */
 static inline int64_t registry_room(int64_t count)
 {
     return (count + 15) / 16 * 16;

@@ -67,7 +67,7 @@ static const char *out_of_memory(wf_registry *registry)
 
 static const char *join(wf_registry *registry, const char *a, const char *b, const char *end)
 {
-    if (!registry) /* wf_parameter_with returns a tensor for a NULL registry, and its use reports the error */
+    if (!registry) /* wf_parameter_with returns a tensor even so, and using that tensor reports the error */
         return "";
     if (!b) {
         wf_error_set(&registry->error, WF_ERR_ARGUMENT, "%sNULL%s: a name of a scope or a parameter is NULL", a, end);

@@ -104,7 +104,7 @@ static wf_status places_of(wf_tensor *x, const struct wf_relative_call *call, st
     return WF_OK;
 }
 
-/* The same, but errors go to the tape. False: the tape has the error, or x is poison. */
+/* As places_of, but errors go to the tape. False: the tape has the error, or x is poison. */
 static bool find_places(wf_tensor *x, const struct wf_relative_call *call, struct places *p)
 {
     static const struct wf_relative_call whole_rows;
@@ -132,7 +132,7 @@ static wf_tensor *relative_bias(const struct wf_relative_bias *m, wf_tape *tape,
                             (long long)S);
     for (int64_t b = 0; b < p->rows; b++, row += T * S)
         for (int64_t t = 0; t < T; t++)
-            for (int64_t s = 0; s < S; s++) /* the query before has the same distance to the key before, and so the same bucket */
+            for (int64_t s = 0; s < S; s++) /* query t - 1 is as far from key s - 1 as t from s, so the bucket is the same */
                 row[t * S + s] = t > 0 && s > 0
                                      ? row[(t - 1) * S + s - 1]
                                      : wf_relative_bucket(s - (start_of(p, b) + t), m->buckets, m->max_distance, m->bidirectional);

@@ -20,8 +20,8 @@ wf_tensor *wf_sublayers_compact(wf_tensor *x)
     return running->kept = wf_tape_compact(running->since, x);
 }
 
-/* If *residual is x, the sublayers have the form norm(x + f(x)), and x is the result of the norm of the sublayer before. The tensors of
- * that sublayer can be dropped only here, because its module ran before the norm, and the norm does not know of the chain. */
+/* If *residual is x, the sublayers have the form norm(x + f(x)), and x is the result of the norm of the preceding sublayer. The tensors
+ * of that sublayer can be dropped only here, because its module ran before the norm, and the norm does not know of the chain. */
 wf_tensor *sublayer_begin(wf_tensor *x, wf_tensor **residual)
 {
     if (*residual != x)

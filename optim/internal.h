@@ -56,8 +56,8 @@ static inline const char *slab_name(const struct wf_optimizer *opt, int k)
 /* Refuses a rule that updates whole parameters, because with shards a process holds only blocks of a parameter. */
 wf_status refuse_shards(const struct wf_optimizer *opt, wf_error *error);
 
-/* clip.c: adds the squares of all gradients to *sum. The gradients count as they are stored, without a factor of clipping that they are
- * still to be multiplied by. A NaN is no error. */
+/* clip.c: adds the squares of all gradients to *sum. The gradients count as they are stored, even if clipping has left a factor
+ * (wf_grads.factor) by which they have not been multiplied yet. A NaN is no error. */
 wf_status add_squares(wf_grads *grads, double *sum, wf_error *error);
 
 #endif

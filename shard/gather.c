@@ -127,7 +127,8 @@ static void settle(struct ranks_layout *l)
         arrive(l, bucket);
 }
 
-/* Called before an op reads a parameter: waits for its values. parameter < 0: waits for all values, which are about to be replaced. */
+/* Called before an op reads a parameter: waits for the parameter's new values. parameter < 0: waits for the new values of all parameters,
+ * because all are about to be replaced. */
 static void await(void *layout, int parameter)
 {
     struct ranks_layout *l = layout;
@@ -193,8 +194,8 @@ wf_status gather_values(struct wf_ranks *ranks)
     return wf_ranks_are_late(ranks) ? ranks->error->code : wf_ranks_settle(ranks);
 }
 
-/* Each rank copies its own sums of squares into its range of l->partial. After the exchange they are copied back into the order of the
- * blocks. */
+/* Each rank copies its own sums of squares into its range of l->partial. After the exchange the sums of all ranks are copied back into
+ * grads->partial, in the order of the blocks. */
 wf_status gather_partial(void *ctx, wf_grads *grads, wf_error *error)
 {
     struct ranks_layout *l = ctx;

@@ -129,7 +129,8 @@ wf_status outcomes_gather(struct wf_ranks *ranks);
 
 /* --- gather.c: data from the owners to all ranks --------------------------------------------------------------------- */
 
-/* Fills in the sums of squares of the other ranks' blocks, grads->partial. wf_shard.share points to this function; `layout` is its ctx. */
+/* Fills in the elements of grads->partial that belong to the other ranks' blocks: their sums of squares. wf_shard.share points to this
+ * function; `layout` is its ctx. */
 wf_status gather_partial(void *layout, wf_grads *grads, wf_error *error);
 /* Begins to send and receive new values. With wf_ranks.late_values each op waits for the values that it reads; otherwise this call waits
  * for all of them. */

@@ -66,7 +66,7 @@ wf_status wf_ranks_agree(struct wf_ranks *ranks)
         return ranks->error->code;
     wf_error why = *ranks->error;
     /* The error with the greatest weight wins. From the greatest to the least: a real error, the time limit, a cancellation, an error that
-     * only follows from another rank's. */
+     * only follows from the error of another rank. */
     const int weight = ranks->follows ? 1 : why.code == WF_ERR_CANCELLED ? 2 : why.code == WF_ERR_TIME ? 3 : 4;
     bool sent;
     const wf_status status = wf_dist_agree_as(ranks->dist, why.code, weight, &sent, &why);

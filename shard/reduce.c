@@ -155,7 +155,7 @@ static struct range range_of(const wf_grads *grads, int64_t begin, int64_t end)
     return (struct range){offset, wf_grads_block_data(grads, last) + last->count - grads->slab - offset};
 }
 
-/* Adds up this rank's gradients in the bucket, and begins its messages. */
+/* Adds up this rank's gradients in the bucket, and begins to send and receive the bucket's messages. */
 static wf_status send_bucket(struct wf_ranks *ranks, int number)
 {
     struct ranks_reduction *x = ranks->reduction;
@@ -201,9 +201,9 @@ struct adding {
     wf_grads *grads;
     struct range share; /* elements of this rank's share in the slab */
     int64_t first;      /* first block of this rank's share */
-    int64_t mine;       /* blocks of this rank's share */
-    int64_t before;     /* blocks of the bucket before this rank's share */
-    int64_t all;        /* blocks of the bucket */
+    int64_t mine;       /* number of blocks in this rank's share */
+    int64_t before;     /* number of blocks in the bucket's shares of lower ranks */
+    int64_t all;        /* number of blocks in the bucket */
     int k;              /* index of the gradients in wf_ranks.grads */
 };
 

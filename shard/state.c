@@ -6,7 +6,8 @@
 
 #include "private.h"
 
-/* A request of rank 0 for elements of a moment. optimizer < 0: this is the last message, and brings `result`. */
+/* A request of rank 0 for elements of a moment. optimizer < 0: no request but rank 0's last message, which tells the other ranks what
+ * `write` of wf_ranks_gather_state returned in `result`. */
 struct ask {
     int32_t optimizer, parameter, moment, unused;
     union {
@@ -73,7 +74,7 @@ const struct wf_optimizer_source *wf_ranks_source(struct wf_ranks *ranks)
     return ranks->size > 1 ? &ranks->source : NULL;
 }
 
-/* Answers requests of rank 0 until its last message, which brings `result`. */
+/* Answers requests of rank 0 until its last message, and copies the `result` in that message. */
 static void serve(struct wf_ranks *ranks, int64_t result[2])
 {
     struct ask ask = {0};

@@ -8,8 +8,8 @@
 
 #include "loop.h"
 
-/* Reports a long wait for another rank. Ignores a failure to write the log, because an error would end the update. The next line of the log
- * will fail too and report it. */
+/* Reports a long wait for another rank as a warning. If the log cannot be written, ignores that, because an error here would end the
+ * update; writing the next line of the log fails too, and reports the error. */
 static void waits(void *fit, const char *text)
 {
     struct fit *f = fit;

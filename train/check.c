@@ -179,7 +179,8 @@ static bool updates(const struct wf_optimizer *opt, const wf_registry *registry,
     return false;
 }
 
-/* Refuses two optimisers of one phase that update the same parameter: the first one to step uses up its gradient. */
+/* Refuses two optimisers of one phase that update the same parameter: the optimiser that steps first zeroes the parameter's
+ * gradient, so the other one would find none. */
 static wf_status check_shared(const struct wf_fit_options *o, int a, int b, wf_error *error)
 {
     for (int k = 0; k < o->registries && o->optimizer[a].phase == o->optimizer[b].phase; k++)

@@ -127,7 +127,7 @@ static wf_status explain(struct fit *f, int phase, const char *what, bool backwa
         wf_tensor *loss = fit_forward(f, &b, phase, i);
         if (loss)
             (void)!wf_item(loss, &value);
-        if (wf_tape_error(f->tape)->code == WF_ERR_NUMERIC) /* the task may have returned NULL for it */
+        if (wf_tape_error(f->tape)->code == WF_ERR_NUMERIC) /* the task may have returned NULL after this error */
             wf_error_set(f->error, WF_ERR_NUMERIC, "step %" PRId64 ": %s is not finite; the first bad tensor: %s: %s", f->step + 1, what,
                          wf_tape_error(f->tape)->message, wf_tape_bad_input(f->tape) ? data_advice(f) : advice);
         else if (isinf(value)) /* the tape's check does not report an infinity that follows from -inf, because masks use -inf */

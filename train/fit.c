@@ -36,7 +36,7 @@ static wf_status get(struct fit *f, const wf_safetensors *file, const char *path
 static const struct fit_owner anybody = {
     .any = true, .put = put, .get = get, .describe = describe, .state_prefix = "task.", .minimized_tag = "minimized"};
 
-/* Reads the state on all ranks, and compares the ranks before rank 0 writes the first file. */
+/* Loads the state on all ranks, checks that all ranks train the same, and trains. Before this check rank 0 writes no file but the lock. */
 static void start(struct fit *f)
 {
     fit_take(f);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Saves and loads state.safetensors, which holds all that a resume needs to continue with the same bits. Its tensors are the weights
- * (model.NAME), the optimisers' data (with the name "adam": adam.m.NAME, adam.v.NAME, adam.updates.NAME, adam.step), and the task's arrays.
- * Everything else is text in the file's metadata. */
+ * (model.NAME, where NAME is that of a parameter), the optimisers' data (for an optimiser with the name "adam": adam.m.NAME, adam.v.NAME,
+ * adam.updates.NAME, adam.step), and the task's arrays. Everything else is text in the file's metadata. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -47,7 +47,8 @@ static const char *optimizer_prefix(const struct fit *f, int optimizer, char tex
     return text;
 }
 
-/* The name of the metric that decides which validation is best. If a state names no metric, the loss decided. */
+/* The name of the metric that decides which validation is best. put_numbers stores the name unless it is "loss", so in a state
+ * without a name the loss decided. */
 static const char *decides(const struct fit *f)
 {
     return f->task.metrics > 0 ? f->task.metric[f->task.best].name : "loss";
@@ -234,8 +235,9 @@ static wf_status same_place(struct fit *f, const struct state *s)
                         s->path, f->task.name, wf_text_quote(name, quoted));
 }
 
-/* Warns if the kernels have changed since the save, because the bits then differ from those of an uninterrupted run. BLIS is compared
- * only if it computes products now. Otherwise isa and gemm tell whether it did before, and old states name BLIS even if it did not. */
+/* Warns if the kernels have changed since the save, because the bits then differ from those of an uninterrupted run. The entry
+ * "blas" is compared only if BLIS computes products now. If BLIS computed them only before the save, the entries "isa" and "gemm" show the
+ * change; and old states name BLIS even if it computed nothing. */
 static wf_status warn_of_change(struct fit *f, const wf_safetensors *file)
 {
     const struct {
@@ -297,8 +299,8 @@ static wf_status get_tensors(struct fit *f, const struct state *s)
     return WF_OK;
 }
 
-/* Chooses the number of leaves. If it is not that of the state, adds it to f->change. In wf_train `leaves` is also a setting, which was
- * compared before. */
+/* Chooses the number of leaves. If it is not that of the state, wf_fit adds it to f->change. In wf_train `leaves` is a setting, and the
+ * comparison of the settings has added it already. */
 static wf_status get_leaves(struct fit *f, const struct state *s)
 {
     int64_t was = 1; /* old states do not hold the number, and had one leaf */
@@ -328,7 +330,7 @@ static wf_status load(struct fit *f, const struct state *s)
     const char *by = wf_safetensors_metadata(s->file, "best_by");
     if (f->task.validate && strcmp(by ? by : "loss", decides(f)) != 0) {
         f->new_validation = true;
-        if (f->owner->any) /* in wf_train best_by is a setting, so the change is listed already */
+        if (f->owner->any) /* wf_fit only: wf_train has added this change already, when it compared its setting best_by */
             wf_string_format(&f->change, "%s best by %s instead of %s", f->change.length ? "," : "resuming with", decides(f),
                              by ? by : "loss");
     }
@@ -354,7 +356,7 @@ static wf_status load(struct fit *f, const struct state *s)
 wf_status state_load(struct fit *f)
 {
     struct state s;
-    if (state_open(&s, f->o.out, f->error) == WF_OK && load(f, &s) != WF_OK) { /* undo what was read, for the results of wf_fit */
+    if (state_open(&s, f->o.out, f->error) == WF_OK && load(f, &s) != WF_OK) { /* reset what was read: wf_fit returns these numbers */
         f->step = f->since_best = 0;
         f->best = NAN;
         for (int i = 0; i < f->phases; i++)

@@ -48,7 +48,7 @@ static char *folder_of(const char *file)
     char *own = parent_of(file);
     if (own && wf_run_has(own, "config.json"))
         return own;
-    /* The real path, because the last name of the folder is needed and `own` may be ".". */
+    /* The real path, because its last component must be compared with "checkpoints", and `own` may be ".". */
     char *whole = own ? realpath(own, NULL) : NULL, *last = whole ? strrchr(whole, '/') : NULL, *above = NULL;
     if (last && strcmp(last + 1, "checkpoints") == 0)
         above = strcmp(own, ".") == 0 ? wf_strdup("..") : strcmp(own, "checkpoints") == 0 ? wf_strdup(".") : parent_of(own);
@@ -124,7 +124,7 @@ wf_status wf_train_from(const char *from, struct wf_config *config, wf_error *er
 wf_status origin_tokenizers(struct trainer *t)
 {
     struct wf_model_shape shape = wf_config_shape(&t->config);
-    if (t->config.family->model_type) /* the weights come in a folder as Hugging Face writes it, with a tokenizer in its own files */
+    if (t->config.family->model_type) /* the weights lie in a folder of Hugging Face's format, and so does the tokenizer */
         return hf_tokenizer_load(t->from.folder, &t->config, &t->tokenizer, t->error);
     bool two = wf_config_kind(&t->config) == WF_MODEL_PAIRS && !shape.shared_tokenizer;
     char *path = wf_run_path(t->from.folder, two ? "tokenizer.target.json" : "tokenizer.json", t->error),
@@ -155,8 +155,8 @@ static wf_status same_tokenizer(struct trainer *t, const wf_safetensors *file)
     return WF_OK;
 }
 
-/* Lists the architecture settings that differ from those of the weights in t->differs. Loading reports other shapes only, and settings such
- * as an activation change no shape. */
+/* Lists in t->differs the architecture settings that differ from those of the weights. Loading the weights refuses only tensors of another
+ * shape, and settings such as an activation change no shape. */
 static wf_status compare_architecture(struct trainer *t)
 {
     struct wf_config was;

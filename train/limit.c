@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The time limit, .max_time: the training ends before it, early enough for a last save. Between updates rank 0's clock decides for all. */
+/* The time limit, .max_time: the training ends before it, early enough for a last save. Between updates rank 0 looks at
+ * its clock and decides for all ranks whether to go on. */
 #include <inttypes.h>
 
 #include <weft/internal/minmax.h>
@@ -7,7 +8,8 @@
 
 #include "loop.h"
 
-/* The next update, validation or save may take longer than all before: allow QUARTERS / 4 times the longest one, and least_room. */
+/* The next update, validation and save may take longer than all earlier ones: the time left must be QUARTERS / 4 times the longest times so
+ * far, plus least_room. */
 enum { QUARTERS = 5 };
 static const double least_room = 0.5; /* seconds */
 

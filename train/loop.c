@@ -39,8 +39,9 @@ wf_status state_write(struct fit *f, void (*write)(void *fit))
     return f->error->code;
 }
 
-/* Writes the files of a save. The save is complete once the state is renamed; model.safetensors and a checkpoint follow. An interrupted
- * training writes no checkpoint, so that its run ends up with checkpoints of the same steps as an uninterrupted one. */
+/* Writes the files of a save. The save is complete once the state is renamed; model.safetensors and a checkpoint follow. A save
+ * at an interruption writes a checkpoint only if one is due at this step, so that in the end the run has checkpoints of the same steps as
+ * an uninterrupted run. */
 static void save_files(void *fit)
 {
     struct fit *f = fit;

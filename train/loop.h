@@ -38,7 +38,7 @@ struct count {
     int64_t value;
 };
 
-/* Sums over the micro-batches of a leaf of the reduction tree. */
+/* Sums and counts over the micro-batches of a leaf of the reduction tree, and a flag. */
 struct scalars {
     double loss;                   /* the logged loss */
     double minimized;              /* the minimised loss */
@@ -47,16 +47,16 @@ struct scalars {
     bool shows;                    /* a micro-batch has set wf_micro_batch.shown, so the logged loss is not the minimised one */
 };
 
-/* Measurements for .max_time: the longest times in this process, in seconds; 0 before the first measurement. */
+/* Measurements for .max_time. The times are the longest ones in this process, in seconds; 0 before the first measurement. */
 struct limit {
     double update;
     double validation;
-    double save; /* measured on rank 0 */
-    bool save_measured;
-    bool cut; /* the time limit has ended an unfinished computation */
+    double save;        /* measured on rank 0 */
+    bool save_measured; /* `save` has been measured */
+    bool cut;           /* the time limit has ended an unfinished computation */
 };
 
-/* Measured times, to predict the remaining time of the training. */
+/* Measured times, and what is running or still to come: these predict the remaining time of the training. */
 struct pace {
     int64_t updates;         /* number of measured updates */
     double update;           /* mean time of an update in seconds */
@@ -74,7 +74,7 @@ struct pace {
 struct fit;
 /* The name of the option that resumes, for messages: ".resume" for wf_fit, "--resume" for wf_train, which the command calls. */
 const char *fit_resume_name(const struct fit *f);
-/* The differences between wf_fit and wf_train: functions and names for the data that each adds to the files of a run. */
+/* The differences between wf_fit and wf_train. Most are functions and names for the data that each adds to the files of a run. */
 struct fit_owner {
     bool any; /* true for wf_fit, whose runs are identified by the task's name; false for wf_train */
     /* Writes additional data into the state. Sets f->error if it fails. */
@@ -107,7 +107,7 @@ struct fit {
     int reports;  /* number of the task's reports */
     bool stepped; /* an optimiser has stepped in the present update; a cancellation then waits for the end of the update */
 
-    /* Results of the last update and the last validation. NaN before the first one. */
+    /* Results of the last update and the last validation. Before these, `loss`, `minimized`, `report`, `value` and `per_second` are NaN. */
     double loss[WF_FIT_PHASES];      /* the logged loss of each phase */
     double minimized[WF_FIT_PHASES]; /* the minimised loss of each phase; NaN if it is the logged one */
     double grad_norm[WF_FIT_PHASES]; /* the gradient norm of each phase, before clipping */
@@ -155,14 +155,14 @@ wf_status fit_begin(struct fit *f);     /* saves the state if the resume changes
 wf_status fit_run(struct fit *f);       /* trains to the end */
 void fit_free(struct fit *f);
 
-/* Whether the present computation must stop: the caller cancels, or the time limit is near. False once an optimiser has stepped in the
- * update. The tape calls this function before each op. */
+/* Whether the present computation must stop: the caller cancels, or the time limit is near. With several ranks only the time limit
+ * counts, and only in a validation. False once an optimiser has stepped in the update. The tape calls this function before each op. */
 bool fit_cancelled(void *fit);
 /* With late values (new weights that arrive while the next forward pass runs: wf_ranks_are_late), all ranks agree here whether to begin the
  * next update, before they send the new weights of this one. Sent after the weights, the messages of the agreement would queue behind
  * them. */
 void fit_agree_ahead(struct fit *f);
-/* Calls write(f) on rank 0 while the other ranks send it their moments. Returns f->error's code. */
+/* Calls write(f) on rank 0 while the other ranks send their moments to rank 0. Returns f->error's code. */
 wf_status state_write(struct fit *f, void (*write)(void *fit));
 /* After a failure to write a file, for example on a full disk, adds to the message from which step a resume will continue. */
 wf_status after_failure(struct fit *f, wf_status status);
@@ -242,7 +242,7 @@ wf_status refuse_bad_weights(struct fit *f);
 #define STATE_FILE "state.safetensors"
 /* The handle that a task's `put` and `get` receive. */
 struct wf_fit_state {
-    const char *prefix;            /* prefix of the task's names */
+    const char *prefix;            /* text in front of the names that `put` and `get` give (fit_owner.state_prefix) */
     const char *path;              /* path of the state, for messages */
     wf_safetensors_writer *writer; /* for `put`; NULL in `get` */
     const wf_safetensors *file;    /* for `get`; NULL in `put` */

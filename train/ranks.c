@@ -16,7 +16,7 @@ wf_status ranks_share(struct fit *f)
     const bool automatic = f->o.leaves == 0;
     while (least < f->ranks.size)
         least *= 2;
-    if (f->owner->any && f->ranks.size > 1 && was < 2) /* a loss written for one micro-batch may compute the whole batch each time */
+    if (f->owner->any && f->ranks.size > 1 && was < 2) /* its loss may compute the whole batch in each call */
         return wf_error_set(f->error, WF_ERR_ARGUMENT,
                             "%d processes were started, and the program's batch is one micro-batch: set .accumulate to %" PRId64
                             " or more, if its loss is that of one micro-batch",
@@ -68,7 +68,7 @@ static void identify(const struct fit *f, struct wf_string *s)
                      f->o.save_every, f->o.max_time);
     settings_words(f->o.settings, s);
     settings_words(f->o.fixed, s);
-    wf_string_format(s, "#weights=%016" PRIx64, weights); /* #: the message names only the key (wf_dist_compare) */
+    wf_string_format(s, "#weights=%016" PRIx64, weights); /* '#': a message names this key without its value (wf_dist_compare) */
 }
 
 wf_status ranks_compare(struct fit *f)

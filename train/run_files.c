@@ -54,7 +54,7 @@ static wf_status save_config(struct trainer *t, const char *path)
     return t->error->code;
 }
 
-/* Writes config.json as the run wrote it before this resume, from the state. */
+/* Writes to `path` what config.json contained when this run last wrote it; the state has all that is needed for this. */
 static wf_status save_known(struct trainer *t, const char *path)
 {
     struct state s;

@@ -17,8 +17,8 @@ struct task {
     /* Frees the members of the task's struct. */
     void (*free)(struct trainer *t);
     /* The functions for wf_fit; their ctx is the trainer. The weight of a batch is the number of tokens that it predicts. validate uses
-     * about t->valid_limit tokens of the validation text. It sets value[LOSS], value[SMOOTHED] with label smoothing, and for a translation
-     * with t->scores also value[BLEU] and value[CHRF]. Several processes share the work of a validation. */
+     * about t->valid_limit tokens of the validation text. It always sets value[LOSS]; with label smoothing also value[SMOOTHED]; and for a
+     * translation with t->scores also value[BLEU] and value[CHRF]. Several processes share the work of a validation. */
     struct wf_task fit;
 };
 /* Indices of the metrics that a validation measures, and their number. */

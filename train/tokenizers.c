@@ -44,8 +44,8 @@ static wf_status make(struct trainer *t, const char *const *paths, int64_t count
                                      .ctx = t,
                                      .long_words = &t->long_words};
     /* Special tokens and pre-tokenizer of each kind of model. WF_RUNNING_TEXT keeps line ends as tokens. It replaces the default
-     * pre-tokenizer where other_pre_tokenizer is true: for BPE in models that read running text instead of single lines, and for words in
-     * language models. */
+     * pre-tokenizer where other_pre_tokenizer is true: for BPE tokenizers of models that read running text instead of single lines, and for
+     * word tokenizers of language models. */
     static const char *const of_encoders[] = {"<pad>", "<unk>", "<mask>", "<s>", "</s>"}, *const of_language[] = {"<|endoftext|>", "<unk>"},
                              *const of_pairs[] = {"<pad>", "<bos>", "<eos>", "<unk>"};
     enum wf_model_kind kind = wf_config_kind(c);
@@ -118,7 +118,7 @@ wf_status tokenizers_open(struct trainer *t, bool resuming)
             "vocabulary size mismatch: %s has %lld tokens, the model in %s %lld: give the tokenizer that it was trained with", o->tokenizer,
             (long long)wf_tokenizer_vocab_size(t->tokenizer), t->from.folder, (long long)wf_config_shape(&t->config).vocab_size);
     struct wf_config was;
-    if (resuming && o->from && !o->tokenizer) { /* the run's tokenizers came with the weights, so the config's settings do not count */
+    if (resuming && o->from && !o->tokenizer) { /* the tokenizers came with the weights, so the given settings of tokenizers don't count */
         if (wf_train_config(o->out, &was, NULL, t->error))
             return t->error->code;
         t->config.tokenizer = was.tokenizer;

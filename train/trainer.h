@@ -24,9 +24,9 @@ struct origin {
 
 /* A running wf_train. */
 struct trainer {
-    struct fit fit;                         /* fit.o.ctx is the trainer */
+    struct fit fit;                         /* the training loop; the task's functions get this struct trainer as their ctx */
     const struct wf_train_options *options; /* points to `own` */
-    struct wf_train_options own;            /* a copy of the caller's options; a resume without texts takes the texts of the state */
+    struct wf_train_options own;            /* a copy of the caller's options, in a resume without texts with those that the state names */
     struct wf_train_texts texts;            /* the texts that the state names, in a resume */
     const char **train;                     /* [texts.train_files]: memory of own.train in a resume without texts */
     const char **valid;                     /* [texts.valid_files]: memory of own.valid in a resume without texts */

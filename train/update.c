@@ -110,7 +110,7 @@ static wf_status gradients(struct fit *f, int phase)
     wf_grads *grads[WF_FIT_REGISTRIES];
     const int count = grads_of(f, phase, grads);
     const struct wf_range mine = wf_ranks_mine(&f->ranks);
-    fit_zero_gradients(f); /* zeroes all registries, because a loss may leave gradients in registries of other phases */
+    fit_zero_gradients(f); /* of all registries, because a loss may leave gradients in registries of other phases */
     wf_ranks_begin(&f->ranks, grads, count);
     for (int64_t i = mine.begin; i < mine.end && !f->error->code; i++)
         if (!micro_batch(f, phase, i))
@@ -176,7 +176,7 @@ static void optimize(struct fit *f, int phase)
         }
     if (status != WF_OK && status != WF_ERR_NUMERIC)
         failed(f, &why);
-    if (f->stepped && phase == f->phases - 1) /* call it even after an error, because the other ranks wait for this rank there */
+    if (f->stepped && phase == f->phases - 1) /* even after an error, because the other ranks wait for this rank in fit_agree_ahead */
         fit_agree_ahead(f);
     wf_ranks_publish(&f->ranks, f->stepped);
     if (status == WF_ERR_NUMERIC)
