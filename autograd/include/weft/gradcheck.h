@@ -9,14 +9,15 @@
  *   - It compares the gradients of sum(out * R), where out is the op's result and R is random, with central differences. It does so along
  *     random directions of each input alone (with several inputs at once, wrong signs could cancel), and along every coordinate of small
  *     inputs.
- *   - It repeats the run with transposed and sliced operands, with operands that repeat a row by a stride of 0, and with gradients needed
- *     for only some of the inputs, for each subset of them. Values and gradients must be the same as in the first run.
+ *   - It runs the op again with transposed and sliced operands, with operands that repeat a row by a stride of 0, and, for each subset of
+ *     the inputs, with gradients needed for this subset only. Here and below, values and gradients must be the same as in the first run,
+ *     apart from rounding.
  *   - If .reads of the descriptor leaves out an input or the result, the check replaces the values of that array between forward and
  *     backward. It also runs the op on results of another op, whose values the engine erases once no backward reads them. In both runs the
  *     gradients must be the same as in the first run.
- *   - It uses one tensor as two inputs. It also gives the op's result and another tensor one array for the gradients of both, as a backward
- *     of wf_add does. The gradients must be right all the same.
- *   - It runs without recording (WF_INFER). The values must be the same as in the first run.
+ *   - It uses one tensor as two inputs. It also lets the op's result and another tensor share one array for their gradients, as the
+ *     operands of a wf_add do. The gradients must be right all the same.
+ *   - It runs the op without recording (WF_INFER), unless the case has .train. The values must be the same as in the first run.
  *
  * If an op has several outputs, only the first is checked; check the others with wf_check_function.
  *
@@ -43,10 +44,10 @@ WF_API wf_status wf_check_op(const wf_op *op, const struct wf_gradcheck_options 
 WF_API wf_status wf_check_case(const wf_op *op, const struct wf_case *c, const struct wf_gradcheck_options *options,
                                wf_error *error) WF_CHECKED;
 
-/* Checks a function of tensors by central differences only. fn(ctx, tape, in) takes in[0 .. inputs-1] of the given shapes and returns a
- * real tensor of any shape. The values of in[i] are drawn from N(0,1), or as fill[i] says if `fill` is not NULL. `options` may be NULL.
- * Parameters that fn uses, and tensors that it makes with wf_input, count as constants. As soon as no backward reads an inner value any
- * more, the check overwrites it with NaN, so that a wrong use shows. */
+/* Compares the gradients of a function of tensors with central differences; the other checks of wf_check_op are not done. fn(ctx, tape, in)
+ * takes in[0 .. inputs-1] of the given shapes and returns a real tensor of any shape. The values of in[i] are drawn from N(0,1), or as
+ * fill[i] says if `fill` is not NULL. `options` may be NULL. Parameters that fn uses, and tensors that it makes with wf_input, count as
+ * constants. As soon as no backward reads an inner value any more, the check overwrites it with NaN, so that a wrong use shows. */
 typedef wf_tensor *(*wf_function)(void *ctx, wf_tape *tape, wf_tensor *const in[]);
 WF_API wf_status wf_check_function(wf_function fn, void *ctx, int inputs, const wf_shape *shapes, const enum wf_fill *fill,
                                    const struct wf_gradcheck_options *options, wf_error *error) WF_CHECKED;

@@ -37,10 +37,10 @@ typedef struct wf_call {
     bool need[WF_MAX_INPUTS];     /* whether input i needs a gradient */
     /* In `backward`: the gradients of the outputs, read-only, with any strides. If an output has no gradient, its data are NULL. */
     wf_array dout[WF_MAX_OUTPUTS];
-    uint64_t seed;         /* the tape's seed; in later passes of a step a seed drawn from it (struct wf_tape_options) */
-    uint64_t step;         /* the tape's step */
-    uint64_t first_row;    /* the tape's first_row */
-    uint32_t dropout_call; /* the number of this call, counting the calls of ops with .random in this pass */
+    uint64_t seed;         /* in the first pass of a step the tape's seed, later a seed drawn from it (struct wf_tape_options) */
+    uint64_t step;         /* the number of the training step (struct wf_tape_options) */
+    uint64_t first_row;    /* where this part of the batch begins: the index of its first row in the global batch */
+    uint32_t dropout_call; /* the number of this call among the calls of ops with .random in this pass, from 0 */
     void *internal;        /* used by the engine only */
 } wf_call;
 
@@ -113,7 +113,7 @@ WF_API void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_ten
 /* The tape on which an op with these operands runs (see wf_tape_use), or NULL if there is none. NULL operands are skipped. */
 WF_API wf_tape *wf_tape_of_operands(int count, wf_tensor *const x[]);
 /* Makes a view of x, without a record and without a copy. `name` stands for the op in messages. `view` must lie inside the storage of x.
- * The gradient of the view is the part of x's gradient that has the same strides, and not an array of its own. So if x needs a gradient,
+ * The gradient of the view is no array of its own, but a view of x's gradient with the same offset and strides. So if x needs a gradient,
  * the view must show each element at most once; for other views define an op with .view. On an error returns poison, with the error on the
  * tape. */
 WF_API wf_tensor *wf_apply_view(const char *name, wf_tensor *x, const wf_array *view);
@@ -144,8 +144,8 @@ WF_API wf_array wf_call_contiguous(wf_call *c, const wf_array *a);
 /* --- passing gradients (backward) ----------------------------------------------------------------------------------- */
 /* The array to which `backward` writes the gradient of input number `input`. It has the input's shape, and it is strided if the input is a
  * view. If *accumulate is true, add to the values there; otherwise overwrite all of them. Call this function once for each input that needs
- * a gradient, and if two inputs may be the same tensor, fill the array before the next call. wf_grad_into suits ops that can add to an
- * array at no extra cost, such as products with beta = 1. Without memory its data are NULL. */
+ * a gradient. If two inputs may be the same tensor, fill the array of the first before you call the function for the second. wf_grad_into
+ * suits ops that can add to an array at no extra cost, such as products with beta = 1. Without memory the data of the array are NULL. */
 WF_API wf_array wf_grad_into(wf_call *c, int input, bool *accumulate);
 /* For an op whose first `count` operands may be slices of one tensor, as q, k and v are slices of one product. Call it before wf_grad_into.
  * It returns true if the operands need gradients and together show each element of that tensor once, and if the tensor has no gradient yet.

@@ -115,7 +115,7 @@ WF_API wf_tensor *wf_permute_to(wf_tensor *x, const wf_shape *order);
 #ifndef __cplusplus
 #define wf_permute(x, ...) wf_permute_to(x, WF_SHAPE(__VA_ARGS__)) /* [B, T, H, E] -> [B, H, T, E]: wf_permute(x, 0, 2, 1, 3) */
 #endif
-/* The part of x at `index` of dimension `dim`, which the result lacks. A negative index counts from the end. */
+/* The part of x at `index` of dimension `dim`. The result lacks this dimension. A negative index counts from the end. */
 WF_API wf_tensor *wf_select(wf_tensor *x, int dim, int64_t index);
 WF_API wf_tensor *wf_unsqueeze(wf_tensor *x, int dim);           /* adds a dimension of size 1, which is dimension `dim` of the result */
 WF_API wf_tensor *wf_squeeze(wf_tensor *x, int dim);             /* removes dimension `dim`, whose size must be 1 */
@@ -150,7 +150,7 @@ WF_API wf_tensor *wf_argmax(wf_tensor *x, int dim, bool keep); /* only the ids t
 WF_API wf_tensor *wf_argmin(wf_tensor *x, int dim, bool keep);
 /* The k greatest elements along dimension `dim`, whose size becomes k, in descending order: NaN comes first, and equal elements stay in
  * order of index. Gradients go back to these elements. If k is the size of the dimension, the op sorts. For the k smallest elements of x,
- * negate the result for wf_neg(x). k must be from 1 to the size of the dimension. `ids` is as in wf_max_dim. */
+ * call wf_top_k with wf_neg(x) and negate the result. k must be from 1 to the size of the dimension. `ids` is as in wf_max_dim. */
 WF_API wf_tensor *wf_top_k(wf_tensor *x, int64_t k, int dim, wf_tensor **ids);
 
 /* --- products ------------------------------------------------------------------------------------------------------ */
@@ -165,8 +165,8 @@ WF_API wf_tensor *wf_embedding(wf_tensor *weight, wf_tensor *ids);
 
 /* --- indexing ----------------------------------------------------------------------------------------------------------
  *
- * Ids are int32; the error for an id out of range says which id. Sums are added up in the order of the ids, so their bits do not depend on
- * the number of threads, even if ids repeat. Negative dims count from the end. */
+ * Ids are int32; the error for an id out of range says which id. If an id occurs several times, its values are added up in the order of
+ * these occurrences, so the bits do not depend on the number of threads. Negative dims count from the end. */
 /* Slices of x along dimension `dim`: ids [n], each from 0 to the size of the dimension - 1. For dim = 1: x [A, V, B] -> [A, n, B],
  * y[a][i][b] = x[a][ids[i]][b]. */
 WF_API wf_tensor *wf_index_select(wf_tensor *x, int dim, wf_tensor *ids);
@@ -181,7 +181,7 @@ WF_API wf_tensor *wf_gather(wf_tensor *x, int dim, wf_tensor *ids);
 WF_API wf_tensor *wf_scatter_add(wf_tensor *x, int dim, wf_tensor *ids, wf_tensor *source);
 
 /* --- packed rows (weft/packed.h) ------------------------------------------------------------------------------------ */
-/* Packed rows x [N, ...] -> [n, L, ...] for n sequences, of which the longest has L rows. y[i][t] is row t of sequence i, or `fill` after
+/* Packed rows x [N, ...] -> y [n, L, ...] for n sequences, of which the longest has L rows. y[i][t] is row t of sequence i, or `fill` after
  * the sequence's last row. x holds reals, ids or bools. The offsets are copied. */
 WF_API wf_tensor *wf_pad_rows(wf_tensor *x, struct wf_packed packed, double fill);
 /* The inverse of wf_pad_rows: x [n, L, ...] -> [N, ...]. L is at least the number of rows of the longest sequence. Rows of x after a
@@ -210,7 +210,7 @@ WF_API wf_tensor *wf_softmax(wf_tensor *x); /* a row in which all elements are -
 WF_API wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *gain, wf_tensor *bias, double eps);
 /* x / sqrt(mean(x^2) + eps) * gain (Zhang and Sennrich 2019). gain is [D] or NULL. */
 WF_API wf_tensor *wf_rms_norm(wf_tensor *x, wf_tensor *gain, double eps);
-/* Rows scaled to length 1: x / max(|x|, eps), as torch.nn.functional.normalize does, by default with the eps 1e-12. */
+/* Rows scaled to length 1: x / max(|x|, eps), as torch.nn.functional.normalize computes it; there eps is 1e-12 by default. */
 WF_API wf_tensor *wf_l2_normalize(wf_tensor *x, double eps);
 /* The cosine of the angle between rows: the sum of wf_l2_normalize(a, eps) * wf_l2_normalize(b, eps) over the last dimension. a and b [...,
  * D] broadcast, and the result is [...]. For all pairs of rows in two batches [N, D], use wf_matmul(wf_l2_normalize(a, eps),
@@ -376,14 +376,15 @@ WF_API wf_tensor *wf_kl_normal(wf_tensor *mean, wf_tensor *log_variance, enum wf
 #endif
 
 /* --- losses -------------------------------------------------------------------------------------------------------- */
-/* By default the mean cross-entropy, in nats, over all targets that are not ignored -> []. With label smoothing e the target distribution
- * is (1 - e) one-hot + e / V. If there are no such targets, the mean is 0 with zero gradients. */
+/* By default the mean cross-entropy, in nats, over all targets that are not ignored -> []. If there are none, the mean is 0 with zero
+ * gradients. With label smoothing e the target distribution is (1 - e) one-hot + e / V. */
 struct wf_cross_entropy_options {
     bool has_ignore; /* targets equal to `ignore` are ignored */
     int32_t ignore;
     double label_smoothing;
-    /* The divisor of the sum of losses; 0 means the number of targets in this call. With micro-batches give the number of targets in all of
-     * them, so that the accumulated gradients equal those of the undivided batch. */
+    /* The number by which the mean divides the sum of losses. 0 means the number of targets in this call that are not ignored, or with
+     * class_weights the sum of their weights. With micro-batches give this number for all of them together, so that the accumulated
+     * gradients equal those of the undivided batch. */
     double normalizer;
     wf_tensor **plain; /* if not NULL, *plain is set to the loss without smoothing, a constant in the result's shape */
     /* The mean, the sum, or (WF_REDUCE_NONE) the losses of all rows in the shape of the targets, which the caller can weight, as in policy

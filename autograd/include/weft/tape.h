@@ -122,7 +122,7 @@ WF_API wf_tensor *wf_tape_compact(wf_tape_mark mark, wf_tensor *x);
 
 struct wf_tape_stats {
     size_t used;     /* bytes of the tape's memory that are in use now */
-    size_t peak;     /* the most bytes that were in use so far */
+    size_t peak;     /* the most bytes that were in use at any time since wf_tape_new */
     size_t reserved; /* bytes that the tape has allocated */
     int64_t nodes;   /* number of ops recorded since the reset */
 };
@@ -194,8 +194,8 @@ struct wf_backward_options {
  * op or read that gets the result fails, with an error that names it. Parameters, tensors that no op made, x and .gradient stay readable.
  *
  * To differentiate several losses one after the other, give all calls but the last .retain, which keeps records and values. Ops may follow
- * a backward, and another backward may follow those ops. That second backward visits the records that were retained or made since the
- * first. A backward is refused if it leads to a record that is used up, if it would read parameters that an optimiser changed since the
+ * a backward, and another backward may follow those ops. The second backward visits the records that the first one retained and those made
+ * after it. A backward is refused if it leads to a record that is used up, if it would read parameters that an optimiser changed since the
  * record was made, or if the tape is in WF_INFER.
  *
  * There are no gradients of gradients, so a penalty on a gradient needs another way: see wf_gradients.
@@ -220,8 +220,8 @@ WF_API wf_status wf_backward_with(wf_tensor *x, const struct wf_backward_options
  * (f(x + h v) - f(x - h v)) / 2h. If g is the gradient of f at x and v = g / |g|, this derivative is |g|. docs/pytorch.md has a function
  * for such a penalty. If a result is meant as a constant, as v is, pass it through wf_detach. A loss of wf_detach(g) itself trains nothing.
  *
- * WF_ERR_STATE if y does not depend on x[i]. The options are those of wf_backward, and the same records are used up. On an error every
- * gradient[i] is poison. */
+ * WF_ERR_STATE if y does not depend on x[i]. The options are those of wf_backward, and the call uses up the same records as wf_backward(y).
+ * On an error every gradient[i] is poison. */
 WF_API wf_status wf_gradients_with(wf_tensor *y, int count, wf_tensor *const x[], wf_tensor *gradient[],
                                    const struct wf_backward_options *options) WF_CHECKED;
 #ifndef __cplusplus

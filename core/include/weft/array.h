@@ -13,7 +13,7 @@ WF_BEGIN_DECLS
 
 enum { WF_MAX_DIMS = 6 };
 
-/* All dtypes of the safetensors format. Ops compute in WF_REAL, the dtype of wf_real; ids are WF_I32, and masks are WF_BOOL. */
+/* Dtypes of the safetensors format. Ops compute in WF_REAL, the dtype of wf_real; ids are WF_I32, and masks are WF_BOOL. */
 typedef enum wf_dtype {
     WF_F32,
     WF_F64,
@@ -80,7 +80,7 @@ WF_API bool wf_array_reshape(const wf_array *a, const wf_shape *shape, wf_array 
 /* A view of `a`, broadcast to `shape` by strides of 0. The caller must check that the shapes are compatible. */
 WF_API wf_array wf_array_expand(const wf_array *a, const wf_shape *shape);
 
-/* dst[...] = src[...] for arrays of one shape and dtype with any strides, which must not overlap. Large copies run in parallel. */
+/* dst[...] = src[...] for arrays of one shape and dtype with any strides. The arrays must not overlap. Large copies run in parallel. */
 WF_API void wf_array_copy(const wf_array *dst, const wf_array *src);
 /* Converts n contiguous elements. The possible conversions are: between two of F16, BF16, F32 and F64; between two integer dtypes (BOOL
  * counts as one); from an integer dtype to F32 or F64; and from any dtype to itself, which copies. For any other pair of dtypes the
@@ -99,10 +99,10 @@ WF_API bool wf_convert(wf_dtype to, void *dst, wf_dtype from, const void *src, i
  *    [ 0.1000,     nan,    -inf]]
  *
  * The layout is PyTorch's, and nan and inf are aligned with the numbers. Floats have four decimals, or no decimals if all are whole
- * numbers. They have an exponent if the largest magnitude is above 1e8 or more than a thousand times the smallest, or if the smallest is
- * below 1e-4. If an array has more than 1,000 elements, each dimension of more than six shows three indices at each end and "..." between
- * them. WF_ERR_ARGUMENT: an argument other than `name` is NULL, or the array is invalid. WF_ERR_MEMORY: no memory. WF_ERR_IO: the file
- * could not be written. */
+ * numbers. They have an exponent if, among the finite numbers other than 0, the largest magnitude is above 1e8 or more than a thousand
+ * times the smallest, or the smallest is below 1e-4. If an array has more than 1,000 elements, each dimension of more than six shows three
+ * indices at each end and "..." between them. WF_ERR_ARGUMENT: an argument other than `name` is NULL, or the array is invalid.
+ * WF_ERR_MEMORY: no memory. WF_ERR_IO: the file could not be written. */
 WF_API wf_status wf_array_print_text(struct wf_string *text, const char *name, const wf_array *a);
 WF_API wf_status wf_array_print(FILE *to, const char *name, const wf_array *a);
 

@@ -152,7 +152,8 @@ struct wf_kernels {
     void (*axpy)(int64_t n, wf_real s, const wf_real *x, wf_real *y);
     void (*fill)(int64_t n, wf_real v, wf_real *y);
 
-    /* Reductions. n alone determines the order of the additions. sum, sum_squares and dot accumulate in double. */
+    /* Reductions. The sizes (n, or rows and d) alone determine the order of the additions. sum, sum_squares and dot accumulate in double.
+     */
     double (*sum)(int64_t n, const wf_real *x);
     double (*sum_squares)(int64_t n, const wf_real *x);
     double (*dot)(int64_t n, const wf_real *x, const wf_real *y);

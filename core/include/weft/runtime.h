@@ -43,7 +43,7 @@ WF_API wf_status wf_init_with(const struct wf_init_options *options, wf_error *e
 WF_API int wf_threads(void); /* number of threads that share work, including the calling thread */
 /* Sets the number of threads: waits until the team (the library's threads) has finished its present work, then ends the team and starts a
  * new one. WF_ERR_ARGUMENT: `threads` is below 1, above 4 per processor, or above 256. WF_ERR_STATE: the caller is in a body of a
- * wf_parallel whose cost is high enough to be shared by several threads; wf_init fails there too.
+ * wf_parallel that several threads share because its cost is high enough; wf_init fails there too.
  *
  * All threads of the program share one team. A worker that has no work waits in a spin of at most 50 microseconds, then sleeps. Workers
  * block the signals that other processes send. If the system refuses to start a thread, the other threads do its work. A child of fork()

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes event files for TensorBoard. An event file is a sequence of records. Each record has the length of its data, a checksum of the
- * length, the data, and a checksum of the data; both are CRC-32C, masked as TensorFlow does. The data are the protocol buffers `Event` and
- * `Summary` of TensorFlow (tensorflow/core/util/event.proto, framework/summary.proto). */
+ * length, the data, and a checksum of the data. Both checksums are CRC-32C, masked as TensorFlow does. The data are the protocol buffers
+ * `Event` and `Summary` of TensorFlow (tensorflow/core/util/event.proto, framework/summary.proto). */
 #ifndef WEFT_EVENTS_H
 #define WEFT_EVENTS_H
 

@@ -31,10 +31,10 @@ struct wf_safetensors_options {
     bool map;
 };
 
-/* Opens a file and checks its whole header: lengths, JSON (strict, no duplicate names), UTF-8, dtypes, at most WF_MAX_DIMS dimensions,
- * sizes that overflow, and byte ranges, which must match the shapes and cover the file without gap or overlap. The header may have any
- * length, not only a multiple of 8 bytes. Returns NULL and sets *error on failure. WF_ERR_FORMAT: the header is invalid; the message names
- * the file and the tensor or the byte. WF_ERR_IO: the file can't be read. The caller closes the file. */
+/* Opens a file and checks its whole header: lengths, JSON (strict, no duplicate names), UTF-8, dtypes, the number of dimensions (at most
+ * WF_MAX_DIMS), sizes (none may overflow), and byte ranges, which must match the shapes and cover the file without gap or overlap. The
+ * header may have any length, not only a multiple of 8 bytes. Returns NULL and sets *error on failure. WF_ERR_FORMAT: the header is
+ * invalid; the message names the file and the tensor or the byte. WF_ERR_IO: the file can't be read. The caller closes the file. */
 WF_API wf_safetensors *wf_safetensors_open_with(const char *path, const struct wf_safetensors_options *options, wf_error *error) WF_CHECKED;
 #ifndef __cplusplus
 /* The same with options as arguments: wf_safetensors_open(path, &error) or wf_safetensors_open(path, &error, .map = true). */

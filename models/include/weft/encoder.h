@@ -13,10 +13,10 @@ WF_BEGIN_DECLS
 struct wf_encoder_call {
     const int32_t *lengths;  /* [B]: row b holds lengths[b] tokens, and padding after them. No token attends to padding: the attention
                                 weights of its keys are exactly 0. NULL: rows of full length */
-    wf_tensor *mask;         /* bool, broadcasts to [B,H,T,T]; true: the query may attend to the key. NULL: no mask */
+    wf_tensor *mask;         /* bools that broadcast to [B,H,T,T]; true: the query may attend to the key. NULL: no mask */
     bool causal;             /* token t attends to tokens 0 .. t only */
-    const int32_t *segments; /* the segment of each id, below the configuration's `segments`; NULL: all 0. An error for models without
-                                segment embeddings */
+    const int32_t *segments; /* the segment of each id, below the configuration's `segments`; NULL: all 0. A model without segment
+                                embeddings accepts only NULL */
     struct wf_packed packed; /* the ids are packed sentences [N]; cannot be combined with lengths, mask or weights */
     wf_tensor **weights; /* [layers]: weights[i] receives the attention weights [B,H,T,T] of layer i, before dropout. NULL: the caller wants
                             no weights */

@@ -206,8 +206,8 @@ struct wf_family {
  *     if (term)
  *         wf_loss_term_add(tape, wf_scale(wf_moe_balance(&routing, 1), 0.01));
  *
- * `term` [] should be a mean over the ids, or over the rows, of one call of such a function. Each micro-batch calls the functions once. An
- * update minimises
+ * The tensor that wf_loss_term_add gets, a scalar [], should be a mean over the ids, or over the rows, of one call of .forward, .hidden,
+ * .encode or .decode. Each micro-batch calls these functions once. An update minimises
  *
  *     L = sum over micro-batches of (sum of the micro-batch's cross-entropies / number of targets of the batch
  *                                    + share * sum of the terms that the micro-batch adds)

@@ -18,7 +18,8 @@ struct wf_seq2seq_weights {
     wf_tensor **cross;   /* [layers] tensors [1,H,T,S]: attention from the target to the source */
 };
 /* The N ids of `input` of all pairs -> logits [N,V]. `weights` may be NULL; with weights there must be exactly one pair. Sets the tape's
- * first_row to first_source and first_target of the pairs, so that dropout does not depend on the division into micro-batches. */
+ * first_row to first_source of the pairs for the encoder, and to first_target for the decoder, so that dropout does not depend on the
+ * division into micro-batches. */
 WF_API wf_tensor *wf_pairs_logits(const wf_model *model, wf_tape *tape, const struct wf_pairs *pairs,
                                   const struct wf_seq2seq_weights *weights);
 /* Mean cross-entropy over all target ids -> []. If the output layer is linear and has no LoRA adapters, the logits of all target ids are
@@ -36,8 +37,8 @@ WF_API wf_tensor *wf_model_encode(const wf_model *model, wf_tape *tape, const in
 WF_API void wf_model_memory(const wf_model *model, wf_tensor *memory, wf_tensor *kv[]);
 /* Ids [R,T], which continue the R rows of the cache -> logits of the last id of each row, [R,V]. Each row is one translation of a source
  * sentence, and a sentence may have several rows or none. The rows are in the order of the sentences: sentence i has the rows
- * translations.offsets[i] .. translations.offsets[i+1]-1. `source` is the argument of wf_model_encode. Make the cache with wf_model_cache,
- * or with wf_model_cache_with if it needs to hold less than max_length tokens. The cache advances by T. */
+ * translations.offsets[i] .. translations.offsets[i+1]-1. `source` has the same offsets as in the call of wf_model_encode. Make the cache
+ * with wf_model_cache, or with wf_model_cache_with if it needs to hold less than max_length tokens. The cache advances by T. */
 WF_API wf_tensor *wf_model_decode(const wf_model *model, wf_tensor *ids, struct wf_cache *cache, wf_tensor *const kv[],
                                   struct wf_packed translations, struct wf_packed source);
 

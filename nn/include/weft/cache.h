@@ -23,7 +23,7 @@ struct wf_kv {
     wf_real *keys;   /* [most_rows, capacity, key_width]; states: [most_rows, key_width] */
     wf_real *values; /* [most_rows, capacity, value_width]; states: unused */
     const struct wf_cache *cache;
-    bool written; /* wf_kv_set_state has been called */
+    bool written; /* set by wf_kv_set_state, so that Weft can refuse a family that ignores its cache */
 };
 struct wf_cache {
     struct wf_kv *layer; /* [layers] */
@@ -77,7 +77,8 @@ struct wf_kv_held {
 WF_API struct wf_kv_held wf_kv_append(struct wf_kv *kv, wf_tensor *keys, wf_tensor *values);
 
 /* --- for recurrent layers, with wf_cache_init_states ------------------------------------------------------------------ */
-/* The states of the rows of x [R,...] before its tokens: a copy [R,width] on the tape of x. If kv is NULL (there is no cache), zeros. */
+/* The states of the cache's R rows before the new tokens x [R,...]: a copy [R,width] on the tape of x. If kv is NULL (there is no cache),
+ * zeros. */
 WF_API wf_tensor *wf_kv_state(const struct wf_kv *kv, wf_tensor *x, int64_t width);
 /* Keeps `state` [R,width] as the states after the new tokens. After all layers have done so, call wf_cache_advance once, to count the
  * tokens. If kv is NULL, nothing happens. Errors go to the tape, as in wf_kv_append. */

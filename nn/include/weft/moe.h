@@ -42,11 +42,11 @@ struct wf_moe_call {
     struct wf_moe_routing *routing; /* receives the choices, for wf_moe_balance; may be NULL */
 };
 WF_API wf_tensor *wf_moe_forward_with(const struct wf_moe *m, wf_tensor *x, const struct wf_moe_call *call);
-/* The balancing loss [] of one or several layers with the same number of experts: experts * sum over e of f_e P_e. With the rows of all
- * layers counted together, f_e is the number of rows that chose expert e, divided by the number of rows, and P_e is the mean of p_e over
- * the rows. If all experts get equally many rows, the loss is `chosen`. Its gradient goes through P alone. Hugging Face's library
- * transformers has the same loss in load_balancing_loss_func. Call wf_moe_balance in the same pass as the forwards of these layers, before
- * the backward. */
+/* The balancing loss [] of one or several layers with the same number of experts, from routing[0 .. layers-1]: experts * sum over e of f_e
+ * P_e. With the rows of all layers counted together, f_e is the number of rows that chose expert e, divided by the number of rows, and P_e
+ * is the mean of p_e over the rows. If all experts get equally many rows, the loss is `chosen`. The gradient of the loss goes through P
+ * alone. Hugging Face's library transformers has the same loss in load_balancing_loss_func. Call wf_moe_balance in the same pass as the
+ * forwards of these layers, before the backward. */
 WF_API wf_tensor *wf_moe_balance(const struct wf_moe_routing *routing, int layers);
 
 #ifndef __cplusplus

@@ -39,7 +39,7 @@ struct wf_linear {
 struct wf_lora {
     int64_t rank;   /* at least 1; 0 in options: no adapter */
     double alpha;   /* 0: the same as rank, so that alpha / rank is 1 */
-    double dropout; /* dropout of the adapter's input; 0 <= p < 1 */
+    double dropout; /* probability of dropout of the adapter's input, at least 0 and below 1 */
 };
 struct wf_linear_options {
     bool no_bias;
@@ -173,13 +173,13 @@ struct wf_mha_options {
      * is PyTorch's MultiheadAttention(query, key, value) with kdim and vdim: keys come from the memory [B,S,d_memory] through `k` [G E,
      * d_memory], and values from .value of the call [B,S,d_values] through `v` [G F, d_values]. The map `kv` is then unused. */
     bool no_output;   /* the result is the concatenated heads [B,T,H F], without the output projection */
-    bool apart;       /* keys and values have different sources; requires .cross, and .value in each call with .memory */
+    bool apart;       /* keys and values have different sources. Set .cross too, and in each call that has .memory also give .value */
     int64_t d_values; /* width of .value, with .apart; 0: d_memory */
 };
 WF_API void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, const struct wf_mha_options *options);
 struct wf_mha_call {
     bool causal;                /* a query attends to no key after its own position */
-    wf_tensor *memory;          /* the source of keys and values, with .cross: give either memory or memory_kv */
+    wf_tensor *memory;          /* the source of keys and values; a module with .cross needs either this or memory_kv */
     const int32_t *key_lengths; /* [B]: row b has only the keys s < key_lengths[b]. NULL: every row has all keys */
     wf_tensor *mask;            /* bools, true where a query may attend to a key; shapes as in wf_attention_options */
     struct wf_packed packed;    /* the sequences of x, as in wf_attention_options */

@@ -122,7 +122,7 @@ struct wf_load_rule {
                               for example "layer.*.query.weight", "layer.*.key.weight", "layer.*.value.weight" */
 };
 struct wf_load_options {
-    const char *prefix; /* prefix of every name in the file; names without it are ignored */
+    const char *prefix; /* prefix of the model's tensors in the file; tensors without it are ignored. NULL: no prefix */
     const struct wf_load_rule *rule;
     int rules;
     const char *const *ignored; /* names, after the prefix, that may be in the file and are not read; the list ends with NULL. "pooler.*"

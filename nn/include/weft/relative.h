@@ -28,10 +28,10 @@ WF_API void wf_relative_bias_init_with(wf_scope scope, struct wf_relative_bias *
 /* The bias [heads, T, S] of T queries and S keys. The queries are at the positions of the last T keys: query t is at S - T + t. With a
  * cache, S is the number of tokens that the cache holds plus the number of new tokens. */
 WF_API wf_tensor *wf_relative_bias_forward(const struct wf_relative_bias *m, wf_tape *tape, int64_t queries, int64_t keys);
-/* The bias for self-attention over x (or over its ids): pass it as .bias, with the same .packed and .cache. For x [B,T,...] it is [heads,
- * T, T]. For packed rows x [N, ...] it is [heads, L, L], where L is the length of the longest sequence. With a cache and T new tokens x
- * [R,T,...] it is [heads, T, S], where S is T plus the number of tokens that the longest row of the cache holds; if rows hold different
- * numbers of tokens, it is [R, heads, T, S]. */
+/* The bias for self-attention over x (or over its ids): pass it as .bias to attention with the same .packed and .cache. For x [B,T,...] it
+ * is [heads, T, T]. For packed rows x [N, ...] it is [heads, L, L], where L is the length of the longest sequence. With a cache and T new
+ * tokens x [R,T,...] it is [heads, T, S], where S is T plus the number of tokens that the longest row of the cache holds; if rows hold
+ * different numbers of tokens, it is [R, heads, T, S]. */
 struct wf_relative_call {
     struct wf_packed packed;
     const struct wf_cache *cache; /* NULL: no cache */

@@ -61,7 +61,7 @@ struct wf_sgd_options {
 };
 
 enum {
-    WF_RULE_SLABS = 4,  /* the greatest number of slabs of a rule: arrays with one number for each element (weft/optimizer_rule.h) */
+    WF_RULE_SLABS = 4,  /* a rule has at most this number of slabs, arrays with one number for each element (weft/optimizer_rule.h) */
     WF_RULE_FACTORS = 2 /* the number of factors that a rule may compute for each parameter */
 };
 /* What an optimiser stores for one parameter, besides the moments. */
@@ -203,10 +203,11 @@ WF_API wf_status wf_optimizer_step(struct wf_optimizer *opt, wf_error *error) WF
  * and of the metadata prefix + "optimizer", the name of the rule. Settings and groups are not part of the state, because the program sets
  * them. The state is read only when the writer commits. */
 WF_API void wf_optimizer_save(const struct wf_optimizer *opt, wf_safetensors_writer *writer, const char *prefix);
-/* Restores a state that was written by wf_optimizer_save, or by Weft 0.1 with one registry. WF_ERR_FORMAT, with nothing changed: the state
- * is that of another kind of optimiser, a number of updates is missing or impossible, the state lacks the moments of a parameter that is
- * not frozen, a tensor whose name begins with `prefix` is not known to the optimiser, or a shape differs. The message has the names. The
- * moments of a parameter that is frozen now are loaded too, for later. After a read error the moments are undefined. */
+/* Restores a state that wf_optimizer_save wrote. An older form of the state is read too: it is of one registry, and has one tensor prefix +
+ * "steps" instead of those that begin with prefix + "updates.". WF_ERR_FORMAT, with nothing changed: the state is that of another kind of
+ * optimiser, a number of updates is missing or impossible, the state lacks the moments of a parameter that is not frozen, a tensor whose
+ * name begins with `prefix` is not known to the optimiser, or a shape differs. The message has the names. The moments of a parameter that
+ * is frozen now are loaded too, for later. After a read error the moments are undefined. */
 WF_API wf_status wf_optimizer_load(struct wf_optimizer *opt, const wf_safetensors *file, const char *prefix, wf_error *error) WF_CHECKED;
 
 /* --- schedules: the learning rate of step 0, 1, 2, ... ------------------------------------------------------------- */
@@ -214,13 +215,13 @@ enum wf_schedule_kind {
     WF_SCHEDULE_CONSTANT, /* peak * (step + 1) / (warmup + 1) during the warm-up, then `peak` */
     WF_SCHEDULE_COSINE,   /* the same warm-up, then half a cosine from `peak` to `min`, which it reaches at `steps` */
     /* peak * min(t / w, sqrt(w / t)) with t = step + 1 and w = warmup. With peak = 1 / sqrt(d * w) this is the schedule of Vaswani et al.
-     * 2017 for a model of width d */
+     * 2017 for a model of width d. Without a warm-up: peak / sqrt(t) */
     WF_SCHEDULE_INVERSE_SQRT
 };
 struct wf_schedule {
     enum wf_schedule_kind kind;
     double peak;    /* the learning rate at the end of the warm-up */
-    double min;     /* the last learning rate of WF_SCHEDULE_COSINE */
+    double min;     /* the learning rate at which WF_SCHEDULE_COSINE ends, at step `steps` */
     int64_t warmup; /* updates of the warm-up */
     int64_t steps;  /* updates in total */
 };

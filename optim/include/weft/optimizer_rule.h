@@ -81,7 +81,8 @@ struct wf_optimizer_rule {
      * shape. If a new value depends only on the value, gradient and state of the same element, the number of threads and processes changes
      * no bit of the result.
      *
-     * .step is not called for parameters without a gradient, frozen parameters, and parameters of other optimisers (wf_optimizer_only). */
+     * .step is not called for parameters without a gradient, for frozen parameters, or for parameters of other optimisers
+     * (wf_optimizer_only). */
     void (*step)(void *ctx, const struct wf_update *u);
 };
 #define WF_OPTIMIZER_RULE_ABI sizeof(struct wf_optimizer_rule)
