@@ -32,8 +32,12 @@ struct wf_event {
     double tokens_per_second;
     int64_t parameters; /* number of elements of all parameters */
     int64_t vocab_size;
-    int64_t train_tokens;                  /* number of predicted tokens of the training text; encoders: tokens that can be masked */
-    int64_t valid_tokens;                  /* number of predicted tokens of a validation; encoders: masked tokens; 0: no validation */
+    /* Number of tokens of the training text. A translation model counts the target tokens of the used pairs, with EOS, and an encoder the
+     * tokens that can be masked. */
+    int64_t train_tokens;
+    /* Number of tokens of the validation text. A translation model counts as for train_tokens, and an encoder the masked tokens of a
+     * validation. 0: there is no validation. */
+    int64_t valid_tokens;
     int64_t train_pairs;                   /* number of sentence pairs of the training text; 0 if the model does not translate */
     int64_t valid_pairs;                   /* number of sentence pairs of the validation text */
     double seconds;                        /* seconds since wf_train was called */
