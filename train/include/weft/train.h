@@ -38,8 +38,8 @@ struct wf_event {
     /* Number of tokens of the validation text. A translation model counts as for train_tokens, and an encoder the masked tokens of a
      * validation. 0: there is no validation. */
     int64_t valid_tokens;
-    int64_t train_pairs;                   /* number of sentence pairs of the training text; 0 if the model does not translate */
-    int64_t valid_pairs;                   /* number of sentence pairs of the validation text */
+    int64_t train_pairs;                   /* number of used sentence pairs of the training text; 0 if the model does not translate */
+    int64_t valid_pairs;                   /* number of used sentence pairs of the validation text */
     double seconds;                        /* seconds since wf_train was called */
     double left;                           /* estimated seconds until the end: see wf_fit_event */
     int64_t done;                          /* WF_EVENT_PREPARE, WF_EVENT_PROGRESS: units done */
@@ -144,8 +144,8 @@ struct wf_train_texts {
     struct wf_train_text *valid; /* [valid_files] */
     int64_t train_files;         /* 0: not known */
     int64_t valid_files;         /* 0: there were no validation files, or they are not known */
-    uint64_t train_hash;         /* hash of the training text's ids; 0: not known */
-    uint64_t valid_hash;         /* hash of the validation text's ids; 0: not known */
+    uint64_t train_hash;         /* hash of the training text's ids, or of the content of both files of a parallel text; 0: not known */
+    uint64_t valid_hash;         /* the same for the validation text; 0: not known */
     char *from;                  /* wf_train_options.from as an absolute path; NULL: it was not given */
     char *tokenizer;             /* .tokenizer as an absolute path; NULL: it was not given */
     char *source_tokenizer;      /* .source_tokenizer as an absolute path; NULL: it was not given */
