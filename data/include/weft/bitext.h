@@ -40,8 +40,8 @@ struct wf_bitext_options {
     /* A pair is skipped if its longer side has more than max_ratio times as many ids as its shorter side, without special tokens. The value
      * is at least 1, or 0 for no limit. */
     double max_ratio;
-    /* Of several pairs with the same two sentences, byte for byte, only the first is used. The survey finds pairs with the same hash and
-     * compares their texts. While it runs, this takes 13 to 19 more bytes of memory per line. */
+    /* Of several pairs with the same two sentences, byte for byte, only the first is used. The survey compares the texts of pairs that have
+     * the same hash. With this option it takes 13 to 19 more bytes of memory per line, which are freed at its end. */
     bool deduplicate;
 };
 struct wf_bitext_survey {
@@ -94,24 +94,25 @@ WF_API char *wf_bitext_describe(const struct wf_bitext_survey *survey, char *tex
 /* --- batches by tokens --------------------------------------------------------------------------------------------- */
 /* An epoch contains every used pair once. To plan an epoch, pairs are shuffled and divided into windows. Each window is sorted by target
  * length and then by source length; with the option `side`, a stable sort by target length alone is used instead. Each sorted window is
- * divided into batches whose cost, which the option `tokens` defines, is at most `tokens`; the last batch of a window may be smaller. Then
- * the batches are shuffled.
+ * divided into batches as large as the options `tokens` and `tolerance` allow; the last batch of a window may be smaller. Then the batches
+ * are shuffled.
  *
  * The result depends only on the files, the options and the epoch, on any machine and with any number of threads. So (epoch, index) is a
- * complete position in the data. Besides the bitext this takes 4 bytes of memory per pair, 8 per batch, and 4 per pair of a window. */
+ * complete position in the data. Besides the bitext, the plan of an epoch takes 4 bytes of memory per pair, 8 per batch, and 4 per pair of
+ * a window. */
 typedef struct wf_pair_batches wf_pair_batches;
 struct wf_pair_batches_options {
-    int64_t tokens;    /* maximum cost of a batch, in ids: pairs x (longest source + longest target). A pair that costs more is a batch
-                          alone. 0: one batch of all pairs */
-    bool side;         /* the cost is pairs x (the larger of longest source and longest target) instead */
-    int64_t tolerance; /* the cost of a batch may exceed `tokens` by this number */
+    int64_t tokens;    /* maximum size of a batch, in ids: pairs x (longest source + longest target). A pair that exceeds the maximum
+                          is a batch alone. 0: one batch of all pairs */
+    bool side;         /* the size is pairs x (the larger of longest source and longest target) instead */
+    int64_t tolerance; /* the size of a batch may exceed `tokens` by this number */
     int64_t window;    /* number of pairs that are sorted together; 0: all */
     uint64_t seed;
     bool in_order; /* pairs are sorted but not shuffled, and all epochs are the same; meant for evaluation */
 };
 /* Starts at the first batch of epoch 0. The bitext must outlive *out. Several wf_pair_batches may use one bitext, but not from two threads
  * at the same time. Later calls encode on as many threads as wf_threads() returns during this call. WF_ERR_ARGUMENT: a negative option, or
- * batches of more than 2^31 - 1 ids. WF_ERR_MEMORY. On an error *out is NULL. */
+ * a batch could have more than 2^31 - 1 ids of one side. WF_ERR_MEMORY. On an error *out is NULL. */
 WF_API wf_status wf_pair_batches_new(wf_bitext *bitext, const struct wf_pair_batches_options *options, wf_pair_batches **out,
                                      wf_error *error) WF_CHECKED;
 WF_API void wf_pair_batches_free(wf_pair_batches *batches); /* NULL is allowed */
@@ -125,9 +126,9 @@ WF_API wf_status wf_pair_batches_seek(wf_pair_batches *batches, int64_t epoch, i
  * or after wf_pair_batches_seek that of the new position. */
 WF_API int64_t wf_pair_batches_count(const wf_pair_batches *batches);
 /* Sets *pairs to the next batch, valid until the next call. After the last batch of an epoch the next epoch follows. Pairs of a batch are
- * sorted by length, shortest targets first. The call allocates memory only if a tokenizer needs more for a sentence than for the longest
- * sentence, for which there is enough. WF_ERR_FORMAT: a file was modified after it was opened. WF_ERR_IO, WF_ERR_MEMORY. After an error the
- * position is unchanged. */
+ * sorted by length, shortest targets first. wf_pair_batches_new has allocated the memory that the tokenizers need for the longest
+ * sentences; this call allocates memory only if a tokenizer needs more for a shorter sentence. WF_ERR_FORMAT: a file was modified after it
+ * was opened. WF_ERR_IO, WF_ERR_MEMORY. After an error the position is unchanged. */
 WF_API wf_status wf_pair_batches_next(wf_pair_batches *batches, struct wf_pairs *pairs, wf_error *error) WF_CHECKED;
 /* The indices of the last batch's pairs: pair i of the batch is used pair index[i] of the bitext. Valid until the next call of
  * wf_pair_batches_next. */

@@ -29,7 +29,7 @@ struct wf_corpus_options {
 /* The ids of a text. */
 struct wf_text_ids {
     struct wf_id_view ids;
-    int64_t characters; /* code points without byte order marks, with which a loss per character can be computed */
+    int64_t characters; /* number of code points, without byte order marks; for a loss per character */
     int64_t unknown;    /* number of unknown tokens among the ids */
     uint64_t hash;      /* hash of the ids */
     bool cached;        /* the ids were loaded from the cache */
@@ -45,14 +45,15 @@ WF_API wf_status wf_text_ids_open(const char *const *paths, int64_t files, const
                                   wf_error *error) WF_CHECKED;
 WF_API void wf_text_ids_close(struct wf_text_ids *ids); /* frees the ids and leaves *ids empty; {0} is allowed */
 
-/* The corpus of a language model: training text and validation text. Without validation files the last tenth of the training text becomes
- * the validation text: training uses the first floor(0.9 n) of its n code points. In tinyshakespeare these are 1,003,854 of 1,115,394. The
- * text is divided before it is encoded, so that no token belongs to both texts. Each text must have at least context + 1 tokens: `context`
- * inputs, and targets one position later. Otherwise the call fails with WF_ERR_ARGUMENT, and the message has both lengths and a remedy. The
- * other errors are those of wf_text_ids_open. On an error *out is empty. */
+/* The corpus of a language model or an encoder: training text and validation text. */
 struct wf_corpus {
     struct wf_text_ids train, valid;
 };
+/* Opens a corpus, which the caller frees with wf_corpus_close. If there are no validation files (`valid_files` is 0), the last tenth of the
+ * training text becomes the validation text: training uses the first floor(0.9 n) of its n code points. In tinyshakespeare these are
+ * 1,003,854 of 1,115,394. The text is divided before it is encoded, so that no token belongs to both texts. WF_ERR_ARGUMENT: one of the two
+ * texts has fewer than context + 1 tokens (`context` inputs, and targets one position later); the message has the number of tokens, the
+ * minimum and a remedy. The other errors are those of wf_text_ids_open. On an error *out is empty. */
 WF_API wf_status wf_corpus_open(const char *const *train, int64_t train_files, const char *const *valid, int64_t valid_files,
                                 int64_t context, const struct wf_corpus_options *options, struct wf_corpus *out,
                                 wf_error *error) WF_CHECKED;

@@ -9,7 +9,7 @@
  *       wf_rows_copy(&pixels, row, n, WF_REAL, x, &error);     x [n, ...], the rows of an array [images, ...]
  *
  * A batch is a pure function of (seed, step). So a training that resumes at any step sees the same batches, and several processes agree on
- * them. In a task of wf_fit (weft/fit.h) the function `next` calls wf_epochs_batch; `put` and `get` have no state to save. */
+ * them. In a task of wf_fit (weft/fit.h) the function `next` calls wf_epochs_batch, and the task needs no functions `put` and `get`. */
 #ifndef WEFT_EPOCHS_H
 #define WEFT_EPOCHS_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The lines of a text file, by number. This suits data sets with one item per line, in the order of wf_epochs_batch (weft/epochs.h).
+/* The lines of a text file, by number. This suits data sets with one item per line: wf_epochs_batch (weft/epochs.h) chooses
+ * the numbers of a shuffled batch's lines.
  *
  *   struct wf_text_lines lines;
  *   if (wf_text_lines_open(&lines, "reviews.txt", &error) != WF_OK) ...

@@ -8,8 +8,8 @@
 
 WF_BEGIN_DECLS
 
-/* Averages the weights in the files checkpoints/step-*.safetensors of the run `folder`, of which it takes the `last` newest, and writes the
- * run folder `out`. The mean is computed in double and written as model.safetensors; config.json and the tokenizers are copied from the
+/* Averages the weights in the `last` newest checkpoints (checkpoints/step-*.safetensors) of the run `folder`, and writes the run folder
+ * `out`. The mean is computed in double and written as model.safetensors; config.json and the tokenizers are copied from the
  * run. `out` can be used like any run, but training cannot be resumed from it. model.safetensors is written last, so a folder without that
  * file is incomplete. *step is set to the step of the newest checkpoint; `step` may be NULL.
  *

@@ -41,8 +41,8 @@ WF_API wf_status wf_embed(wf_embedder *embedder, const char *const *lines, const
                           wf_real *out, int64_t *truncated, wf_error *error) WF_CHECKED;
 
 /* Computes cosines between rows of x [n,d] -> out [count,n]. Row i of out has the cosines of row `from` + i of x with all rows of x. Each
- * row of x must have norm 1 (see .normalize) or be zero. The cosines lie in -1 .. 1. The cosine of a row with itself is exactly 1, and a
- * zero row has cosine 0 with every row. WF_ERR_MEMORY: no memory for the product; the contents of `out` are then undefined. */
+ * row of x must have norm 1 (see .normalize) or be zero. The cosines lie in -1 .. 1. A zero row has cosine 0 with every row, and the
+ * cosine of any other row with itself is exactly 1. WF_ERR_MEMORY: no memory for the product; the contents of `out` are then undefined. */
 WF_API wf_status wf_cosines(const wf_real *x, int64_t n, int64_t d, int64_t from, int64_t count, wf_real *out, wf_error *error) WF_CHECKED;
 
 WF_END_DECLS

@@ -13,9 +13,9 @@ WF_BEGIN_DECLS
  * probability of all top_k candidates (nucleus sampling, Holtzman et al. 2020). One of the remaining candidates is drawn at random, in
  * proportion to its probability. The random number depends only on the seed and the position. */
 struct wf_sampler {
-    double temperature; /* above 0; 0 stands for 1 */
+    double temperature; /* divisor of the logits, above 0; 0: the default 1 */
     int64_t top_k;      /* number of candidates; 0: all tokens */
-    double top_p;       /* above 0, at most 1; 0 stands for 1 */
+    double top_p;       /* above 0, at most 1; 0: the default 1 */
     bool greedy;        /* always takes the largest logit; among equal logits the smallest id */
     uint64_t seed;
 };

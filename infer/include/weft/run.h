@@ -74,7 +74,7 @@ struct wf_translation_scores {
     struct wf_chrf_score chrf;
     struct wf_translator_counts counts;
 };
-/* Translates every line of the file `source`, and scores the translations against the lines of the file `target` as they are. `options` is
+/* Translates every line of the file `source`, and scores the translations against the unchanged lines of the file `target`. `options` is
  * NULL for the model's own beam width and length penalty. A line that is too long is truncated if options->truncate is set; otherwise it is
  * an error. `progress` (may be NULL) is called with the number of translated lines and of all lines; if it returns false,
  * wf_evaluate_translation returns WF_ERR_CANCELLED. WF_ERR_FORMAT: the files have different numbers of lines. */

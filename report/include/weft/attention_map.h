@@ -30,7 +30,7 @@ struct wf_attention_map {
     char **query;       /* [queries]: the tokens of the rows, as in the vocabulary */
     char **key;         /* [keys]: the tokens of the columns, as in the vocabulary */
     char **query_label; /* [queries]: the tokens of the rows for display, as valid UTF-8 without invisible characters. Byte-level tokens are
-                           decoded, with a part of a character as <E4>; a space is U+2581 */
+                           decoded; a byte of an incomplete character is shown in hexadecimal, such as <E4>. A space is U+2581 */
     char **key_label;   /* [keys]: the tokens of the columns for display, in the same form */
     float *weights;     /* [layers][heads][queries][keys] */
 };

@@ -15,8 +15,9 @@ WF_BEGIN_DECLS
  *   after.
  * - Quotes open and close in turn: the first is joined to the word after it, the second to the word before it, and so on.
  * - Spaces between Chinese or Japanese words are removed.
- * - With `language` "en" the suffixes 's, 're and similar, n't as other tokenizers write it, and the single ' of "the boys ' room" are
- *   joined to the word before. For other languages, such as "de", and for NULL only the rules above are used.
+ * - With `language` "en" these words are joined to the word before: suffixes such as 's and 're; n't, which other tokenizers than Moses'
+ *   split off ("do n't"); and the single ' of "the boys ' room". For other languages, such as "de", and for NULL only the rules above are
+ *   used.
  *
  * WF_ERR_FORMAT: the text is not UTF-8 (the message has the position of the byte, from 1). WF_ERR_MEMORY. On an error *out is unchanged. */
 WF_API wf_status wf_detokenize(const char *text, int64_t length, const char *language, struct wf_string *out, wf_error *error) WF_CHECKED;

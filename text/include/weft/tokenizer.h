@@ -4,7 +4,7 @@
  * The file format is Hugging Face's tokenizer.json: normalizer, pre-tokenizer, model, added tokens, template, truncation, padding and
  * decoder. Ids are those of the Python package `tokenizers`, with two exceptions. If a BPE tokenizer has no unknown token, a character
  * outside its vocabulary is an error here, while the package drops it. A character that is newer than the Unicode version of the installed
- * utf8proc counts as neither a letter nor any other class of characters. The kinds of tokenizers are:
+ * utf8proc belongs to no class of characters, so it is not a letter either. The kinds of tokenizers are:
  *
  * - char: every code point is a token. The vocabulary is the special tokens (by default none) and the text's distinct code points, sorted.
  *   The text is not normalised. Without an unknown token, a character outside the vocabulary is an error.
@@ -56,8 +56,10 @@ struct wf_tokenizer_progress {
 };
 struct wf_tokenizer_options {
     wf_tokenizer_kind kind;
-    int64_t vocab_size;    /* maximum vocabulary size, with special tokens. 0: 10,000 for bpe and byte-bpe, no limit for word */
-    int64_t min_frequency; /* minimum number of occurrences of a merged pair (bpe, byte-bpe) or of a word (word). 0 means 1 */
+    /* Maximum vocabulary size, with special tokens. 0: 10,000 for bpe and byte-bpe, no limit for word. For char the vocabulary is never
+     * limited. */
+    int64_t vocab_size;
+    int64_t min_frequency; /* minimum number of occurrences of a merged pair (bpe, byte-bpe) or of a word (word). 0: 1 */
     /* [special_count]: special tokens, which get the ids 0, 1, ... NULL: none for char; <pad> <bos> <eos> for word; <s> <pad> </s> <unk>
      * for bpe; <s> <pad> </s> for byte-bpe. */
     const char *const *specials;
@@ -189,7 +191,7 @@ struct wf_encode_options {
  *
  * - A pattern (a regular expression of the file) may take a limited number of steps per match, and for a whole text one second plus 5
  *   microseconds per byte.
- * - Normalisation may make a text at most 32 times as long (and 64 KiB more).
+ * - Normalisation may make a text at most 32 times as long, plus 64 KiB.
  * - A word of more than four million pieces must be divisible into windows that are merged separately. With the merges of a tokenizer that
  *   was trained this is always possible.
  *
@@ -205,7 +207,7 @@ struct wf_decode_options {
 };
 /* Appends the text of `count` ids to *out, as the decoder in the tokenizer's file makes it. If the file has no decoder, tokens are joined
  * by spaces. Invalid UTF-8 becomes U+FFFD. `options` may be NULL. WF_ERR_ARGUMENT: an id is outside the vocabulary. WF_ERR_MEMORY.
- * WF_ERR_FORMAT: the decoder of a malicious file takes too long or makes the text more than 32 times as long (and 64 KiB more). On an error
+ * WF_ERR_FORMAT: the decoder of a malicious file takes too long, or makes the text more than 32 times as long, plus 64 KiB. On an error
  * *out is unchanged. */
 WF_API wf_status wf_tokenizer_decode_with(const wf_tokenizer *tokenizer, const int32_t *ids, int64_t count,
                                           const struct wf_decode_options *options, struct wf_string *out, wf_error *error) WF_CHECKED;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A training loop for any model: the program gives batches and a loss, and wf_fit does the rest. wf_fit accumulates gradients, clips them,
- * sets learning rates, validates, keeps the best weights, stops early, writes checkpoints and metrics, ends cleanly at Ctrl-C, and resumes
- * an interrupted training.
+ * sets learning rates, validates, keeps the best weights, stops early, writes checkpoints and metrics, ends cleanly when it is cancelled
+ * (for example by Ctrl-C), and resumes an interrupted training.
  *
  *   static wf_tensor *loss(void *ctx, struct wf_micro_batch *b)
  *   {
@@ -19,10 +19,10 @@
  *
  * Files: wf_fit writes each file of the run's folder under a temporary name, syncs it and renames it. A save is complete once
  * state.safetensors is renamed. This file holds the weights of all registries, the optimisers' moments, the step, the task's place in its
- * data, the best value of metric[best], and the number of validations since then. model.safetensors is written next, then
- * checkpoints/step-00000100.safetensors. best.safetensors has the weights of the best validation. docs/files.md describes all files and
- * each line of metrics.jsonl. A crash loses at most the updates since the last save. The resumed training gives the same bytes as an
- * uninterrupted one. */
+ * data, the best value of metric[best], and the number of validations since the best one. model.safetensors is written next, then, if .keep
+ * or .keep_every is set, a checkpoint such as checkpoints/step-00000100.safetensors. best.safetensors has the weights of the best
+ * validation. docs/files.md describes all files and each line of metrics.jsonl. A crash loses at most the updates since the last save. The
+ * resumed training gives the same bytes as an uninterrupted one. */
 #ifndef WEFT_FIT_H
 #define WEFT_FIT_H
 
@@ -96,8 +96,9 @@ struct wf_task {
      * call. The same weights should give the same text. NULL: there are no samples. */
     wf_status (*sample)(void *ctx, wf_tape *tape, const char **text, wf_error *error);
     /* The place in the data, for tasks whose batches depend on more than the step. `put` saves and `get` restores everything that
-     * next(step) needs to choose its batch; `step` is the number of updates done. If next(step) was called before `put`, its update was
-     * dropped, and `put` saves the place as it was before that call. Both NULL: there is nothing to save. */
+     * next(step) needs to choose its batch; `step` is the number of updates done. If next(step) has been called already, its
+     * update was dropped, and will be repeated after a resume: `put` then saves the place as it was before that call of `next`. Both NULL:
+     * there is nothing to save. */
     void (*put)(void *ctx, int64_t step, wf_fit_state *state);
     wf_status (*get)(void *ctx, int64_t step, const wf_fit_state *state, wf_error *error);
 };
@@ -198,10 +199,10 @@ struct wf_fit_options {
     void *ctx; /* the first argument of all functions of the options and the task */
     /* Time limit in seconds, counted from the call of wf_fit; 0: no limit. Before it passes, wf_fit saves and returns WF_ERR_TIME. An
      * update begins only if the time left is more than 0.5 s plus 1.25 times the sum of: the longest update, the longest validation and
-     * save if they are due after it, and the longest save again for the end. "Longest" means in this call of wf_fit. An update or
-     * validation that takes longer than this estimate is dropped when the time left is only enough for the last save; on several processes
-     * only a validation is dropped. To measure how long a save takes, wf_fit saves after the first update. On several processes rank 0's
-     * clock decides between updates; all ranks must have the same limit. */
+     * save if they are due after it, and the longest save again for the end. "Longest" means in this call of wf_fit. If an update
+     * or validation takes longer than this estimate, it is dropped as soon as the time left is only enough for the last save. To measure
+     * how long a save takes, wf_fit saves after the first update. On several processes all ranks must have the same limit, rank 0 decides
+     * by its clock whether another update begins, and an update that has begun is completed: only a validation may be dropped. */
     double max_time;
     /* For several processes. False: gradients are sent while the backward pass computes others. True: messages are sent only while nothing
      * is computed; a comparison of both shows what the overlap gains. */
@@ -301,7 +302,7 @@ WF_API wf_status wf_fit_get_array(const wf_fit_state *state, const char *name, w
  * A save, after its update and validation; the last update has only the save at the end:
  *   - `put`, once; WF_EVENT_SAVE
  *
- * At the end, also after Ctrl-C and at the time limit:
+ * At the end, also after a cancellation and at the time limit:
  *   - `put`, unless the state of this step is saved already; WF_EVENT_SAVE; WF_EVENT_END
  *
  * The `step` that `next`, `loss` and `rate` get is the number of updates done before: 0, 1, ..., without gaps, even over a resume. `rate`
@@ -315,8 +316,8 @@ WF_API wf_status wf_fit_get_array(const wf_fit_state *state, const char *name, w
  *
  * If mpirun started the program several times, the processes train together (weft/dist.h; docs/cluster.md is the guide). Every rank calls
  * `next`, `get`, `rate`, the optimisers' steps, `validate` and `cancelled`; these must give the same results on all ranks. Every rank calls
- * `loss` for its own micro-batches. Only rank 0 calls `put`, `sample` and `event`. With .values_by_ops, `cancelled` of an update is called
- * before the WF_EVENT_STEP of the update before it, unless a validation or a save comes between the two updates.
+ * `loss` for its own micro-batches. Only rank 0 calls `put`, `sample` and `event`. With .values_by_ops, the call of `cancelled` for an
+ * update comes earlier, before the WF_EVENT_STEP of the previous update, unless a validation or a save follows that update.
  *
  * The files have the same bytes as those of one process with the same .accumulate and .leaves. .accumulate must be 2 or more: a loss that
  * was written for one micro-batch may ignore b->index, and each process would then compute the whole batch. If .leaves is 0, wf_fit raises

@@ -4,9 +4,9 @@
  * The training includes gradient accumulation, learning-rate schedule, clipping, validation, checkpoints, resume and metrics.
  *
  * Run folder: wf_train writes each file under a temporary name, syncs it and renames it. A save is complete once state.safetensors is
- * renamed. This file holds weights, moments, step, position in the data, tokenizers, best loss, the number of validations since then, and
- * everything else that the results depend on. model.safetensors is written after it. A crash loses at most the steps since the last save.
- * The resumed run gives the same bytes as an uninterrupted one, even from the middle of an epoch. */
+ * renamed. This file holds weights, moments, step, position in the data, tokenizers, best loss, the number of validations since the best
+ * one, and everything else that the results depend on. model.safetensors is written after it. A crash loses at most the steps since the
+ * last save. The resumed run gives the same bytes as an uninterrupted one, even from the middle of an epoch. */
 #ifndef WEFT_TRAIN_H
 #define WEFT_TRAIN_H
 
@@ -32,10 +32,14 @@ struct wf_event {
     double tokens_per_second;
     int64_t parameters; /* number of elements of all parameters */
     int64_t vocab_size;
-    int64_t train_tokens;                  /* number of predicted tokens of the training text; encoders: tokens that can be masked */
-    int64_t valid_tokens;                  /* number of predicted tokens of a validation; encoders: masked tokens; 0: no validation */
-    int64_t train_pairs;                   /* number of sentence pairs of the training text; 0 if the model does not translate */
-    int64_t valid_pairs;                   /* number of sentence pairs of the validation text */
+    /* Number of tokens of the training text. A translation model counts the target tokens of the used pairs, with EOS, and an encoder the
+     * tokens that can be masked. */
+    int64_t train_tokens;
+    /* Number of tokens of the validation text. A translation model counts as for train_tokens, and an encoder the masked tokens of a
+     * validation. 0: there is no validation. */
+    int64_t valid_tokens;
+    int64_t train_pairs;                   /* number of used sentence pairs of the training text; 0 if the model does not translate */
+    int64_t valid_pairs;                   /* number of used sentence pairs of the validation text */
     double seconds;                        /* seconds since wf_train was called */
     double left;                           /* estimated seconds until the end: see wf_fit_event */
     int64_t done;                          /* WF_EVENT_PREPARE, WF_EVENT_PROGRESS: units done */
@@ -116,8 +120,8 @@ struct wf_train_result {
  * - WF_ERR_ARGUMENT: a resume changes more than it may (see below), or its config has fewer steps than are done.
  *
  * A resume may change the training keys (except mask_rate), the generation keys and dropout; WF_EVENT_CHANGE lists the differences. A
- * change of how pairs are batched (the keys batch_...) starts the next epoch. Any other difference, such as another seed, is
- * WF_ERR_ARGUMENT, and the message names the difference. */
+ * change of the pairs in batches (the keys batch_..., max_ratio and deduplicate) starts the next epoch. Any other difference, such as
+ * another seed, is WF_ERR_ARGUMENT, and the message names the difference. */
 WF_API wf_status wf_train(const struct wf_train_options *options, struct wf_train_result *result, wf_error *error) WF_CHECKED;
 
 /* Prepares a configuration for a start from trained weights; `from` is a path as in wf_train_options.from. Copies the architecture from the
@@ -132,16 +136,16 @@ WF_API wf_status wf_train_config(const char *folder, struct wf_config *config, u
 /* A file that a run was trained or validated on. */
 struct wf_train_text {
     char *path;    /* absolute */
-    int64_t bytes; /* size of the file at that time */
+    int64_t bytes; /* size of the file when the run used it */
 };
-/* The files and the seed that a run was trained with. */
+/* The files and the seed that a run was trained with, and hashes of its texts. */
 struct wf_train_texts {
     struct wf_train_text *train; /* [train_files] */
     struct wf_train_text *valid; /* [valid_files] */
     int64_t train_files;         /* 0: not known */
     int64_t valid_files;         /* 0: there were no validation files, or they are not known */
-    uint64_t train_hash;         /* hash of the training text's ids; 0: not known */
-    uint64_t valid_hash;         /* hash of the validation text's ids; 0: not known */
+    uint64_t train_hash;         /* hash of the training text's ids, or of the content of both files of a parallel text; 0: not known */
+    uint64_t valid_hash;         /* the same for the validation text; 0: not known */
     char *from;                  /* wf_train_options.from as an absolute path; NULL: it was not given */
     char *tokenizer;             /* .tokenizer as an absolute path; NULL: it was not given */
     char *source_tokenizer;      /* .source_tokenizer as an absolute path; NULL: it was not given */
