@@ -216,7 +216,7 @@ static void note(int signal)
     int number = errno;
     if (caught && of_several) /* ignore a second signal: launchers repeat signals, and kill slow processes themselves */
         return;
-    if (caught || (watched == WATCH_NOT && !of_several)) /* under mpirun wait for the error of a failed process */
+    if (caught || (watched == WATCH_NOT && !of_several)) /* not under mpirun, where the error of a failed process must be printed first */
         end_now(signal);
     caught = signal;
     if (watched == WATCH_SAVE && !of_several)
