@@ -35,8 +35,8 @@ static void heap_make(const wf_real *logits, int32_t *heap, int64_t n)
         sift(logits, heap, n, i);
 }
 
-/* Removes the root from a heap of n elements and puts it behind the heap. After several calls the first id stands last in the array, the
- * second one before it, and so on. */
+/* Removes the root from a heap of n elements and puts it behind the heap. After several calls, each with an n that is one smaller, the
+ * id that comes first in the order is the last element of the array, the second one is the element before it, and so on. */
 static void heap_pop(const wf_real *logits, int32_t *heap, int64_t n)
 {
     int32_t first = heap[0];
