@@ -12,7 +12,8 @@
 
 #include "keys.h"
 
-/* add() writes an entry before it raises the count, and never changes it later. So wf_family_at can read the entries without the mutex. */
+/* add() writes an entry before it raises the count, and never changes the entry later. So wf_family_at can read the entries without the
+ * mutex. */
 static const struct wf_family *registered[WF_FAMILIES_MOST];
 static atomic_int registered_count;
 static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
