@@ -228,7 +228,7 @@ static void note(int signal)
 
 void catch_signals(void)
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGUSR1 /* from a job queue before its time limit */,
+    static const int signals[] = {SIGINT, SIGTERM, SIGUSR1 /* job queues send it shortly before a job's time limit */,
                                   SIGHUP /* the terminal was closed */};
     of_several = several();
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
