@@ -44,7 +44,7 @@ struct line {
 struct wf_embedder {
     const wf_model *model;
     const wf_tokenizer *tokenizer;
-    struct wf_embedder_options options; /* the caller's, but with the model's context in place of a max_length of 0 */
+    struct wf_embedder_options options; /* the caller's; the context replaces a max_length of 0, and "input" a NULL name */
     int64_t width;
     wf_tape *tape;
     struct lane lane[LANES];
