@@ -75,7 +75,7 @@ static bool is_name(const char *name)
     return length > 0 && length < sizeof((struct wf_config *)0)->model;
 }
 
-/* The name of a function that the family needs and lacks; NULL if no function is missing. */
+/* Names what the family must set and does not set, such as "forward" or "head or logits". NULL: nothing is missing. */
 static const char *missing_function(const struct wf_family *f)
 {
     if (!f->init)

@@ -226,8 +226,8 @@ bool wf_has_head(const wf_model *model)
     return model->family->logits || (model->family->head && head(model)->weight);
 }
 
-/* Applies .before_head to *x and returns true if the linear layer can follow. Otherwise sets *x to the poison that the caller must
- * return, and returns false. */
+/* Applies .before_head to *x and returns true if the linear layer can follow. Otherwise returns false; *x is then the poison that the
+ * caller must return. */
 static bool has_logits(const wf_model *model, wf_tensor **x)
 {
     wf_tape *tape = wf_tape_of(*x);
