@@ -126,7 +126,7 @@ wf_status wf_sample(const struct wf_sampler *s, const wf_real *logits, int64_t n
         mass = have;
     }
 
-    /* each draw takes two random words, of a stream that nothing else uses */
+    /* each draw takes two random words of 32 bits, from a stream that nothing else uses */
     wf_rng rng = wf_rng_new(s->seed, wf_stream_of("weft.sample"));
     rng.position = 2 * position;
     double target = wf_rng_uniform(&rng) * mass, sum = 0;
