@@ -3,9 +3,9 @@
  *
  *   gemm [-t threads] [-i isa] [-m own,blis,auto] [-c 1] [-p peak] [OP m n k [count]]...
  *
- * OP is NT (forward, B stored as [n, k], with a bias), NN (dX) or TN (dW, added to C). NTr and NNr set wf_gemm.rows_alone.
- * -c 1 measures processor time instead of elapsed time; use it with one thread on a busy machine. -p: the peak that ./peak prints, in
- * GFLOP/s.
+ * OP is NT (forward, B stored as [n, k], with a bias), NN (dX) or TN (dW, added to C). NTr and NNr are NT and NN with wf_gemm.rows_alone
+ * set, as in passes of mode WF_INFER. -c 1 measures processor time instead of elapsed time; use it with one thread on a busy machine.
+ * -p: the peak that ./peak prints, in GFLOP/s.
  *
  * Prints GFLOP/s with hot operands, which are the same in each run, and with cold operands, which are others in each run, taken from
  * 576 MB, more than the caches hold. Each number is the median of up to 101 samples, with the best sample in parentheses. Then follows the
@@ -110,7 +110,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Memory for the operands. `at` is the current operand; cold operands are taken one after another. */
+/* Memory for the operands. `at` is the index in `data` where the current operand begins; cold operands are taken one after another. */
 static struct operand {
     wf_real *data;
     size_t at;

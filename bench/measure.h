@@ -18,7 +18,8 @@ static inline int fail(const char *message)
     return 1;
 }
 
-/* Returns `count` zeroed elements of `size` bytes, and one more. Ends the program if there is no memory. */
+/* Returns memory for `count` elements of `size` bytes, all zero. It has one element more, so that it is not NULL for a count of 0. Ends
+ * the program if there is no memory. */
 static inline void *room(int64_t count, size_t size)
 {
     void *block = calloc((size_t)count + 1, size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Measures what an op costs in addition to its arithmetic, by a chain of additions of 16 numbers, forward and backward, on one thread; and
- * what it costs to distribute work, by an empty job on all threads.
+/* Measures what an op costs in addition to its arithmetic, by a chain of additions of 16 numbers, forward and backward, on one thread;
+ * and what it costs to distribute work, by an empty job (a call of wf_parallel with an empty function) on all threads.
  *
  *   overhead        prints the nanoseconds of an addition and of a job: minimum and median of 200 passes with 1,000 each */
 #include <weft/compute.h>

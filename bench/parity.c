@@ -31,7 +31,7 @@ struct parity {
     int64_t updates;
     int32_t *x;          /* ids [updates, batch, length]; for pairs: ids of the sources, end to end in each update */
     int32_t *y;          /* ids of the targets, laid out like x */
-    int32_t *places;     /* for encoders: places of the tokens that have a target. Every token has one: 0, 1, 2, ... */
+    int32_t *places;     /* for encoders: indices of the tokens that have a target: 0, 1, 2, ..., because every token has a target */
     int32_t *input;      /* for pairs: ids that the decoder reads, laid out like y */
     int32_t *offsets[2]; /* for pairs: offsets of the sources and of the targets, [updates, batch + 1] each */
     bool loss_only;

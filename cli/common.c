@@ -216,7 +216,7 @@ static void note(int signal)
     int number = errno;
     if (caught && of_several) /* ignore a second signal: launchers repeat signals, and kill slow processes themselves */
         return;
-    if (caught || (watched == WATCH_NOT && !of_several)) /* under mpirun wait for the error of a failed process */
+    if (caught || (watched == WATCH_NOT && !of_several)) /* not under mpirun, where the error of a failed process must be printed first */
         end_now(signal);
     caught = signal;
     if (watched == WATCH_SAVE && !of_several)
@@ -228,7 +228,7 @@ static void note(int signal)
 
 void catch_signals(void)
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGUSR1 /* from a job queue before its time limit */,
+    static const int signals[] = {SIGINT, SIGTERM, SIGUSR1 /* job queues send it shortly before a job's time limit */,
                                   SIGHUP /* the terminal was closed */};
     of_several = several();
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {

@@ -58,8 +58,8 @@ static int columns_of(const char *text)
     return count;
 }
 
-/* The number of bytes from the start of the text that fit into the columns. The text consists of fields with two blanks between them. Only
- * whole fields are taken, except that the first field is cut if it is too long. */
+/* The number of bytes from the start of the text that fit into `columns` columns. The text consists of fields with two blanks between
+ * them. Only whole fields are taken, except that the first field is cut if it is too long. */
 static int fitting(const char *text, int columns)
 {
     int at = 0, fields = 0;
@@ -83,7 +83,8 @@ static void draw(struct display *d, double t)
     if (in_background())
         return;
     bar = d->share < 0 || bar < LEAST_BAR ? 0 : WF_MIN(MOST_BAR, bar);
-    /* A shorter text leaves more room. The bar does not grow into it, because its empty part would grow too, as if progress were lost. */
+    /* A shorter text leaves more room. The bar does not grow into this room, because the bar's empty part would grow too, as if progress
+     * were lost. */
     if (columns == d->columns && d->bar > 0 && bar > d->bar)
         bar = d->bar;
     d->columns = columns;

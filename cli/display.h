@@ -34,9 +34,10 @@ void display_make_way(struct display *d);
 /* Seconds since the display was opened. */
 double display_seconds(const struct display *d);
 
-/* Shows the progress. On a terminal: a bar filled to `share`, from 0 to 1 (below 0: no bar), followed by the text. Fields of the text are
- * separated by two blanks, and only fields that fit into the window are shown. The bar is drawn at most ten times a second: a call that
- * comes earlier only stores its state, unless `last` is set. Without a terminal: prints the text as a line every ten seconds. */
+/* Shows the progress. On a terminal: a bar filled to `share`, from 0 to 1 (below 0: no bar), followed by the text. Fields of the text
+ * are separated by two blanks, and only fields that fit into the window are shown. The bar is drawn at most ten times a second: a call
+ * that comes too early for that only stores its share and text, unless `last` is set. Without a terminal: prints the text as a line
+ * every ten seconds. */
 void display_show(struct display *d, double share, bool last, const char *format, ...) WF_PRINTF(4, 5);
 /* Shows the progress of a command that processes lines: the number of lines, lines per second, and the time left if `share` is above 0. */
 void display_show_lines(struct display *d, double share, int64_t lines);

@@ -6,8 +6,8 @@
 
 #include <weft/error.h>
 
-/* An option. Exactly one of text, flag, number, real, choice and take is set; it takes the value. A value may be empty only if `arg` is
- * "TEXT" or "LIST". */
+/* An option. Exactly one of `text`, `flag`, `number`, `real`, `choice` and `take` is set; it receives the value. A value may be empty
+ * only if `arg` is "TEXT" or "LIST". */
 struct option_row {
     const char *name;                                              /* name of the option, without "--" */
     const char *arg;                                               /* name of the value in the help; NULL: the option takes no value */

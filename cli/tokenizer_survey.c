@@ -18,11 +18,11 @@ struct arguments {
     const char *cost_given; /* not NULL if --batch-cost is given */
     int64_t max_length, batch_tokens, tolerance, window, threads;
     double max_ratio;
-    int side; /* value of --batch-cost; size of a batch: 0: pairs x the sum of both sides, 1: pairs x the longer side */
+    int side; /* value of --batch-cost: whether the size of a batch is pairs x the sum of both sides (0) or pairs x the longer side (1) */
     bool bos, eos, deduplicate;
 };
 
-/* Takes options that are not given from the preset of --model. */
+/* Takes from the preset of --model the options that are not given. */
 static wf_status take_model(struct arguments *a, wf_error *error)
 {
     struct wf_config c = {.training.batch_window = WINDOW};

@@ -37,7 +37,7 @@ static void step(struct training_progress *p, const struct wf_event *e)
 }
 
 /* Shows the progress of a validation or a save. On a terminal its start is drawn at once if it is expected to take more than 0.3 s; all
- * other events are shown only when the display is due. */
+ * other events are shown only if display_show draws or prints at that time. */
 static void during(struct training_progress *p, const struct wf_event *e)
 {
     char text[DISPLAY_TEXT], share[32] = "", left[DISPLAY_TIME + 16] = "", time[DISPLAY_TIME];
@@ -110,7 +110,7 @@ void show_training(void *progress, const struct wf_event *e)
         display_clear(&p->display);
         display_line(&p->display, "step %lld of %lld: %s", (long long)e->step, (long long)e->steps, e->text);
         break;
-    default: /* saves and samples of text are not shown; they are in the run's folder */
+    default: /* the end of a save and samples of text are not shown; the saved files and the samples are in the run's folder */
         break;
     }
 }

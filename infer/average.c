@@ -117,7 +117,7 @@ static wf_status too_few(const char *folder, int64_t count, int64_t last, wf_err
     return error->code;
 }
 
-/* The sum of the last checkpoints. */
+/* The sum of the last checkpoints, and a list of all checkpoints. */
 struct mean {
     struct wf_run run;
     double *sum;    /* sum of each weight */

@@ -16,7 +16,7 @@
 #include <weft/internal/minmax.h>
 
 enum {
-    LANES = 16,          /* maximum number of lanes; each encodes some of the lines, in parallel, with a separate list of ids and cache */
+    LANES = 16, /* maximum number of lanes; each encodes some of the lines, in parallel, and has its own list of ids and its own cache */
     CACHED_WORDS = 2048, /* words in the cache of a lane */
     LANE_LINES = 8       /* if there are few lines, one lane is used for every LANE_LINES of them */
 };
@@ -44,7 +44,7 @@ struct line {
 struct wf_embedder {
     const wf_model *model;
     const wf_tokenizer *tokenizer;
-    struct wf_embedder_options options; /* max_length is above 0 here */
+    struct wf_embedder_options options; /* the caller's; the context replaces a max_length of 0, and "input" a NULL name */
     int64_t width;
     wf_tape *tape;
     struct lane lane[LANES];

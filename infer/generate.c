@@ -13,7 +13,7 @@
 
 #include "search.h"
 
-/* The ids that the model sees, at most one context. */
+/* The ids that the model sees, at most `context` of them. */
 struct window {
     struct wf_cache cache;
     int32_t *ids;    /* [context] */

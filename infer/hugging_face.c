@@ -224,8 +224,8 @@ static wf_status load_modules(const char *folder, const struct wf_config *config
     return close_file(&f);
 }
 
-/* Reads the maximum number of ids of a sentence from the settings of sentence-transformers. Refuses prompts, which would be put before
- * each text. */
+/* Reads the maximum number of ids of a sentence from the settings of sentence-transformers. Refuses a default prompt, which would be put
+ * before each text. */
 static wf_status load_settings(const char *folder, const struct wf_config *config, struct wf_embedder_options *o, wf_error *error)
 {
     bool lower = false;
@@ -236,7 +236,7 @@ static wf_status load_settings(const char *folder, const struct wf_config *confi
     wf_json_read_bool(&f.r, "do_lower_case", WF_JSON_OPTIONAL, &lower);
     if (lower)
         refuse(&f.r, "do_lower_case", "true is not supported, only the tokenizer's lower case");
-    /* without max_seq_length take the context, because a max_length of 0 means that there is no modules.json */
+    /* without max_seq_length take the context, because a max_length of 0 means that these files were not used */
     o->max_length = o->max_length > 0 && o->max_length < context ? o->max_length : context;
     if (close_file(&f) != WF_OK)
         return error->code;

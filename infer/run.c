@@ -102,7 +102,7 @@ wf_status wf_checkpoint_steps(const char *folder, int64_t **steps, int64_t *coun
             (*steps)[(*count)++] = step;
     }
     if (status == WF_OK)
-        qsort(*steps, (size_t)*count, sizeof **steps, ascending); /* the order of names differs for steps above eight digits */
+        qsort(*steps, (size_t)*count, sizeof **steps, ascending); /* by name "step-100000000" would come before "step-99999999" */
     wf_names_free(&names);
     wf_free(path);
     return status;
@@ -184,8 +184,8 @@ static wf_status load_tokenizers(struct wf_run *run, const char *folder, wf_erro
 
 /* --- opening ------------------------------------------------------------------------------------------------------- */
 
-/* Checks that the weights in `file` were trained with this tokenizer. side is "", "source " or "target ". named: the user has named the
- * file, which may be of another run. */
+/* Checks that the weights in `file` were trained with this tokenizer. `side` is "", "source " or "target ". If `named` is set, the user
+ * has named the file, which may be of another run. */
 static wf_status same_tokenizer(const wf_safetensors *file, const char *path, const char *key, const wf_tokenizer *tokenizer,
                                 const char *side, bool named, wf_error *error)
 {

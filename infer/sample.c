@@ -35,8 +35,8 @@ static void heap_make(const wf_real *logits, int32_t *heap, int64_t n)
         sift(logits, heap, n, i);
 }
 
-/* Removes the root from a heap of n elements and puts it behind the heap. After several calls the first id stands last in the array, the
- * second one before it, and so on. */
+/* Removes the root from a heap of n elements and puts it behind the heap. After several calls, each with an n that is one smaller, the
+ * id that comes first in the order is the last element of the array, the second one is the element before it, and so on. */
 static void heap_pop(const wf_real *logits, int32_t *heap, int64_t n)
 {
     int32_t first = heap[0];
@@ -126,7 +126,7 @@ wf_status wf_sample(const struct wf_sampler *s, const wf_real *logits, int64_t n
         mass = have;
     }
 
-    /* each draw takes two random words, of a stream that nothing else uses */
+    /* each draw takes two random words of 32 bits, from a stream that nothing else uses */
     wf_rng rng = wf_rng_new(s->seed, wf_stream_of("weft.sample"));
     rng.position = 2 * position;
     double target = wf_rng_uniform(&rng) * mass, sum = 0;

@@ -84,8 +84,8 @@ struct search {
     int32_t *source;           /* ids of all sources, packed */
     int32_t *source_offsets;   /* [batch + 1]: index in `source` where each source begins */
     int32_t *row_offsets;      /* [batch + 1]: index of the first row of each sentence */
-    /* Each active hypothesis is a row; there are at most batch * beam rows. A step reads the first arrays and writes the next_ arrays, and
-     * then they are swapped. */
+    /* Each active hypothesis is a row; there are at most batch * beam rows. A step reads `id`, `node` and `total`, and writes `next_id`,
+     * `next_node` and `next_total`; then it swaps each next_ array with the array that it read. */
     int32_t *id;                 /* last token of each row */
     int32_t *node;               /* node of each row's last token */
     int32_t *from;               /* after a step, for each new row: the old row that the new row continues */

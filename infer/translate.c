@@ -103,7 +103,8 @@ static int longer(const void *a, const void *b)
     return x->length != y->length ? (x->length < y->length ? 1 : -1) : x->place < y->place ? -1 : 1;
 }
 
-/* Lowers the batch size so that all processes get the same number of batches, which have about the same number of sentences. */
+/* Lowers the batch size so that, as far as the number of sentences allows, all processes get the same number of batches, and all batches
+ * have about the same number of sentences. */
 static int64_t batch_of_each(int64_t batch, int64_t count, int64_t processes)
 {
     const int64_t rounds = (count + batch * processes - 1) / (batch * processes), batches = rounds * processes;

@@ -30,7 +30,7 @@ struct wf_translator {
     int32_t eos;        /* id that ends a target sentence */
     struct wf_translator_counts counts;
 
-    /* the lines of the last call */
+    /* memory for the lines of one call, which later calls reuse */
     struct wf_tokens ids; /* ids of all sentences */
     int32_t *offsets;     /* index in ids where each sentence begins */
     int64_t offset_room;

@@ -68,8 +68,8 @@ struct bert {
     struct wf_positions positions;
     struct wf_layer_norm norm;
     struct wf_dropout drop;
-    struct wf_linear transform; /* first layer of the output layer; without masked_head it has no weight */
-    struct wf_linear head;      /* last layer of the output layer; without masked_head it has no weight */
+    struct wf_linear transform; /* first linear layer after the blocks, before transform_norm; without masked_head it has no weight */
+    struct wf_linear head;      /* linear layer that gives the logits; without masked_head it has no weight */
     struct wf_layer_norm transform_norm;
     enum wf_activation activation;
     int64_t layers;

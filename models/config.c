@@ -119,8 +119,8 @@ void wf_config_settle(struct wf_config *config)
         t->crop = context;
 }
 
-/* A preset's min_lr, accumulate and crop may contradict the user's lr, batch and context, and leaves may contradict accumulate. These keys
- * are adjusted, so that the user need not set them too. */
+/* A preset's `min_lr`, `accumulate` and `crop` may contradict the user's `lr`, `batch` and `context`, and `leaves` may contradict
+ * `accumulate`. These keys are adjusted, so that the user need not set them too. */
 wf_status wf_config_set(struct wf_config *config, const char *name, const char *value, wf_error *error)
 {
     if (wf_needs(error, "config, key, value", config, name, value))

@@ -164,7 +164,7 @@ static void read_keys(struct wf_json_reader *r, struct wf_config *c)
     }
     struct wf_training *t = &c->training;
     if (r->status == WF_OK && !json_object_get(r->object, "leaves") && t->leaves > 0 && t->accumulate % t->leaves != 0)
-        t->leaves = 0; /* the preset's leaves do not divide the file's accumulate */
+        t->leaves = 0; /* the preset's value of `leaves` is no divisor of the file's value of `accumulate` */
     if (r->status == WF_OK && json_object_get(r->object, "steps") && !json_object_get(r->object, "epochs"))
         t->epochs = 0;
     if (r->status == WF_OK && !why.code && config_check_model(c, &why) == WF_OK)

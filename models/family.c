@@ -12,7 +12,8 @@
 
 #include "keys.h"
 
-/* add() writes an entry before it raises the count, and never changes it later. So wf_family_at can read the entries without the mutex. */
+/* add() writes an entry before it raises the count, and never changes the entry later. So wf_family_at can read the entries without the
+ * mutex. */
 static const struct wf_family *registered[WF_FAMILIES_MOST];
 static atomic_int registered_count;
 static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
@@ -74,7 +75,7 @@ static bool is_name(const char *name)
     return length > 0 && length < sizeof((struct wf_config *)0)->model;
 }
 
-/* The name of a function that the family needs and lacks; NULL if no function is missing. */
+/* Names what the family must set and does not set, such as "forward" or "head or logits". NULL: nothing is missing. */
 static const char *missing_function(const struct wf_family *f)
 {
     if (!f->init)

@@ -11,8 +11,8 @@
 
 #include "keys.h"
 
-/* Bytes of zeros after a model's struct. If a family's size or block_size is too small, its init writes there, and wf_model_new reports
- * it. */
+/* Bytes of zeros after a model's struct. If a family's `size` or `block_size` is too small, its `init` writes to these bytes, and
+ * wf_model_new reports the mistake. */
 enum { BEHIND = 1 << 20 };
 
 static size_t body_size(const wf_model *model)
@@ -132,10 +132,10 @@ const struct wf_model_shape *wf_model_shape_of(const wf_model *model)
     return model ? &model->shape : NULL;
 }
 
-/* A family that forgets to use its cache would generate each token without a context, so such a family is refused. Before the first forward
- * of a cache, a bit pattern is written in each layer where the keys and values of the first and the last new token belong. If the forward
- * overwrites none of these patterns, the family ignores its cache. A cache of states gets no patterns, because states are read before they
- * are written. For such a cache wf_kv_set_state sets `written`. */
+/* A family that forgets to use its cache would generate each token without a context, so such a family is refused. Before the first
+ * forward with a cache, a bit pattern is written in each layer where the keys and values of the first and the last new token belong. If
+ * the forward overwrites none of these patterns, the family ignores its cache. A cache of states gets no patterns, because states are
+ * read before they are written. For such a cache wf_kv_set_state sets `written`. */
 static const uint32_t mark = 0x7fb1a0c5; /* a NaN in float, and the upper half of a NaN in double */
 
 /* Sets *out to the address of pattern number `index` (four in each layer); false past the last. */
@@ -226,8 +226,8 @@ bool wf_has_head(const wf_model *model)
     return model->family->logits || (model->family->head && head(model)->weight);
 }
 
-/* Applies .before_head to *x and returns true if the linear layer can follow. Otherwise returns false, with the poison that the caller must
- * return in *x. */
+/* Applies .before_head to *x and returns true if the linear layer can follow. Otherwise returns false; *x is then the poison that the
+ * caller must return. */
 static bool has_logits(const wf_model *model, wf_tensor **x)
 {
     wf_tape *tape = wf_tape_of(*x);

@@ -26,8 +26,8 @@ static wf_tensor *packed_ids(const wf_model *model, wf_tape *tape, const char *s
     return alone ? wf_ids(tape, ids, 1, packed.offsets[1]) : wf_ids_of(tape, ids, WF_SHAPE(packed.offsets[packed.count]));
 }
 
-/* Input of the output layer for all targets: [N,d], or [1,T,d] with weights. The tape's first row is set twice, because source and target
- * ids have different indices in the global batch. */
+/* Input of the output layer for all targets: [N,d], or [1,T,d] with weights. wf_tape_first_row is called for the source ids and again
+ * for the target ids, because the first ids of both have different indices in the global batch. */
 static wf_tensor *hidden(const wf_model *model, wf_tape *tape, const struct wf_pairs *p, const struct wf_seq2seq_weights *weights)
 {
     const struct wf_family *family = model->family;

@@ -192,8 +192,8 @@ static wf_status draw(const struct picture *p, enum picture_format format, const
 
 /* --- the public function ------------------------------------------------------------------------------------------- */
 
-/* Refuses a PNG with a side of more than 32767 pixels, which is the limit of Cairo, the library with which gnuplot draws. A PNG has twice
- * as many pixels as the layout. */
+/* Refuses a PNG with a side of more than 32767 pixels, which is the limit of Cairo, the library with which gnuplot draws. A PNG has
+ * twice the width and height of the layout. */
 static wf_status check_size(const struct picture *p, wf_error *error)
 {
     int64_t side = (int64_t)fmax(p->width, p->height), most = 32767;

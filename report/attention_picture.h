@@ -33,7 +33,7 @@ struct picture {
     double cell;         /* side of the square that shows a weight */
     double font;         /* font size of the tokens; 0: tokens have no labels */
     double letters;      /* factor from font sizes in pixels to gnuplot's font sizes */
-    int64_t every;       /* only every n-th token has a label; above 1 for very long texts */
+    int64_t every;       /* number of tokens from one label to the next; above 1 for very long texts */
     bool turned;         /* labels of keys are vertical */
     char **query, **key; /* shortened labels */
     double query_width;  /* width of the longest label of a query */

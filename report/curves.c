@@ -73,7 +73,7 @@ static void follow_clock(struct reader *r, const char *event, double seconds)
 
 static const char RATE_OF[] = "_per_second";
 
-/* If the key is "tokens_per_second", the run counts "tokens". */
+/* Finds what the run counts in its batches: for a key such as "tokens_per_second" it is the part before "_per_second". */
 static void find_unit(const char *key, struct curves *out)
 {
     size_t length = strlen(key), end = sizeof RATE_OF - 1;
@@ -270,7 +270,7 @@ wf_status curve_smooth(const struct curve *in, int64_t half, struct curve *out, 
     wf_status status = make(out, in->count, error);
     if (status != WF_OK)
         return status;
-    double sum = 0, rest = 0; /* sum of the values of points low to high - 1; low and high never fall */
+    double sum = 0, rest = 0; /* sum + rest is the sum of the values of points low to high - 1; low and high never fall */
     for (int64_t i = 0, low = 0, high = 0; i < in->count; i++) {
         int64_t reach = WF_MIN(half, i), end = i + reach < in->count ? i + reach + 1 : in->count;
         while (high < end)

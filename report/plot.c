@@ -16,7 +16,7 @@ enum {
     PANEL = 760,               /* width of a panel */
     TOP = 46,                  /* top edge of the first panel */
     PANELS = 556,              /* height of all panels with the gaps between them, unless a panel would be lower than LEAST */
-    LEAST = 200,               /* minimum height of a panel */
+    LEAST = 200,               /* minimum height of a panel, unless its height is RATE */
     RATE = 130,                /* height of the panel of a learning rate if there are other panels */
     BETWEEN = 26,              /* gap between two panels */
     BOTTOM = 68,               /* space below the last panel */

@@ -94,7 +94,7 @@ struct plot_panel {
 };
 struct plot {
     struct plot_run *run;
-    struct curves *read; /* [count]: the logged values of each run between `from` and `to` */
+    struct curves *read; /* [count]: the logged values of each run, from the x that the option `from` gives to that of `to` */
     int64_t count;
     struct plot_metric metric[WF_PLOT_METRICS];
     struct plot_panel panel[WF_PLOT_METRICS];

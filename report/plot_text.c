@@ -34,7 +34,8 @@ struct page {
     int columns, rows[WF_PLOT_METRICS];
 };
 
-/* Divides the rows among the panels. A learning rate gets half as many rows as another panel. The first panel gets the rows that remain. */
+/* Divides the rows among the panels. A learning rate gets half as many rows as another panel. The first panel gets the rows that remain.
+ * LEAST_RATE and LEAST_ROWS are the minimum for each panel, even if the sum is then above `rows`. */
 static struct page layout_of(const struct plot *p, int columns, int rows)
 {
     struct page page = {.columns = columns};

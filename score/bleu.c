@@ -106,7 +106,8 @@ void wf_bleu_reset(wf_bleu *bleu)
     bleu->segments = bleu->pre_tokenized = bleu->references = 0;
 }
 
-/* Splits a text into bleu->words. Words of the hypothesis get new numbers; a word that only a reference has becomes NO_GRAM. */
+/* Splits a text into bleu->words. A word that occurs in the hypothesis for the first time gets a new number; a word of a reference that
+ * the hypothesis lacks becomes NO_GRAM. */
 static bool split(wf_bleu *bleu, struct wf_segment text, bool hypothesis)
 {
     if (!score_text(text, bleu->options.lowercase, &bleu->lower, &text))

@@ -10,7 +10,7 @@ struct gram {
     uint32_t parent;    /* index of the n-gram without its last symbol, or the root of a tree */
     uint32_t symbol;    /* the last symbol */
     uint32_t reference; /* number of the reference in which `seen` counts */
-    int32_t order;      /* number of symbols; 0 for a part of a word below GRAM_BYTES */
+    int32_t order;      /* number of symbols; 0 for an n-gram below GRAM_BYTES, which is a part of a word */
     int64_t count;      /* occurrences in the hypothesis */
     int64_t seen;       /* occurrences in the present reference */
     int64_t most;       /* maximum of `seen` over the references */
@@ -47,13 +47,13 @@ struct symbols {
     int64_t count, capacity;
 };
 bool symbols_add(struct symbols *s, uint32_t symbol);
-/* Appends the number of a word to `s`. The tree below GRAM_BYTES holds the bytes of all words, up to three in a symbol, and the index where
- * a word ends is its number. With `make`, a word that is not in the tree is added; without `make`, the number of such a word is NO_GRAM.
- * False without memory. */
+/* Appends the number of a word to `s`. The tree below GRAM_BYTES holds the bytes of all words, up to three in a symbol, and the number
+ * of a word is the index of the n-gram in this tree that consists of all its bytes. With `make`, a word that is not in the tree is
+ * added; without `make`, the number of such a word is NO_GRAM. False without memory. */
 bool symbols_add_word(struct symbols *s, struct grams *g, const char *word, int64_t length, bool make);
 void symbols_free(struct symbols *s);
 
-/* Adds all n-grams of 1 to `order` symbols of the hypothesis below `root`, and counts them in `count`. False without memory. */
+/* Adds below `root` all n-grams of 1 to `order` symbols of the hypothesis, and counts them in `count`. False without memory. */
 bool grams_count(struct grams *g, uint32_t root, const struct symbols *s, int order);
 /* Looks up the n-grams of a reference and counts them in `seen` and `most`. Adds to matches[n-1] the number of n-grams of order n that
  * hypothesis and reference share. `reference` is the number of the reference, from 1. */

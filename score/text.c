@@ -21,7 +21,7 @@ bool score_space(uint32_t point)
            point == 0x3000;
 }
 
-/* The character of the UTF-8 text that ends before text[*at]. Moves *at to its start. */
+/* The character that ends just before text[*at]; the text is UTF-8. Moves *at to the start of this character. */
 static uint32_t before(const char *text, int64_t *at)
 {
     int size;

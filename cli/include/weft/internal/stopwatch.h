@@ -27,11 +27,11 @@ struct wf_bench_case {
 };
 int wf_bench_count(void);
 const struct wf_bench_case *wf_bench_at(int index);
-/* Finds the case with this name. A preset's name is also a case: one micro-batch of the preset's training, with rows as long as its
- * setting crop or else its context, or for a model that translates 32 pairs of 32 + 32 tokens. "generate-" before the name of a preset
- * times the generation of 256 tokens. If the context is shorter than these 32 or 256 tokens, it takes their place. If the preset sets no
- * vocabulary size, the case has 65 different tokens. The strings in *out belong to `name` and to the preset. An unknown name is
- * WF_ERR_ARGUMENT, and the message suggests the nearest name. */
+/* Finds the case with this name. A preset's name is also a case: one micro-batch of the preset's training, with rows of `crop` tokens,
+ * or of as many as the context if the preset's `crop` is 0. For a model that translates, the case is a batch of 32 pairs of 32 + 32
+ * tokens. "generate-" and the name of a preset is the case that generates 256 tokens. A shorter `crop` or context takes the place of
+ * these 32 or 256 tokens. If the preset sets no vocabulary size, the case has 65 different tokens. The strings in *out belong to `name`
+ * and to the preset. An unknown name is WF_ERR_ARGUMENT, and the message suggests the nearest name. */
 wf_status wf_bench_find(const char *name, struct wf_bench_case *out, wf_error *error) WF_CHECKED;
 /* Makes the configuration of a case's model: the preset with the sizes of the case and this dropout. */
 wf_status wf_bench_config(const struct wf_bench_case *c, double dropout, struct wf_config *config, wf_error *error) WF_CHECKED;
@@ -43,10 +43,10 @@ wf_status wf_bench_config(const struct wf_bench_case *c, double dropout, struct 
 wf_status wf_bench_set(struct wf_bench_case *c, struct wf_config *config, const char *const *settings, wf_error *error) WF_CHECKED;
 
 struct wf_bench_options {
-    double seconds;               /* time to measure for, but at least three steps (or `steps` if that is fewer); 0: 4 seconds */
-    int64_t steps;                /* maximum number of measured steps; 0: as the time allows */
-    double dropout;               /* rate p of every dropout in the model, 0 <= p < 1 */
-    uint64_t seed;                /* seed of weights, ids and dropout */
+    double seconds; /* steps are measured for this time, and at least three of them (or `steps` if that is fewer); 0: 4 seconds */
+    int64_t steps;  /* maximum number of measured steps; 0: as the time allows */
+    double dropout; /* rate p of every dropout in the model, 0 <= p < 1 */
+    uint64_t seed;  /* seed of weights, ids and dropout */
     const char *const *settings;  /* settings for wf_bench_set; may be NULL */
     bool (*cancelled)(void *ctx); /* called after each step; true ends the measurement with WF_ERR_CANCELLED. May be NULL. */
     void *ctx;                    /* argument of `cancelled` */

@@ -47,8 +47,8 @@ wf_status wf_masked_count(const struct wf_config *config, const wf_tokenizer *to
 wf_status hf_tokenizer_load(const char *folder, const struct wf_config *config, wf_tokenizer **out, wf_error *error) WF_CHECKED;
 /* Call it if model.safetensors is missing. Returns advice for the message if the folder has weights in another known form; else NULL. */
 const char *hf_other_weights(const char *folder);
-/* Reads how sentence vectors are made from the files of sentence-transformers; max_length is then above 0. Without modules.json the options
- * are mean pooling without normalisation, and max_length is 0. */
+/* Reads from the files of sentence-transformers how sentence vectors are made, and sets max_length to a number above 0. If there is no
+ * modules.json, or if the model's family has no .model_type, the options are mean pooling without normalisation, and max_length is 0. */
 wf_status hf_embed_options(const char *folder, const struct wf_config *config, struct wf_embedder_options *out, wf_error *error) WF_CHECKED;
 /* Writes files of sentence-transformers from which hf_embed_options reads the same options. */
 wf_status hf_embed_save(const char *folder, const struct wf_embedder_options *options, wf_error *error) WF_CHECKED;

@@ -8,8 +8,9 @@
 /* Weft's own families, in the order of the list in models/meson.build; ends with NULL. */
 extern const struct wf_family *const wf_zoo[];
 
-/* Sets one key as wf_config_set does, but changes no second key, except that a new optimizer gives its keys their defaults. in_file: the
- * value comes from a file that Weft wrote, which may name kinds of tokenizer that users cannot set. */
+/* Sets one key as wf_config_set does, but changes no second key, except that a new value of `optimizer` also gives the keys of that
+ * optimiser their defaults. in_file: the value comes from a file that Weft wrote, which may name kinds of tokenizer that users cannot
+ * set. */
 wf_status wf_config_set_as(struct wf_config *config, const char *key, const char *value, bool in_file, wf_error *error) WF_CHECKED;
 
 struct wf_model {
@@ -24,7 +25,8 @@ bool wf_has_head(const wf_model *model);
 /* Switches on the output layer, which every training needs, if the family has a key with the role WF_KEY_HEAD. Returns that key's name, or
  * NULL if the family has no such key. */
 const char *wf_config_set_head(struct wf_config *config);
-/* Lowers crop to the context. Call it if the architecture and the settings of training were taken from two configurations. */
+/* Lowers an encoder's `crop` to its context if `crop` is larger. Call it if the architecture and the settings of training were taken
+ * from two configurations. */
 void wf_config_settle(struct wf_config *config);
 /* Whether a tokenizer with `types` ids fits the model. The embeddings of a model that another library trained are often padded to a
  * multiple of 8 to 128 rows, so a tokenizer with slightly fewer ids fits such a model. */
