@@ -23,8 +23,8 @@ struct arguments {
 
 /* --- arguments ----------------------------------------------------------------------------------------------------- */
 
-/* The kind of output that --out names. For files the value is the index of the extension in form_of, except that .svg (0) and .png (1) are
- * both FORM_PICTURE. FORM_NONE: the extension is unknown. */
+/* The kind of output that --out names. For files the value is the index of the extension in `ends` (form_of), except that .svg (0) and .png
+ * (1) are both FORM_PICTURE. FORM_NONE: the extension is unknown. */
 enum form { FORM_PICTURE, FORM_JSON = 2, FORM_HTML, FORM_FOLDER, FORM_NONE };
 
 static enum form form_of(const char *out)

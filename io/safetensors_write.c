@@ -136,7 +136,7 @@ static void write_from(wf_file_writer *out, const struct part *part, wf_error *f
         wf_error_set(failure, WF_ERR_MEMORY, "no memory to write a tensor");
     for (int64_t at = 0, n; !failure->code && at < total; at += n) {
         n = WF_MIN(total - at, PIECE / size);
-        /* The commit reports an error of writing. */
+        /* wf_file_commit reports a failure to write. */
         if (part->read(part->ctx, part->key, at, n, piece, failure) == WF_OK && wf_file_append(out, piece, n * size) != WF_OK)
             break;
     }

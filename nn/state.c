@@ -18,7 +18,8 @@ static const char *full_name(const struct entry *e, const char *prefix, char *te
 
 /* --- which tensors make a parameter -------------------------------------------------------------------------------- */
 
-/* Whether the name matches the pattern. Sets *number and *digits to the digits that '*' stands for; without a '*' there are none. */
+/* Whether the name matches the pattern. *number becomes the address, and *digits the number, of the digits that '*' stands for; without a
+ * '*' *digits is 0. */
 static bool matches(const char *pattern, const char *name, const char **number, int *digits)
 {
     size_t before = strcspn(pattern, "*");
@@ -41,8 +42,9 @@ struct sources {
 /* Finds rules by the names of their parameters. It is a table, because a model may have a rule for each of thousands of parameters. */
 struct rule_table {
     const struct wf_load_rule *rule;
-    struct wf_name_table names; /* from a rule's parameter, as the rule writes it, to the first rule of that name */
-    int *next;                  /* [rules]: the next rule of the same name; 0: there is none */
+    /* gives, for a name as it stands in a rule's .parameter (with its '*', if it has one), the number of the first rule for that name */
+    struct wf_name_table names;
+    int *next; /* [rules]: the next rule of the same name; 0: there is none */
 };
 
 static void table_free(struct rule_table *t)

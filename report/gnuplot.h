@@ -24,8 +24,9 @@ void script_quote(struct wf_string *s, const char *text, bool tic);
 void script_label(struct wf_string *s, const char *text, double x, double y, const char *how);
 /* Sets the edges of a panel, in the same coordinates. */
 void script_margins(struct wf_string *s, double left, double right, double top, double bottom);
-/* Sets gnuplot's terminal: UTF-8, no markup in any text, a white background. Sizes are in pixels for an SVG, and in characters for a text.
- * A PNG is drawn twice as wide and high, with fonts and lines of twice the size, so that it is sharp and looks like the SVG. */
+/* Sets gnuplot's terminal: UTF-8, no markup in strings, a white background. Sizes are in pixels for an SVG, and in characters for a picture
+ * of characters. A PNG is drawn twice as wide and high, with fonts and lines of twice the size, so that it is sharp and looks like the SVG.
+ */
 void script_terminal(struct wf_string *s, enum picture_format format, int width, int height, int font_size);
 
 #endif

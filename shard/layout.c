@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Divides a registry into shards: computes which rank owns which blocks, and reduces the optimisers to this rank's shard. */
+/* Divides a registry into shards: computes which rank owns which blocks, and lets the optimisers keep only the moments
+ * of this rank's shard. */
 #include <weft/internal/minmax.h>
 #include <weft/memory.h>
 
@@ -85,7 +86,7 @@ static wf_status lay_out(struct ranks_layout *l, struct wf_ranks *ranks, const w
     return WF_OK;
 }
 
-/* Gives the registry's gradients this rank's shard, and reduces the moments of the optimisers to it. */
+/* Gives the registry's gradients this rank's shard, and lets the optimisers keep only the moments of it. */
 static wf_status shard(struct wf_ranks *ranks, int k, wf_error *error)
 {
     struct ranks_layout *l = &ranks->layout[k];

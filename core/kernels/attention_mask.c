@@ -95,8 +95,9 @@ void attention_dropout(const struct wf_attention *a, int64_t head, int64_t q0, i
     const vi least = v_seti((v_lane)a->threshold), keep = (vi)v_set(a->keep_scale);
     enum { PER_LANE = sizeof(uint64_t) / sizeof(wf_real) };
     for (int j = 0; j * V_LANES < rows; j++) {
-        /* Register j of a row has V_LANES queries. Of these, lane i of lanes[p] (64 bits) is for query PER_LANE i + p. In float, p is 0 or
-         * 1, and the random words of both are interleaved below, which puts the queries into ascending order. */
+        /* For each key, register j of `drop` holds V_LANES queries. The random words are drawn in lanes of 64 bits: lane i of lanes[p] is
+         * for query PER_LANE i + p of these. In float there are two such registers, lanes[0] and lanes[1]; their random words are
+         * interleaved below, which puts the queries into ascending order. */
         vu64 lanes[PER_LANE];
         for (int p = 0; p < PER_LANE; p++) {
             uint64_t lane[V_BYTES / 8];

@@ -180,7 +180,8 @@ static void add_merge(struct reader *r, struct model *m, int32_t left, int32_t r
     char quoted[WF_QUOTE_SIZE];
     int64_t a = 0, b = 0;
     const char *first = left < 0 ? "" : vocab_piece(m->vocab, left, &a), *second = right < 0 ? "" : vocab_piece(m->vocab, right, &b);
-    int64_t skip = b < m->prefix.length ? 0 : m->prefix.length; /* the joined piece does not repeat the prefix of the second */
+    int64_t skip =
+        b < m->prefix.length ? 0 : m->prefix.length; /* the joined piece does not repeat the prefix with which the second piece begins */
     join->length = 0;
     wf_string_add(join, first, a);
     if (!wf_string_add(join, second + skip, b - skip)) {

@@ -17,8 +17,9 @@
 #include "prefixes.h"
 #include "vocab.h"
 
-/* A word of more than WORD_WINDOW pieces is merged in windows. A window starts with WORD_WINDOW pieces, and doubles up to WORD_WINDOW_MOST
- * pieces if its merges depend on text far behind it. The merges of a trained tokenizer never need larger windows. */
+/* A word of more than WORD_WINDOW pieces is merged in windows. A window has WORD_WINDOW pieces at first. If the text after the
+ * window can still change most of its pieces, the next window is twice as large, up to WORD_WINDOW_MOST pieces. The merges of a trained
+ * tokenizer never need a window that is larger than that. */
 enum { WORD_WINDOW = 1 << 16, WORD_WINDOW_MOST = 1 << 22 };
 
 /* The members of all models. */

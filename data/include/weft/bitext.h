@@ -72,7 +72,8 @@ struct wf_bitext_survey {
  * wf_bitext_close. On an error *out is NULL. Without a usable cached survey, all lines are encoded.
  *
  * WF_ERR_FORMAT: an empty file; different numbers of lines (the message has both); no usable pair (the message has the reasons).
- * WF_ERR_FORMAT with file:line:byte: bytes that are not UTF-8, NUL, or a word outside a vocabulary that has no unknown token. WF_ERR_IO: a
+ * WF_ERR_FORMAT with file:line:byte: a NUL, bytes that are not UTF-8, or a word that is not in the vocabulary, if the vocabulary has no
+ * unknown token. WF_ERR_IO: a
  * file cannot be opened, or is a folder, a pipe or a device. WF_ERR_ARGUMENT: a tokenizer lacks a required special token, its file sets
  * truncation or padding, or an option is out of range. WF_ERR_MEMORY. WF_ERR_CANCELLED: `progress` returned false. */
 WF_API wf_status wf_bitext_open(const char *source, const char *target, const struct wf_bitext_options *options, wf_bitext **out,

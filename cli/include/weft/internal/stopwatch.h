@@ -23,7 +23,7 @@ struct wf_bench_case {
     bool pairs;             /* the model translates, and a step takes pairs of sentences */
     int64_t shortest;       /* each sentence of a pair has a random length from `shortest` to `length`; 0: all have `length` tokens */
     double label_smoothing; /* label smoothing of the loss on pairs */
-    bool of_preset;         /* the case was made from a preset; it is not known which parameters are matrices, so all count as matrices */
+    bool of_preset;         /* the case was made from a preset: the operations of a step are estimated from all parameters */
 };
 int wf_bench_count(void);
 const struct wf_bench_case *wf_bench_at(int index);
