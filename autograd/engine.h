@@ -48,7 +48,8 @@ struct pool {
  *   VALUE_USER_RELEASED  no           no                no                      (was released, after a wf_release)
  *   VALUE_RELEASED       no           no                no                      (was released by a backward or a wf_checkpoint)
  *
- * wf_release of a view forbids later use of that view only. The view then stays in VALUE_FOR_BACKWARD, and its root keeps its state. */
+ * wf_release of a view forbids later use of that view only. The view changes to VALUE_FOR_BACKWARD and remains there,
+ * because it has no memory that could be released, and its root keeps its state. */
 enum value_state { VALUE_LIVE, VALUE_KEPT, VALUE_FOR_BACKWARD, VALUE_USER_RELEASED, VALUE_RELEASED };
 
 /* The call that released a value, or that used up the record which made the tensor. */

@@ -91,7 +91,7 @@ static unsigned needed_now(const wf_tape *tape, const struct node *node)
     return need;
 }
 
-/* Whether x shows a parameter that was updated after the record read it. */
+/* Whether x is a parameter, or a view of one, that was updated after the record read it. */
 static bool has_changed(const struct node *node, wf_tensor *x)
 {
     const wf_tensor *root = value_root(x);

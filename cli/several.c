@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Opens the group of processes that mpirun started, and lets them read texts in turn. */
+/* Opens the group of processes that mpirun started, and lets one process of each machine open the texts, and write their caches, before the
+ * others. */
 #include "several.h"
 
 #include <stdio.h>

@@ -192,9 +192,9 @@ static double pair_operations(const struct bench *b)
     return 1e-9 * (6 * products + 12 * d * scores);
 }
 
-/* Counts the operations of a step, in 10^9. As usual in such counts, only matrix products count, and causal attention counts as if each
- * token attended to all tokens of its row. For pairs of a preset each parameter counts for half of the tokens of both sides, as if it
- * were used on one side only. */
+/* Counts the operations of a step, in units of 10^9. As usual in such counts, only matrix products count, and causal attention counts as if
+ * each token attended to all tokens of its row. If the case was made from a preset for sentence pairs, each parameter counts for half of
+ * the sum of source and target tokens, as if it were used on one side only and both sides were equally long. */
 static double operations(const struct bench *b)
 {
     struct wf_model_shape c = wf_config_shape(&b->config);

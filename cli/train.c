@@ -187,7 +187,8 @@ static wf_status list_texts(const struct arguments *a, const struct wf_train_tex
     return status;
 }
 
-/* If --config repeats a run, takes the weights and tokenizers with which that run began; not with --from, --tokenizer or --resume. */
+/* If --config repeats a run, takes the weights and tokenizers with which that run began. Does nothing with --from, --tokenizer or
+ * --resume. */
 static wf_status take_files(struct arguments *a, const struct wf_train_texts *texts, wf_error *error)
 {
     const char *const path[] = {texts->from, texts->tokenizer, texts->source_tokenizer};

@@ -202,7 +202,8 @@ void wf_array_copy(const wf_array *dst, const wf_array *src)
     for (int d = 0; d < c.ndim - 2; d++)
         planes *= c.dim[d].n;
     bool contiguous = last.from == c.size && last.to == c.size;
-    /* If the plane may be transposed, the rows of a strip are a multiple of 16, the rows of a square. */
+    /* A plane that is not contiguous may be a transposed one. The number of rows of a strip is then a multiple of 16, so that a strip is
+     * made of whole squares of the loop that transposes (the last strip may have fewer rows). */
     c.rows = BLOCK_BYTES / row;
     if (!contiguous)
         c.rows = c.rows / 16 * 16;

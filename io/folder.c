@@ -118,8 +118,8 @@ void wf_names_free(struct wf_names *names)
     *names = (struct wf_names){0};
 }
 
-/* Holds the lock until the file is removed. A writer that has created its file but not locked it yet finds the file locked or removed, and
- * creates another one. */
+/* Removes the file if nobody holds its lock, and holds the lock until the file is removed. A writer that has created its file but not
+ * locked it yet finds the file locked or removed, and creates another one. */
 bool wf_file_remove_unlocked(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

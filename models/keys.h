@@ -38,7 +38,7 @@ extern const char *optimizer_names[]; /* the words of the key `optimizer`; ends 
 /* Sets the optimiser by name. If this changes the optimiser, its keys get their defaults. WF_ERR_ARGUMENT: the name is unknown, and the
  * message lists the known ones. */
 wf_status optimizer_choose(struct wf_config *config, const char *name, wf_error *error) WF_CHECKED;
-/* The keys of the configuration's optimiser; their members are in config->optimizer.values. */
+/* The keys of the configuration's optimiser. The values of these keys are in the struct config->optimizer.values. */
 const struct wf_keys *optimizer_keys(const struct wf_config *config);
 /* Key number `index` of all optimisers' keys; NULL past the last. */
 const struct wf_key *optimizer_key_at(int index);

@@ -28,8 +28,9 @@ struct wf_initializer init_or(const struct wf_initializer *first, const struct w
 bool dropout_valid(wf_scope scope, double p);
 /* The end of a residual branch: residual + dropout(y), or dropout(y) if residual is NULL. Releases y, unless y is the result. */
 wf_tensor *end_branch(wf_tensor *y, double dropout, wf_tensor *residual);
-/* A module in a chain of sublayers (sublayers.c) passes its operand x through sublayer_begin and its result y through sublayer_end, and
- * goes on with the returned tensors. If *residual is x, sublayer_begin replaces it too. */
+/* To save memory, a module in a chain of sublayers (weft/internal/sublayers.h) passes its operand x through sublayer_begin and its result y
+ * through sublayer_end. These can drop the tensors of the sublayer that is done, and return the tensor with which the module goes on. If
+ * *residual was x, sublayer_begin sets it to the returned tensor too. */
 wf_tensor *sublayer_begin(wf_tensor *x, wf_tensor **residual);
 wf_tensor *sublayer_end(wf_tensor *y, const wf_tensor *x, const wf_tensor *residual);
 

@@ -136,7 +136,7 @@ static wf_tensor *made(struct operands *x, wf_tensor *t)
     return x->made[x->count++] = t;
 }
 
-/* Turns queries and keys by their positions. qk is one tensor [..., (H + G) E] that holds both, or NULL. */
+/* Rotates queries and keys by their positions (RoPE). qk is one tensor [..., (H + G) E] that holds both, or NULL. */
 static void turn(const struct wf_mha *m, const struct wf_mha_call *call, wf_tensor *qk, struct operands *x)
 {
     const struct wf_cache *cache = call->cache ? call->cache->cache : NULL;

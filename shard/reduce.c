@@ -127,8 +127,9 @@ wf_status reduction_begin(struct wf_ranks *ranks)
     return ranks->error->code;
 }
 
-/* The sum of this rank's subtree i: a held slab, or the gradients themselves for the last subtree. After an error this rank still sends
- * messages of the right size, but its flags say that they contain no gradients. */
+/* The sum of this rank's subtree i: a slab of tree->held, or for the last subtree the gradients themselves. After an error it is the
+ * gradients for every i, whatever they contain: the messages must still have the right size, and the flags sent with them say that they
+ * contain no gradients. */
 static const wf_real *own_slab(const struct wf_ranks *ranks, int i, int k)
 {
     return i < ranks->tree->count && !ranks->error->code ? ranks->tree->held[i].slab[k].slab : ranks->grads[k]->slab;

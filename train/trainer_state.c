@@ -177,8 +177,9 @@ static wf_status same_data(const struct trainer *t, const struct state *s)
     if ((uint64_t)seed != t->options->seed)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was trained with seed %" PRIu64 ", the resume asks for %" PRIu64, s->path,
                             (uint64_t)seed, t->options->seed);
-    /* A resume without --train reads the texts that the state names. Their ids can differ although the file is unchanged: if the run held
-     * out a tenth of its text, a resume with a validation text holds out nothing and trains on that tenth too. */
+    /* t->train is set only in a resume without --train, which reads the texts that the state names. The hash can differ for two reasons:
+     * the text has changed; or the run validated on the last tenth of it, and the resume has a validation text of its own and so trains on
+     * this tenth too. */
     if ((uint64_t)train != t->train_hash && t->train)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s %s", t->train[0],
                             t->options->valid_files > 0 && t->texts.valid_files == 0

@@ -69,8 +69,9 @@ V_INLINE void pack_square(bool full, int64_t rows, int64_t columns, const wf_rea
             v_store(to + l * QUERIES, r[l] * scale);
 }
 
-/* to[column][row] = scale * from[row][column] for `rows` <= QUERIES rows, where a row of `to` has QUERIES lanes. Only registers that hold a
- * row of `from` are written; the other lanes of these registers become 0. Returns true if all values are finite. */
+/* to[column][row] = scale * from[row][column] for `rows` <= QUERIES rows, where a row of `to` has QUERIES lanes. If `rows` ends
+ * inside a register, the remaining lanes of this register become 0; the registers after it are not written. Returns true if all values are
+ * finite. */
 V_NOINLINE bool pack_queries(int64_t rows, int64_t columns, const wf_real *from, int64_t step, wf_real scale, wf_real *to)
 {
     vi found = v_seti(0);

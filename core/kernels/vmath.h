@@ -59,12 +59,13 @@ static const wf_real v_phi_poly[] = {
 #define V_EXP_SAFE 88.0f
 #define V_TANH_MAX 10.0f
 #define V_LEAST_NORMAL 0x1p-126f
-/* (2^r - 1) / r as a polynomial in r, for |r| <= 1/2. Fit: 1.3e-8 relative to 2^r - 1 */
+/* (2^r - 1) / r as a polynomial in r, for |r| <= 1/2. Error of the fit: 1.3e-8 relative to 2^r - 1 */
 static const wf_real v_exp2_poly[] = {0.69314718055994530942f, 0.240226498090046424f,   0.0555036988930906647f,
                                       0.00961825218846803563f, 0.00133866585870280257f, 0.000153964682532207025f};
-/* (2 atanh(s) / s - 2) / s^2 as a polynomial in s^2, for |s| <= (sqrt 2 - 1) / (sqrt 2 + 1). Fit: 8.1e-10 relative to the logarithm */
+/* (2 atanh(s) / s - 2) / s^2 as a polynomial in s^2, for |s| <= (sqrt 2 - 1) / (sqrt 2 + 1). Error of the fit: 8.1e-10 relative to the
+ * logarithm */
 static const wf_real v_log_poly[] = {0.666667764151592187f, 0.399775369853291321f, 0.298718618962773363f};
-/* Phi(-t) e^(t^2/2) (t + 3.5) as a polynomial in (t - 3.5) / (t + 3.5), for 0 <= t <= 14.5. Fit: 7.2e-9, relative */
+/* Phi(-t) e^(t^2/2) (t + 3.5) as a polynomial in (t - 3.5) / (t + 3.5), for 0 <= t <= 14.5. Error of the fit: 7.2e-9, relative */
 #define V_PHI_K 3.5f
 #define V_PHI_MAX 14.5f
 static const wf_real v_phi_poly[] = {0.744416074141453681f,    -0.565561745098272307f,  0.315425048717786812f,    -0.116053040798940392f,

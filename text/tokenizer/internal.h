@@ -135,8 +135,9 @@ json_t *added_tokens_write(const wf_tokenizer *t);
 uint64_t added_tokens_hash(const wf_tokenizer *t, uint64_t hash);
 /* Finds the text that each added token matches, and sorts these texts. The normalizer must have been read before. */
 void added_tokens_index(struct reader *r);
-/* Finds the next token of `set` in data[0 .. length-1], from *search on. Returns the token, and sets *search and the range [*begin, *end)
- * that the token takes. NULL: there is none. `from` is the end of the token found before. */
+/* Finds the next token of `set` in data[0 .. length-1]; the search begins at *search. Returns the token, or NULL if there is none. Sets
+ * [*begin, *end) to the range that the token takes, with the white space that it strips, and *search to the end of the token's own text.
+ * `from` is the *end of the token found before: the range does not begin before it. */
 const struct added_token *added_tokens_next(const wf_tokenizer *t, const struct prefixes *set, const char *data, int64_t length,
                                             int64_t *search, int64_t from, int64_t *begin, int64_t *end);
 

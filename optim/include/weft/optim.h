@@ -148,8 +148,8 @@ WF_API void wf_optimizer_free(struct wf_optimizer *opt);
 
 /* A group is a set of parameters with settings of its own. Each call makes a group of the parameters whose names match `pattern`, in which
  * a '*' stands for any characters: wf_optimizer_group(&opt, "*.bias", &error, .weight_decay = 0). Only the settings that are given change.
- * If several groups have the same parameter, each of its settings is that of the last group that gives it. WF_ERR_ARGUMENT, with nothing
- * changed: no name matches, or a setting is negative or not finite. */
+ * If a parameter is in several groups, each setting comes from the last of these groups in which that setting is given. WF_ERR_ARGUMENT,
+ * with nothing changed: no name matches, or a setting is negative or not finite. */
 #define WF_UNCHANGED (-1e300)
 struct wf_group_options {
     double weight_decay; /* WF_UNCHANGED unless given */

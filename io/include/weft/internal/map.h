@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Regular files that are only read, mapped into memory or through a descriptor. */
+/* Opens regular files for reading only. A file is either mapped into memory or read through its descriptor. */
 #ifndef WEFT_INTERNAL_MAP_H
 #define WEFT_INTERNAL_MAP_H
 
