@@ -23,7 +23,7 @@ static bool is_outside(const wf_tensor *x, int64_t first)
 /* --- the records that a function made ---------------------------------------------------------------------------------- */
 
 /* x itself if it was made outside the checkpoint's function, otherwise the outside tensor of which x is a view. NULL if the function made
- * the memory that x shows. */
+ * the memory in which the value of x lies. */
 static wf_tensor *from_outside(wf_tensor *x, int64_t first)
 {
     while (!is_outside(x, first) && x->base)

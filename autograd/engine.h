@@ -8,8 +8,8 @@
  * Gradients belong to roots. A root's gradient has the layout of its value, and the gradient of a view is written into the matching
  * elements of its root's gradient. So the gradients of slices need not be joined, and a view needs no backward.
  *
- * Views that show an element several times (wf_expand) are an exception, because the gradients of the repeated elements must be added up.
- * Such a view is made by an op with .view, has a record, and holds its own gradient. */
+ * Views in which an element appears several times (wf_expand) are an exception, because the gradients of the repeated elements must be
+ * added up. Such a view is made by an op with .view, has a record, and holds its own gradient. */
 #ifndef WEFT_AUTOGRAD_ENGINE_H
 #define WEFT_AUTOGRAD_ENGINE_H
 
@@ -42,9 +42,9 @@ struct pool {
 /* The state of a value says who may still read the value, and who releases its memory.
  *
  *                        has memory   ops may read it   backwards may read it   released by
- *   VALUE_LIVE           yes          yes               yes                     the user, or a backward when no record left reads it
+ *   VALUE_LIVE           yes          yes               yes                     the user, or a backward when no remaining record reads it
  *   VALUE_KEPT           yes          yes               yes                     the end of the pass, because of wf_keep
- *   VALUE_FOR_BACKWARD   yes          no                yes                     a backward when no record left reads it
+ *   VALUE_FOR_BACKWARD   yes          no                yes                     a backward when no remaining record reads it
  *   VALUE_USER_RELEASED  no           no                no                      (was released, after a wf_release)
  *   VALUE_RELEASED       no           no                no                      (was released by a backward or a wf_checkpoint)
  *
@@ -91,7 +91,7 @@ struct wf_tensor {
     bool recorded;       /* this tensor is an operand of a record, or a view of it was made */
     const char *name;    /* set by wf_name, or the parameter's name; may be NULL */
     const char *made_by; /* the name of the op or function that made the tensor, for messages */
-    wf_tensor *base;     /* the tensor that this view shows; NULL for a root */
+    wf_tensor *base;     /* the tensor of which this is a view; NULL for a root */
     /* If not NULL, a backward from this tensor is refused: the record that made `detached_at`, which is this tensor or one that it depends
      * on, is used up. */
     wf_tensor *detached_at;
@@ -112,7 +112,7 @@ struct wf_tensor {
 struct parameter {
     wf_tensor x;
     struct wf_parameter_info info;
-    const wf_grads *own;  /* in a leaf: the gradients of the registry itself, which count the updates of the values; may be NULL */
+    const wf_grads *own;  /* in a leaf: the registry's own gradients, whose member `updates` counts updates of the values; may be NULL */
     uint64_t updates;     /* in a leaf: the number of updates of the values when the leaf was last used */
     char former_name[64]; /* in a parameter whose registry was freed: the name, for messages */
     /* In a leaf: the tape's number of events when the last update was noticed; records whose `event` is not greater read older values. */
@@ -142,9 +142,9 @@ struct node {
 
 /* Tensor structs lie apart from the tape's other memory, in TENSOR_SETS sets; successive passes use the sets in turn. So the struct of a
  * tensor from an earlier pass stays intact for 15 resets. The struct of a tensor that a rewind dropped stays intact until rewinds have
- * dropped more than DROPPED. If a caller uses such a tensor within that time, the op can report it. The 16 sets (about 300 bytes a tensor)
- * cost memory but no measurable time. A DROPPED of 768 made the generation of text 3 % slower, 128 did not; so only builds with assertions
- * have 768. */
+ * dropped more than DROPPED tensors. If a caller uses such a tensor within that time, the op can report it. The 16 sets cost memory (a
+ * struct has about 300 bytes) but no measurable time. A DROPPED of 768 made the generation of text 3 % slower, 128 did not; so only builds
+ * with assertions have 768. */
 #ifdef NDEBUG
 enum { TENSOR_SETS = 16, DROPPED = 128, TENSORS_PER_CHUNK = 256 };
 #else
@@ -271,7 +271,7 @@ static inline const char *op_name(const wf_op *op, const void *attr)
 
 static inline bool reads_input(const wf_op *op, int i)
 {
-    return i < WF_MAX_INPUTS && values_read(op) & WF_READS_INPUT(i); /* a backward with .many reads no operand */
+    return i < WF_MAX_INPUTS && values_read(op) & WF_READS_INPUT(i); /* the backward of an op with .many reads no operand */
 }
 
 static inline bool node_needs(const struct node *n, int i)
@@ -297,8 +297,8 @@ void threads_remove_tape(wf_tape *tape);
 wf_tape *tape_latest(void);
 extern wf_tensor tapeless_poison; /* the result of a failed call in a thread that has no tape */
 
-/* Adds a registry to tape->reading, because the tape's pass reads its values. READING_REFUSED means that the values are being replaced
- * now. */
+/* Adds a registry to tape->reading, because the tape's pass is about to read the registry's values. READING_REFUSED means that the values
+ * are being replaced now. */
 enum reading { READING, READING_REFUSED, READING_NO_MEMORY };
 enum reading threads_begin_reading(wf_tape *tape, struct wf_values_use *use);
 void tape_reads_no_more(wf_tape *tape); /* called at the end of the pass: clears tape->reading */
@@ -356,7 +356,7 @@ struct earlier {
     struct earlier *next;
 };
 void gradient_set_aside(wf_tape *tape, wf_tensor *x, struct earlier **list); /* does nothing if x has no gradient */
-void gradients_add_earlier(wf_call *c, struct earlier *list);
+void gradients_add_earlier(wf_call *c, struct earlier *list); /* after the backward: adds the gradients in the list to the new ones */
 extern const wf_op op_retained_view; /* the op of the record that adds the gradient of a view with its own buffer to the base */
 
 /* slab.c */
@@ -386,9 +386,10 @@ static inline const char *used_up_by(const wf_tensor *x)
 }
 /* Whether a backward from x is allowed now. If not, the tape has an error that names `call`. */
 bool backward_valid(wf_tape *tape, const char *call, wf_tensor *x, const struct wf_backward_options *o);
-void backward_run(wf_call *c, wf_tensor *x, const struct wf_backward_options *o); /* the caller must look at the tape's error afterwards */
-wf_tensor *backward_operand(wf_tape *tape, const char *call, wf_tensor *x);       /* the leaf if x is a parameter, else x */
-struct earlier *gradients_set_aside(wf_tape *tape); /* sets aside the gradients of all results that have a record */
+/* Runs the backward from x, with c for its messages and temporaries. The caller must look at the tape's error afterwards. */
+void backward_run(wf_call *c, wf_tensor *x, const struct wf_backward_options *o);
+wf_tensor *backward_operand(wf_tape *tape, const char *call, wf_tensor *x); /* the leaf if x is a parameter, else x */
+struct earlier *gradients_set_aside(wf_tape *tape);                         /* sets aside the gradients of all results that have a record */
 
 /* with_respect_to.c */
 extern const char made_by_gradients[]; /* `made_by` of the results of wf_gradients */

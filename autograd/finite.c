@@ -130,8 +130,8 @@ wf_status call_check_finite(wf_call *c)
 
 /* --- gradients ----------------------------------------------------------------------------------------------------- */
 
-/* The first NaN or infinity in the gradient that x has so far, and its index; NULL if there is none. x must hold a gradient itself
- * (gradient_root). */
+/* The first NaN or infinity in the gradient that x has so far, and its index; NULL if there is none. x must be a tensor that
+ * holds its gradient itself, as gradient_root returns it. */
 static const wf_real *find_bad_gradient(const wf_tape *tape, const wf_tensor *x, wf_shape *index)
 {
     wf_array g = x->a;

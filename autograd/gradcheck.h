@@ -8,7 +8,7 @@
 /* The layout of an operand in memory. */
 enum layout { LAYOUT_CONTIGUOUS, LAYOUT_TRANSPOSED, LAYOUT_SLICED, LAYOUT_BROADCAST, LAYOUTS };
 
-/* The `ctx` of apply_op (gradcheck_op.c). In a check of an op, the member `fn` is apply_op. */
+/* The `ctx` of apply_op (gradcheck_op.c). In a check of an op, `fn` of struct check is apply_op. */
 struct applied {
     const wf_op *op;
     const void *attr;
@@ -62,15 +62,15 @@ wf_real *check_memory(struct check *k, int64_t count);
 /* Copies the tape's error to k->error, and puts the names of the check and of the situation in front of the message. Returns the error's
  * code. */
 wf_status check_status(struct check *k, const char *situation);
-/* Makes the operands on the tape. leaf[i] is the contiguous tensor of input i, and operand[i] shows it in the layout. Bit i of `need` says
- * that leaf[i] needs a gradient. */
+/* Makes the operands on the tape. leaf[i] is the contiguous tensor of input i, and operand[i] is a view of it (if k->routed, of its
+ * wf_scale by 1) in the layout. Bit i of `need` says that leaf[i] needs a gradient. */
 wf_status check_operands(struct check *k, wf_mode mode, unsigned need, enum layout layout, wf_tensor *leaf[], wf_tensor *operand[]);
 /* Sets *out to the gradient of `leaf`, as a view in the shape of the operand. */
 wf_status check_leaf_grad(struct check *k, int input, enum layout layout, wf_tensor *leaf, wf_array *out);
 wf_tensor *check_weighted_sum(struct check *k, wf_tensor *y);
 /* Runs the function, and wf_backward from the weighted sum of its result. */
 wf_status check_backward(struct check *k, const char *situation, wf_tensor *const operand[]);
-/* Stores the result, and the gradients of all inputs, for contiguous operands. All other runs are compared with these. */
+/* Runs the function on contiguous operands, and stores its result and the gradients of all inputs. Other runs are compared with these. */
 wf_status check_plain_run(struct check *k);
 wf_status check_numeric(struct check *k);
 /* Checks an op (k->ctx is a struct applied) in all situations. Must be called after check_plain_run, because each situation must give the

@@ -51,7 +51,7 @@ struct case_check {
     char what[160];
 };
 
-/* Makes the plain run of a case. The caller must call check_end, also after an error. */
+/* Sets up the check of a case, and does the plain run. The caller must call check_end, also after an error. */
 static wf_status begin_case(struct case_check *s, const wf_op *op, const struct wf_case *c, const struct wf_gradcheck_options *options,
                             wf_error *error)
 {

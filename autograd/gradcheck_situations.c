@@ -94,7 +94,7 @@ static wf_status compare_run(struct check *k, const char *situation, unsigned ne
 
 enum { OUTPUT = -1 }; /* stands for the result in place of an input's number */
 
-/* Replaces values that backward must not read: reals by NaN, ids by other valid ids, bools by their opposites. */
+/* Replaces values that backward must not read: reals by NaN, an id by limit - 1 - id, bools by their opposites. */
 static void replace_values(const wf_array *a, int32_t limit)
 {
     int64_t count = wf_array_count(a);

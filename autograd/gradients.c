@@ -103,8 +103,8 @@ static bool is_in_slab(const wf_call *c, const wf_tensor *x)
     return x->kind == TENSOR_LEAF && !c->tape->in_gradients;
 }
 
-/* Whether x shows each element of `owner`: it is for example a transpose or a reshape. Comparing the numbers of elements is enough, because
- * a view that shows an element twice holds its own gradient, and then `owner` is x. */
+/* Whether each element of `owner` is also in x, which is for example a transpose or a reshape. Comparing the numbers of elements is enough,
+ * because a view in which an element appears twice holds its own gradient, and then `owner` is x. */
 static bool shows_all(const wf_tensor *x, const wf_tensor *owner)
 {
     return wf_array_count(&x->a) == wf_array_count(&owner->a);
@@ -174,8 +174,8 @@ bool wf_grad_fills(wf_call *c, int count)
                 return false;
         elements += wf_array_count(&c->in[i]);
     }
-    /* The operands do not overlap. None shows an element twice, because such a view holds its own gradient and was refused above. So
-     * together they show `elements` different elements of the owner. */
+    /* The operands do not overlap. None of them has an element twice, because such a view holds its own gradient and was refused above. So
+     * together they have `elements` different elements of the owner. */
     return elements == wf_array_count(&owner->a) && !owner->grad_buffer && !owner->base && !is_in_slab(c, owner) &&
            allocate(c, owner, false);
 }

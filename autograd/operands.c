@@ -112,8 +112,8 @@ wf_tensor *tape_find_leaf(const wf_tape *tape, const wf_tensor *parameter)
     return used ? slot->leaf : NULL;
 }
 
-/* Called when a registry was freed during this pass and a new registry got the same memory. The gradients of the freed registry must not be
- * written any more. */
+/* Clears needs_grad in the leaves of a registry that was freed during this pass, so that no more gradients are written for it. Called when
+ * a new registry has got the memory of the freed one. */
 static void forget_registry(wf_tape *tape, uint64_t registry)
 {
     for (int i = 0; i < tape->slot_count; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A list of Weft's own ops: their number, and the descriptor at an index. */
+/* The ops of ops.def by number: how many there are, and the descriptor of each. */
 #include <weft/internal/ops_all.h>
 
 static const wf_op *const ops[] = {

@@ -244,7 +244,8 @@ wf_status wf_item(const wf_tensor *x, double *value)
     return WF_OK;
 }
 
-/* WF_OK if `count` elements of x can be copied to `out`. `right_dtype` says whether the call can read the dtype of x. */
+/* WF_OK if `count` elements of x can be copied to `out`. `right_dtype` says whether the call can read the dtype of x, and
+ * `wanted` names the dtypes that it can read, for the message. */
 static wf_status copyable(const wf_tensor *x, const char *call, bool right_dtype, const char *wanted, const void *out, int64_t count)
 {
     wf_status status = readable(x, call);
@@ -320,7 +321,7 @@ static bool slab_view(const wf_tensor *x, wf_array *view)
     return true;
 }
 
-/* Reports that x has no gradient without failing the pass: the message is stored for wf_tape_status, but the tape's error code stays
+/* Reports, without failing the pass, that x has no gradient: the message is stored for wf_tape_status, but the tape's error code stays
  * WF_OK. */
 static wf_status no_gradient(wf_tape *tape, const wf_tensor *x, const char *why)
 {

@@ -26,8 +26,8 @@ static pthread_key_t ending;
 static pthread_once_t ending_once = PTHREAD_ONCE_INIT;
 static bool has_ending_key;
 
-/* Called when a thread with this number has ended. Its tapes then have no user, so passes on them no longer prevent other threads from
- * replacing values. */
+/* Called when the thread with this number ends. The tapes that it used last then have no user, so passes on them no longer prevent other
+ * threads from replacing values. */
 static void thread_ended(void *number)
 {
     pthread_mutex_lock(&lock);

@@ -24,8 +24,9 @@ static void release_value(wf_tape *tape, wf_tensor *x)
         pool_release(tape, x->buffer);
 }
 
-/* Called when a record needs its operand x no more. `read` says that the record was counted as a reader of the value, `need` that it was
- * counted as a use of the gradient. */
+/* For a record that needs its operand x no more: takes back what the record added to the counts of x, and does what is due when a count
+ * becomes 0, that is, releases the value, or calls the ready function of a leaf's slab. `read` says that the record was counted as a reader
+ * of the value, `need` that it was counted as a use of the gradient. */
 static void operand_done(wf_tape *tape, wf_tensor *x, bool read, bool need)
 {
     if (read) {

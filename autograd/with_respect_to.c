@@ -66,8 +66,8 @@ static int views_between(const wf_tensor *x)
     return n;
 }
 
-/* Bases come before their views, because a view's gradient is added to the gradient of its base, and the base may also be one of the
- * wrt. */
+/* Gives each wanted view its own gradient (hold_own). Bases come before their views, because a view's gradient is added to the gradient of
+ * its base, and the base may also be one of the wrt. */
 static bool hold_own_of_views(wf_tape *tape, int count, struct wrt *wrt)
 {
     int deepest = 0;
@@ -99,9 +99,9 @@ static void share_again(wf_tape *tape, wf_tensor *view)
 
 /* --- results ----------------------------------------------------------------------------------------------------------- */
 
-/* Makes a tensor of the gradient of x. The tensor takes over the buffer of the gradient if nothing else uses the buffer and the gradient is
- * contiguous at its beginning; otherwise it gets a copy. It looks like a result whose record is used up, so that a backward through it is
- * refused. */
+/* Makes a tensor of the gradient of x. The tensor takes over the buffer of the gradient if nothing else uses the buffer, and if the
+ * gradient is contiguous and begins where the buffer begins; otherwise the tensor gets a copy. It looks like a result whose record is used
+ * up, so that a backward through it is refused. */
 static wf_tensor *take(wf_tape *tape, wf_tensor *x)
 {
     wf_array from = gradient_of(x);

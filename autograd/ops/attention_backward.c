@@ -141,7 +141,7 @@ static void add_rows(const struct target *t, const wf_real *part, int64_t from, 
 static void add_parts(const struct pieces *w, const struct wf_attention *a, int64_t i, int64_t g, int64_t c0, int64_t c1,
                       const struct target *t)
 {
-    int64_t high = c0; /* rows c0 .. high - 1 of the gradient are written */
+    int64_t high = c0; /* rows c0 .. high - 1 of the gradient are written; the pieces of earlier rounds are visited only to find this */
     for (int64_t index = 0; t->to && index < w->from + w->count; index++) {
         const struct wf_attention_part part = part_of(w, a, index);
         if (part.begin >= part.end)

@@ -45,7 +45,7 @@ static inline int wf_along(wf_call *c)
 
 /* For the message that a dimension does not exist: says how many dimensions the operand has. Returns `text`, or a constant string. */
 const char *wf_dims_text(int ndim, char *text, size_t size);
-/* Removes dimension d, which has size 1. */
+/* Removes dimension d, which has size 1 (any size if the array is empty). */
 static inline void wf_drop_dim(wf_array *a, int d)
 {
     a->ndim--;

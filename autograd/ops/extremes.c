@@ -116,7 +116,7 @@ static wf_status extreme_shape(wf_call *c)
 
 enum {
     COLUMNS = 512, /* columns in a block of work */
-    SHORT = 64     /* shorter rows are searched several at a time */
+    SHORT = 64     /* rows of fewer elements are searched several at a time */
 };
 struct search {
     struct planes p;
@@ -320,7 +320,7 @@ static bool sorts_all(int64_t n, int64_t k)
     return n >= LONG && k > n / PART;
 }
 
-/* Puts the first k elements in order into heap[0 .. k-1]. If sorts_all(n, k), heap has room for 2 n items. */
+/* Puts the first k elements in order into heap[0 .. k-1]. `heap` has room for k items, or for 2 n if sorts_all(n, k). */
 static void top_of_row(int64_t n, const wf_real *x, int64_t k, struct item *heap)
 {
     if (sorts_all(n, k)) {

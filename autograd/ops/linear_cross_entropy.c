@@ -192,6 +192,7 @@ const wf_op wf_op_linear_cross_entropy = {
     .shape = fused_shape,
     .forward = fused_forward,
     .backward = fused_backward,
+    /* None of these cases has more than one chunk; tests/autograd/losses.c tests several. */
     .cases = WF_CASES({"rows", {{3, 4}, {5, 4}, {5}, {3}}, FUSED_TARGETS(5), LOSS_HOW(0)},
                       {"no bias", {{2, 3, 4}, {5, 4}, {5}, {2, 3}}, NO_BIAS(5), LOSS_HOW(0)},
                       {"smoothed", {{4, 3}, {6, 3}, {6}, {4}}, FUSED_TARGETS(6), LOSS_HOW(.smoothing = 0.1)},
@@ -203,7 +204,7 @@ const wf_op wf_op_linear_cross_entropy = {
                       {"no rows", {{-1, 4}, {5, 4}, {5}, {-1}}, FUSED_TARGETS(5), LOSS_HOW(0)},
                       {"sum", {{3, 4}, {5, 4}, {5}, {3}}, FUSED_TARGETS(5), LOSS_HOW(.reduction = WF_REDUCE_SUM)},
                       {"weighted and smoothed", {{6, 4}, {5, 4}, {5}, {6}}, FUSED_TARGETS(5), LOSS_HOW(.smoothing = 0.2, LOSS_WEIGHTS)},
-                      {"odd", {{70, 9}, {17, 9}, {17}, {70}}, FUSED_TARGETS(17), LOSS_HOW(0)})}; /* more chunks: tests/autograd/losses.c */
+                      {"odd", {{70, 9}, {17, 9}, {17}, {70}}, FUSED_TARGETS(17), LOSS_HOW(0)})};
 
 /* Without a reduction each row has its own upstream gradient. Only backward knows it, so backward computes the logits again. */
 

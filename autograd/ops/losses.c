@@ -68,9 +68,9 @@ struct loss {
 
 enum { MOST_ROWS = 64 };
 
-/* For a row with the target t and the class weights w; e and lse are those of cross_entropy_backward, and g stands for its g / N:
- * l = (1 - e) w_t (lse - z_t) + e / V sum_j w_j (lse - z_j), so
- * dz = g (a softmax(z) - (1 - e) w_t onehot(t) - e w / V) with a = (1 - e) w_t + e sum(w) / V. */
+/* Computes the losses and the gradient of one row. With the target t and the class weights w, and with e and lse as in
+ * cross_entropy_backward, the smoothed loss is l = (1 - e) w_t (lse - z_t) + e / V sum_j w_j (lse - z_j), so
+ * dz = g (a softmax(z) - (1 - e) w_t onehot(t) - e w / V) with a = (1 - e) w_t + e sum(w) / V, where g is what is g / N there. */
 static void weighted_row(const struct loss *s, const wf_real *z, int32_t target, double g, double *plain, double *smoothed, wf_real *dz)
 {
     const wf_real *w = s->attr->weight;

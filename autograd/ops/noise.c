@@ -31,7 +31,7 @@ struct draw {
     uint64_t first; /* the index of row 0 in the global batch */
     wf_real a;      /* mean, or low */
     wf_real b;      /* standard deviation, or high - low */
-    wf_real last;   /* uniform: the greatest number below `high`, or `low` if that equals `high` */
+    wf_real last;   /* uniform: the greatest number below `high`, or `low` if `low` equals `high` */
 };
 
 static void draw_body(void *ctx, int64_t begin, int64_t end)

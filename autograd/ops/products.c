@@ -207,7 +207,7 @@ static wf_status give_product(wf_call *c, int input, const wf_array *a, const wf
 
 /* Computes both products, dX and dW. If the rows of dX have one common stride, both run in one parallel region. False, with nothing done,
  * if a product is not needed or is empty, or if X and W may be the same tensor: then the first product must be finished before wf_grad_into
- * is called for the second. */
+ * is called for the second. Otherwise true, with *status set. */
 static bool give_both(wf_call *c, const wf_array *given, const wf_array *dy, double scale, wf_status *status)
 {
     const wf_array *w = &c->in[1];

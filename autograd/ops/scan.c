@@ -5,8 +5,8 @@
 
 enum { COLUMNS = 64 };
 
-/* A contiguous array as [planes, n, d]; n is the op's dimension. A block of work is COLUMNS columns of a plane, which has `pieces` blocks.
- * If d is 1, planes are rows, and a block of work is several rows. */
+/* A contiguous array as [planes, n, d]; n is the op's dimension. A block of work is COLUMNS columns of a plane, and a plane has `pieces`
+ * blocks. If d is 1, planes are rows, and a block of work is several rows. */
 struct around {
     int64_t planes, n, d, pieces;
 };
@@ -35,8 +35,8 @@ static struct place place_of(const struct around *s, int64_t block)
     return (struct place){plane * s->n * s->d + first, plane * s->d + first, WF_MIN(s->d - first, COLUMNS)};
 }
 
-/* Runs `rows` or `columns` on all blocks, with ctx as the argument. Kernels compute 4 rows together, so a block of rows is a multiple of 4.
- * If n is 0, the only thing to compute is the gradients of initial states; `states` says whether they are needed. */
+/* Runs `rows` or `columns` on all blocks, with ctx as the argument. Kernels compute 4 rows together, so the number of rows in a block is a
+ * multiple of 4. If n is 0, the only thing to compute is the gradients of initial states; `states` says whether they are needed. */
 static void run(const struct around *s, bool states, double cost, void (*rows)(void *, int64_t, int64_t), void (*columns)(void *, int64_t),
                 void *ctx)
 {

@@ -19,10 +19,12 @@ struct wf_values_use {
 };
 struct wf_values_use *wf_values_use_new(void); /* NULL without memory */
 void wf_values_use_release(struct wf_values_use *use);
-/* Must be called before code replaces values, and wf_values_write_end afterwards. WF_ERR_BUSY, with the name `call` in the message, if a
- * pass on another thread's tape has read the values, or if another call is replacing them. Passes of this thread are allowed to go on. */
+/* Reserves a registry's values for a caller that is about to replace them: until wf_values_write_end no other call can replace them, and no
+ * further pass can begin to read them. Waits first until all values have arrived. WF_ERR_BUSY, with the name `call` in the message, if a
+ * pass on another thread's tape has read the values, or if another call is replacing them. Passes of this thread that have read them do not
+ * matter. */
 wf_status wf_values_write_begin(struct wf_values_use *use, const char *call, wf_error *error) WF_CHECKED;
-void wf_values_write_end(struct wf_values_use *use);
+void wf_values_write_end(struct wf_values_use *use); /* ends the reservation, and counts an update of the values */
 
 size_t wf_parameter_size(void); /* the size of a parameter's struct in bytes */
 wf_tensor *wf_parameter_init(void *memory, const struct wf_parameter_info *info);
