@@ -134,7 +134,7 @@ struct moving {
     const struct wf_cache *cache;
     const int32_t *to;     /* [moves]: the target row */
     const int32_t *of;     /* [moves]: the source row */
-    const int32_t *length; /* [moves]: the tokens in the row */
+    const int32_t *length; /* [moves]: the number of tokens in the source row */
     int64_t moves;
 };
 

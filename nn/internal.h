@@ -16,8 +16,8 @@ struct parameter_values {
     const wf_real *values; /* [count], row-major */
     int64_t count;
 };
-/* Sets the values of 1 to PARAMETERS_SET parameters, as wf_parameter_set does: all of them, or after an error none. No pass of another
- * thread begins while they are set. `call` is the name of the function for messages. */
+/* Sets the values of 1 to PARAMETERS_SET parameters, as wf_parameter_set does: all of them, or after an error none. While they are
+ * set, no pass of another thread can begin to read them. `call` is the name of the function for messages. */
 wf_status parameters_set(const char *call, int count, const struct parameter_values p[], wf_error *error) WF_CHECKED;
 
 /* --- layers.c ------------------------------------------------------------------------------------------------------ */

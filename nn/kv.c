@@ -59,7 +59,7 @@ static void append(struct wf_kv *kv, wf_real *side, int64_t width, const wf_arra
     }
 }
 
-/* The first `length` tokens of every row of `side`, as a tensor [B,length,width] that shows the cache's memory. */
+/* The first `length` tokens of every row of `side`, as a tensor [B,length,width] in the cache's memory, not a copy. */
 static wf_tensor *cached(wf_tape *tape, const struct wf_cache *cache, wf_real *side, int64_t width, int64_t length)
 {
     wf_array a = {

@@ -135,8 +135,8 @@ void wf_scope_fail(wf_scope scope, wf_status code, const char *format, ...)
 
 /* --- parameters ---------------------------------------------------------------------------------------------------- */
 
-/* A refused parameter is still a tensor, which modules may use; it is freed with the registry, like the others. The registry's error
- * prevents a build. */
+/* Keeps the tensor of a refused parameter, and returns it: modules may use it until it is freed with the registry, like the others. The
+ * registry's error prevents a build. */
 static wf_tensor *refused(wf_registry *registry, wf_tensor *tensor)
 {
     if (wf_grow(&registry->refused, &registry->refused_capacity, registry->refusals + 1, sizeof(wf_tensor *)))

@@ -18,8 +18,8 @@ static const char *full_name(const struct entry *e, const char *prefix, char *te
 
 /* --- which tensors make a parameter -------------------------------------------------------------------------------- */
 
-/* Whether the name matches the pattern. *number becomes the address, and *digits the number, of the digits that '*' stands for; without a
- * '*' *digits is 0. */
+/* Whether the name matches the pattern. If the pattern has a '*', which stands for digits, *number becomes the address of these digits,
+ * and *digits how many there are; otherwise *digits is 0. */
 static bool matches(const char *pattern, const char *name, const char **number, int *digits)
 {
     size_t before = strcspn(pattern, "*");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Parameters changed by the program: values, freezing, and gradients set to zero. */
+/* How a program changes parameters: sets their values, freezes them, and sets their gradients to zero. */
 #include <string.h>
 
 #include <weft/internal/pattern.h>
