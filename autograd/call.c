@@ -86,7 +86,7 @@ wf_array wf_call_contiguous(wf_call *c, const wf_array *a)
     return contiguous;
 }
 
-/* Sets the members of c that the op's functions read, except for results and saved arrays. */
+/* Sets the members of c that the op's functions read, except `grad`, `rows_alone`, the results and their gradients, and saved arrays. */
 void call_begin(wf_call *c, wf_tape *tape, struct node *node, struct call_state *state)
 {
     tape->doing = op_name(node->op, node->attr);

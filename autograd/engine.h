@@ -93,9 +93,9 @@ struct wf_tensor {
     const char *made_by; /* the name of the op or function that made the tensor, for messages */
     wf_tensor *base;     /* the tensor of which this is a view; NULL for a root */
     /* If not NULL, a backward from this tensor is refused: the record that made `detached_at`, which is this tensor or one that it depends
-     * on, is used up. */
+     * on, is used up, or was dropped at the end of a wf_checkpoint. */
     wf_tensor *detached_at;
-    struct buffer *buffer; /* holds the value of a root that an op made */
+    struct buffer *buffer; /* holds the value; NULL if the value lies elsewhere, as that of a view does */
     int readers;           /* for a root: the number of records whose backward will read the value */
     int uses;              /* the number of records whose backward will add to the gradient */
     /* Equal to tape->path if this tensor depends on a tensor that the running wf_gradients wants. */
@@ -183,7 +183,7 @@ struct wf_tape {
     int64_t nodes;
     /* The number of records and backwards in this pass. If a mark has the same number, no record needs the tensors made since the mark. */
     uint64_t events;
-    bool no_grad; /* set by wf_tape_no_grad: ops make no records */
+    bool no_grad; /* set by wf_tape_no_grad: no result needs a gradient, so only calls inside a checkpoint make records */
     uint32_t dropout_calls;
     bool check_finite;
     bool bad_input;      /* the error of check_finite is about a value in an input */
@@ -357,7 +357,7 @@ struct earlier {
 };
 void gradient_set_aside(wf_tape *tape, wf_tensor *x, struct earlier **list); /* does nothing if x has no gradient */
 void gradients_add_earlier(wf_call *c, struct earlier *list); /* after the backward: adds the gradients in the list to the new ones */
-extern const wf_op op_retained_view; /* the op of the record that adds the gradient of a view with its own buffer to the base */
+extern const wf_op op_retained_view; /* the op of the record that adds the gradient of a view with its own buffer to that of its base */
 
 /* slab.c */
 /* Sets *grads to the slab for the parameter's gradient in this pass, or to NULL if the parameter needs none. Returns false, with the error
@@ -370,7 +370,7 @@ wf_real *slab_target(wf_tape *tape, const struct wf_parameter_info *info, bool *
 /* The gradient, contiguous; NULL if the slab holds no gradient of this parameter. */
 wf_real *slab_gradient(const struct wf_parameter_info *info);
 
-/* walk.c: functions that visit the records, the newest first. */
+/* walk.c: functions that visit all records of a list; `last` is its newest record. */
 void records_release_values(wf_tape *tape, struct node *last); /* releases those results that no backward will read */
 /* Runs the backward of each record. Unless `retain`, the records are used up. Stops at the first error, which is then on the tape. */
 void records_walk(wf_tape *tape, struct node *last, bool retain);

@@ -128,8 +128,8 @@ static uint64_t updates_of(const struct parameter *p)
     return (p->own ? p->own->updates : 0) + (p->info.use ? p->info.use->updates : 0);
 }
 
-/* Notes whether the parameter of the leaf was updated since its last use. If so, the records made so far have read older values than the
- * leaf has now. */
+/* Notes whether the leaf's parameter was updated since the last use of the leaf. If so, the records made so far have read older values than
+ * the leaf has now. */
 static void note_update(const wf_tape *tape, wf_tensor *leaf)
 {
     struct parameter *p = (struct parameter *)leaf;

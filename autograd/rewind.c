@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wf_tape_rewind: drops all tensors made since a mark, and reuses their memory. */
+/* wf_tape_rewind: drops the tensors made since a mark, except one that the caller may keep, and reuses their memory. */
 #include "engine.h"
 
 wf_tape_mark wf_tape_here(const wf_tape *tape)

@@ -31,9 +31,9 @@ static struct part part_of(struct wf_packed packed, int64_t i, int64_t all)
     return offsets ? (struct part){offsets[i], offsets[i + 1] - offsets[i]} : (struct part){0, all};
 }
 
-/* The members that are the same for all sequences and heads. Dropout gives a number to each query of each head in the global batch: (item H
- * + head) T + query, or (row of q) H + head if q is packed. row_head is the difference of this number from one head to the next, row_query
- * that from one query to the next. */
+/* The members of struct wf_attention that are the same for all sequences and heads. Dropout gives a number to each query of each head in
+ * the global batch: (item H + head) T + query, or (row of q) H + head if q is packed. row_head is the difference of this number from one
+ * head to the next, row_query that from one query to the next. */
 static struct wf_attention common_of(const struct attention_plan *p)
 {
     const struct attention_attr *a = p->attr;

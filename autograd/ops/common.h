@@ -139,7 +139,7 @@ bool wf_add_rows(wf_call *c, const wf_array *from, const int32_t *id, int64_t li
 
 /* --- packed.c -------------------------------------------------------------------------------------------------------- */
 
-/* A copy of the offsets in the tape's memory, for use in attributes. `packed` stays as it is if it is zeroed (rows are not packed), or if
+/* A copy of the offsets in the tape's memory, for use in attributes. Returns `packed` itself if it is zeroed (rows are not packed), or if
  * it is invalid because the offsets are NULL or the count is negative: then wf_want_packed refuses it later, without reading offsets. */
 struct wf_packed wf_packed_copy(wf_tape *tape, struct wf_packed packed);
 

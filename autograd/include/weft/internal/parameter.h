@@ -7,7 +7,7 @@
 
 /* Says who uses the values of a registry. All parameters of a registry share one of these structs. */
 struct wf_values_use {
-    /* How often a load or wf_parameter_set replaced values. (wf_grads.updates counts the updates of optimisers.) */
+    /* How often a call such as wf_registry_load replaced values. (wf_grads.updates counts the updates of optimisers.) */
     _Atomic uint64_t updates;
     _Atomic int64_t refs; /* one for the registry, and one for each tape whose pass reads the values */
     _Atomic bool freed;   /* the registry was freed */
@@ -26,8 +26,8 @@ void wf_values_use_release(struct wf_values_use *use);
 wf_status wf_values_write_begin(struct wf_values_use *use, const char *call, wf_error *error) WF_CHECKED;
 void wf_values_write_end(struct wf_values_use *use); /* ends the reservation, and counts an update of the values */
 
-size_t wf_parameter_size(void); /* the size of a parameter's struct in bytes */
-wf_tensor *wf_parameter_init(void *memory, const struct wf_parameter_info *info);
+size_t wf_parameter_size(void);                                                   /* the size of a parameter's struct in bytes */
+wf_tensor *wf_parameter_init(void *memory, const struct wf_parameter_info *info); /* makes a parameter in memory of this size */
 /* A new parameter, or NULL without memory. After wf_parameter_free, ops refuse the parameter by name until thousands of others were
  * freed. */
 wf_tensor *wf_parameter_new(const struct wf_parameter_info *info);
