@@ -45,7 +45,7 @@ struct lora_rule {
     struct lora_rule *next;
     const char *pattern;
     struct wf_lora lora;
-    bool used; /* a linear map has matched the pattern */
+    bool used; /* the pattern has matched the path of a linear map */
 };
 /* Declares the adapter of a linear map of these sizes, if the option `lora` or else a rule of the registry asks for one. */
 void lora_init(wf_scope scope, struct wf_linear *m, int64_t in, int64_t out, const struct wf_lora *lora);
@@ -63,7 +63,7 @@ struct entry {
 };
 
 struct wf_registry {
-    wf_arena *arena; /* names, tensors, slabs */
+    wf_arena *arena; /* holds names, the slab of values, and rules and arrays of modules */
     struct entry *entry;
     struct wf_name_table names; /* from the name of a parameter to its index in `entry` */
     int count;

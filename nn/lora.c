@@ -34,7 +34,8 @@ wf_status wf_registry_lora_with(wf_registry *registry, const char *pattern, cons
     return WF_OK;
 }
 
-/* The first rule that matches the path of a module, such as "blocks.0.attn.qkv.". Every rule that matches counts as used. */
+/* The first rule whose pattern matches the path of a module, such as "blocks.0.attn.qkv" (without the dot that ends scope.path). Every rule
+ * that matches counts as used. */
 static const struct wf_lora *find(wf_scope scope)
 {
     const struct wf_lora *found = NULL;
