@@ -56,7 +56,7 @@ static wf_status normalize_forward(wf_call *c)
     return WF_OK;
 }
 
-/* y = x / m with m = max(|x|, eps). If |x| > eps, dm/dx = x / |x| = y, so dx = (dy - y sum(y dy)) / m. Otherwise m is a constant, and
+/* y = x / m with m = max(|x|, eps). If |x| >= eps, dm/dx = x / |x| = y, so dx = (dy - y sum(y dy)) / m. Otherwise m is a constant, and
  * dx = dy / m. */
 static wf_status normalize_backward(wf_call *c)
 {
