@@ -28,9 +28,9 @@ struct chunk {
     size_t size;
 };
 
-/* An arena takes blocks from chunk[current]. Chunks before it are full, and chunks after it are empty. If a request does not fit, the
- * arena goes on to the first later chunk that is large enough. So the same sequence of requests takes the same addresses each time, and
- * needs no new chunk the second time. If no empty chunk is large enough, one new chunk replaces the empty chunks. */
+/* An arena takes blocks from chunk[current]. Chunks before it are full or were too small for a request, and chunks after it are empty. If a
+ * request does not fit, the arena goes on to the first later chunk that is large enough. So after a reset the same sequence of requests
+ * gets the same addresses again, and needs no new chunk. If no empty chunk is large enough, one new chunk replaces the empty chunks. */
 struct wf_arena {
     struct chunk *chunk;
     int64_t count, capacity, current;
