@@ -150,7 +150,8 @@ bool wf_arena_before(const wf_arena *arena, wf_arena_mark mark, const void *bloc
 void *wf_arena_rewind_with(wf_arena *arena, wf_arena_mark mark, const void *data, size_t bytes)
 {
     /* `moves`: the data lies in memory that the rewind takes back. The new block is the first after the mark, and the data was handed out
-     * after the mark too, so the new block lies at or before the data. */
+     * after the mark too, so the new block lies at or before the data. For such a block no new chunk is made, and the data's chunk is not
+     * freed. */
     const bool moves = chunk_of(arena, data) >= 0 && !wf_arena_before(arena, mark, data);
     wf_arena_rewind(arena, mark);
     char *to = wf_arena_get(arena, bytes), *from = (char *)data;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* wf_array_copy. It sorts the dims by the strides of dst and merges neighbours. Three cases remain: rows that are contiguous in both
- * arrays (memcpy), planes that are transposed (tiles in registers), and all others (element by element). */
+/* wf_array_copy. It sorts the dims by the strides of dst and merges neighbours where both arrays allow it. Three cases remain: rows that
+ * are contiguous in both arrays (memcpy), planes that are transposed (tiles in registers), and all others (element by element). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,8 +26,8 @@ struct copy {
     int64_t rows;   /* rows of a strip; the last strip may have fewer */
 };
 
-/* Drops dims of size 1, sorts the others (largest stride of dst first), and merges neighbours. Returns false if there is nothing to
- * copy. */
+/* Drops dims of size 1, sorts the others (largest stride of dst first), and merges neighbours where both arrays allow it. Returns false if
+ * there is nothing to copy. */
 static bool normalise(struct copy *c, const wf_array *dst, const wf_array *src)
 {
     c->ndim = 0;
