@@ -30,7 +30,7 @@ static const struct {
 /* The header while it is read. The text that is still to be read begins at `at` and ends before `end`, without a zero byte. */
 struct header {
     const char *at, *end;
-    /* Keys that have been read. */
+    /* Whether the keys 'descr', 'fortran_order' and 'shape' have been read. */
     bool descr, order, shape;
     wf_dtype dtype;
     bool fortran;
