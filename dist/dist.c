@@ -29,7 +29,7 @@ struct wf_dist {
     bool *late;                     /* [size]: scratch of report_wait */
     struct wf_dist_watch watch;
     pid_t owner;  /* the process that opened the world: a forked child must not close it */
-    int together; /* begun calls of wf_dist_together: if > 0, an exit of this rank alone would leave the other ranks waiting */
+    int together; /* depth of nested calls of wf_dist_together; if > 0, the other ranks wait for this one, or will */
     bool agreed;  /* all ranks know of a failure, so each may exit with an error */
     bool lost;    /* a message has failed: the ranks are out of step, and no further message is sent */
 };
