@@ -28,9 +28,9 @@ struct chunk {
     size_t size;
 };
 
-/* An arena takes blocks from chunk[current]. Chunks before it are full, and chunks after it are empty. If a request does not fit, the
- * arena goes on to the first later chunk that is large enough. So the same sequence of requests takes the same addresses each time, and
- * needs no new chunk the second time. If no empty chunk is large enough, one new chunk replaces the empty chunks. */
+/* An arena takes blocks from chunk[current]. Chunks before it are full or were too small for a request, and chunks after it are empty. If a
+ * request does not fit, the arena goes on to the first later chunk that is large enough. So after a reset the same sequence of requests
+ * gets the same addresses again, and needs no new chunk. If no empty chunk is large enough, one new chunk replaces the empty chunks. */
 struct wf_arena {
     struct chunk *chunk;
     int64_t count, capacity, current;
@@ -150,7 +150,8 @@ bool wf_arena_before(const wf_arena *arena, wf_arena_mark mark, const void *bloc
 void *wf_arena_rewind_with(wf_arena *arena, wf_arena_mark mark, const void *data, size_t bytes)
 {
     /* `moves`: the data lies in memory that the rewind takes back. The new block is the first after the mark, and the data was handed out
-     * after the mark too, so the new block lies at or before the data. */
+     * after the mark too, so the new block lies at or before the data. For such a block no new chunk is made, and the data's chunk is not
+     * freed. */
     const bool moves = chunk_of(arena, data) >= 0 && !wf_arena_before(arena, mark, data);
     wf_arena_rewind(arena, mark);
     char *to = wf_arena_get(arena, bytes), *from = (char *)data;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* wf_array_copy. It sorts the dims by the strides of dst and merges neighbours. Three cases remain: rows that are contiguous in both
- * arrays (memcpy), planes that are transposed (tiles in registers), and all others (element by element). */
+/* wf_array_copy. It sorts the dims by the strides of dst and merges neighbours where both arrays allow it. Three cases remain: rows that
+ * are contiguous in both arrays (memcpy), planes that are transposed (tiles in registers), and all others (element by element). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,14 +20,14 @@ struct copy {
     char *dst;
     const char *src;
     int64_t size; /* bytes of an element */
-    int ndim;     /* number of dims, the innermost last; the last two form a plane, and the dims before them count planes */
+    int ndim;     /* number of dims, the innermost last; the last two form a plane, and an index of the others chooses one of the planes */
     struct dim dim[WF_MAX_DIMS];
-    int64_t strips; /* strips of rows in a plane */
-    int64_t rows;   /* rows of a strip */
+    int64_t strips; /* number of strips into which the rows of a plane are divided */
+    int64_t rows;   /* rows of a strip; the last strip may have fewer */
 };
 
-/* Drops dims of size 1, sorts the others (largest stride of dst first), and merges neighbours. Returns false if there is nothing to
- * copy. */
+/* Drops dims of size 1, sorts the others (largest stride of dst first), and merges neighbours where both arrays allow it. Returns false if
+ * there is nothing to copy. */
 static bool normalise(struct copy *c, const wf_array *dst, const wf_array *src)
 {
     c->ndim = 0;
@@ -54,7 +54,8 @@ static bool normalise(struct copy *c, const wf_array *dst, const wf_array *src)
     return true;
 }
 
-/* A plane: `rows` rows of n elements. The members to_row, from_row, to and from are strides in bytes. */
+/* A plane: `rows` rows of n elements. The strides are in bytes: to_row and from_row go from one row to the next, in dst and in src;
+ * `to` and `from` go from one element of a row to the next. */
 struct plane {
     char *dst;
     const char *src;
@@ -105,8 +106,8 @@ typedef uint64_t u64x2 __attribute__((vector_size(16), aligned(8), may_alias));
 TILE(tile_u32, u32x4, 4)
 TILE(tile_u64, u64x2, 2)
 
-/* Copies a plane whose dst is contiguous along n and whose src is contiguous along rows. Squares of 16 rows stay in the first-level
- * cache; register tiles transpose each square. */
+/* Copies a plane whose dst is contiguous along n and whose src is contiguous along rows. The plane is copied in squares of SQUARE x SQUARE
+ * elements, which stay in the first-level cache; register tiles transpose each square. */
 #define TRANSPOSE(name, type, tile, side)                                                                                                  \
     static void name(const struct plane *p)                                                                                                \
     {                                                                                                                                      \
@@ -215,8 +216,8 @@ void wf_array_copy(const wf_array *dst, const wf_array *src)
                        &c);
 }
 
-/* Along the first dimension, element `from` may lie in the middle of an index, and the last element too. So this function copies the rest
- * of the first index, then all whole indices at once, then the beginning of the last index. */
+/* One index of the first dimension stands for many elements, and the range may begin and end in the middle of them. So this function copies
+ * the rest of the first index, then all whole indices at once, then the beginning of the last index. */
 void wf_array_copy_range(const wf_array *a, int64_t from, int64_t n, void *to)
 {
     wf_array rest = *a;

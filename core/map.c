@@ -30,7 +30,7 @@ struct map {
     int ndim;                    /* number of merged dimensions, the innermost first */
     int64_t dim[WF_MAX_DIMS];
     int64_t stride[WF_MAP_INPUTS][WF_MAX_DIMS];
-    int64_t pieces; /* pieces of the innermost dimension */
+    int64_t pieces; /* number of pieces into which the innermost dimension is divided */
 };
 
 static void call_kernel(const struct map *m, int64_t n, const void *const in[WF_MAP_INPUTS], const int step[2], void *to)

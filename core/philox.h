@@ -100,7 +100,7 @@ V_INLINE void philox_draw(uint64_t first, uint64_t row, uint32_t call, uint64_t 
     __builtin_memcpy((char *)words + sizeof even, &odd, sizeof odd);
 }
 
-/* splitmix64's finaliser. */
+/* Mixes the bits of x, so that similar numbers become different ones (the last step of the generator splitmix64). */
 static inline uint64_t philox_mix(uint64_t x)
 {
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;

@@ -91,7 +91,7 @@ static bool left_out(const struct printer *p, int dim, int64_t *i)
     return true;
 }
 
-/* Calls see(p, at) for each element that is shown. */
+/* Calls see(p, at) for each element that is shown, where `at` is its offset in elements. */
 static void each(struct printer *p, int dim, int64_t at, void (*see)(struct printer *p, int64_t at))
 {
     if (dim == p->a->ndim) {

@@ -98,8 +98,8 @@ uint64_t wf_stream_of(const char *name)
     return hash;
 }
 
-/* Both fills compute element i from block i / 2 of the stream, in double, so that the float and the double library start from the same
- * numbers. */
+/* The uniform and the normal fill compute element i from block i / 2 of the stream, in double, so that the float and the double library
+ * start from the same numbers. */
 struct fill {
     wf_real *x;
     bool normal;

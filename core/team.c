@@ -82,7 +82,7 @@ static bool admitted(uint32_t *ticket)
 /* A worker that has run for a while offers its processor to other programs between two jobs, when no caller waits for it. Otherwise the
  * system takes the processor away later, often in the middle of a block, and the caller waits for milliseconds. Without these offers and
  * with two other busy programs, a training step of the model encoder-attention, and the generation of text, took 1.5 times as long. If no
- * program waits, the call costs 0.3 microseconds. */
+ * program waits for the processor, an offer costs 0.3 microseconds. */
 static void offer_processor(int64_t *since)
 {
     enum { OFFER_NS = 200000 };

@@ -29,7 +29,7 @@ struct wf_dist {
     bool *late;                     /* [size]: scratch of report_wait */
     struct wf_dist_watch watch;
     pid_t owner;  /* the process that opened the world: a forked child must not close it */
-    int together; /* depth of wf_dist_together: if > 0, an exit of this rank alone would leave the other ranks waiting */
+    int together; /* depth of nested calls of wf_dist_together; if > 0, the other ranks wait for this one, or will */
     bool agreed;  /* all ranks know of a failure, so each may exit with an error */
     bool lost;    /* a message has failed: the ranks are out of step, and no further message is sent */
 };
@@ -210,7 +210,8 @@ static wf_status exchange_asleep(wf_dist *dist, const struct wf_message *out, in
     return status;
 }
 
-/* All ranks send to rank 0, so that rank 0 can name the late ranks. Then rank 0 answers all ranks. */
+/* A barrier in which the waiting ranks sleep. All ranks send a byte to rank 0, so that rank 0 can name the late ranks. Then rank 0 answers
+ * all ranks; a rank returns when it has the answer. */
 wf_status wf_dist_rest(wf_dist *dist, wf_error *error)
 {
     const int size = wf_dist_size(dist);

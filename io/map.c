@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Opens regular files for reading, mapped into memory or through a descriptor (map.h). */
+/* Opens regular files for reading: maps a file into memory, or reads it through its descriptor (map.h). */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -27,10 +27,10 @@ static const struct {
 } types[] = {{"f4", WF_F32}, {"f8", WF_F64}, {"f2", WF_F16}, {"i1", WF_I8},  {"u1", WF_U8},  {"i2", WF_I16},
              {"u2", WF_U16}, {"i4", WF_I32}, {"u4", WF_U32}, {"i8", WF_I64}, {"u8", WF_U64}, {"b1", WF_BOOL}};
 
-/* The header while it is read. It does not end with a zero byte. */
+/* The header while it is read. The text that is still to be read begins at `at` and ends before `end`, without a zero byte. */
 struct header {
     const char *at, *end;
-    /* Keys that have been read. */
+    /* Whether the keys 'descr', 'fortran_order' and 'shape' have been read. */
     bool descr, order, shape;
     wf_dtype dtype;
     bool fortran;

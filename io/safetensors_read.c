@@ -174,7 +174,7 @@ static wf_status read_converted(const wf_safetensors *file, const struct wf_safe
     return status;
 }
 
-/* Reads elements at .. at + count - 1 of an entry. */
+/* Reads elements at .. at + count - 1 of an entry into dst, as numbers of type `dtype`. */
 static wf_status read_elements(const wf_safetensors *file, const struct wf_safetensors_entry *whole, wf_dtype dtype, int64_t at, void *dst,
                                int64_t count, wf_error *error)
 {

@@ -91,7 +91,7 @@ wf_status wf_clip_norm_of(wf_grads *const *grads, int count, double max_norm, do
         return wf_error_set(error, WF_ERR_NUMERIC, "the gradient norm is %g: a value of a gradient is not finite", now);
     double scale = max_norm > 0 ? fmin(1, max_norm / (now + 1e-6)) : 1;
     for (int i = 0; i < count && scale < 1; i++)
-        grads[i]->factor = fmax(scale, DBL_MIN); /* a factor of 0 would mean no factor */
+        grads[i]->factor = fmax(scale, DBL_MIN); /* not 0, because a factor of 0 means that there is no factor */
     return WF_OK;
 }
 

@@ -208,7 +208,7 @@ static wf_status compare(const struct reading *r, wf_error *error)
     return text[0] ? wf_error_set(error, WF_ERR_FORMAT, "the state does not match the optimiser: %s%s", text, unused) : WF_OK;
 }
 
-/* Reads the blocks of a moment that this process owns. Contiguous blocks are read at once. */
+/* Reads the blocks of a moment that this process owns. Blocks that follow each other are read in one call. */
 static wf_status read_moment(const struct reading *r, int64_t j, int i, int k, wf_error *error)
 {
     char name[FULL], own[NAME];

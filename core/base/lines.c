@@ -63,7 +63,8 @@ int64_t wf_line_ends(const char *text, int64_t bytes)
 {
     int64_t count = 0;
     while (bytes > 0) {
-        /* Within 16 KiB the sum is an int32_t; with an int64_t the compiler would not count 16 bytes at once. */
+        /* A piece has at most 16 KiB, so that its sum fits an int32_t. If the sum were an int64_t, the compiler would not count 16 bytes at
+         * once. */
         int64_t piece = bytes < 1 << 14 ? bytes : 1 << 14;
         int32_t sum = 0;
         for (int64_t i = 0; i < piece; i++)
@@ -130,7 +131,7 @@ wf_status wf_lines_read(struct wf_lines *l, wf_error *error)
     return WF_OK;
 }
 
-/* Leaves the current piece; the next piece begins at data[begin]. */
+/* Ends the current piece: counts its lines and its bytes, and sets `text` to NULL. The next piece begins at data[begin]. */
 static void pass(struct wf_lines *l)
 {
     l->line += l->ends;
@@ -151,8 +152,9 @@ static void give(struct wf_lines *l, int64_t length, int64_t shown, int64_t ends
     l->done += length;
 }
 
-/* Leaves the current piece, reads more bytes, and finds the "\n" at which the next piece ends: the last within the next `bytes` bytes,
- * or else the first after them. *end is NULL if the text ends without "\n", or if `cuts` is set and the block must end inside a line. */
+/* Ends the current piece, reads more bytes if necessary, and finds the "\n" at which the next piece ends: the last within the next `bytes`
+ * bytes, or else the first after them. *end is NULL if the text ends without "\n", or if `cuts` is set and the block must end inside a
+ * line. */
 static wf_status find_end(struct wf_lines *l, int64_t bytes, const char **end, wf_error *error)
 {
     *end = NULL;

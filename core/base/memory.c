@@ -29,7 +29,7 @@ void *wf_alloc(size_t bytes)
     if (must_fail() || bytes > (size_t)PTRDIFF_MAX - HUGE_PAGE)
         return NULL;
     /* Large blocks use huge pages: each training step walks through all parameters and gradients, and the processor must look up the
-     * address of each page that it enters. */
+     * address of each page that it enters. With huge pages it enters fewer pages. */
     bool large = bytes >= HUGE_PAGE;
     void *block = NULL;
     if (posix_memalign(&block, large ? HUGE_PAGE : LINE, bytes ? bytes : 1) != 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Patterns with '*' only. fnmatch(3) also gives '[', '?' and '\\' a meaning, but names of parameters, metrics and modules may contain
- * these characters. */
+/* Matches names with patterns in which only '*' has a meaning (weft/internal/pattern.h). fnmatch(3) is not used, because it also gives '[',
+ * '?' and '\\' a meaning, and names of parameters, metrics and modules may contain these characters. */
 #include <weft/internal/pattern.h>
 
 /* After a mismatch, lets the last '*' match one more character and tries again. */

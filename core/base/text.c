@@ -71,7 +71,7 @@ char *wf_text_double(double value, char out[WF_NUMBER_SIZE])
     }
     locale_c_leave(before);
     if (!strpbrk(out, ".en"))
-        strcat(out, ".0"); /* so that the text is read as a floating-point number; "n" excludes nan and inf */
+        strcat(out, ".0"); /* so that the text is read as a floating-point number; nan and inf, which contain "n", get no ".0" */
     return out;
 }
 

@@ -11,7 +11,7 @@ int wf_utf8_decode(const char *data, int64_t length, uint32_t *point)
         *point = p[0];
         return 1;
     }
-    /* The range of the second byte excludes overlong forms (E0, F0), surrogates (ED) and points above U+10FFFF (F4). */
+    /* The range of the second byte excludes overlong forms (after E0, F0), surrogates (after ED) and points above U+10FFFF (after F4). */
     int size = 2;
     unsigned low = 0x80, high = 0xBF;
     if (p[0] < 0xC2 || p[0] > 0xF4)

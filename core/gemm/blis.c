@@ -2,9 +2,9 @@
 /* Computes products by BLIS (Van Zee and van de Geijn 2015). No other file calls BLIS.
  *
  * BLIS 0.9 chooses its kernels by the family of the processor. On families that are newer than BLIS it uses reference kernels, which are
- * six times slower. So this file chooses BLIS's architecture by the instruction set in use, before its first call. The only way that
- * BLIS offers for this is an environment variable. Its value must be a number: BLIS reads a name as 0 (skx), and ends the process on an
- * unknown number. The number of an architecture differs between versions of BLIS. */
+ * six times slower. So this file chooses BLIS's architecture by the instruction set in use, before the first call of BLIS. The only way
+ * that BLIS offers for this is an environment variable. Its value must be a number: BLIS reads a name as 0 (skx), and ends the process on
+ * an unknown number. The number of an architecture differs between versions of BLIS. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,10 +100,11 @@ static wf_status check_setting(const char *value, wf_error *error)
 }
 #endif
 
-/* Computes C = alpha A B + beta C on the calling thread, with this beta instead of g's. */
+/* Computes C = alpha A B + beta C on the calling thread, with this beta instead of g's: the caller passes 1 if C holds beta C + bias
+ * already. */
 static void multiply(const struct wf_gemm *g, wf_real beta)
 {
-    /* BLIS's path for small matrices is off, because its use depends on the shape of the task and changes bits */
+    /* BLIS's path for small matrices is off, because it gives other bits, and the shape of the task decides whether BLIS takes it */
     rntm_t how;
     bli_rntm_init(&how);
     bli_rntm_set_num_threads(1, &how);

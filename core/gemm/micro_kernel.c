@@ -214,7 +214,8 @@ static void store_through_copy(micro_kernel_function *f, struct tile *t, int64_t
             c[i * c_rs + j * c_cs] = copy[i * NR + j];
 }
 
-/* The progress of prefetching: the current area of the cache block, and the number of its runs that are prefetched. */
+/* The progress of prefetching during a cache block: the index in gemm_cache_block.prefetch of the current area, and how many of the runs of
+ * this area are prefetched. */
 struct prefetched {
     int area;
     int64_t runs;

@@ -11,12 +11,12 @@
 
 #include "private.h"
 
-/* The most elements of packed B for each thread, and of B in a cache block of a task: half of the second-level cache, but
- * within PACKED_B_MIN and PACKED_B_MAX. */
+/* The most elements of packed B for each thread, and of B in a cache block of a task: half of the second-level cache, but within
+ * PACKED_B_MIN and PACKED_B_MAX; PACKED_B if the size of the cache is unknown. */
 static int64_t packed_b_max = PACKED_B;
 
-/* The least cost of a task on this processor. A core of speed 0.5 needs twice the time for work of the same cost, so half the cost is
- * enough for a task that lasts as long. */
+/* The least cost of a task on this processor. On a core of speed 0.5 (wf_core_speed) work of the same cost takes twice the time, so a task
+ * of half the cost lasts as long. */
 static double task_ns(void)
 {
     return TASK_NS * wf_core_speed();
@@ -78,8 +78,8 @@ struct task_grid {
 static struct gemm_task task_of(const struct task_grid *w, int64_t index)
 {
     const struct wf_gemm *g = &w->p->g;
-    /* The rows are divided evenly over the tiles, so that no tile is much lower than the others. wf_gemm_pack_a and the macro-kernel divide
-     * them in the same way. */
+    /* The rows are divided evenly over the tiles, so that no tile has far fewer rows than the others. wf_gemm_pack_a and the macro-kernel
+     * divide them in the same way. */
     const int64_t tiles = gemm_ceil_div(g->m, gemm_isa()->mr);
     const struct gemm_range tile = gemm_share(tiles, 1, w->down, index % w->down);
     const struct gemm_range columns = gemm_share(w->n1 - w->n0, gemm_isa()->nr, w->across, index / w->down);
@@ -154,7 +154,7 @@ static void prefetch_next(const struct task_grid *w, const struct gemm_task *tas
         b->prefetch[1] = gemm_prefetch_of(a, rows, g->a_rs, k, g->a_cs);
     const int nr = gemm_isa()->nr;
     const int64_t tile =
-        k * CACHE_LINE / (int64_t)sizeof(wf_real); /* the panels are contiguous: a run is what a register tile prefetches */
+        k * CACHE_LINE / (int64_t)sizeof(wf_real); /* the panels are contiguous, so a run has the k lines that a register tile prefetches */
     b->prefetch[2] =
         gemm_prefetch(packed_panel(w, after, task->n0), tile, tile, gemm_ceil_div(gemm_ceil_div(task->n1 - task->n0, nr) * nr * k, tile));
 }

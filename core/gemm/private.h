@@ -260,7 +260,7 @@ extern enum gemm_mode wf_gemm_chosen;
 wf_status wf_blis_start(const char *isa, wf_error *error);
 /* Whether BLIS supports the strides of the product; on other strides BLIS ends the process. m, n, k > 0. */
 bool wf_blis_can(const struct wf_gemm *g);
-/* Runs on the calling thread if `serial`, or if the caller is in a body of wf_parallel; otherwise on the team. */
+/* Computes the product with BLIS: on the calling thread if `serial` or if the caller is in a body of wf_parallel, else on the team. */
 void wf_blis_gemm(const struct wf_gemm *g, bool serial);
 
 /* own.c. Sizes the blocks for the caches of this processor, which changes no sum. wf_init calls it before any product. */
@@ -305,9 +305,9 @@ void wf_gemm_pack_b(const struct wf_gemm *g, int64_t n, int64_t k, const wf_real
 /* Computes a task on the calling thread, which packs A and B for it. Returns false if there is no memory. */
 bool wf_gemm_task(const struct product *p, const struct gemm_task *task) WF_CHECKED;
 
-/* split_k.c: k is divided into partial products, which are added in order. wf_gemm_split_k_pays tells whether that is faster. It
- * depends on m, so it is false if rows_alone is set: the bits of a row would depend on the number of rows. `cost` is that of
- * wf_gemm_stages. Returns false if there is no memory. */
+/* split_k.c: k is divided into partial products, which are added in order. wf_gemm_split_k_pays tells whether that is faster. The answer
+ * depends on m, so it is always false if rows_alone is set: otherwise the bits of a row would depend on the number of rows. wf_gemm_split_k
+ * computes the product, and returns false if there is no memory; `cost` is that of wf_gemm_stages. */
 bool wf_gemm_split_k_pays(const struct wf_gemm *g);
 bool wf_gemm_split_k(const struct product *p, double cost, bool serial) WF_CHECKED;
 

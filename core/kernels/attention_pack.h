@@ -10,7 +10,8 @@
 #define LOWER_HALVES(lane, h) ((lane) < (h) ? (lane) : V_LANES + (lane) - (h))
 #define SWAPPED_HALVES(lane, h) (((lane) + (h)) % V_LANES)
 
-/* Collects in *found whether values are finite: x * 0 is +0 or -0 if x is finite, else a NaN. all_finite ignores the sign bits. */
+/* Notes in *found if a value is not finite: x * 0 is +0 or -0 if x is finite, else a NaN. all_finite, which ignores the sign bits, tells
+ * whether no such value was noted. */
 V_INLINE void note_nonfinite(vi *found, vr x)
 {
     *found |= (vi)(x * 0);

@@ -123,7 +123,7 @@ TILE_PRODUCT(product_columns_add)
     product(rows, width, false, true, depth, a, a_step, b, b_step, c, c_step);
 }
 
-/* product_columns_add for tiles that hold a NaN or an infinity. The weights are B. Terms whose weight is 0 are left out, because a masked
+/* product_columns_add for tiles that hold a NaN or an infinity. B holds the weights. Terms whose weight is 0 are left out, because a masked
  * key must contribute nothing, and 0 times a NaN would be a NaN. The other terms are added in the same order, so that a sum of finite terms
  * has the same bits. */
 TILE_PRODUCT(masked_columns_add)
@@ -139,7 +139,7 @@ TILE_PRODUCT(masked_columns_add)
         }
 }
 
-/* product_rows_add for tiles that hold a NaN or an infinity. The weights are A, and terms whose weight is 0 are left out, as in
+/* product_rows_add for tiles that hold a NaN or an infinity. A holds the weights, and terms whose weight is 0 are left out, as in
  * masked_columns_add. */
 TILE_PRODUCT(masked_rows_add)
 {

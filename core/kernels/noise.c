@@ -11,7 +11,8 @@ V_INLINE vr number_of(const uint32_t *word)
     return __builtin_convertvector(*(const v_words *)word, vr);
 }
 
-/* u is a multiple of 2^-24, which float represents exactly, so that both precisions draw the same u. */
+/* Uniform numbers low + width u, at most `last`. u is a multiple of 2^-24, which float represents exactly, so that both precisions draw the
+ * same u. */
 V_INLINE void uniform_part(int64_t i, int64_t count, const uint32_t *word, wf_real low, wf_real width, wf_real last, wf_real *y)
 {
     vr u = __builtin_convertvector(*(const v_words *)(word + i) >> 8, vr) * (wf_real)0x1p-24;

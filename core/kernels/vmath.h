@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* exp, exp2, log, tanh, the logistic function and the normal distribution function on whole registers, without libm. One source serves
- * float and double. The polynomials are minimax fits that were computed for Weft by Remez exchange in 40 digits. "Fit" is the largest error
- * of a polynomial itself, without rounding. */
+ * float and double. The polynomials are minimax fits that were computed for Weft by Remez exchange in 40 digits. The error of a fit is the
+ * largest error of the polynomial itself, without rounding. */
 #ifndef WEFT_KERNELS_VMATH_H
 #define WEFT_KERNELS_VMATH_H
 
@@ -32,14 +32,15 @@ V_INLINE vr v_poly(vr x, const wf_real *c, int count)
 #define V_EXP_SAFE 709.0 /* e^V_EXP_SAFE is finite, and 1 / e^(2 V_EXP_SAFE) is 0 */
 #define V_TANH_MAX 20.0  /* tanh(x) rounds to +-1 beyond V_TANH_MAX */
 #define V_LEAST_NORMAL 0x1p-1022
-/* (2^r - 1) / r as a polynomial in r, for |r| <= 1/2. Fit: 1.8e-17 relative to 2^r - 1 */
+/* (2^r - 1) / r as a polynomial in r, for |r| <= 1/2. Error of the fit: 1.8e-17 relative to 2^r - 1 */
 static const wf_real v_exp2_poly[] = {0.69314718055994530942, 0.240226506959100961,   0.0555041086648213223,    0.00961812910760772246,
                                       0.00133335581465183887, 0.00015403530440711391, 0.0000152527337100776374, 1.32154430818664689e-6,
                                       1.01781186266053831e-7, 7.07250417443241401e-9, 4.44583438328698628e-10};
-/* (2 atanh(s) / s - 2) / s^2 as a polynomial in s^2, for |s| <= (sqrt 2 - 1) / (sqrt 2 + 1). Fit: 1.2e-18 relative to the logarithm */
+/* (2 atanh(s) / s - 2) / s^2 as a polynomial in s^2, for |s| <= (sqrt 2 - 1) / (sqrt 2 + 1). Error of the fit: 1.2e-18 relative to the
+ * logarithm */
 static const wf_real v_log_poly[] = {0.666666666666673446, 0.399999999994143209, 0.285714287424747822, 0.222221985634995436,
                                      0.18183564865922806,  0.153140358538677551, 0.147961052565755847};
-/* Phi(-t) e^(t^2/2) (t + 5) as a polynomial in (t - 5) / (t + 5), for 0 <= t <= 39. Fit: 5.9e-18, relative */
+/* Phi(-t) e^(t^2/2) (t + 5) as a polynomial in (t - 5) / (t + 5), for 0 <= t <= 39. Error of the fit: 5.9e-18, relative */
 #define V_PHI_K 5.0
 #define V_PHI_MAX 39.0
 static const wf_real v_phi_poly[] = {

@@ -5,7 +5,7 @@
 
 #include <weft/base.h>
 
-enum { WF_FOREIGN_HEAD = 512 }; /* number of leading bytes that suffice */
+enum { WF_FOREIGN_HEAD = 512 }; /* number of leading bytes of a file that suffice to recognise its format */
 
 /* The end of a message about a file of another format, such as "is a Git LFS pointer, not the file itself: run git lfs pull"; NULL if
  * the format is not known. Call it only after a reader has failed, since a safetensors file may begin with any bytes. */

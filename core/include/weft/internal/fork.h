@@ -6,8 +6,8 @@
 
 #include <pthread.h>
 
-/* Placed in the file of a static mutex, makes fork() wait until the mutex is free, and leaves it free in both processes. A thread that
- * holds the mutex must not call fork or lock another mutex that uses this macro. */
+/* In the file of a static mutex, this macro makes fork() wait until the mutex is free, and leaves the mutex free in both processes. A
+ * thread that holds the mutex must not call fork or lock another mutex that uses this macro. */
 #define WF_FREE_AFTER_FORK(mutex)                                                                                                          \
     static void mutex##_before_fork(void)                                                                                                  \
     {                                                                                                                                      \

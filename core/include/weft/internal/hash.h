@@ -10,7 +10,8 @@
  * have different hashes. */
 uint64_t wf_hash(const void *data, int64_t bytes, uint64_t seed);
 
-/* A word that nobody can predict: the seed of hash tables whose keys come from foreign files. No result may depend on the word. */
+/* Returns a random word that nobody can predict, the seed for hash tables whose keys come from foreign files. No result may depend on the
+ * word. */
 uint64_t wf_hash_key(void);
 
 #endif

@@ -2,9 +2,9 @@
 /* The tables of kernels. weft/compute.h describes the public ones; this header declares the internal ones, and macros for the files that
  * are compiled once per instruction set.
  *
- * The rule of bits: the result of a kernel for an element (for a row, in row kernels) never depends on its position in the call or on
- * the number of elements in the call. The last elements of a row, too few to fill a register, go through the same vector code in a
- * padded register. */
+ * The rule of bits: the result of a kernel for an element (for a row, in row kernels) never depends on the position of this element or row
+ * in the call, or on the number of elements or rows. The last elements of a row, too few to fill a register, go through the same vector
+ * code in a padded register. */
 #ifndef WEFT_INTERNAL_KERNELS_H
 #define WEFT_INTERNAL_KERNELS_H
 

@@ -71,7 +71,7 @@ int64_t wf_text_fault(const char *text, int64_t length);
 /* Returns WF_ERR_FORMAT for the invalid byte data[0], which stands in line `line` at byte `column` (both from 1) and is the first of
  * `length` bytes: "name:line:column: not UTF-8: byte 0xFF: ...". */
 wf_status wf_text_refuse(const char *name, int64_t line, int64_t column, const char *data, int64_t length, wf_error *error);
-/* Returns WF_ERR_FORMAT for an empty file. */
+/* Returns WF_ERR_FORMAT with the message that the file `name` is empty. */
 wf_status wf_text_empty(const char *name, wf_error *error);
 /* Returns WF_ERR_IO, with the system's reason for the error `number`, for a file that cannot be `what` ("opened", "read"). */
 wf_status wf_file_refused(const char *name, const char *what, int number, wf_error *error);

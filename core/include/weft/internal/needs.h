@@ -5,8 +5,8 @@
 
 #include <weft/error.h>
 
-/* WF_ERR_ARGUMENT with the message "FUNCTION: NAME is NULL" for the first pointer that is NULL; else WF_OK. The names are those of the
- * prototype.
+/* Returns WF_ERR_ARGUMENT, with the message "FUNCTION: NAME is NULL", if a pointer is NULL (NAME is that of the first such pointer); else
+ * WF_OK. `names` lists the names of the pointers as in the prototype.
  *
  *     if (wf_needs(error, "tokenizer, text", t, wf_some(text, length)))
  *         return WF_ERR_ARGUMENT; */

@@ -37,8 +37,8 @@ wf_status wf_dist_agree_as(wf_dist *dist, wf_status status, int weight, bool *se
 wf_status wf_dist_compare(wf_dist *dist, struct wf_string *words, wf_error *error);
 
 /* --- share.c: distributes items of work over the ranks ---------------------------------------------------------------
- * Every rank loops over all items, computes some of them and adds their results, as bytes. After the gather, every rank reads the results
- * of all items in order. So a sum of the results has the same bits as with one process.
+ * Every rank loops over all items, computes some of them and appends their results, as bytes, to its own buffer. After the gather, every
+ * rank reads the results of all items in order. So a sum of the results has the same bits as with one process.
  *
  *     struct wf_share share = {.dist = dist};
  *     for (int64_t i = 0; status == WF_OK && i < items; i++)
@@ -69,10 +69,11 @@ struct wf_share {
 bool wf_share_mine(const struct wf_share *share, int64_t item);
 /* Appends the result of an item. wf_share_gather reports a lack of memory. */
 void wf_share_add(struct wf_share *share, const void *result, int64_t bytes);
-/* Called by all ranks, each with its status and, unless that is WF_OK, a message in *error. All ranks return the same outcome. */
+/* Sends the results of every rank to all ranks. Called by all ranks, each with its status and, unless that is WF_OK, a message in *error.
+ * All ranks return the same outcome. */
 wf_status wf_share_gather(struct wf_share *share, wf_status status, wf_error *error) WF_CHECKED;
 /* Reads the next `bytes` bytes from the results of the rank that computed the item. Items are read in the order in which they were added.
- * WF_ERR_STATE: fewer bytes are left, because the ranks did not do the same. */
+ * WF_ERR_STATE: fewer bytes are left, so that rank has added fewer results than this one reads. */
 wf_status wf_share_take(struct wf_share *share, int64_t item, void *result, int64_t bytes, wf_error *error) WF_CHECKED;
 void wf_share_free(struct wf_share *share);
 

@@ -31,7 +31,7 @@ struct wf_transport {
      * With `wait`, polls for some hundredths of a second before it returns with *done = false. */
     wf_status (*finish)(struct wf_transport *t, int transfer, bool wait, bool *done, wf_error *error);
     /* Names the late ranks of a transfer that is not done. Sets late[r] to true for each rank r whose message has not arrived. If all
-     * messages have arrived, sets it for each rank r that has not received a message of this rank. `late` has `size` elements. */
+     * messages have arrived, sets late[r] for each rank r that has not received a message of this rank. `late` has `size` elements. */
     void (*late)(struct wf_transport *t, int transfer, bool *late);
     void (*close)(struct wf_transport *t);           /* called by all ranks; frees t */
     void (*abort)(struct wf_transport *t, int code); /* ends all ranks */

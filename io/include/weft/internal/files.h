@@ -8,8 +8,8 @@
 #include <weft/safetensors.h>
 
 /* --- file_read.c --- */
-/* wf_file_load from an open descriptor, up to its end; `path` is for messages. The descriptor stays open. This serves pipes, which can be
- * opened only once: a second open would wait for another writer. */
+/* Like wf_file_load, but reads from an open descriptor, up to the end of the file; `path` is for messages. The descriptor stays open. This
+ * serves pipes, which can be opened only once: a second open would wait for another writer. */
 char *wf_file_load_open(int fd, const char *path, int64_t limit, int64_t *bytes, wf_error *error) WF_CHECKED;
 
 /* Recognises files of other programs by their first bytes. Returns the kind of a regular file, such as "is a GGUF file, ..." (wf_foreign),

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* JSON files, read and written with jansson. From the first call of this header on, jansson allocates with wf_alloc and frees with wf_free.
- * wf_free can also free memory of malloc, jansson's own default. But a program that has set other functions with json_set_alloc_funcs must
- * not hold values of jansson across that call.
+/* JSON files, read and written with jansson. From the first call of wf_json_init on, jansson allocates with wf_alloc and frees with
+ * wf_free. wf_free can also free memory of malloc, jansson's own default. But a program that has set other functions with
+ * json_set_alloc_funcs must not hold values of jansson across that call.
  *
- * The caller releases values that these functions return with json_decref. Objects keep their keys in the order of insertion, in files
+ * The caller releases the values that these functions return (json_decref). Objects keep their keys in the order of insertion, in files
  * too. */
 #ifndef WEFT_INTERNAL_JSON_H
 #define WEFT_INTERNAL_JSON_H

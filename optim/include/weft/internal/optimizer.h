@@ -9,10 +9,10 @@
 
 WF_BEGIN_DECLS
 
-/* Lays out the moments of a registry's parameters for a shard (NULL: for all elements). The caller then sets wf_grads.shard to it. Moments
- * that this process holds both before and after are kept; moments that it did not hold before are 0. If the optimiser does not have the
- * registry, nothing happens. WF_ERR_ARGUMENT: there is a shard, and the rule updates whole parameters. WF_ERR_MEMORY: nothing has changed,
- * except that with shard = NULL the moments are lost, and the next update makes new ones. */
+/* Lays out the moments of a registry's parameters for a shard (NULL: for all elements). The caller then sets wf_grads.shard to this shard.
+ * Moments that this process holds both before and after are kept; moments that it did not hold before are 0. If the optimiser does not have
+ * the registry, nothing happens. WF_ERR_ARGUMENT: there is a shard, and the rule updates whole parameters. WF_ERR_MEMORY: nothing has
+ * changed, except that with shard = NULL the moments are lost, and the next update makes new ones. */
 wf_status wf_optimizer_shard(struct wf_optimizer *opt, const wf_registry *registry, const struct wf_shard *shard, wf_error *error);
 
 /* Identifies one moment of one parameter. */
