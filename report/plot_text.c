@@ -13,8 +13,8 @@
 
 enum { LEFT = 9, RIGHT = 4, LEAST_COLUMNS = 40, LEAST_ROWS = 9, LEAST_RATE = 6 };
 
-/* The characters with which gnuplot's text terminal draws its line types 1 to 7. Further runs are drawn as dots, with a letter for each
- * run. */
+/* The characters with which gnuplot's text terminal draws its line types 1 to 7. Further runs are drawn as rows of dots, and each
+ * dot is the letter of its run. */
 static const char lines[] = "*#$%@&=";
 enum { LINES = sizeof lines - 1 };
 static_assert(WF_PLOT_TEXT_RUNS == 26, "each run has a letter");

@@ -47,7 +47,8 @@ static bool blank(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Replaces " @-@ ", which Moses' tokenizer writes with its option -a, by "-". If two of them share a space, only the first is replaced. */
+/* Replaces " @-@ ", which Moses' tokenizer writes with its option -a, by "-". If two such strings share a space, only the first is
+ * replaced. */
 static void join_hyphens(struct wf_string *s)
 {
     int64_t out = 0;
@@ -137,7 +138,7 @@ enum {
     JOIN_RIGHT = 2 /* no space after the word */
 };
 
-/* Whether the word is a suffix such as the 's of "it 's", or the n't of tokenizers that split "do n't". */
+/* Whether the word is a suffix such as the 's of "it 's", or the n't of "do n't". */
 static bool contracted(const struct word *before, const struct word *w)
 {
     int size;

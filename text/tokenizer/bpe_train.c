@@ -203,7 +203,7 @@ static bool count_pairs(struct trainer *t)
     for (int64_t i = 0; i < w->count; i++) {
         const int32_t *s = w->symbol + w->start[i];
         for (int32_t k = 0; k + 1 < w->length[i]; k++) {
-            if (k % STEP == 0 && !room_for(t, STEP)) /* in steps, since a long word repeats its pairs and needs less than room for all */
+            if (k % STEP == 0 && !room_for(t, STEP)) /* in steps, because most pairs of a long word are repeats, which need no room */
                 return false;
             came_up(t, pair_key(s[k], s[k + 1]), (int32_t)i, w->times[i]);
         }

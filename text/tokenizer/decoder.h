@@ -43,7 +43,8 @@ struct stage {
     bool last;              /* no further piece follows the pieces in `in` */
     int64_t done;           /* number of pieces that earlier runs took */
     struct wf_string bytes; /* ByteLevel and ByteFallback: bytes that do not make complete characters yet */
-    int64_t stripped;       /* Strip: how often the content was removed from the start of the current piece */
+    int64_t stripped;       /* Strip: how often its content was removed from the start of the current piece; its `start` once other text has
+                               followed */
 };
 /* Runs a step: takes pieces from s->in and appends the pieces that they become. WF_ERR_MEMORY; WF_ERR_FORMAT if matching a pattern took too
  * long. */

@@ -23,7 +23,8 @@ enum {
  * not limit the cost, because one step may look at the whole window. The patterns of real tokenizers do not need these limits. PCRE2's JIT
  * is not used, since it does not count most steps. */
 enum { WINDOW = 256, STEPS = 64, MOST_STEPS = 1000000, MOST_STEPS_A_BYTE = 16 };
-/* The caller's function `cancelled` is called after every ASK matches, and before an attempt in a window of more than ASK_WINDOW bytes. */
+/* The caller's function `cancelled` is called after every ASK matches, and before an attempt in a window of more than ASK_WINDOW bytes. If
+ * it returns true, the search ends with CANCELLED in place of PCRE2's code. */
 enum { ASK = 1 << 14, ASK_WINDOW = 1 << 20, CANCELLED = INT32_MIN };
 static const double most_seconds = 1, most_seconds_a_byte = 5e-6;
 

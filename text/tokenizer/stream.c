@@ -13,7 +13,7 @@ struct wf_decoder {
     struct stage *stage; /* [stages + 1]: the last one has no step; its input is the text */
     int64_t stages;
     struct scratch scratch;
-    struct wf_string text; /* the text of the last push or finish */
+    struct wf_string text; /* the text that wf_decoder_push or wf_decoder_finish returned last */
     bool over;             /* a malicious decoder made the text too long */
 };
 
