@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Detokenisation by the rules of Moses' detokenizer. For each word the rules are tried in order. A rule says whether to write a space
- * before the word, and whether to allow one after it. */
+/* Detokenisation by the rules of Moses' detokenizer. For each word the rules are tried in order, and the first that fits the word
+ * decides whether to write a space before it, and whether to allow one after it. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -147,8 +147,8 @@ static bool contracted(const struct word *before, const struct word *w)
     return (w->text[0] == '\'' && w->length > 1 && letter(wf_utf8_at(w->text, 1, &size))) || is(w, "n't", 3);
 }
 
-/* How often each kind of quote has occurred in the line. Text has few kinds; if there are more than KINDS, the last entry counts the
- * rest. */
+/* How often each kind of quote has occurred in the line. Text has few kinds; if there are more than KINDS, the last entry counts all
+ * further kinds together. */
 enum { KINDS = 8 };
 struct kind {
     struct word quote;

@@ -22,7 +22,7 @@
  * tokenizer never need a window that is larger than that. */
 enum { WORD_WINDOW = 1 << 16, WORD_WINDOW_MOST = 1 << 22 };
 
-/* The members of all models. */
+/* A model of any type. */
 struct model {
     struct part part;
     const struct vocab *vocab; /* the tokenizer's vocabulary; its first `size` pieces belong to the model */
@@ -86,7 +86,7 @@ struct wf_tokenizer {
     struct padding {
         bool on;
         int direction;
-        int64_t fixed;       /* length to pad to; -1: the longest of a batch */
+        int64_t fixed;       /* length to pad to; -1: that of the longest text of a batch */
         int64_t multiple_of; /* round the length up to a multiple of this; -1: do not */
         int64_t type_id;
         int32_t id;

@@ -66,7 +66,7 @@ static wf_status feed(struct wf_decoder *s, int32_t id)
         return WF_OK;
     int64_t length;
     const char *piece = vocab_piece(&t->vocab, id, &length);
-    if (token) { /* an added token decodes to its normalised text */
+    if (token) { /* an added token decodes to the text that it matches, which may be normalised */
         piece = token->match;
         length = token->match_length;
     }
