@@ -45,7 +45,7 @@ struct picture {
     double right;          /* right end of the panels */
     double bar;            /* height of the colour bar */
     double most;           /* weight at the end of the colour bar */
-    double tick;           /* difference between two numbers at the colour bar */
+    double tick;           /* difference between neighbouring numbers at the colour bar */
     bool cut;              /* some weights are larger than `most` */
     char title[160], note[160];
 };

@@ -107,7 +107,7 @@ static void add_linear_tics(const struct axis *a, char name, bool labels, int mo
     if (name == 'x' && !a->broken)
         step = fmax(step, 1);
     int decimals = step < 1 ? (int)ceil(-log10(step) - 1e-9) : 0;
-    if (name == 'x' && labels && decimals == 0 && a->high < 1e15) { /* 1,500,000 */
+    if (name == 'x' && labels && decimals == 0 && a->high < 1e15) { /* numbers with commas, such as 1,500,000 */
         const char *comma = "";
         wf_string_text(s, "set format x \"%g\"\nset xtics (");
         for (double tic = ceil(a->low / step) * step; tic <= a->high; tic += step, comma = ", ") {

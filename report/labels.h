@@ -15,7 +15,7 @@ void labels_free(char **labels, int64_t count); /* the array and its elements ma
 /* The approximate width of the text in a sans-serif font, as a multiple of the font's size. It is more often too large than too small. */
 double label_width(const char *text);
 
-/* A copy of the text. If the text is wider than `most`, the copy is its beginning and "…", and ends between visible characters. Free it
+/* A copy of the text. If the text is wider than `most`, the copy is its beginning, cut between visible characters, and "…". Free it
  * with wf_free. NULL without memory. */
 char *label_shorten(const char *text, double most) WF_CHECKED;
 

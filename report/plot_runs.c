@@ -15,7 +15,7 @@ enum { NOISY = 40 };
 
 /* --- metrics and panels -------------------------------------------------------------------------------------------- */
 
-/* Whether the names differ only in "/train" and "/valid". `base` becomes the name without that part. */
+/* Whether the names differ only in that `a` has "/train" where `b` has "/valid". If so, `base` becomes the name without that part. */
 static bool is_pair(const char *a, const char *b, char base[64])
 {
     static const char train[] = "/train", valid[] = "/valid";

@@ -85,12 +85,13 @@ struct plot_metric {
     bool points; /* all values are of validations, so they are drawn as points */
 };
 struct plot_panel {
-    struct axis y;    /* before plot_finish the range of the values, after it the range of the axis */
-    const char *name; /* NAME if the panel shows NAME/train and NAME/valid; otherwise the name of its metric */
-    char own[64];     /* memory for NAME */
-    bool rate;        /* the panel shows a learning rate */
-    int64_t above;    /* number of logged values above the axis */
-    int64_t below;    /* number of logged values below the axis */
+    struct axis y; /* before plot_finish the range of the values, after it the range of the axis */
+    /* NAME if the panel shows NAME/train and NAME/valid; "loss" even if it shows only one of the two; otherwise the name of its metric */
+    const char *name;
+    char own[64];  /* memory for NAME */
+    bool rate;     /* the panel shows a learning rate */
+    int64_t above; /* number of logged values above the axis */
+    int64_t below; /* number of logged values below the axis */
 };
 struct plot {
     struct plot_run *run;
@@ -105,8 +106,8 @@ struct plot {
     struct axis x;
     const char *x_name;
 };
-/* Checks the options and reads the runs, at most `most` of them. Curves are thinned to what a drawing of `columns` columns can show. Free
- * *out with plot_free, also after an error. */
+/* Checks the options and reads the runs. WF_ERR_ARGUMENT if there are more than `most` runs. Curves are thinned to what a drawing of
+ * `columns` columns can show. Free *out with plot_free, also after an error. */
 wf_status plot_load(const char *const *runs, int64_t count, const struct wf_plot_options *options, int64_t columns, int64_t most,
                     struct plot *out, wf_error *error) WF_CHECKED;
 void plot_free(struct plot *plot);
@@ -124,8 +125,8 @@ void plot_add_title(const struct plot_panel *panel, struct wf_string *s);
 void plot_add_beyond(const struct plot_panel *panel, struct wf_string *s);
 /* Appends the curves as gnuplot's data blocks $wM_R (raw) and $mM_R (mean), where M is the number of the metric and R that of the run. */
 void plot_add_data(const struct plot *plot, struct wf_string *s);
-/* Begins or continues a command "plot" with a curve, up to "with"; the caller appends how the curve is drawn. False: the curve is empty,
- * and nothing was appended. */
+/* Begins or continues a command "plot" with a curve, up to "with"; the caller appends how the curve is drawn. `kind` is the first letter in
+ * the name of the curve's data block. False: the curve is empty, and nothing was appended. */
 bool plot_curve(const struct curve *curve, char kind, int metric, int64_t run, struct wf_string *s);
 
 /* --- run_names.c --- */

@@ -13,8 +13,8 @@
 
 enum { LEFT = 9, RIGHT = 4, LEAST_COLUMNS = 40, LEAST_ROWS = 9, LEAST_RATE = 6 };
 
-/* The characters with which gnuplot's text terminal draws its line types 1 to 7. Further runs are drawn as dots, with a letter for each
- * run. */
+/* The characters with which gnuplot's text terminal draws its line types 1 to 7. Further runs are drawn as rows of dots, and each
+ * dot is the letter of its run. */
 static const char lines[] = "*#$%@&=";
 enum { LINES = sizeof lines - 1 };
 static_assert(WF_PLOT_TEXT_RUNS == 26, "each run has a letter");
@@ -192,7 +192,7 @@ wf_status wf_plot_text(const char *const *runs, int64_t count, const struct wf_p
     struct wf_string s = {0}, drawn = {0};
     wf_status status = plot_load(runs, count, o, columns, WF_PLOT_TEXT_RUNS, &p, error);
     if (status == WF_OK) {
-        int used = (int)head + p.panels; /* rows of the titles and of the horizontal axis' name */
+        int used = (int)head + p.panels; /* rows of the titles, of the names of the runs and of the name of the horizontal axis */
         struct page page = layout_of(&p, columns, used < rows ? rows - used : 0);
         plot_finish(&p, 0.7 / page.rows[0]);
         page.rows[0] -= count == 1 && has_title_line(&p) && page.rows[0] > LEAST_ROWS;

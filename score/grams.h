@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Exact counts of n-grams, for BLEU and chrF. The n-grams form a tree: a b c is the child c of a b. The tree holds the n-grams of a
- * hypothesis. The n-grams of references are only looked up, so the size of the tree depends on the hypothesis alone. */
+/* Exact counts of n-grams, for BLEU and chrF. The n-grams form a tree: "a b c" is a child of "a b", for the symbol c. The tree holds the
+ * n-grams of a hypothesis. The n-grams of references are only looked up, so the size of the tree depends on the hypothesis alone. */
 #ifndef WEFT_DATA_SCORE_GRAMS_H
 #define WEFT_DATA_SCORE_GRAMS_H
 
@@ -9,10 +9,10 @@
 struct gram {
     uint32_t parent;    /* index of the n-gram without its last symbol, or the root of a tree */
     uint32_t symbol;    /* the last symbol */
-    uint32_t reference; /* number of the reference in which `seen` counts */
+    uint32_t reference; /* number of the reference to which `seen` belongs */
     int32_t order;      /* number of symbols; 0 for an n-gram below GRAM_BYTES, which is a part of a word */
     int64_t count;      /* occurrences in the hypothesis */
-    int64_t seen;       /* occurrences in the present reference */
+    int64_t seen;       /* occurrences in the reference with the number `reference` */
     int64_t most;       /* maximum of `seen` over the references */
 };
 /* An entry of the hash table from (parent, symbol) to an n-gram. */
@@ -29,8 +29,8 @@ struct grams {
     uint32_t stamp;
 };
 
-/* Values of `parent` that stand for the roots of three trees, which can all be in one struct grams. NO_GRAM is the absence of an n-gram and
- * never has children. */
+/* Values of `parent` that stand for the roots of three trees, which can all be in one struct grams. NO_GRAM means that there is no n-gram,
+ * and never has children. */
 enum { GRAM_BYTES = 0xFFFFFFF0u, GRAM_ROOT = 0xFFFFFFF1u, GRAM_WORDS = 0xFFFFFFF2u, NO_GRAM = 0xFFFFFFFFu };
 
 void grams_free(struct grams *g);

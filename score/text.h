@@ -25,7 +25,7 @@ wf_status score_check(struct wf_segment hypothesis, const struct wf_segment *ref
  * lower case in *memory. False without memory. */
 bool score_text(struct wf_segment segment, bool lowercase, struct wf_string *memory, struct wf_segment *out);
 
-/* Adds a segment, or every segment of a corpus, to both scorers, each of which may be NULL. */
+/* score_add adds a segment to both scorers, and score_corpus every segment of a corpus. Each scorer may be NULL. */
 wf_status score_add(wf_bleu *bleu, wf_chrf *chrf, struct wf_segment hypothesis, const struct wf_segment *references, int64_t count,
                     wf_error *error);
 wf_status score_corpus(struct wf_segments hypotheses, const struct wf_segments *references, int64_t count, wf_bleu *bleu, wf_chrf *chrf,

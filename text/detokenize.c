@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Detokenisation by the rules of Moses' detokenizer. For each word the rules are tried in order. A rule says whether to write a space
- * before the word, and whether to allow one after it. */
+/* Detokenisation by the rules of Moses' detokenizer. For each word the rules are tried in order, and the first that fits the word
+ * decides whether to write a space before it, and whether to allow one after it. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -47,7 +47,8 @@ static bool blank(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Replaces " @-@ ", which Moses' tokenizer writes with its option -a, by "-". If two of them share a space, only the first is replaced. */
+/* Replaces " @-@ ", which Moses' tokenizer writes with its option -a, by "-". If two such strings share a space, only the first is
+ * replaced. */
 static void join_hyphens(struct wf_string *s)
 {
     int64_t out = 0;
@@ -137,7 +138,7 @@ enum {
     JOIN_RIGHT = 2 /* no space after the word */
 };
 
-/* Whether the word is a suffix such as the 's of "it 's", or the n't of tokenizers that split "do n't". */
+/* Whether the word is a suffix such as the 's of "it 's", or the n't of "do n't". */
 static bool contracted(const struct word *before, const struct word *w)
 {
     int size;
@@ -146,8 +147,8 @@ static bool contracted(const struct word *before, const struct word *w)
     return (w->text[0] == '\'' && w->length > 1 && letter(wf_utf8_at(w->text, 1, &size))) || is(w, "n't", 3);
 }
 
-/* How often each kind of quote has occurred in the line. Text has few kinds; if there are more than KINDS, the last entry counts the
- * rest. */
+/* How often each kind of quote has occurred in the line. Text has few kinds; if there are more than KINDS, the last entry counts all
+ * further kinds together. */
 enum { KINDS = 8 };
 struct kind {
     struct word quote;

@@ -21,7 +21,7 @@ static bool decorate(const struct model *m, struct scratch *s, const char *chara
     return wf_string_add(&s->piece, m->suffix.data, last ? m->suffix.length : 0);
 }
 
-/* Appends the ids of the piece's bytes if the vocabulary has a piece for every one of them. */
+/* Appends the ids of the pieces that stand for these bytes. If the vocabulary lacks one of them, appends nothing and returns false. */
 static bool put_bytes(const struct model *m, struct symbol *symbol, int64_t *count, const char *bytes, int64_t length)
 {
     for (int64_t i = 0; i < length; i++)
@@ -37,8 +37,8 @@ struct first {
     const char *word;
     int64_t length; /* number of bytes of the word */
     int64_t at;     /* index of the next byte */
-    bool unknown; /* an unknown character was found, but its token is not appended yet: with fuse_unknown, one token stands for several in a
-                     row */
+    /* An unknown character was found, but its token is not appended yet: with fuse_unknown, one token stands for a run of them. */
+    bool unknown;
 };
 
 /* Appends pieces for the next characters of the word until there are `most` pieces. A character that the vocabulary lacks becomes its bytes

@@ -160,9 +160,9 @@ struct tail {
     int64_t end;               /* pieces from this index on depend on the following text */
 };
 
-/* Whether merge k may now join the tail and the following text. If k, end[k] and the level are all equal, merge k may not: the merges that
- * make its pieces happen at levels below k, but at level k push_tail asks only after the tail, or the piece after it, was made at this
- * level. */
+/* Whether merge k may now join the tail and the following text. If k, end[k] and the level are all equal, merge k may not: its pieces are
+ * made at levels below k, but when the level is k, this function is called only if the tail or the piece after it was made at level
+ * k. */
 static bool may_follow(const struct model *m, const struct tail *t, int32_t k)
 {
     int64_t length, begins;
@@ -175,8 +175,8 @@ static bool may_follow(const struct model *m, const struct tail *t, int32_t k)
     return length > begins && !memcmp(piece, after, (size_t)begins);
 }
 
-/* Pushes the lowest rank with which the tail may be merged with the following text. The index UINT32_MAX places this entry after all pairs
- * of that rank. */
+/* Pushes an entry for the first merge that may join the tail and the following text, if there is one. Instead of the index of a piece the
+ * entry has UINT32_MAX, so that it comes after all pairs of the same rank. */
 static void push_tail(const struct model *m, const struct tail *t, struct scratch *s, int64_t *waiting)
 {
     const struct reach *r = t->reach;

@@ -30,7 +30,8 @@ bool pairs_reserve(struct pairs *pairs, int64_t more);
 /* The pair with this key. If there is none, adds it with a count of 0. The pointer is valid until the next pairs_reserve. */
 struct pair *pairs_get(struct pairs *pairs, uint64_t key);
 
-/* A list of words. A list of one word needs no memory; the memory of a freed list is reused. */
+/* A list of words, which are given by their indices. One word is stored in the struct itself; several are in memory of their own, which is
+ * reused after the list is freed. */
 struct word_list {
     union {
         int32_t one;

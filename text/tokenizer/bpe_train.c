@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Trains byte-pair encodings (Sennrich et al. 2016, https://arxiv.org/abs/1508.07909) as the package `tokenizers` does, with the same
- * merges and ids. The vocabulary is the special tokens, then the characters of the text by code point, then one piece for each merge. Each
- * merge takes the most frequent pair, or of equally frequent pairs the one with the smallest ids.
+ * merges and ids. The vocabulary is the special tokens, then the characters of the text by code point (for byte-level encodings those
+ * of all 256 bytes), then one piece for each merge. Each merge takes the most frequent pair, or of equally frequent pairs the one with the
+ * smallest ids.
  *
  * Counts of pairs are updated, not recomputed: a merge changes only the words that contain its pair, and in them only the counts of the
  * pairs next to it. A round is the first count of all pairs, or one merge. A candidate for a merge lists the words in which its pair arose
@@ -20,7 +21,7 @@
 #include <weft/memory.h>
 
 enum {
-    STEP = 16,    /* symbols of a word that are compared together */
+    STEP = 16,    /* symbols of a word that are compared at a time, or pairs for which memory is reserved at a time */
     ASK = 1 << 20 /* symbols of work between two calls of the user's progress function */
 };
 
@@ -150,7 +151,8 @@ static wf_status set_words(struct trainer *t, const struct word_counts *counts)
 
 /* --- pairs -------------------------------------------------------------------------------------------------------- */
 
-/* Adds `times` occurrences of a pair in a word. The caller must have called room_for. */
+/* Adds `times` occurrences of a pair in a word, and an event if the pair has none for this word in this round. The caller must have called
+ * room_for. */
 static void came_up(struct trainer *t, uint64_t key, int32_t word, int64_t times)
 {
     struct pair *p = pairs_get(&t->pairs, key);
@@ -203,7 +205,7 @@ static bool count_pairs(struct trainer *t)
     for (int64_t i = 0; i < w->count; i++) {
         const int32_t *s = w->symbol + w->start[i];
         for (int32_t k = 0; k + 1 < w->length[i]; k++) {
-            if (k % STEP == 0 && !room_for(t, STEP)) /* in steps, since a long word repeats its pairs and needs less than room for all */
+            if (k % STEP == 0 && !room_for(t, STEP)) /* in steps, because most pairs of a long word are repeats, which need no room */
                 return false;
             came_up(t, pair_key(s[k], s[k + 1]), (int32_t)i, w->times[i]);
         }

@@ -9,8 +9,8 @@
  * WF_ERR_MEMORY if `root` is NULL, or if jansson lacked memory since the last wf_json_memory_clear. */
 wf_status build_tokenizer(json_t *root, struct tokenizer_table *table, const char *where, wf_tokenizer **out, wf_error *error) WF_CHECKED;
 json_t *build_added_token(const char *content, int64_t id);          /* the JSON of a special token */
-bool build_running_text(const struct wf_tokenizer_options *options); /* line ends are tokens */
-/* Sets *pre_tokenizer to the pre-tokenizer for these options. The tokenizer that is returned owns it. NULL on an error. */
+bool build_running_text(const struct wf_tokenizer_options *options); /* whether line ends become tokens */
+/* Sets *pre_tokenizer to the pre-tokenizer for these options. Returns an otherwise empty tokenizer, which owns it; NULL on an error. */
 wf_tokenizer *build_cutter(const struct wf_tokenizer_options *options, const struct part **pre_tokenizer, wf_error *error) WF_CHECKED;
 
 /* The trainers (bpe_train.c, char.c, word_train.c). A source is `count` files, or the text in memory if count is 0. */

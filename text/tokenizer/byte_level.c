@@ -134,7 +134,8 @@ static bool add_lossy(struct pieces *out, struct wf_string *bytes, bool last)
             at += size;
             continue;
         }
-        /* Sets n to how many bytes from `at` on begin a valid character, or to 1. They begin one if bytes 0x80 after them complete it. */
+        /* Sets n to the number of bytes from `at` on that are the start of a valid character, at least to 1. Bytes are such a start if
+         * they become a valid character when bytes 0x80 are appended. */
         unsigned char first = (unsigned char)data[at];
         int64_t n = 1;
         for (int64_t take = 2; first >= 0xE0 && take <= 3 && at + take <= length; take++) {

@@ -22,13 +22,14 @@ struct pieces {
 bool pieces_begin(struct pieces *pieces);                                  /* adds an empty piece; false if there is no memory */
 bool pieces_add(struct pieces *pieces, const char *bytes, int64_t length); /* appends bytes to the last piece */
 bool pieces_new(struct pieces *pieces, const char *bytes, int64_t length); /* adds a piece with these bytes */
-/* Adds an empty piece, unless the last piece is open. `open`: whether the last piece stays open afterwards. */
+/* To be called before pieces_add if a piece may arrive in parts: adds an empty piece, unless the last piece is open and will be continued.
+ * `open`: whether the last piece is open afterwards. */
 bool pieces_continue(struct pieces *pieces, bool open);
 /* Appends data to the last piece, with each occurrence of `from` replaced by `to`. An empty `from` matches before and after each
  * character. */
 bool pieces_add_replaced(struct pieces *pieces, const char *data, int64_t length, const struct text *from, const char *to);
 const char *pieces_get(const struct pieces *pieces, int64_t i, int64_t *length);
-/* Removes the first `count` pieces, and `partial` bytes of the next one. */
+/* Removes the first `count` pieces, and the first `partial` bytes of the next one. */
 void pieces_drop(struct pieces *pieces, int64_t count, int64_t partial);
 
 /* A step of a decoder while it runs. An open piece always ends after a whole character. */
@@ -43,7 +44,8 @@ struct stage {
     bool last;              /* no further piece follows the pieces in `in` */
     int64_t done;           /* number of pieces that earlier runs took */
     struct wf_string bytes; /* ByteLevel and ByteFallback: bytes that do not make complete characters yet */
-    int64_t stripped;       /* Strip: how often the content was removed from the start of the current piece */
+    int64_t stripped;       /* Strip: how often its content was removed from the start of the current piece; its `start` once other text has
+                               followed */
 };
 /* Runs a step: takes pieces from s->in and appends the pieces that they become. WF_ERR_MEMORY; WF_ERR_FORMAT if matching a pattern took too
  * long. */

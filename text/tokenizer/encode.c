@@ -14,7 +14,7 @@
 #include <weft/internal/utf8.h>
 #include <weft/memory.h>
 
-/* An entry of the cache takes 64 bytes, a cache line. Nearly all words fit into it. */
+/* An entry of the cache takes 64 bytes, which is a cache line of the processor. Nearly all words fit into one entry. */
 enum {
     CACHE_WORD = 30,      /* maximum bytes of a cached word */
     CACHE_IDS = 8,        /* maximum ids of a cached word */

@@ -14,7 +14,7 @@
 #include <weft/memory.h>
 
 static const int64_t most_bytes = (int64_t)256 << 20;
-/* How often a post-processor may have the text in its result, and how many special tokens it may add. Real ones have the text once. */
+/* How often a post-processor may repeat the text, and how many special tokens it may add. Those in use have the text once. */
 enum { MOST_TIMES = 16, MOST_SPECIALS = 65536 };
 
 /* --- truncation and padding ---------------------------------------------------------------------------------------- */

@@ -22,7 +22,7 @@
  * tokenizer never need a window that is larger than that. */
 enum { WORD_WINDOW = 1 << 16, WORD_WINDOW_MOST = 1 << 22 };
 
-/* The members of all models. */
+/* A model of any type. */
 struct model {
     struct part part;
     const struct vocab *vocab; /* the tokenizer's vocabulary; its first `size` pieces belong to the model */
@@ -68,9 +68,10 @@ struct wf_tokenizer {
     struct model model;
     struct added_token *added; /* [added_count], by ascending id */
     int64_t added_count;
-    struct prefixes raw;           /* added tokens to find before the normalizer; values: indices into `added`, less INT32_MAX if special */
-    struct prefixes normalized;    /* added tokens to find after the normalizer; values as in `raw` */
-    const struct part *normalizer; /* NULL: the file has none */
+    /* The value of a token in the next two sets is its index in `added`, minus INT32_MAX if the token is special. */
+    struct prefixes raw;               /* added tokens to find before the normalizer */
+    struct prefixes normalized;        /* added tokens to find after the normalizer */
+    const struct part *normalizer;     /* NULL: the file has none */
     const struct part *pre_tokenizer;  /* NULL: the file has none */
     const struct part *post_processor; /* NULL: the file has none */
     const struct part *decoder;        /* NULL: the file has none */
@@ -85,7 +86,7 @@ struct wf_tokenizer {
     struct padding {
         bool on;
         int direction;
-        int64_t fixed;       /* length to pad to; -1: the longest of a batch */
+        int64_t fixed;       /* length to pad to; -1: that of the longest text of a batch */
         int64_t multiple_of; /* round the length up to a multiple of this; -1: do not */
         int64_t type_id;
         int32_t id;
@@ -126,7 +127,8 @@ struct encoding {
     struct wf_tokens *out;
     struct wf_encode_fault *fault;
 };
-wf_status model_unknown(const struct encoding *e); /* appends the unknown token for a whole word; WF_ERR_FORMAT if there is none */
+/* Appends the unknown token in place of a word. WF_ERR_FORMAT if the model has no such token. */
+wf_status model_unknown(const struct encoding *e);
 extern const struct key_kind value_vocab;
 
 /* added_tokens.c */
@@ -144,8 +146,9 @@ const struct added_token *added_tokens_next(const wf_tokenizer *t, const struct 
 /* decode.c: the first of a special token's usual names that is a piece with an id below `below`; NULL: none */
 const char *special_name(const struct vocab *pieces, int64_t below, enum wf_special special);
 
-/* normalizer_characters.c: replaces each character by what `put` appends for it. normal_forms.c: converts to NFD, to NFKD with
- * `compatible`, to NFC with `compose`, or to NFKC with both, in time linear in the text. The only error is WF_ERR_MEMORY. */
+/* normalize_points (normalizer_characters.c) replaces each character by what `put` appends for it. normal_form (normal_forms.c) converts
+ * the text to NFD, to NFKD with `compatible`, to NFC with `compose`, or to NFKC with both, in time linear in the text. The only error is
+ * WF_ERR_MEMORY, if there is no memory or an append fails (see flow_put). */
 wf_status normalize_points(struct scratch *s, struct view *text, put_point *put);
 wf_status normal_form(struct scratch *s, struct view *text, bool compatible, bool compose);
 

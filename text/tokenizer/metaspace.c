@@ -32,7 +32,8 @@ static void ready(struct reader *r, void *part)
         r->t->marks_first = true;
 }
 
-/* Replaces each space by the mark, and puts a mark before the word if `prepend` asks for it. */
+/* Replaces each space by the mark. Puts a mark before the word if `prepend` asks for it and the word begins with neither a mark nor a
+ * space. */
 static bool mark_spaces(const void *part, struct flow *out, const struct view *text, struct span word)
 {
     const struct metaspace *m = part;

@@ -104,8 +104,9 @@ struct part_type {
     const struct key *keys;
     /* Called after the keys are read, for checks and derived values. May be NULL. */
     void (*ready)(struct reader *r, void *part);
-    /* The function that runs a part. normalize(), split() and decode() return WF_ERR_MEMORY, or WF_ERR_FORMAT if matching a pattern took
-     * too long. s->fault then says where: after normalize() it is an offset in the caller's text, after split() one in s->words.text. */
+    /* The function that runs a part. normalize(), split() and decode() return WF_ERR_MEMORY if there is no memory or an append
+     * fails (see flow_put), and WF_ERR_FORMAT if matching a pattern takes too long. After WF_ERR_FORMAT s->fault says where: after
+     * normalize() it is an offset in the caller's text, after split() one in s->words.text. */
     union {
         /* Normalizer: replaces *text. The new text may lie in the scratch, where it is valid until the next run. */
         wf_status (*normalize)(const void *part, struct scratch *s, struct view *text);
@@ -127,8 +128,8 @@ struct part_type {
          * next run. */
         wf_status (*piece)(struct stage *s, int64_t i, const char *text, int64_t length, struct pieces *out);
     };
-    /* Post-processor: says how much the part lengthens a text. Before the part runs, n ids of the text have become `*times` n + `*added`
-     * ids; sets both numbers to those after it has run. */
+    /* Post-processor: says how much the part lengthens a text. The caller sets *times and *added so that the earlier parts make
+     * *times * n + *added ids of the n ids of a text; grows() changes both numbers so that they include this part. */
     void (*grows)(const void *part, int64_t *times, int64_t *added);
 };
 #define PART(name) extern const struct part_type name;

@@ -23,7 +23,8 @@ enum {
  * not limit the cost, because one step may look at the whole window. The patterns of real tokenizers do not need these limits. PCRE2's JIT
  * is not used, since it does not count most steps. */
 enum { WINDOW = 256, STEPS = 64, MOST_STEPS = 1000000, MOST_STEPS_A_BYTE = 16 };
-/* The caller's function `cancelled` is called after every ASK matches, and before an attempt in a window of more than ASK_WINDOW bytes. */
+/* The caller's function `cancelled` is called after every ASK matches, and before an attempt in a window of more than ASK_WINDOW bytes. If
+ * it returns true, the search ends with the code CANCELLED. */
 enum { ASK = 1 << 14, ASK_WINDOW = 1 << 20, CANCELLED = INT32_MIN };
 static const double most_seconds = 1, most_seconds_a_byte = 5e-6;
 
@@ -39,7 +40,7 @@ static void release(void *block, void *ctx)
     wf_free(block);
 }
 
-/* A context that makes PCRE2 use the library's allocator; NULL if there is no memory. It may be freed before the objects made with it. */
+/* A context that makes PCRE2 use Weft's allocator; NULL if there is no memory. It may be freed before the objects made with it. */
 static pcre2_general_context *memory(void)
 {
     return pcre2_general_context_create(allocate, release, NULL);
@@ -172,8 +173,8 @@ static bool grow(struct search *q, bool window)
     return time < q->end && q->steps / 2 <= MOST_STEPS + MOST_STEPS_A_BYTE * q->length && q->steps <= UINT32_MAX;
 }
 
-/* Searches for the next match from *at on. Returns PCRE2's code. After a match the match data has the bounds; after an error *at is the
- * position that was tried last. */
+/* Searches for the next match from *at on. Returns PCRE2's code, or CANCELLED. After a match the match data has the bounds; after an error
+ * *at is the position that was tried last. */
 static int next_match(struct search *q, int64_t *at)
 {
     q->window = WINDOW;

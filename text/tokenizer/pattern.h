@@ -24,7 +24,7 @@ struct pattern {
 wf_status regex_translate(const char *text, int64_t length, struct wf_string *out, const char **problem) WF_CHECKED;
 
 /* Sets s->matches to all matches in data[begin .. end-1], in order, as if this range were the whole text. WF_ERR_MEMORY; WF_ERR_CANCELLED;
- * WF_ERR_FORMAT if matching took too long; s->fault is then the offset in `data` at which it did. */
+ * WF_ERR_FORMAT if matching took too long; s->fault is then the offset in `data` at which the search gave up. */
 wf_status pattern_find(const struct pattern *pattern, struct scratch *s, const char *data, int64_t begin, int64_t end);
 void pattern_free(struct pattern *pattern);
 void pattern_free_match(struct scratch *s);

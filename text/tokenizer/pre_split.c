@@ -33,7 +33,7 @@ static inline wf_status cut_runs(struct scratch *s, struct splitter *sp, int64_t
 
 static wf_status whitespace(const void *part, struct scratch *s, struct splitter *sp, int64_t begin, int64_t end)
 {
-    (void)part; /* \w+|[^\w\s]+ */
+    (void)part; /* the words are the matches of \w+|[^\w\s]+ */
     return cut_runs(s, sp, begin, end, CHAR_WORD | CHAR_SPACE, 0);
 }
 const struct part_type pre_whitespace = {"Whitespace", PART_PRE_TOKENIZER, .cut = whitespace};

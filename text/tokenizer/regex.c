@@ -78,8 +78,8 @@ static bool compiles(const char *pattern)
     return test != NULL;
 }
 
-/* Translates \p{...}. In Oniguruma \p{Han} has the characters of the script Han. In PCRE2 it also has those of the script's extensions, so
- * the translation is \p{sc:Han}. */
+/* Translates \p{...}. In Oniguruma \p{Han} has the characters of the script Han. In PCRE2 it also has characters
+ * of other scripts for which Unicode's Script_Extensions list Han, so the translation is \p{sc:Han}. */
 static void property(struct translation *t)
 {
     char name[48], test[64];

@@ -37,8 +37,8 @@ struct flow {
 enum { ASK_BYTES = 1 << 20 };
 /* Calls the flow's function `cancelled`. False if the caller wants to stop. */
 bool flow_go_on(struct flow *flow);
-/* A file may make a text at most FLOW_GROWTH times as long, and 64 KiB more. Real growth is less: the longest decomposition makes eleven
- * bytes of one, and Metaspace makes three bytes of one. */
+/* A file may make a text at most FLOW_GROWTH times as long, and 64 KiB more. Real growth is less: the longest decomposition makes 33
+ * bytes of a character of three, and Metaspace makes three bytes of a space. */
 enum { FLOW_GROWTH = 32 };
 int64_t flow_most(int64_t length);
 bool flow_reserve(struct flow *flow, int64_t more);
@@ -70,7 +70,7 @@ struct reach {
     const struct model *model; /* the model of these merges; NULL: not filled yet */
     int32_t *first;            /* [size + 1]: index into `rank`, by piece */
     int32_t *rank;             /* [merges]: the merges with the left piece `id` are rank[first[id] .. first[id + 1] - 1], ascending */
-    int32_t *end;              /* [merges]: the highest level at which each merge can happen (bpe_merge.c explains levels) */
+    int32_t *end;              /* [merges]: a limit for the levels at which each merge can happen (bpe_merge.c explains levels) */
     int64_t first_room, rank_room, end_room;
 };
 

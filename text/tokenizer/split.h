@@ -26,7 +26,7 @@ void split_match(struct splitter *splitter, int64_t begin, int64_t end);
 /* Calls split_match for every occurrence of `mark`, whose length must be above 0. */
 void split_at(struct splitter *splitter, const char *data, int64_t begin, int64_t end, const struct text *mark);
 /* Rewrites all words of s->words: rewrite() appends the new text of text[word.begin .. word.end-1] to `out`. Both functions return false if
- * there is no memory. */
+ * an append fails (see flow_put). */
 typedef bool rewrite_word(const void *part, struct flow *out, const struct view *text, struct span word);
 bool split_rewrite(const void *part, struct scratch *s, rewrite_word *rewrite);
 

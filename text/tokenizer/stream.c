@@ -13,7 +13,7 @@ struct wf_decoder {
     struct stage *stage; /* [stages + 1]: the last one has no step; its input is the text */
     int64_t stages;
     struct scratch scratch;
-    struct wf_string text; /* the text of the last push or finish */
+    struct wf_string text; /* the text that wf_decoder_push or wf_decoder_finish returned last */
     bool over;             /* a malicious decoder made the text too long */
 };
 
@@ -66,7 +66,7 @@ static wf_status feed(struct wf_decoder *s, int32_t id)
         return WF_OK;
     int64_t length;
     const char *piece = vocab_piece(&t->vocab, id, &length);
-    if (token) { /* an added token decodes to its normalised text */
+    if (token) { /* an added token decodes to the text that it matches, which may be normalised */
         piece = token->match;
         length = token->match_length;
     }

@@ -26,8 +26,8 @@ wf_status train_tick(struct train_clock *clock, const char *phase, int64_t done,
     return wf_error_set(error, WF_ERR_CANCELLED, "the training of the tokenizer was stopped; nothing was saved");
 }
 
-/* The number of bytes of a source; 0 if a file is not a regular file. Reports a missing file at once, and not after the files before it
- * have been read. */
+/* Sets *total to the number of bytes of a source, or to 0 if one of the files is not a regular file. Looks at all files before
+ * any is read, so that a missing one is reported at once. */
 static wf_status total_of(const struct tokenizer_source *source, int64_t *total, wf_error *error)
 {
     bool known = true;
@@ -43,8 +43,8 @@ static wf_status total_of(const struct tokenizer_source *source, int64_t *total,
     return WF_OK;
 }
 
-/* Bytes of a block: enough work for all threads, and small enough for a smooth display of progress. A longer line is divided into
- * blocks. */
+/* Bytes of a block: enough work for all threads, and small enough for a smooth display of progress. A line longer than a block is
+ * divided. */
 enum { BLOCK = 4 << 20 };
 
 struct reading {

@@ -18,7 +18,7 @@ enum {
     MOST_SHARES = 16,       /* maximum number of shares */
     SMALLEST_SHARE = 65536, /* minimum bytes of a share, if there are several */
     LONGEST = 1 << 21,      /* maximum bytes of a word */
-    ASK = 1 << 16           /* words that are joined between two calls of the user's progress function */
+    ASK = 1 << 16           /* words that join() adds between two calls of the user's progress function */
 };
 
 struct share {
@@ -31,7 +31,7 @@ struct share {
     struct word_counts counts;
     int64_t cut;   /* number of words of more than LONGEST bytes */
     bool full;     /* there was no memory */
-    int64_t fault; /* offset of the first byte that is invalid in text; -1: none */
+    int64_t fault; /* offset in `data` of the first byte that is NUL or not UTF-8; -1: none */
 };
 
 static bool add(struct word_counts *c, const char *word, int64_t length, int64_t times)

@@ -61,7 +61,7 @@ static const uint8_t category_class[32] = {
 unsigned unicode_class_of(uint32_t point)
 {
     /* Joiners, and letters in circles or squares, belong to CHAR_WORD. Two signs, Mongolian (U+166D) and Sharada (U+111C9), count as
-     * punctuation, which they were in older versions of Unicode. */
+     * punctuation, as in older versions of Unicode. */
     static const struct range words[] = {{0x200C, 0x200D}, {0x24B6, 0x24E9}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
     unsigned class = category_class[utf8proc_category((utf8proc_int32_t)point)];
     if (class & CHAR_LETTER)

@@ -27,8 +27,8 @@ char *wf_unknown_describe(int64_t unknown, int64_t tokens, char *text, size_t si
 /* Sets *id to the id of added token number `index`, or to -1 if that token is not special. Returns false if there is no such token. */
 bool wf_tokenizer_special_at(const wf_tokenizer *tokenizer, int64_t index, int32_t *id);
 
-/* WF_ERR_ARGUMENT, with `name` in the message, if the tokenizer's file asks for truncation or padding. These settings are for another
- * program's batches; here they would change sentences. */
+/* WF_ERR_ARGUMENT, with `name` in the message, if the tokenizer's file asks for truncation, or for padding to a fixed length or to a
+ * multiple of a number. These settings are for batches of another program; here they would change sentences. */
 wf_status wf_tokenizer_check_whole(const wf_tokenizer *tokenizer, const char *name, wf_error *error);
 
 /* In a byte-level piece each byte is written as one of GPT-2's 256 characters. Returns the byte for such a character; -1 for any other
