@@ -47,7 +47,7 @@ struct scalars {
     bool shows;                    /* a micro-batch has set wf_micro_batch.shown, so the logged loss is not the minimised one */
 };
 
-/* Measurements for .max_time. The times are the longest ones in this process, in seconds; 0 before the first measurement. */
+/* For .max_time: the longest times so far in this process, in seconds (0 before the first measurement), and two flags. */
 struct limit {
     double update;
     double validation;
@@ -135,7 +135,7 @@ struct fit {
     int64_t since_best;  /* validations since the best one */
     bool validation_due; /* the validation of this step has not been completed */
 
-    /* Of this process, not restored. */
+    /* Data of this process, which a resume does not restore. */
     int64_t given;           /* .accumulate as the program set it; several ranks may have raised f->o.accumulate */
     struct wf_string change; /* settings that the resume changes, as text for the user; empty: none */
     bool new_validation;     /* the resume changes how validations are measured, so the state's best value is dropped */
@@ -232,8 +232,8 @@ void fit_zero_gradients(const struct fit *f);
 wf_status explain_loss(struct fit *f, int phase);
 /* The same after a gradient norm that is not finite, once all backwards of the phase have run. */
 wf_status explain_gradient(struct fit *f, int phase);
-/* After a validation whose deciding value is not finite, on all ranks: validates again with checks, and sets an error that names the first
- * tensor that is not finite. */
+/* Called on all ranks after a validation whose deciding value is not finite: validates again with checks, and sets an error that names the
+ * first tensor that is not finite. */
 wf_status explain_validation(struct fit *f);
 /* Sets an error if a weight is not finite, so that bad weights never replace the state or the best weights. */
 wf_status refuse_bad_weights(struct fit *f);
@@ -281,7 +281,8 @@ wf_status set_others_aside(struct fit *f);
 #define NEW_FILES ".weft-new"
 /* A value of `why` for set_aside. */
 #define WOULD_REPLACE "the training would replace what is in its folder"
-/* Renames a file or folder of the run if it exists (wf_file_set_aside), and reports a warning that begins with `why`. */
+/* Renames the file or folder `name` of the run if it exists, and reports a warning that begins with `why`. The new name is made from `as`,
+ * or from `name` if `as` is NULL (wf_file_set_aside). */
 wf_status set_aside(struct fit *f, const char *name, const char *as, const char *why);
 /* Size of the text of registry_prefix. */
 enum { PREFIX = 96 };

@@ -82,7 +82,7 @@ wf_status curves_of(struct fit *f)
     return check_tags(f);
 }
 
-/* Collects the finite numbers of an event in f->log.number, and returns how many they are. */
+/* Collects the finite numbers of an event in f->log.number, and returns their count. */
 static int numbers_of(struct fit *f, enum wf_event_kind kind)
 {
     int used = 0;
