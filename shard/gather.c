@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sends data from the owner of each block to all ranks: new values, sums of squares for norms, and the moments at the end. */
+/* Sends data from the owner of each block to all ranks: new values, sums of squares for norms, and at the end of a training the moments. */
 #include <math.h>
 #include <string.h>
 
@@ -107,7 +107,7 @@ static void end_arrivals(struct ranks_layout *l)
         use_of(l)->arrives = NULL;
 }
 
-/* Waits for bucket `until`, and completes the transfers of all buckets that have arrived. */
+/* Waits for the values of bucket `until`. Then, in order, completes the transfers that have arrived, up to the first that has not. */
 static void arrive(struct ranks_layout *l, int64_t until)
 {
     struct wf_ranks *ranks = l->ranks;

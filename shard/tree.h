@@ -36,8 +36,8 @@ struct ranks_tree {
     int joins; /* held[count .. count + joins - 1] will be added to the last leaf, the last element first */
 };
 
-/* Divides leaves begin .. end - 1 into the largest subtrees, in order. Writes them to `out` and returns their number, which is always less
- * than 2 TREE_LEVELS. */
+/* Divides leaves begin .. end - 1 into whole subtrees that are as large as possible. Writes these to `out`, in the order of their leaves,
+ * and returns their number, which is always less than 2 TREE_LEVELS. */
 int tree_spans(int64_t begin, int64_t end, struct span out[2 * TREE_LEVELS]);
 /* Whether `left` and `right` are the two halves of a subtree. */
 bool tree_joins(struct span left, struct span right);

@@ -66,11 +66,11 @@ struct wf_ranks {
     int64_t leaves;     /* leaves of the reduction tree, set by wf_ranks_cut */
 
     /* Private. */
-    bool open;                            /* there are other ranks, and wf_ranks_close has not been called */
-    bool follows;                         /* this rank's error only repeats that another rank has failed */
-    bool agreed;                          /* all ranks have this error */
-    bool lost;                            /* the transport has failed: no more messages, so other ranks cannot learn of the error */
-    struct wf_dist_watch watch;           /* the program's own settings of wf_dist_watch, which wf_ranks_close restores */
+    bool open;                  /* there are other ranks, and wf_ranks_close has not been called */
+    bool follows;               /* this rank's error only repeats that another rank has failed */
+    bool agreed;                /* all ranks have this error */
+    bool lost;                  /* the transport or this rank has failed: no more messages, so other ranks do not learn of the error */
+    struct wf_dist_watch watch; /* the program's own settings of wf_dist_watch, which wf_ranks_close restores */
     wf_grads *grads[WF_RANKS_REGISTRIES]; /* gradients that the present phase trains */
     int count;                            /* used elements of `grads` */
     char *leaf;                           /* [leaves][leaf_bytes]: the caller's scalars of each leaf */
@@ -80,7 +80,7 @@ struct wf_ranks {
     struct ranks_messages *messages;
     struct wf_optimizer_source source;
 };
-/* Micro-batches begin .. end - 1. */
+/* Micro-batches or leaves begin .. end - 1. */
 struct wf_range {
     int64_t begin, end;
 };
@@ -131,7 +131,7 @@ wf_status wf_ranks_add(struct wf_ranks *ranks, int64_t i);
  * rank has failed, all ranks get an error. From here to wf_ranks_publish, gradient norms are those of the whole batch, and an optimiser
  * updates this rank's shard. */
 wf_status wf_ranks_finish(struct wf_ranks *ranks);
-/* The scalars of leaf 0 .. leaves - 1, whichever rank computed it. Call after wf_ranks_finish. */
+/* The scalars of leaf number `leaf`, 0 <= leaf < ranks->leaves, whichever rank computed them. Call after wf_ranks_finish. */
 const void *wf_ranks_leaf_at(const struct wf_ranks *ranks, int64_t leaf);
 /* Finds the first gradient that is not finite, on any rank, after clipping has computed the norms. Returns the index of its registry and
  * sets *parameter. Returns -1 if all gradients are finite, or on one process. */
