@@ -159,8 +159,8 @@ void fit_free(struct fit *f);
  * counts, and only in a validation. False once an optimiser has stepped in the update. The tape calls this function before each op. */
 bool fit_cancelled(void *fit);
 /* With late values (new weights that arrive while the next forward pass runs: wf_ranks_are_late), all ranks agree here whether to begin the
- * next update, before they send the new weights of this one. Sent after the weights, the messages of the agreement would queue behind
- * them. */
+ * next update, before they send the new weights of this one. If the messages of the agreement were sent after
+ * the weights, they would queue behind them. */
 void fit_agree_ahead(struct fit *f);
 /* Calls write(f) on rank 0 while the other ranks send their moments to rank 0. Returns f->error's code. */
 wf_status state_write(struct fit *f, void (*write)(void *fit));

@@ -19,11 +19,11 @@ struct sequence {
     struct wf_crops crops;
     int64_t cols;              /* length of a row: the length of a crop, plus 2 for the start and end tokens of frame=true */
     struct wf_masking masking; /* encoders only */
-    /* The present micro-batch. Each array has memory for [batch / accumulate, rounded up] rows of `cols`. */
+    /* The present micro-batch. `ids`, `targets` and `places` have memory for [batch / accumulate, rounded up] rows of `cols`. */
     int32_t *ids;
     int32_t *targets; /* language models: the next token after each id; encoders: the hidden token at each place */
     int32_t *places;  /* encoders only: the places of the hidden tokens */
-    int64_t *masked;  /* [ranks]: hidden tokens in the micro-batches of each rank; encoders only */
+    int64_t *masked;  /* [ranks]: number of hidden tokens that each rank has in the present batch; encoders only */
 };
 
 static bool encode_progress(void *ctx, int64_t done, int64_t total)
