@@ -62,7 +62,7 @@ static bool add_block(struct wf_ranks *ranks, int owner, void *data, int64_t cou
     return add(owner == ranks->rank ? &ranks->messages->mine : &ranks->messages->in, owner, data, count * (int64_t)sizeof(wf_real));
 }
 
-/* Begins the transfer of the listed blocks. `ready` false means that there was no memory for the list. */
+/* Begins the transfer of the blocks that add_block has listed. `ready` false means that there was no memory for the list. */
 static wf_status begin_all(struct wf_ranks *ranks, int label, bool ready, int *transfer)
 {
     struct ranks_messages *s = ranks->messages;

@@ -23,9 +23,9 @@
  *   wf_ranks_gather_state(&ranks, save, ctx, result);
  *   wf_ranks_close(&ranks, true);
  *
- * Bits: the micro-batches of a batch are divided among the leaves of a binary tree. The gradients of a leaf's micro-batches are added in
- * order. Then neighbouring leaves are added, then neighbouring pairs, up to the root. This order depends only on `accumulate` and `leaves`,
- * not on the number of processes.
+ * Order of additions: the micro-batches of a batch are divided among the leaves of a binary tree. The gradients of a leaf's micro-batches
+ * are added in order. Then neighbouring leaves are added, then neighbouring pairs, up to the root. This order, and so the bits of the sum,
+ * depends only on `accumulate` and `leaves`, not on the number of processes.
  *
  * Shards (ZeRO, stage 1: Rajbhandari et al. 2020): each rank owns a shard of the parameters. Only the owner adds up the gradients of the
  * shard, holds the optimisers' moments of its parameters, clips and updates. It then sends the new values to the other ranks.
@@ -115,8 +115,9 @@ wf_status wf_ranks_cut(struct wf_ranks *ranks, int64_t accumulate, int64_t leave
 /* The micro-batches of this rank: contiguous, and about the same number on each rank. Call wf_ranks_cut first. */
 struct wf_range wf_ranks_mine(const struct wf_ranks *ranks);
 
-/* Divides the listed registries that have gradients into shards, and keeps only this rank's moments in the listed optimisers. An optimiser
- * initialised later allocates moments for the shard only. Skips registries that have shards already. Does nothing on one process. */
+/* Divides those registries of ranks->registry that have gradients into shards, and keeps in the optimisers of ranks->optimizer only this
+ * rank's moments. An optimiser initialised later allocates moments for the shard only. Skips registries that have shards already. Does
+ * nothing on one process. */
 wf_status wf_ranks_shard(struct wf_ranks *ranks);
 
 /* Begins a phase of an update. grads[count] are the gradients of the registries that the phase trains; the caller has zeroed them. */
