@@ -190,7 +190,8 @@ wf_status limit_measure_save(struct fit *f, const struct timespec *begin);
 /* Whether to save now in order to learn how long a save takes. */
 bool limit_wants_save(const struct fit *f);
 /* Called before an update. Sets WF_ERR_TIME on rank 0 if the time left is too short for the update, for a validation (`validates`) and a
- * save (`saves`) after it, and for the save at the end. */
+ * save (`saves`) after it, and for the save at the end. Until an update or a validation has been measured, sets it only if no time is left.
+ */
 wf_status limit_check(struct fit *f, bool validates, bool saves);
 /* Whether the present computation must be dropped, because the time left is only enough for a save. The computation then fails with
  * WF_ERR_CANCELLED, which limit_rename changes to WF_ERR_TIME. */
