@@ -106,8 +106,8 @@ wf_status bitext_verify(struct wf_bitext *bitext, wf_error *error)
     return status == WF_OK ? text_file_verify(&bitext->side[1].file, bitext->side[1].content, error) : status;
 }
 
-/* Finds the special tokens of a side, and checks that it has those it needs. `both`: the side is the target, which needs BOS and EOS. The
- * target's lengths do not count BOS, so side->bos is false for it. */
+/* Finds the special tokens of a side, and checks that the side has those that it needs. `both`: the side is the target, which needs BOS and
+ * EOS; its lengths do not count the BOS, so side->bos is false although it needs one. */
 static wf_status open_specials(struct bitext_side *side, bool both, wf_error *error)
 {
     side->bos_id = wf_tokenizer_special(side->tokenizer, WF_SPECIAL_BOS);

@@ -64,14 +64,14 @@ struct repeats {
     const struct wf_bitext *bitext;
     uint64_t *hash;           /* [lines]: a hash of the sentences of each line; entry i < used becomes the hash of used pair i */
     uint32_t *slot;           /* hash table with open addressing: 0 for an empty slot, or 1 + the index of a used pair */
-    uint64_t mask;            /* number of slots, a power of two, less 1 */
+    uint64_t mask;            /* the number of slots, which is a power of two, minus 1 */
     struct wf_string text[2]; /* the two sentences that are compared */
 };
 wf_status repeats_open(struct repeats *r, const struct wf_bitext *bitext, uint64_t *hash, wf_error *error) WF_CHECKED;
 /* Sets *found if a used pair 0 .. used-1 has the same sentences as the pair at `line`. Otherwise enters that pair into the table as pair
  * `used`. */
 wf_status repeats_find(struct repeats *r, int64_t line, int64_t used, bool *found, wf_error *error) WF_CHECKED;
-void repeats_close(struct repeats *r); /* {0} is allowed; the caller keeps `hash` */
+void repeats_close(struct repeats *r); /* *r may be {0}; does not free `hash`, which is the caller's */
 
 /* --- survey_cache.c --- */
 /* Loads the survey and the pairs, and sets *found, if the folder holds them for the same content, tokenizers and options. A damaged or

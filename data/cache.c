@@ -25,8 +25,8 @@
 
 static const int64_t default_limit = INT64_C(10) << 30;
 
-/* The value of WEFT_CACHE_LIMIT in bytes. A suffix K, M, G or T multiplies the number by 1024, 1024^2, 1024^3 or 1024^4. -1: unset or
- * empty. -2: invalid. */
+/* The value of WEFT_CACHE_LIMIT in bytes. A suffix K, M, G or T multiplies the number by 1024, 1024^2, 1024^3 or 1024^4. Returns -1 if the
+ * variable is unset or empty, and -2 if its value is invalid. */
 static int64_t limit_given(void)
 {
     const char *text = getenv("WEFT_CACHE_LIMIT"), *units = "KMGT", *unit;
@@ -60,7 +60,7 @@ wf_status wf_cache_folder(char **folder, wf_error *error)
     return *folder ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "no memory for the name of the cache");
 }
 
-/* the first letters of the names of cached files, by kind */
+/* what the names of cached files of each kind begin with */
 static const char *const prefixes[] = {[CACHE_IDS] = "ids-", [CACHE_SURVEY] = "survey-", [CACHE_TOKENIZER] = "tokenizer-"};
 
 char *cache_path(const char *folder, enum cache_kind kind, uint64_t key, wf_error *error)

@@ -135,8 +135,8 @@ static wf_status check_length(const char *part, const struct wf_text_ids *ids, i
                         held_out ? ", or give a validation file instead of holding out the last tenth" : "");
 }
 
-/* Divides the training text after its first `kept` characters. They stay in s->part, as its first *train_parts entries. The other
- * characters go to `valid`, as its first *valid_parts entries. */
+/* Divides the training text after its first `kept` characters. These become the first *train_parts entries of s->part. The rest of the text
+ * becomes the first *valid_parts entries of `valid`. */
 static wf_status hold_out(const struct sources *s, int64_t kept, struct text_part *valid, int64_t *train_parts, int64_t *valid_parts,
                           wf_error *error)
 {

@@ -44,7 +44,8 @@ static int64_t shuffled(const struct wf_epochs *e, const struct keys *keys, int6
 {
     uint64_t x = (uint64_t)place;
     do { /* The network permutes the numbers of its width, so no two places meet the same number in this loop. All places together
-            therefore take at most as many steps as there are numbers: on average at most 2 steps if there are at least 128 places. */
+            therefore take at most as many steps as there are numbers of this width. With at least 128 items these are at most twice as
+            many as the items, so a place takes at most 2 steps on average. */
         uint64_t high = x >> e->low, low = x & ((UINT64_C(1) << e->low) - 1);
         for (int i = 0; i < ROUNDS; i += 2) {
             high ^= mix(low + keys->round[i], e->high);

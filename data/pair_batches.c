@@ -33,7 +33,7 @@ struct wf_pair_batches {
 };
 
 /* The most ids of one side that a batch can hold. A batch of several pairs has at most plan->limit of them, since its cost is at least
- * their number. A single pair may have more, but at most plan->longest[side]. */
+ * the number of its ids on one side. A batch of a single pair may have more, but at most plan->longest[side]. */
 static int64_t most_ids(const struct pair_plan *plan, int side, int64_t total)
 {
     int64_t most = WF_MAX(plan->limit, plan->longest[side]);

@@ -54,7 +54,7 @@ struct encoding {
     atomic_bool stopped;
 };
 
-/* The user's function may be called by the caller's thread only; other threads just read the flag. */
+/* Whether to stop. Only the caller's thread may call the user's progress function, which decides this; other threads read e->stopped. */
 static bool stopped(void *ctx)
 {
     struct encoding *e = ctx;
@@ -174,8 +174,9 @@ static wf_status encode_block(void *ctx, int64_t worker, int64_t slot, wf_error 
     return error->code;
 }
 
-/* Fills the slots with the next blocks, from *begin on. *from is the last position at which a cut was wanted. If no cut is found near a
- * wanted position, the block continues to the next valid cut. */
+/* Fills the slots with the next blocks. *begin is where the first of them begins, and becomes the end of the last one. *from is the last
+ * position at which a cut was wanted; the next ones are BLOCK bytes apart. If no valid cut is found near such a position, the block
+ * continues to the next valid cut. */
 static wf_status next_blocks(struct encoding *e, int64_t *begin, int64_t *from, int64_t *blocks, wf_error *error)
 {
     int64_t count = 0;

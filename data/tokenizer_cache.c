@@ -38,8 +38,9 @@ static bool scanning(void *ctx, int64_t done, int64_t total)
     return !o->progress || o->progress(o->ctx, &(struct wf_tokenizer_progress){"reading", done, total});
 }
 
-/* Adds the content of the texts to *key. False if a text cannot be read, or is a pipe, which can be read only once. The training then
- * reports the error, if there is one. */
+/* Adds the content of the texts to *key. Returns false if a text cannot be read, or is a pipe, which can be read only once: then the
+ * tokenizer is trained without the cache, and the training reports a text that cannot be read. Sets *error only for a cancellation or a
+ * lack of memory, after which nothing is trained. */
 static bool add_texts(struct sources *s, const char *const *paths, int64_t count, const struct wf_tokenizer_options *o, wf_scans *scans,
                       uint64_t *key, wf_error *error)
 {

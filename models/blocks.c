@@ -39,8 +39,8 @@ struct recomputed {
     struct wf_block_call call;
 };
 
-/* wf_checkpoint calls this function in forward and again in backward, and both calls must record the same ops. The thread's pass and chain
- * of sublayers exist in forward only, so they are cleared during the call. */
+/* wf_checkpoint calls this function in forward and again in backward, and both calls must record the same ops. The thread's pass
+ * (`current`) and its chain of sublayers exist in forward only, so neither call may see them: they are cleared meanwhile. */
 static wf_tensor *again(void *ctx, wf_tensor *x)
 {
     const struct recomputed *r = ctx;

@@ -120,7 +120,8 @@ void wf_config_settle(struct wf_config *config)
 }
 
 /* A preset's `min_lr`, `accumulate` and `crop` may contradict the user's `lr`, `batch` and `context`, and `leaves` may contradict
- * `accumulate`. These keys are adjusted, so that the user need not set them too. */
+ * `accumulate`. These keys are adjusted, so that the user need not set them too. A new value of `steps` sets `epochs` to 0, because
+ * `epochs` would override it. */
 wf_status wf_config_set(struct wf_config *config, const char *name, const char *value, wf_error *error)
 {
     if (wf_needs(error, "config, key, value", config, name, value))
@@ -258,8 +259,8 @@ struct wf_model_shape wf_config_shape(const struct wf_config *config)
 
 /* --- conditions between keys --------------------------------------------------------------------------------------- */
 
-/* Checks that the value of the key with role `whole` is a multiple of that of the key with role `part`. Nothing is checked if the latter
- * is 0 or no key has the role `part`. */
+/* Checks that the value of the key with role `whole` is a multiple of that of the key with role `part`. Checks nothing if no key has the
+ * role `part`, or if the value of that key is 0. */
 static wf_status check_multiple(const struct wf_config *config, enum wf_key_role whole, enum wf_key_role part, wf_error *error)
 {
     const struct wf_keys *keys = &config->family->keys;

@@ -96,9 +96,9 @@ static bool is_preset(const char *name)
     return wf_config_preset(&c, name, NULL) == WF_OK;
 }
 
-/* Sets *c to the values of the keys that the file lacks. For the file of a run, which has "weft_version", these are the family's defaults,
- * because an older file lacks newer keys. For a user's file they are the values of the preset that it names, or the family's defaults if it
- * names none. */
+/* Sets every key of *c to the value that it has if the file lacks the key. For the file of a run, which has "weft_version", these are the
+ * family's defaults, because an older file lacks newer keys. For a user's file they are the values of the preset that it names, or the
+ * family's defaults if it names none. */
 static void read_start(struct wf_json_reader *r, struct wf_config *c)
 {
     wf_error why = {0};

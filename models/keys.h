@@ -68,8 +68,8 @@ wf_status key_describes(const char *kind, const char *owner, const struct wf_key
 bool key_used(const struct wf_key *key, enum wf_model_kind kind);
 /* The value as a number: true is 1, and a word is its index. */
 double key_number(const struct wf_key *key, const void *values);
-/* Sets the member of *values to the value of `text`. in_file: words that users cannot set are accepted too. WF_ERR_ARGUMENT, with a message
- * that begins with the key's name; *values then stays unchanged. */
+/* Sets the member of *values to the value of `text`. in_file: words that users cannot set are accepted too. WF_ERR_ARGUMENT if the
+ * key cannot have this value: the message begins with the key's name, and *values stays unchanged. */
 wf_status key_parse(const struct wf_key *key, void *values, const char *text, bool in_file, wf_error *error) WF_CHECKED;
 void key_text(const struct wf_key *key, const void *values, char *text, size_t size);
 wf_status key_check(const struct wf_key *key, const void *values, wf_error *error) WF_CHECKED; /* checks the range */

@@ -132,13 +132,13 @@ const struct wf_model_shape *wf_model_shape_of(const wf_model *model)
     return model ? &model->shape : NULL;
 }
 
-/* A family that forgets to use its cache would generate each token without a context, so such a family is refused. Before the first
- * forward with a cache, a bit pattern is written in each layer where the keys and values of the first and the last new token belong. If
- * the forward overwrites none of these patterns, the family ignores its cache. A cache of states gets no patterns, because states are
+/* A family that forgets to use its cache would generate each token without a context, so such a family is refused. Before a forward
+ * with an empty cache, a bit pattern is written in each layer where the keys and values of the first and the last new token belong.
+ * If the forward overwrites none of these patterns, the family ignores its cache. A cache of states gets no patterns, because states are
  * read before they are written. For such a cache wf_kv_set_state sets `written`. */
 static const uint32_t mark = 0x7fb1a0c5; /* a NaN in float, and the upper half of a NaN in double */
 
-/* Sets *out to the address of pattern number `index` (four in each layer); false past the last. */
+/* Sets *out to the address of pattern number `index` (four in each layer). False past the last, and if the cache gets no patterns. */
 static bool place_at(const struct wf_cache *cache, int64_t tokens, int index, wf_real **out)
 {
     const int layer = index / 4, last = index / 2 % 2, side = index % 2;

@@ -95,7 +95,7 @@ wf_status key_unknown(const struct wf_config *config, const char *name, wf_error
     int count = 0;
     for (; count < MOST_KEYS && slot_at(config, count, &slot); count++) {
         names[count] = slot.key->name;
-        if (wf_name_in(slot.key->name, name)) /* the names are equal, except that - stands for _ or the reverse */
+        if (wf_name_in(slot.key->name, name)) /* equal, where - and _ count as the same */
             near = slot.key->name;
         const char *dot = strchr(slot.key->name, '.'); /* a key OPTIMIZER.KEY, which a user may call KEY */
         if (dot && !near && wf_name_in(dot + 1, name))

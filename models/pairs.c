@@ -5,7 +5,7 @@
 
 #include <weft/internal/family.h>
 
-/* NULL for an encoder-decoder. For another model it sets an error on the tape and returns poison. */
+/* Returns NULL for an encoder-decoder. For any other model sets an error on the tape and returns poison. */
 static wf_tensor *refuse(const wf_model *model, wf_tape *tape)
 {
     if (model->family->kind == WF_MODEL_PAIRS)
@@ -26,8 +26,8 @@ static wf_tensor *packed_ids(const wf_model *model, wf_tape *tape, const char *s
     return alone ? wf_ids(tape, ids, 1, packed.offsets[1]) : wf_ids_of(tape, ids, WF_SHAPE(packed.offsets[packed.count]));
 }
 
-/* Input of the output layer for all targets: [N,d], or [1,T,d] with weights. wf_tape_first_row is called for the source ids and again
- * for the target ids, because the first ids of both have different indices in the global batch. */
+/* Input of the output layer for all targets: [N,d], or [1,T,d] if attention weights are asked for. wf_tape_first_row is called for the
+ * source ids and again for the target ids, because the first ids of both have different indices in the global batch. */
 static wf_tensor *hidden(const wf_model *model, wf_tape *tape, const struct wf_pairs *p, const struct wf_seq2seq_weights *weights)
 {
     const struct wf_family *family = model->family;

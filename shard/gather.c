@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sends data from the owner of each block to all ranks: new values, sums of squares for norms, and the moments at the end. */
+/* Sends data from the owner of each block to all ranks: new values, sums of squares for norms, and at the end of a training the moments. */
 #include <math.h>
 #include <string.h>
 
@@ -62,7 +62,7 @@ static bool add_block(struct wf_ranks *ranks, int owner, void *data, int64_t cou
     return add(owner == ranks->rank ? &ranks->messages->mine : &ranks->messages->in, owner, data, count * (int64_t)sizeof(wf_real));
 }
 
-/* Begins the transfer of the listed blocks. `ready` false means that there was no memory for the list. */
+/* Begins the transfer of the blocks that add_block has listed. `ready` false means that there was no memory for the list. */
 static wf_status begin_all(struct wf_ranks *ranks, int label, bool ready, int *transfer)
 {
     struct ranks_messages *s = ranks->messages;
@@ -107,7 +107,7 @@ static void end_arrivals(struct ranks_layout *l)
         use_of(l)->arrives = NULL;
 }
 
-/* Waits for bucket `until`, and completes the transfers of all buckets that have arrived. */
+/* Waits for the values of bucket `until`. Then, in order, completes the transfers that have arrived, up to the first that has not. */
 static void arrive(struct ranks_layout *l, int64_t until)
 {
     struct wf_ranks *ranks = l->ranks;

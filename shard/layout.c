@@ -131,8 +131,8 @@ void layouts_activate(struct wf_ranks *ranks, bool active)
 
 /* --- the end ------------------------------------------------------------------------------------------------------- */
 
-/* Whether *why is WF_OK on every rank. It is an error on a rank whose options were refused, or that lacks shards or memory. All ranks call
- * this, even after a failed training. */
+/* Whether *why is WF_OK on every rank. It holds an error on a rank whose options were refused, or that lacks shards or memory. All ranks
+ * call this function, even after a failed training. */
 static bool all_are_well(struct wf_ranks *ranks, const wf_error *why)
 {
     const wf_error was = *ranks->error;

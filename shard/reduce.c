@@ -142,8 +142,8 @@ bool reduction_has(const struct wf_ranks *ranks, int i, int k, int parameter)
     return i < ranks->tree->count ? ranks->tree->held[i].slab[k].valid[parameter] : tree_valid(ranks->tree, k, ranks->grads[k], parameter);
 }
 
-/* The elements of the slab from block `begin` to block `end - 1`. The blocks are contiguous, except that each parameter begins at a
- * multiple of 16 elements. */
+/* A range of elements of a slab. range_of returns the range from block `begin` to block `end - 1`, with the gaps in it: the blocks are
+ * contiguous, except that each parameter begins at a multiple of 16 elements. */
 struct range {
     int64_t offset, count;
 };
@@ -245,7 +245,7 @@ static void add_block(void *ctx, int64_t i)
         memcpy(to, stack[0].sum, (size_t)b->count * sizeof *to);
 }
 
-/* Completes the oldest bucket under way if its messages have arrived. `wait`: waits for them. */
+/* Adds up the oldest bucket under way if its messages have arrived, and sets *done to whether they have. `wait`: waits for them. */
 static wf_status arrive(struct wf_ranks *ranks, bool wait, bool *done)
 {
     struct ranks_reduction *x = ranks->reduction;
@@ -295,7 +295,7 @@ static void on_ready(void *ctx, int parameter)
     int n = 0;
     while (x->bucket[n].k < to->k)
         n++;
-    /* A frozen parameter (count 0) is not counted in `waits`. */
+    /* Blocks of a frozen parameter (count 0) lower no `waits`, because `waits` does not count frozen parameters. */
     for (int64_t b = l->shard.first[parameter]; b < l->shard.first[parameter + 1] && grads->place[parameter].count > 0; b++) {
         const int64_t bucket = layout_bucket(l, b);
         if (bucket != last)

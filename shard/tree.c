@@ -108,7 +108,7 @@ int tree_spans(int64_t begin, int64_t end, struct span out[2 * TREE_LEVELS])
     return count;
 }
 
-/* The number of held subtrees to which the leaf is added, and the span of the resulting subtree. */
+/* Returns how many of the last subtrees in t->held form a larger subtree with the leaf, and sets *span to the leaves of this subtree. */
 static int joins_of(const struct ranks_tree *t, int64_t leaf, struct span *span)
 {
     int joins = 0;

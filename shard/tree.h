@@ -36,18 +36,19 @@ struct ranks_tree {
     int joins; /* held[count .. count + joins - 1] will be added to the last leaf, the last element first */
 };
 
-/* Divides leaves begin .. end - 1 into the largest subtrees, in order. Writes them to `out` and returns their number, which is always less
- * than 2 TREE_LEVELS. */
+/* Divides leaves begin .. end - 1 into whole subtrees that are as large as possible. Writes these to `out`, in the order of their leaves,
+ * and returns their number, which is always less than 2 TREE_LEVELS. */
 int tree_spans(int64_t begin, int64_t end, struct span out[2 * TREE_LEVELS]);
 /* Whether `left` and `right` are the two halves of a subtree. */
 bool tree_joins(struct span left, struct span right);
 /* Called before the first leaf of an update. */
 void tree_begin(struct ranks_tree *t);
-/* grads[count] hold the sum of leaf `leaf`, which is not this rank's last leaf. Adds the sums of the subtrees that this leaf completes to
- * it, moves the sum into `held`, and zeroes grads. */
+/* grads[count] hold the sum of leaf `leaf`, which is not this rank's last leaf. Adds to it the sums of the held
+ * subtrees that form a larger subtree with this leaf, moves the result into `held`, and zeroes grads. */
 wf_status tree_add(struct ranks_tree *t, int64_t leaf, wf_grads *const *grads, int count, wf_error *error);
-/* Announces that `leaf` is this rank's last leaf. Its gradients stay in grads, and tree_join adds the subtrees that the leaf completes to
- * them. A gradient that only one of two subtrees has is copied, not added to 0, because -0 + 0 is 0 and would change a bit. */
+/* Announces that `leaf` is this rank's last leaf. Its gradients stay in grads, and tree_join adds to them the sums of the
+ * held subtrees that form a larger subtree with the leaf. A gradient that only one of two subtrees has is copied, not added to 0, because
+ * -0 + 0 is 0 and would change a bit. */
 void tree_last(struct ranks_tree *t, int64_t leaf);
 /* Adds the subtrees of tree_last to blocks begin .. end - 1 of the gradients of registry k of the phase. Each block must be joined once. */
 void tree_join(const struct ranks_tree *t, int k, wf_grads *grads, int64_t begin, int64_t end);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of a phase of an update: adds up the gradients of the micro-batches of each leaf, then the sums of leaves in the order of the
- * tree, and at the end the sums of all ranks. */
+/* The functions that a phase of an update calls. They add up the gradients of the micro-batches of each leaf, then the sums of leaves in
+ * the order of the tree, and at the end the sums of all ranks. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Errors for numbers that are not finite: they name the first such tensor and give advice. */
+/* Errors for numbers that are not finite. Each names the first tensor that has such a number, and gives advice. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -135,7 +135,7 @@ static wf_status explain(struct fit *f, int phase, const char *what, bool backwa
                          "step %" PRId64 ": %s is not finite; it is %g, from -inf in an input or where a mask fills it in: %s", f->step + 1,
                          what, value, advice);
     }
-    if (backwards && !f->error->code) /* a bad loss comes from the forward pass, which was checked above */
+    if (backwards && !f->error->code) /* not for a bad loss: it comes from the forward pass, which was checked above */
         explain_backward(f, phase, what, advice);
     wf_tape_check_finite(f->tape, false);
     return wf_error_set(f->error, WF_ERR_NUMERIC,

@@ -186,7 +186,8 @@ wf_status state_open(struct state *s, const char *folder, wf_error *error)
     if (!s->path || !(s->file = wf_safetensors_open(s->path, error)))
         return error->code;
     const char *format = wf_safetensors_metadata(s->file, "format");
-    /* In format 2 the parameters in adam.steps have numbers instead of names. wf_optimizer_load can read both formats. */
+    /* A state of format 2 has one tensor, such as adam.steps, with the numbers of updates of all parameters, instead of a tensor
+     * adam.updates.NAME for each parameter. wf_optimizer_load can read both. */
     if (format && (strcmp(format, FORMAT) == 0 || strcmp(format, "2") == 0))
         return WF_OK;
     return wf_error_set(error, WF_ERR_FORMAT, "%s: the state's format is %s, this program reads %s", s->path, format ? format : "unknown",
@@ -215,7 +216,7 @@ static const char *place_in(const struct fit *f, const struct state *s)
         if (strncmp(key, prefix, length) == 0)
             return key;
     for (int i = 0; i < f->o.optimizers;
-         i++) /* names of an optimiser's tensors may begin with the task's prefix: then do not search the tensors */
+         i++) /* if the names of an optimiser's tensors may begin with the task's prefix, do not search the tensors */
         if (f->o.optimizer[i].name && strncmp(f->o.optimizer[i].name, prefix, length - 1) == 0)
             return NULL;
     for (int64_t i = 0; i < wf_safetensors_count(s->file); i++)

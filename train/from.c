@@ -193,7 +193,7 @@ wf_status origin_load(struct trainer *t)
     const struct wf_load_options o = {.allow_missing = true, .missing = add_fresh, .missing_ctx = t};
     if (file && !same_tokenizer(t, file) && wf_model_load_with(t->model, file, &o, t->error))
         wf_error_prefix(t->error, "%s", t->from.weights);
-    /* save_pooling writes these settings into the new run. */
+    /* Reads the settings of sentence vectors. save_pooling later writes them into the new run. */
     if (!t->error->code && t->from.folder)
         (void)!hf_embed_options(t->from.folder, &t->config, &t->from.embed, t->error);
     wf_safetensors_close(file);

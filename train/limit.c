@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The time limit, .max_time: the training ends before it, early enough for a last save. Between updates rank 0 looks at
+/* The time limit, .max_time: the training ends before that time has passed, early enough for a last save. Between updates rank 0 looks at
  * its clock and decides for all ranks whether to go on. */
 #include <inttypes.h>
 

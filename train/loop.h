@@ -47,7 +47,7 @@ struct scalars {
     bool shows;                    /* a micro-batch has set wf_micro_batch.shown, so the logged loss is not the minimised one */
 };
 
-/* Measurements for .max_time. The times are the longest ones in this process, in seconds; 0 before the first measurement. */
+/* For .max_time: the longest times so far in this process, in seconds (0 before the first measurement), and two flags. */
 struct limit {
     double update;
     double validation;
@@ -135,7 +135,7 @@ struct fit {
     int64_t since_best;  /* validations since the best one */
     bool validation_due; /* the validation of this step has not been completed */
 
-    /* Of this process, not restored. */
+    /* Data of this process, which a resume does not restore. */
     int64_t given;           /* .accumulate as the program set it; several ranks may have raised f->o.accumulate */
     struct wf_string change; /* settings that the resume changes, as text for the user; empty: none */
     bool new_validation;     /* the resume changes how validations are measured, so the state's best value is dropped */
@@ -159,8 +159,8 @@ void fit_free(struct fit *f);
  * counts, and only in a validation. False once an optimiser has stepped in the update. The tape calls this function before each op. */
 bool fit_cancelled(void *fit);
 /* With late values (new weights that arrive while the next forward pass runs: wf_ranks_are_late), all ranks agree here whether to begin the
- * next update, before they send the new weights of this one. Sent after the weights, the messages of the agreement would queue behind
- * them. */
+ * next update, before they send the new weights of this one. If the messages of the agreement were sent after
+ * the weights, they would queue behind them. */
 void fit_agree_ahead(struct fit *f);
 /* Calls write(f) on rank 0 while the other ranks send their moments to rank 0. Returns f->error's code. */
 wf_status state_write(struct fit *f, void (*write)(void *fit));
@@ -190,7 +190,8 @@ wf_status limit_measure_save(struct fit *f, const struct timespec *begin);
 /* Whether to save now in order to learn how long a save takes. */
 bool limit_wants_save(const struct fit *f);
 /* Called before an update. Sets WF_ERR_TIME on rank 0 if the time left is too short for the update, for a validation (`validates`) and a
- * save (`saves`) after it, and for the save at the end. */
+ * save (`saves`) after it, and for the save at the end. Until an update or a validation has been measured, sets it only if no time is left.
+ */
 wf_status limit_check(struct fit *f, bool validates, bool saves);
 /* Whether the present computation must be dropped, because the time left is only enough for a save. The computation then fails with
  * WF_ERR_CANCELLED, which limit_rename changes to WF_ERR_TIME. */
@@ -232,8 +233,8 @@ void fit_zero_gradients(const struct fit *f);
 wf_status explain_loss(struct fit *f, int phase);
 /* The same after a gradient norm that is not finite, once all backwards of the phase have run. */
 wf_status explain_gradient(struct fit *f, int phase);
-/* After a validation whose deciding value is not finite, on all ranks: validates again with checks, and sets an error that names the first
- * tensor that is not finite. */
+/* Called on all ranks after a validation whose deciding value is not finite: validates again with checks, and sets an error that names the
+ * first tensor that is not finite. */
 wf_status explain_validation(struct fit *f);
 /* Sets an error if a weight is not finite, so that bad weights never replace the state or the best weights. */
 wf_status refuse_bad_weights(struct fit *f);
@@ -281,7 +282,8 @@ wf_status set_others_aside(struct fit *f);
 #define NEW_FILES ".weft-new"
 /* A value of `why` for set_aside. */
 #define WOULD_REPLACE "the training would replace what is in its folder"
-/* Renames a file or folder of the run if it exists (wf_file_set_aside), and reports a warning that begins with `why`. */
+/* Renames the file or folder `name` of the run if it exists, and reports a warning that begins with `why`. The new name is made from `as`,
+ * or from `name` if `as` is NULL (wf_file_set_aside). */
 wf_status set_aside(struct fit *f, const char *name, const char *as, const char *why);
 /* Size of the text of registry_prefix. */
 enum { PREFIX = 96 };

@@ -82,7 +82,7 @@ wf_status curves_of(struct fit *f)
     return check_tags(f);
 }
 
-/* Collects the finite numbers of an event in f->log.number, and returns how many they are. */
+/* Collects the finite numbers of an event in f->log.number, and returns their count. */
 static int numbers_of(struct fit *f, enum wf_event_kind kind)
 {
     int used = 0;
@@ -105,7 +105,7 @@ static wf_status put_numbers(json_t *line, const struct wf_fit_event *e, const s
     return WF_OK;
 }
 
-/* Adds the sum of the weights of all batches so far, such as the number of tokens, which plots can use as their x axis. */
+/* Adds to the line the sum of the weights of all batches so far, such as a number of tokens, which plots can use as their x axis. */
 static wf_status put_total(json_t *line, const struct fit *f, const struct wf_fit_event *e)
 {
     if ((e->kind != WF_EVENT_STEP && e->kind != WF_EVENT_VALID) || !isfinite(f->total))

@@ -17,8 +17,8 @@ static double validation(const struct fit *f)
     return f->pace.validation > 0 ? f->pace.validation : f->pace.update * f->pace.validation_share / 3;
 }
 
-/* The expected seconds of a save. Before the first one, assumes COPIES values to write for each parameter: the state holds weights and two
- * moments, and the weights are written once or twice more. */
+/* The expected seconds of a save. Before the first one, assumes that COPIES values are written for each parameter, the most that is usual:
+ * the state holds the weights and two moments, and up to two other files hold the weights again. */
 static double save(const struct fit *f)
 {
     enum { COPIES = 5 };

@@ -16,7 +16,7 @@ wf_status ranks_share(struct fit *f)
     const bool automatic = f->o.leaves == 0;
     while (least < f->ranks.size)
         least *= 2;
-    if (f->owner->any && f->ranks.size > 1 && was < 2) /* its loss may compute the whole batch in each call */
+    if (f->owner->any && f->ranks.size > 1 && was < 2) /* wf_fit only: the program's loss may compute the whole batch */
         return wf_error_set(f->error, WF_ERR_ARGUMENT,
                             "%d processes were started, and the program's batch is one micro-batch: set .accumulate to %" PRId64
                             " or more, if its loss is that of one micro-batch",
@@ -51,8 +51,8 @@ wf_status ranks_resume(struct fit *f, const char *path)
                         f->o.leaves, f->ranks.size);
 }
 
-/* Writes everything that the bits depend on, as words KEY=VALUE. Includes a hash of the weights, because a program may have filled them
- * differently on each rank. */
+/* Writes everything that the bits of the training depend on, as words KEY=VALUE. Includes a hash of the weights, because a program may have
+ * filled them differently on each rank. */
 static void identify(const struct fit *f, struct wf_string *s)
 {
     uint64_t weights = 0;

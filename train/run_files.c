@@ -10,8 +10,8 @@
 
 #include "trainer.h"
 
-/* Moves a new file from `folder` into the run. A present file is replaced if it equals the new file or the file `known`; otherwise it is
- * renamed first. `known` may be NULL. */
+/* Moves a new file from `folder` into the run. If the run has a file of this name already, that file is replaced if it equals the new file
+ * or the file `known`, and otherwise renamed first. `known` may be NULL. */
 static wf_status place(struct trainer *t, const char *folder, const char *name, const char *known)
 {
     wf_status status = WF_OK;

@@ -19,11 +19,11 @@ struct sequence {
     struct wf_crops crops;
     int64_t cols;              /* length of a row: the length of a crop, plus 2 for the start and end tokens of frame=true */
     struct wf_masking masking; /* encoders only */
-    /* The present micro-batch. Each array has memory for [batch / accumulate, rounded up] rows of `cols`. */
+    /* The present micro-batch. `ids`, `targets` and `places` have memory for [batch / accumulate, rounded up] rows of `cols`. */
     int32_t *ids;
     int32_t *targets; /* language models: the next token after each id; encoders: the hidden token at each place */
     int32_t *places;  /* encoders only: the places of the hidden tokens */
-    int64_t *masked;  /* [ranks]: hidden tokens in the micro-batches of each rank; encoders only */
+    int64_t *masked;  /* [ranks]: number of hidden tokens that each rank has in the present batch; encoders only */
 };
 
 static bool encode_progress(void *ctx, int64_t done, int64_t total)
@@ -103,7 +103,7 @@ static wf_status open_language(struct trainer *t, bool resuming)
     return open_tokenizer(t, resuming) ? t->error->code : open_texts(t);
 }
 
-/* Chooses nothing, because the crops are a function of step and row. So the task needs no `put` and `get` either. */
+/* Sets the weight only: there are no crops to choose, because they are a function of step and row. So the task needs no `put` and `get`. */
 static wf_status next_language(void *trainer, int64_t step, double *weight, wf_error *error)
 {
     const struct trainer *t = trainer;
@@ -175,7 +175,8 @@ const struct task language_task = {
 
 /* --- encoders ------------------------------------------------------------------------------------------------------ */
 
-/* Counts the masked tokens of a validation. If the user has not set valid_tokens and no token is masked, validates on more tokens. */
+/* Counts the masked tokens of a validation. If there are none, doubles t->valid_limit until there are some, unless the user has set
+ * valid_tokens or a resume keeps the state's limit. */
 static wf_status count_masked(struct trainer *t, struct wf_id_view valid)
 {
     const bool automatic = t->config.training.valid_tokens < 0 && t->kept_limit < 0;
@@ -187,7 +188,7 @@ static wf_status count_masked(struct trainer *t, struct wf_id_view valid)
     return status;
 }
 
-/* Only known tokens are masked, so a text of unknown tokens is an error: it leaves nothing to predict. */
+/* Only known tokens are masked, so a text that has none is an error: it leaves nothing to predict. */
 static wf_status open_masked(struct trainer *t, bool resuming)
 {
     struct sequence *s = t->data;

@@ -41,8 +41,8 @@ bool validation_cancelled(void *trainer)
     return cancelled(t) || limit_cuts(&t->fit);
 }
 
-/* Checks for a cancellation or the time limit after building the model, which can take seconds. Saves nothing then: no update is done, and
- * the state of a large model takes long to write. */
+/* Checks for a cancellation or the time limit once the model is built, which can take seconds, or once building it has failed. If the
+ * training must stop here, nothing is saved: no update is done, and the state of a large model takes long to write. */
 static wf_status not_begun(struct trainer *t)
 {
     const bool stopped = cancelled(t);
@@ -147,8 +147,8 @@ wf_status choose_steps(struct trainer *t, double updates)
     return WF_OK;
 }
 
-/* By default a validation uses a tenth as many tokens as the updates between two validations. A forward takes about a third of an update's
- * time, so validations take about 3 % of the training. */
+/* By default a validation uses a tenth as many tokens as the updates between two validations, but at most MOST. A forward takes about a
+ * third of an update's time, so validations take at most about 3 % of the training. */
 void choose_validation(struct trainer *t, int64_t tokens)
 {
     enum { MOST = 1000000 };

@@ -15,7 +15,7 @@
 #include "loop.h"
 #include "task.h"
 
-/* The paths that wf_train_options.from stands for. */
+/* What wf_train_options.from stands for: two paths, and settings that are read from the second. */
 struct origin {
     char *weights;                    /* path of the file of weights; NULL: the training starts from an initialisation */
     char *folder;                     /* folder with the config.json and tokenizers of the weights; NULL: there is no such folder */
@@ -26,7 +26,7 @@ struct origin {
 struct trainer {
     struct fit fit;                         /* the training loop; the task's functions get this struct trainer as their ctx */
     const struct wf_train_options *options; /* points to `own` */
-    struct wf_train_options own;            /* a copy of the caller's options, in a resume without texts with those that the state names */
+    struct wf_train_options own;            /* a copy of the caller's options; in a resume without texts it names the texts of the state */
     struct wf_train_texts texts;            /* the texts that the state names, in a resume */
     const char **train;                     /* [texts.train_files]: memory of own.train in a resume without texts */
     const char **valid;                     /* [texts.valid_files]: memory of own.valid in a resume without texts */
@@ -86,7 +86,7 @@ wf_status state_tokenizers(struct trainer *t);
 /* texts.c: the names of the files that a run was trained on, stored under the key "trained_on". */
 /* For a resume without texts: takes the texts that the state names into t->own. */
 wf_status texts_recall(struct trainer *t);
-/* The object that is stored; NULL with an error. */
+/* Makes the object that is stored. NULL, with an error set, if that fails. */
 json_t *texts_json(const struct trainer *t, wf_error *error);
 /* Stores the object in the state. */
 void texts_put(struct trainer *t, wf_safetensors_writer *w);
@@ -95,16 +95,18 @@ wf_status texts_tell(struct trainer *t);
 /* Reads the object from the state. NULL: the state has none, or there is an error. */
 json_t *texts_of_state(const struct state *s, wf_error *error);
 
-/* run_files.c: writes config.json and the tokenizers. Other files with these names are renamed, unless they are equal. */
+/* run_files.c: writes config.json and the tokenizers. Files of these names with other contents are renamed first, but a resume replaces a
+ * config.json that the run itself wrote. */
 wf_status run_files_save(struct trainer *t, bool resuming);
 
 /* tokenizers.c */
 /* Gets the tokenizers: in a resume those of the state, which given ones must equal; otherwise the given ones; or else new ones, trained on
  * the texts with the kind and size in the config. Sets the vocabulary sizes of the config. */
 wf_status tokenizers_open(struct trainer *t, bool resuming);
-/* Warns if a new vocabulary is smaller than the requested size, because the text is short, and if words were too long. */
+/* Warns if the text was too short for a vocabulary of the requested size. Also warns of words that were too long for the tokenizer's
+ * training. */
 wf_status tokenizers_tell(struct trainer *t);
-/* Warns if the text, which has `tokens` tokens, has unknown ones. */
+/* Warns if `unknown`, the number of unknown tokens of a text, is above 0. `text` names the text, which has `tokens` tokens in all. */
 wf_status unknown_tell(struct trainer *t, const char *text, int64_t unknown, int64_t tokens);
 
 /* from.c: a start from trained weights, .from of the options. */
@@ -121,7 +123,7 @@ wf_status origin_load(struct trainer *t);
 wf_status origin_tell(struct trainer *t);
 
 /* events.c: the events of wf_train. */
-/* wf_fit_options.event: passes a loop's event to the caller as a wf_event. */
+/* wf_fit_options.event: passes an event of the loop to the caller as a wf_event. */
 void pass_on(void *trainer, const struct wf_fit_event *e);
 /* WF_EVENT_START with the numbers of parameters and tokens. */
 wf_status report_start(struct trainer *t);

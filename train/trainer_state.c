@@ -154,7 +154,7 @@ static wf_status compare_config(struct trainer *t, const struct state *s)
         if (!wf_config_get(&was, name, before, sizeof before) || !wf_config_get(&t->config, name, now, sizeof now) ||
             strcmp(before, now) == 0)
             continue;
-        /* With a given tokenizer these settings have no effect. tokenizers_open compares the tokenizers. */
+        /* With a given tokenizer the settings of the section "tokenizer" have no effect; tokenizers_open compares the tokenizers. */
         if (t->options->tokenizer && strcmp(setting.section, "tokenizer") == 0)
             continue;
         if (!setting.resumable)

@@ -63,7 +63,7 @@ static void put_averages(struct fit *f, int k, wf_safetensors_writer *w)
         }
         if (averaged)
             value.data = wf_optimizer_moment(&place, 0);
-        wf_safetensors_put(w, name, &value); /* a parameter that was never updated is its own average */
+        wf_safetensors_put(w, name, &value); /* the average, or the parameter's value if it was never updated */
     }
 }
 

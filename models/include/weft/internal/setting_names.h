@@ -8,7 +8,8 @@
 /* Returns the key, of any section or family, that has this name here or in another program: "lr" for "learning-rate". The characters - and
  * _ are equivalent. NULL: no key has the name. */
 const char *wf_setting_called(const char *name);
-/* Whether `list`, words separated by spaces or NULL, contains the name. The characters - and _ are equivalent. */
+/* Whether the name is one of the words of `list`, which are separated by spaces. The characters - and _ are equivalent. `list` may be
+ * NULL. */
 bool wf_name_in(const char *list, const char *name);
 
 #endif

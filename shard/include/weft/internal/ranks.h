@@ -23,9 +23,9 @@
  *   wf_ranks_gather_state(&ranks, save, ctx, result);
  *   wf_ranks_close(&ranks, true);
  *
- * Bits: the micro-batches of a batch are divided among the leaves of a binary tree. The gradients of a leaf's micro-batches are added in
- * order. Then neighbouring leaves are added, then neighbouring pairs, up to the root. This order depends only on `accumulate` and `leaves`,
- * not on the number of processes.
+ * Order of additions: the micro-batches of a batch are divided among the leaves of a binary tree. The gradients of a leaf's micro-batches
+ * are added in order. Then neighbouring leaves are added, then neighbouring pairs, up to the root. This order, and so the bits of the sum,
+ * depends only on `accumulate` and `leaves`, not on the number of processes.
  *
  * Shards (ZeRO, stage 1: Rajbhandari et al. 2020): each rank owns a shard of the parameters. Only the owner adds up the gradients of the
  * shard, holds the optimisers' moments of its parameters, clips and updates. It then sends the new values to the other ranks.
@@ -66,11 +66,11 @@ struct wf_ranks {
     int64_t leaves;     /* leaves of the reduction tree, set by wf_ranks_cut */
 
     /* Private. */
-    bool open;                            /* there are other ranks, and wf_ranks_close has not been called */
-    bool follows;                         /* this rank's error only repeats that another rank has failed */
-    bool agreed;                          /* all ranks have this error */
-    bool lost;                            /* the transport has failed: no more messages, so other ranks cannot learn of the error */
-    struct wf_dist_watch watch;           /* the program's own settings of wf_dist_watch, which wf_ranks_close restores */
+    bool open;                  /* there are other ranks, and wf_ranks_close has not been called */
+    bool follows;               /* this rank's error only repeats that another rank has failed */
+    bool agreed;                /* all ranks have this error */
+    bool lost;                  /* the transport or this rank has failed: no more messages, so other ranks do not learn of the error */
+    struct wf_dist_watch watch; /* the program's own settings of wf_dist_watch, which wf_ranks_close restores */
     wf_grads *grads[WF_RANKS_REGISTRIES]; /* gradients that the present phase trains */
     int count;                            /* used elements of `grads` */
     char *leaf;                           /* [leaves][leaf_bytes]: the caller's scalars of each leaf */
@@ -80,7 +80,7 @@ struct wf_ranks {
     struct ranks_messages *messages;
     struct wf_optimizer_source source;
 };
-/* Micro-batches begin .. end - 1. */
+/* Micro-batches or leaves begin .. end - 1. */
 struct wf_range {
     int64_t begin, end;
 };
@@ -115,8 +115,9 @@ wf_status wf_ranks_cut(struct wf_ranks *ranks, int64_t accumulate, int64_t leave
 /* The micro-batches of this rank: contiguous, and about the same number on each rank. Call wf_ranks_cut first. */
 struct wf_range wf_ranks_mine(const struct wf_ranks *ranks);
 
-/* Divides the listed registries that have gradients into shards, and keeps only this rank's moments in the listed optimisers. An optimiser
- * initialised later allocates moments for the shard only. Skips registries that have shards already. Does nothing on one process. */
+/* Divides those registries of ranks->registry that have gradients into shards, and keeps in the optimisers of ranks->optimizer only this
+ * rank's moments. An optimiser initialised later allocates moments for the shard only. Skips registries that have shards already. Does
+ * nothing on one process. */
 wf_status wf_ranks_shard(struct wf_ranks *ranks);
 
 /* Begins a phase of an update. grads[count] are the gradients of the registries that the phase trains; the caller has zeroed them. */
@@ -131,7 +132,7 @@ wf_status wf_ranks_add(struct wf_ranks *ranks, int64_t i);
  * rank has failed, all ranks get an error. From here to wf_ranks_publish, gradient norms are those of the whole batch, and an optimiser
  * updates this rank's shard. */
 wf_status wf_ranks_finish(struct wf_ranks *ranks);
-/* The scalars of leaf 0 .. leaves - 1, whichever rank computed it. Call after wf_ranks_finish. */
+/* The scalars of leaf number `leaf`, 0 <= leaf < ranks->leaves, whichever rank computed them. Call after wf_ranks_finish. */
 const void *wf_ranks_leaf_at(const struct wf_ranks *ranks, int64_t leaf);
 /* Finds the first gradient that is not finite, on any rank, after clipping has computed the norms. Returns the index of its registry and
  * sets *parameter. Returns -1 if all gradients are finite, or on one process. */
