@@ -2,7 +2,8 @@
 /* Measures what an op costs in addition to its arithmetic, by a chain of additions of 16 numbers, forward and backward, on one thread;
  * and what it costs to distribute work, by an empty job (a call of wf_parallel with an empty function) on all threads.
  *
- *   overhead        prints the nanoseconds of an addition and of a job: minimum and median of 200 passes with 1,000 each */
+ *   overhead        prints the nanoseconds of an addition and of a job: minimum and median of 200 passes, each with
+ *                   1,000 additions or jobs */
 #include <weft/compute.h>
 #include <weft/ops.h>
 #include <weft/runtime.h>

@@ -4,7 +4,8 @@
  *
  *   mpirun -n 2 several [-t threads] [-a accumulate] [-n updates] [-b rows] [-o] CASE FOLDER
  *
- * -b: rows or pairs of an update, instead of those of the case; -o: computation and messages do not overlap.
+ * -a: number of micro-batches of an update; -n: number of measured updates; -b: rows or pairs of an update, instead of those of the case;
+ * -o: computation and messages do not overlap.
  *
  * Prints one line of JSON: the median and the minimum of the milliseconds of an update, and the resident memory of rank 0 in MiB.
  * ./bench/several.py compares such lines. The run that remains in FOLDER can be removed. */

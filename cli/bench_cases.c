@@ -163,8 +163,9 @@ wf_status wf_bench_set(struct wf_bench_case *c, struct wf_config *config, const 
     while (settings && settings[count])
         count++;
     if (count == 0)
-        return WF_OK;                                        /* the case keeps its sizes, even if a registered family sets others */
-    for (int i = 0; i < 2 * count && status == WF_OK; i++) { /* twice: first sets only `optimizer`, which decides what other keys exist */
+        return WF_OK; /* the case keeps its sizes, even if a registered family sets others */
+    /* Two rounds: the first sets only `optimizer`, which decides what other keys exist. */
+    for (int i = 0; i < 2 * count && status == WF_OK; i++) {
         char key[SETTING_KEY_SIZE];
         const char *setting = settings[i % count], *value = setting_split(setting, key, error);
         if (!value)

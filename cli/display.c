@@ -96,8 +96,8 @@ static void draw(struct display *d, double t)
     d->drawn_at = t;
 }
 
-/* Returns what to print before a message: the sequence that erases the bar, or the "^C" that the terminal has echoed in its place. Returns
- * "" if the display draws no bar. */
+/* Returns what to print before a message: the sequence that erases the bar, and with it a "^C" that the terminal may have echoed there.
+ * Returns "" if the display draws no bar. */
 static const char *eraser(const struct display *d)
 {
     return d->terminal && !d->off && !in_background() ? ERASE : "";

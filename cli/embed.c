@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* weft embed RUN < lines > vectors: prints a sentence vector for each line, or the cosines of all lines. */
+/* weft embed RUN < lines > vectors: prints a sentence vector for each line, or the cosines of all pairs of lines. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -158,7 +158,7 @@ static wf_status embed_all(struct embedding *e, wf_error *error)
     return count_interrupted(status, e->done, error);
 }
 
-/* Prints the matrix [n,n] of the cosines between all lines. */
+/* Prints the matrix [n,n] of the cosines of all pairs of lines. */
 static wf_status print_cosines(struct embedding *e, wf_error *error)
 {
     wf_status status = WF_OK;

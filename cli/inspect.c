@@ -12,8 +12,8 @@
 
 enum { SHOWN = WF_QUOTE_SIZE + 32 };
 
-/* Makes a name or a value from a file safe for a terminal: replaces unprintable characters by escapes, and truncates a long text and adds
- * its size in bytes. */
+/* Makes a name or a value from a file safe for a terminal: replaces unprintable characters by escapes. Truncates a long text, and adds its
+ * size in bytes. */
 static const char *shown(const char *text, char out[SHOWN])
 {
     enum { MOST = 100 };

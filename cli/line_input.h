@@ -13,8 +13,9 @@
 wf_status line_input_open(struct wf_lines *in, const char *path, wf_error *error) WF_CHECKED;
 /* Waits for a line, then reads all further input that comes without a pause. A single line is therefore answered at once, and many lines
  * are processed together. Afterwards the reader holds *count whole lines, *length bytes together. *count is 0 only at the end of the input.
- * Reading stops when `most` lines, or one line and `bytes` bytes, are held. To take the lines, either call wf_lines_next *count times,
- * which then reads nothing, so that the texts of all lines stay valid together; or call wf_lines_block with *length bytes for all lines. */
+ * Reading stops when `most` lines, or at least one line and `bytes` bytes, are held. To take the lines, either call wf_lines_next *count
+ * times, which then reads nothing, so that the texts of all lines stay valid together; or call wf_lines_block with *length bytes for all
+ * lines. */
 wf_status line_input_wait(struct wf_lines *in, int64_t most, int64_t bytes, int64_t *count, int64_t *length, wf_error *error) WF_CHECKED;
 /* The number of bytes `given`, which the reader has given out, as a share of the input's size: 0 to 1, or -1 if the size is unknown. */
 double line_input_share(const struct wf_lines *in, double given);

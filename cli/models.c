@@ -7,7 +7,7 @@
 
 #include "cli.h"
 
-enum { TYPES = 65 }; /* vocabulary size that is assumed if a model sets none: an English text has about so many different characters */
+enum { TYPES = 65 }; /* vocabulary size that is assumed if a model sets none: an English text has about 65 different characters */
 
 static void print_key(const char *name, int indent, const struct wf_config_key *key, int kinds)
 {

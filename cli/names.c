@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Names that other programs (nanoGPT, transformers, fairseq, llama.cpp) use for options of Weft's commands, so that messages can suggest
- * the option. Such names of settings are in models/names.c. */
+ * the option. Other programs' names of settings are in models/names.c. */
 #include <string.h>
 
 #include <weft/internal/setting_names.h>

@@ -20,8 +20,8 @@ enum { MOST_OPTIONS = 32, FIRST = 1000, WIDTH = 78 };
 
 /* --- help ---------------------------------------------------------------------------------------------------------- */
 
-/* Returns the text with the program's name in place of each $0; it is stored in `to`, which the caller frees with wf_string_free. If there
- * is no memory, returns `text` itself. */
+/* Returns a copy of the text with the program's name in place of each $0. The copy is stored in `to`, which the caller frees with
+ * wf_string_free. If there is no memory, returns `text` itself. */
 static const char *named(const char *text, struct wf_string *to)
 {
     const char *rest = text;
@@ -250,7 +250,7 @@ static int parse(const struct command_line *line, int argc, char **argv)
             c = FIRST + first_own + (c == 'V' ? VERSION : HELP);
         int at = (c == '?' || c == ':' ? optopt : c) - FIRST; /* index of the option in rows; below 0: it is unknown */
         const struct option_row *o = at >= 0 ? rows[at] : NULL;
-        /* a text or a list may be empty, a file name may not */
+        /* only a TEXT or a LIST may be empty; a file name, for example, may not */
         if (c == ':' || (o && o->arg && optarg && !*optarg && strcmp(o->arg, "TEXT") != 0 && strcmp(o->arg, "LIST") != 0))
             return fail_usage("--%s needs a value: --%s %s", o->name, o->name, o->arg);
         if (c == '?' && o)

@@ -6,8 +6,8 @@
 
 #include <weft/error.h>
 
-/* An option. Exactly one of `text`, `flag`, `number`, `real`, `choice` and `take` is set; it receives the value. A value may be empty
- * only if `arg` is "TEXT" or "LIST". */
+/* An option. Exactly one of `text`, `flag`, `number`, `real`, `choice` and `take` is set, and receives the value; in the rows of --help,
+ * --usage and --version none is set. A value may be empty only if `arg` is "TEXT" or "LIST". */
 struct option_row {
     const char *name;                                              /* name of the option, without "--" */
     const char *arg;                                               /* name of the value in the help; NULL: the option takes no value */
@@ -29,20 +29,20 @@ struct option_row {
 };
 
 struct command_line {
-    const char *usage;                /* the arguments that are not options, such as "RUN --data FILE" */
+    const char *usage;                /* arguments and required options, for the help: such as "RUN --data FILE" */
     const char *help;                 /* description of the command */
     const struct option_row *options; /* ends with {0}; NULL: no options */
     const char **argument;            /* array for the arguments that are not options; NULL: the command takes no arguments */
     int64_t most;                     /* maximum number of arguments; 0 stands for 1 */
-    int64_t *count;                   /* set to the number of arguments, which may be 1 to `most`; NULL: there must be `most` arguments */
-    const char *too_few;              /* message if an argument is missing; NULL: all arguments may be left out */
-    const char *too_many;             /* advice if there is an argument too many; may be NULL */
-    void (*more_help)(void);          /* prints the end of --help; may be NULL */
-    bool several;                     /* the command runs on several processes: `work` begins with open_world, then wf_dist_agree */
+    int64_t *count;          /* set to the number of arguments, 1 to `most` (0 too if too_few is NULL); NULL: `most` arguments are needed */
+    const char *too_few;     /* message if an argument is missing; NULL: all arguments may be left out */
+    const char *too_many;    /* advice if there is an argument too many; may be NULL */
+    void (*more_help)(void); /* prints the end of --help; may be NULL */
+    bool several;            /* the command runs on several processes: `work` begins with open_world, then wf_dist_agree */
 };
 
-/* Reads the options, calls `work` with `arguments`, and returns the exit code. Wrong usage is reported in one line, which suggests the
- * nearest name. */
+/* Reads the options, calls `work` with `arguments`, and returns the exit code. Wrong usage is reported in one line, which
+ * suggests the nearest name if an option is unknown. */
 int run_command(const struct command_line *line, wf_status (*work)(void *arguments, wf_error *error), void *arguments, int argc,
                 char **argv);
 /* Finds the option of the current command that has this name, or for which another program uses this name. The characters - and _ count as

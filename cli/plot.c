@@ -41,7 +41,7 @@ static bool take_metrics(const char *option, const char *value, void *to)
 }
 
 /* Sets the plot's size to the size of the terminal, less one row for the prompt of the shell. If standard output is no terminal, the size
- * stays 80 by 24. */
+ * stays 0, which stands for 80 by 24. */
 static void window(struct wf_plot_options *plot)
 {
     struct winsize w;

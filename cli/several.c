@@ -39,7 +39,8 @@ wf_status open_in_turn(wf_dist *dist, wf_status (*open)(void *ctx, wf_error *err
 {
     const bool first = wf_dist_local_rank(dist) == 0;
     wf_status status = first ? open(ctx, error) : WF_OK;
-    (void)!wf_dist_rest(dist, NULL); /* its error is ignored, because wf_dist_agree then fails too */
+    /* the other processes sleep here until the first ones have opened; an error is ignored, because wf_dist_agree then fails too */
+    (void)!wf_dist_rest(dist, NULL);
     status = wf_dist_agree(dist, status, error);
     return status != WF_OK ? status : wf_dist_agree(dist, first ? WF_OK : open(ctx, error), error);
 }

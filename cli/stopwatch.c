@@ -176,8 +176,8 @@ static int64_t tokens(const struct bench *b)
     return b->c.pairs ? b->source_offsets[b->c.batch] + b->target_offsets[b->c.batch] : b->c.batch * b->c.length;
 }
 
-/* Counts the operations of a step on pairs, in 10^9. The decoder computes the keys and values of its cross-attention from the source, so
- * the products with these two weight matrices count for each source token. */
+/* Counts the operations of a step on pairs, in units of 10^9. The decoder computes the keys and values of its cross-attention from the
+ * source, so the products with these two weight matrices count for each source token. */
 static double pair_operations(const struct bench *b)
 {
     struct wf_model_shape c = wf_config_shape(&b->config);

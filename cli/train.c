@@ -100,7 +100,7 @@ static wf_status check_length(const struct arguments *a, const struct wf_config 
                         a->steps > 0 ? "--steps" : "--set steps", config->model);
 }
 
-/* Applies the settings to a configuration. If keys then contradict each other, the message names the setting that caused it. */
+/* Applies the settings to a configuration. If keys then contradict each other, the message names the setting that causes this. */
 static wf_status configure_further(const struct arguments *a, struct wf_config *config, wf_error *error)
 {
     const struct wf_config before = *config;
@@ -167,8 +167,8 @@ static wf_status list_of(const struct wf_train_text *text, int64_t count, struct
     return list->item ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "no memory for the names of texts");
 }
 
-/* Lists the texts of --train and --valid, or those that --config names. Both lists stay empty on a resume without them: wf_train then takes
- * the texts of the run. */
+/* Lists the texts of --train and --valid, or those that --config names. If these options name no texts, a resume
+ * leaves both lists empty, and wf_train takes the texts of the run. */
 static wf_status list_texts(const struct arguments *a, const struct wf_train_texts *texts, struct list *train, struct list *valid,
                             wf_error *error)
 {

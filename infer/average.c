@@ -13,7 +13,7 @@
 #include <weft/internal/run_folder.h>
 #include <weft/run.h>
 
-/* Loads the checkpoint `path` into the run's model, and adds its weights to sum. */
+/* Loads the checkpoint `path` into the run's model, and adds its weights to sum[0], sum[1], ... */
 static void add(struct wf_run *run, const char *path, double *sum, wf_error *error)
 {
     wf_registry *registry = wf_model_registry(run->model);
@@ -117,10 +117,10 @@ static wf_status too_few(const char *folder, int64_t count, int64_t last, wf_err
     return error->code;
 }
 
-/* The sum of the last checkpoints, and a list of all checkpoints. */
+/* A run, the sums of the weights in its last checkpoints, and a list of all its checkpoints. */
 struct mean {
     struct wf_run run;
-    double *sum;    /* sum of each weight */
+    double *sum;    /* for each weight, the sum of its values in the last checkpoints */
     int64_t *steps; /* steps of all checkpoints, ascending */
     int64_t count;  /* number of all checkpoints */
 };
@@ -156,7 +156,7 @@ static wf_status sum_up(const char *folder, int64_t last, struct mean *m, bool *
 
 /* Lists the checkpoints and sums the last of them. A training that still runs makes and removes checkpoints meanwhile: the list may lack
  * both an old one that was just removed and a new one that is not yet there, and a listed file may be removed before it is read. In these
- * cases the checkpoints are listed again. */
+ * cases the checkpoints are listed again, a limited number of times. */
 static wf_status take_sum(const char *folder, int64_t last, struct mean *m, wf_error *error)
 {
     enum { LOOKS = 4, TRIES = 50 };

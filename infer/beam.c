@@ -95,8 +95,9 @@ static int32_t take(const struct search *s, const struct sentence *t, const stru
     return row;
 }
 
-/* Does one step for one sentence. Its rows before the step begin at `first`. The rows that remain active are written to s->next_* from
- * index `next` on. `length` is the length of hypotheses after the step. Returns the number of active rows; 0: the search has ended. */
+/* Does one step for one sentence. Its rows before the step begin at `first`. The rows that remain active are written to s->next_* and
+ * s->from, from index `next` on. `length` is the length of hypotheses after the step. Returns the sentence's number of active rows; 0: its
+ * search has ended. */
 static int32_t step_sentence(struct search *s, struct sentence *t, int64_t first, int64_t next, int32_t length)
 {
     struct candidate c;

@@ -24,7 +24,7 @@ enum {
  * stay in the processor's cache. */
 enum { BATCH_TOKENS = 1024 };
 
-/* Consecutive lines that one task encodes. */
+/* The ids of consecutive lines, which one task encodes, with the task's cache, counts and error. */
 struct lane {
     struct wf_tokens ids;
     wf_token_cache *cache;

@@ -23,7 +23,7 @@ static int64_t rows_of(int64_t context)
     return context < TOKENS ? TOKENS / context : 1;
 }
 
-/* The losses of a text's batches in order. Several processes may share the batches. */
+/* An evaluation, whose batches several processes may share. `share` collects a struct batch_loss for each batch. */
 struct losses {
     struct wf_share share;
     int64_t batches; /* number of batches so far, including those of other processes */

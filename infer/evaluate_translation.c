@@ -56,7 +56,7 @@ static bool is_cancelled(void *scoring)
     return s->stopped || (s->search && s->search->cancelled && s->search->cancelled(s->search->ctx));
 }
 
-/* Reads the next line of the target file and removes blanks at its end, which neither score counts. */
+/* Reads the next line of the target file and removes blanks at its end, which count in neither BLEU nor chrF. */
 static wf_status next_reference(struct wf_lines *target, struct wf_segment *out, wf_error *error)
 {
     wf_status status = wf_lines_next(target, error);

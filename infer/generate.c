@@ -13,7 +13,7 @@
 
 #include "search.h"
 
-/* The ids that the model sees, at most `context` of them. */
+/* The ids that the model sees, at most `context` of them, and the memory that is needed to choose the next one. */
 struct window {
     struct wf_cache cache;
     int32_t *ids;    /* [context] */
@@ -79,7 +79,7 @@ static void finish(const struct wf_generate_options *o, int64_t tokens, enum wf_
         *o->result = (struct wf_generate_result){tokens, end};
 }
 
-/* Generates ids after the window. `place` is the position of the first new id. */
+/* Generates ids after the window. `place` is the position of the first new id, counted from the start of the prompt. */
 static wf_status run(const struct wf_next *model, wf_tape *tape, struct window *w, int64_t place, const struct wf_generate_options *o,
                      int32_t *out, int64_t *count, wf_error *error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the files of a Hugging Face or sentence-transformers folder except the weights: the tokenizer in either of its two forms, and how
- * sentence vectors are made. Keys that change neither ids nor vectors are ignored. Settings that would change them and are not supported
- * are refused, and the message names the key. */
+/* Reads the files of a Hugging Face or sentence-transformers folder except the weights: the tokenizer, from tokenizer.json or vocab.txt,
+ * and the settings for sentence vectors, which hf_embed_save also writes. Keys that change neither ids nor vectors are ignored. Settings
+ * that would change them and are not supported are refused, and the message names the key. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -114,7 +114,7 @@ wf_status wf_sample(const struct wf_sampler *s, const wf_real *logits, int64_t n
         heap_pop(logits, order, n - popped);
     for (int64_t i = 0; i < k; i++)
         mass += odds(logits, k < n ? candidate(order, n, i, true) : (int32_t)i, most, t);
-    if (p < 1) { /* find the smallest set of likeliest tokens that has the share p of the mass */
+    if (p < 1) { /* `mass` is the sum of the candidates' odds; keep as few of the likeliest as together have the share p of it */
         double want = p * mass, have = 0;
         int64_t kept = 0;
         while (kept < k && have < want) {

@@ -45,7 +45,7 @@ struct sentence {
     const int32_t *ids;    /* ids of the source */
     int32_t length;        /* number of ids of the source */
     int32_t limit;         /* maximum length of a hypothesis */
-    int32_t rows;          /* number of active hypotheses; 0: the search has ended */
+    int32_t rows;          /* number of active hypotheses; 0: the search for this sentence has ended */
     int32_t used;          /* number of nodes in use */
     int64_t ended;         /* number of hypotheses that have reached EOS */
     int64_t kept;          /* number of hypotheses in `ending` */

@@ -13,7 +13,7 @@ enum {
     LEAST_BLOCK = 64   /* minimum number of logits in a block, except the last one */
 };
 
-/* Returns the k-th largest of values[n], k <= n. Afterwards values[0 .. k-1] holds the k largest values in descending order. */
+/* Returns the k-th largest of the n values, k <= n. Afterwards values[0 .. k-1] holds the k largest of them in descending order. */
 static wf_real kth_largest(wf_real *values, int64_t n, int64_t k)
 {
     for (int64_t i = 1; i < n; i++) {
@@ -28,7 +28,8 @@ static wf_real kth_largest(wf_real *values, int64_t n, int64_t k)
     return values[k - 1];
 }
 
-/* Merges the k largest logits of a block into out[0 .. *count-1], and ignores logits below `floor`. Blocks come in ascending order of ids,
+/* Merges the logits of a block into out[0 .. *count-1], which holds the largest logits of the row so far, at most k of them. Their `total`
+ * is the logit until top_of_row turns it into a log-probability. Logits below `floor` are ignored. Blocks come in ascending order of ids,
  * so an equal logit goes behind those that are already there. */
 static void take_block(const wf_real *logits, int64_t begin, int64_t end, wf_real floor, int64_t k, struct candidate *out, int64_t *count)
 {
@@ -44,9 +45,9 @@ static void take_block(const wf_real *logits, int64_t begin, int64_t end, wf_rea
     }
 }
 
-/* Finds the k largest logits of a row. First computes the maximum of each block. The k-th largest maximum is a floor for the k largest
- * logits, because at least k logits reach it. Then searches only the blocks whose maximum reaches the floor. Returns false if the logits
- * give no probabilities. */
+/* Finds the k largest logits of a row. First computes the maximum of each block. If there are at least k blocks, the k-th largest
+ * maximum is a floor for the k largest logits, because at least k logits reach it. Then searches only the blocks whose maximum reaches the
+ * floor. Returns false if the logits give no probabilities. */
 static bool top_of_row(const wf_real *logits, int64_t types, double total, int64_t k, struct candidate *out)
 {
     int64_t block = (types + MOST_BLOCKS - 1) / MOST_BLOCKS, count = 0;

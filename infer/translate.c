@@ -115,7 +115,7 @@ static wf_status choose_batch(struct search *s, const struct wf_translate_option
 {
     s->batch = o->batch;
     if (s->batch == 0) {
-        struct wf_cache one; /* a cache with one row, to learn the widths that the model's family uses */
+        struct wf_cache one; /* a cache with one row, to learn how much memory a row takes */
         wf_status status = wf_model_cache_with(s->model, &one, 1, &(struct wf_model_cache_options){.capacity = s->limit}, error);
         if (status != WF_OK)
             return status;

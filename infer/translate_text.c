@@ -36,8 +36,8 @@ struct wf_translator {
     int64_t offset_room;
     int64_t *sentence; /* index of each line's sentence; -1: the line is empty */
     int64_t sentence_room;
-    struct wf_string text;  /* all translations, each with a NUL */
-    struct wf_string words; /* one translation before wf_detokenize */
+    struct wf_string text;  /* all translations, each followed by a NUL */
+    struct wf_string words; /* the words of one translation, which wf_detokenize joins */
     struct wf_line_translation *translation;
     int64_t translation_room;
 };

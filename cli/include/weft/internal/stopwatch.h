@@ -28,10 +28,10 @@ struct wf_bench_case {
 int wf_bench_count(void);
 const struct wf_bench_case *wf_bench_at(int index);
 /* Finds the case with this name. A preset's name is also a case: one micro-batch of the preset's training, with rows of `crop` tokens,
- * or of as many as the context if the preset's `crop` is 0. For a model that translates, the case is a batch of 32 pairs of 32 + 32
+ * or if the preset's `crop` is 0, with rows as long as the context. For a model that translates, the case is a batch of 32 pairs of 32 + 32
  * tokens. "generate-" and the name of a preset is the case that generates 256 tokens. A shorter `crop` or context takes the place of
- * these 32 or 256 tokens. If the preset sets no vocabulary size, the case has 65 different tokens. The strings in *out belong to `name`
- * and to the preset. An unknown name is WF_ERR_ARGUMENT, and the message suggests the nearest name. */
+ * these 32 or 256 tokens. If the preset sets no vocabulary size, the case has 65 different tokens. The strings in *out may be parts of
+ * `name` and of the preset, which must outlive *out. An unknown name is WF_ERR_ARGUMENT, and the message suggests the nearest name. */
 wf_status wf_bench_find(const char *name, struct wf_bench_case *out, wf_error *error) WF_CHECKED;
 /* Makes the configuration of a case's model: the preset with the sizes of the case and this dropout. */
 wf_status wf_bench_config(const struct wf_bench_case *c, double dropout, struct wf_config *config, wf_error *error) WF_CHECKED;
@@ -60,9 +60,9 @@ struct wf_bench_result {
     double ms_min;       /* shortest of these times */
     double ms_max;       /* longest of these times */
     double ms_mean;      /* mean of these times, which is a better measure than the median if other programs run at the same time */
-    double gflop;        /* counted operations of a step in 10^9: 6 x matrix parameters x tokens + 12 B T^2 d for each attention, with
-                            B rows of T tokens and width d; for generation 2 x matrix parameters x tokens. Pairs are packed, so there
-                            is no padding to count */
+    double gflop;        /* counted operations of a step, in units of 10^9: 6 x matrix parameters x tokens + 12 B T^2 d for each
+                            attention, with B rows of T tokens and width d; for generation 2 x matrix parameters x tokens. Pairs are
+                            packed, so there is no padding to count */
     double gflops;       /* gflop per second, at the median time */
     double peak_rss_mib; /* peak resident memory of the process in MiB while this case ran; since the process started if the system
                             cannot reset the peak */

@@ -43,9 +43,9 @@ wf_status wf_masked_count(const struct wf_config *config, const wf_tokenizer *to
 
 /* --- folders of Hugging Face's libraries: hugging_face.c ----------------------------------------------------------- */
 /* Loads tokenizer.json, or if that is missing vocab.txt with the settings in tokenizer_config.json. The vocabulary must have the size of
- * the model's. It may be a little smaller if the model's embedding was padded. */
+ * the model's, or be a little smaller if the model's embedding was padded. */
 wf_status hf_tokenizer_load(const char *folder, const struct wf_config *config, wf_tokenizer **out, wf_error *error) WF_CHECKED;
-/* Call it if model.safetensors is missing. Returns advice for the message if the folder has weights in another known form; else NULL. */
+/* For a folder without model.safetensors. If it has weights in another known form, returns advice for the error message, else NULL. */
 const char *hf_other_weights(const char *folder);
 /* Reads from the files of sentence-transformers how sentence vectors are made, and sets max_length to a number above 0. If there is no
  * modules.json, or if the model's family has no .model_type, the options are mean pooling without normalisation, and max_length is 0. */
