@@ -93,9 +93,9 @@ static uint64_t trace_of(const struct node *last, int64_t first, int64_t *record
     return hash;
 }
 
-/* Releases the arrays that the records saved, and the values of the tensors from number `first` on, except the function's result and
- * tensors that were given to wf_keep. Marks all tensors from `first` on, except the result, so that a backward through them is refused.
- * `result` is the tensor that holds the gradient of the function's result. */
+/* Releases the arrays that the records saved, and the values of the tensors from number `first` on. Then a backward through these tensors
+ * is refused. Exceptions: the memory of the function's result, and values that were given to wf_keep, stay readable; and `result` is not
+ * marked. `result` is the tensor that the function returned, or, if that is a view, the tensor that holds its gradient (gradient_root). */
 static void drop(wf_tape *tape, int64_t first, const struct node *last, wf_tensor *result)
 {
     const wf_tensor *memory = value_root(result);

@@ -55,7 +55,7 @@ static void call_kernel(const struct map *m, int64_t n, const void *const in[WF_
     for (int64_t i = 0; i < n; i++)                                                                                                        \
         memcpy(to + i * (bytes), from + i * stride * (bytes), bytes);
 
-/* Copies n elements of `size` bytes, which are `stride` elements apart, side by side. */
+/* Copies n elements of `size` bytes to `to`, one directly after the other. In `from` they are `stride` elements apart. */
 static void gather(int64_t n, int64_t size, const unsigned char *from, int64_t stride, unsigned char *to)
 {
     if (size == 8)

@@ -32,8 +32,9 @@ struct wf_pair_batches {
     struct wf_pairs last;
 };
 
-/* The most ids of one side that a batch can hold. A batch of several pairs has at most plan->limit of them, since its cost is at least
- * the number of its ids on one side. A batch of a single pair may have more, but at most plan->longest[side]. */
+/* The most ids of one side that a batch can hold. For a batch of several pairs, plan->limit bounds the batch's size (padded ids of both
+ * sides, or of the longer side), and a batch never has more ids on one side than this size. A batch of a single pair may have more than
+ * plan->limit ids, but at most plan->longest[side]. */
 static int64_t most_ids(const struct pair_plan *plan, int side, int64_t total)
 {
     int64_t most = WF_MAX(plan->limit, plan->longest[side]);

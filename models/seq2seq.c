@@ -178,7 +178,7 @@ static void seq2seq_init(wf_scope s, void *model, const void *config)
 static wf_tensor *embed(const struct seq2seq *m, const struct wf_embedding *embedding, wf_tensor *ids, const struct wf_packed *at,
                         const struct wf_cache *cache)
 {
-    wf_tensor *tokens = wf_embedding_forward(embedding, ids); /* [N] -> [N,d] */
+    wf_tensor *tokens = wf_embedding_forward(embedding, ids); /* [N] -> [N,d]; with a cache [R,T] -> [R,T,d] */
     wf_tensor *x =
         at->offsets && !cache ? wf_positions_packed(&m->positions, tokens, *at) : wf_positions_forward(&m->positions, tokens, cache);
     wf_release(tokens);
@@ -204,7 +204,7 @@ static wf_tensor *seq2seq_decode(const void *model, wf_tensor *ids, const struct
 {
     const struct seq2seq *m = model;
     const wf_tape_mark start = wf_tape_here(wf_tape_of(ids));
-    wf_tensor *x = embed(m, &m->target, ids, &d->target, d->cache); /* [N] -> [N,d] */
+    wf_tensor *x = embed(m, &m->target, ids, &d->target, d->cache); /* [N] -> [N,d]; with a cache [R,T] -> [R,T,d] */
     if (d->cache)
         x = wf_reshape(x, -1, wf_dim(x, -1)); /* [R,T,d] -> [R T,d] */
     x = wf_blocks_forward(m->block + m->encoder_layers, m->decoder_layers, decoder_block, x, .cache = d->cache, .weights = d->weights,

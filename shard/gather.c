@@ -236,7 +236,7 @@ int wf_ranks_bad(const struct wf_ranks *ranks, int *parameter)
     return -1;
 }
 
-/* --- moments at the end ------------------------------------------------------------------------------------------- */
+/* --- moments, at the end of a training --------------------------------------------------------------------------- */
 
 /* Fetches one moment of one parameter: each owner sends its blocks to all other ranks. Every rank has memory for the whole moment. */
 static wf_status gather(struct wf_ranks *ranks, const struct ranks_layout *l, const struct wf_optimizer_place *place)

@@ -237,8 +237,8 @@ static wf_status same_place(struct fit *f, const struct state *s)
 }
 
 /* Warns if the kernels have changed since the save, because the bits then differ from those of an uninterrupted run. The entry
- * "blas" is compared only if BLIS computes products now. If BLIS computed them only before the save, the entries "isa" and "gemm" show the
- * change; and old states name BLIS even if it computed nothing. */
+ * "blas" is compared only if BLIS computes products now. Otherwise the comparison is not needed, because "isa" or "gemm" shows that BLIS is
+ * no longer used; and it would give false warnings, because old states name BLIS even if it computed nothing. */
 static wf_status warn_of_change(struct fit *f, const wf_safetensors *file)
 {
     const struct {

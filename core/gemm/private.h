@@ -28,7 +28,7 @@ enum {
     /* the order of additions, which fixes the bits */
     KC = 256,              /* the most steps of k in a cache block */
     KC_GRAIN = 16,         /* if k > KC, each cache block but the last has a multiple of this many steps of k */
-    SPLIT_K_MIN = 512,     /* split-K makes one partial product for this many steps of k; it is not used if k is less than twice this */
+    SPLIT_K_MIN = 512,     /* split-K: about the fewest steps of k in a partial product; it is not used if k is less than twice this */
     SPLIT_K_MAX = 16,      /* split-K makes at most this many partial products */
     SPLIT_K_C = 5000,      /* a product with more elements of C does not use split-K */
     LARGE_FLOPS = 1500000, /* a product with fewer operations does not use split-K; one with as many or more is never ONE_TASK (own.c) */

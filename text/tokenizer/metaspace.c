@@ -12,7 +12,8 @@ struct metaspace {
     struct text mark;
     int32_t prepend;
     bool split;      /* the pre-tokenizer divides the text at marks */
-    bool add_prefix; /* replaced by prepend_scheme in version 0.15 of the package */
+    bool add_prefix; /* the key of files from before version 0.15 of Hugging Face's package tokenizers, which replaced it by prepend_scheme
+                      */
 };
 static const char *const prepend_names[] = {"always", "first", "never", NULL};
 static const struct key keys[] = {

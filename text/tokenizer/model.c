@@ -116,7 +116,7 @@ void model_read(struct reader *r, json_t *object)
 static void ready(struct reader *r, void *part)
 {
     struct model *m = part;
-    if (!m->unknown.data) /* the default of the package */
+    if (!m->unknown.data) /* the default of Hugging Face's package tokenizers */
         m->unknown = (struct text){"<unk>", 5};
     model_index(r);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads parts by their descriptors, runs Sequences, and holds the memory of parts. */
+/* The parts of a tokenizer (part.h): reads, writes and hashes them by their descriptors, and holds their memory. Also implements the type
+ * "Sequence" of tokenizer.json, a part that runs several parts in order. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

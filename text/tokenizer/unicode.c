@@ -6,9 +6,9 @@
 #include "unicode.h"
 #include <weft/internal/utf8.h>
 
-/* The package `tokenizers` uses tables of Unicode 8 for BERT's classes, and of Unicode 9 for marks and decompositions. These ranges contain
- * all characters that were added later and that the package therefore does not classify. They were found by trying every code point with
- * version 0.23 of the package. */
+/* Hugging Face's package `tokenizers` uses tables of Unicode 8 for BERT's classes, and of Unicode 9 for marks and decompositions. These
+ * ranges contain all characters that were added later and that the package therefore does not classify. They were found by trying every
+ * code point with version 0.23 of the package. */
 struct range {
     uint32_t first, last;
 };

@@ -62,7 +62,7 @@ static wf_status build(const char *path, struct tokenizer_table *table, const st
     }
     wf_json_init();
     wf_json_memory_clear();
-    json_t *added = json_array(); /* sorted by id, as in files of the package */
+    json_t *added = json_array(); /* sorted by id, as in files of Hugging Face's package tokenizers */
     for (int piece = 0; piece < table->pieces.count; piece++) {
         int i = 0;
         while (i < SPECIALS && id[i] != piece)

@@ -32,7 +32,8 @@ static wf_status build(struct word_counts *words, const struct wf_tokenizer_opti
     for (int64_t i = 0; order && i < count && out->pieces.count < most && words->times[order[i]] >= options->min_frequency; i++) {
         int64_t length;
         const char *word = vocab_piece(&words->words, order[i], &length);
-        if (vocab_add(&out->pieces, word, length) < 0) { /* a word that equals a special token keeps that token's id */
+        /* For a word that equals a special token, vocab_add adds nothing and returns that token's id. */
+        if (vocab_add(&out->pieces, word, length) < 0) {
             status = wf_error_set(error, WF_ERR_MEMORY, "no memory for a vocabulary of %" PRId64 " words", out->pieces.count);
             break;
         }

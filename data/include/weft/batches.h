@@ -72,8 +72,8 @@ struct wf_window_batch {
     int64_t rows, cols;
 };
 
-/* Sets *windows, at the first window. WF_ERR_ARGUMENT: `context` or `rows` is below 1, or there are fewer than 2 ids and so no target.
- * WF_ERR_MEMORY. */
+/* Initialises *windows, with its position at the first window. WF_ERR_ARGUMENT: `context` or `rows` is below 1, or there are fewer than 2
+ * ids and so no target. WF_ERR_MEMORY. */
 WF_API wf_status wf_windows_init(struct wf_windows *windows, struct wf_id_view ids, int64_t context, int64_t rows,
                                  wf_error *error) WF_CHECKED;
 /* Limits the evaluation to about `limit` targets; 0: all targets. The selected batches are spread evenly over the sequence, and are always

@@ -59,8 +59,8 @@ struct wf_hypotheses {
     void *memory; /* holds the ids */
 };
 /* Finds the likeliest continuations of prompt[length], which has at least one id. The search is that of wf_translate_with, which describes
- * it: each step considers the 2 x beam likeliest continuations of the active hypotheses, which are those that can still grow (greedy
- * search: the likeliest one). If the vocabulary is very small, fewer than n_best hypotheses may be found. The tape is reset. Free *out with
+ * it: each step considers the 2 x beam likeliest continuations (greedy search: the likeliest one) of the active hypotheses, which are
+ * those that can still grow. If the vocabulary is very small, fewer than n_best hypotheses may be found. The tape is reset. Free *out with
  * wf_hypotheses_free; after an error it is empty. */
 WF_API wf_status wf_beam_search_with(const struct wf_next *model, wf_tape *tape, const int32_t *prompt, int64_t length,
                                      const struct wf_beam_options *options, struct wf_hypotheses *out, wf_error *error) WF_CHECKED;

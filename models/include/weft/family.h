@@ -121,7 +121,8 @@ struct wf_presets {
 struct wf_decoding {
     struct wf_packed target, source;
     wf_tensor *memory;      /* the encoder's output [M,d]; NULL if `kv` is set */
-    wf_tensor *const *kv;   /* results of the family's function .memory, one for each decoder layer; NULL if `memory` is set */
+    wf_tensor *const *kv;   /* the keys and values of the cross-attention, one tensor for each decoder layer, which the family's function
+                               .memory computes from the encoder's output; NULL if `memory` is set */
     struct wf_cache *cache; /* the keys and values of the target ids before those of this call; NULL: the call has all ids of each target */
     /* [layers]: receive the self-attention weights [1,H,T,T] and the cross-attention weights [1,H,T,S] of one sentence pair. NULL: the
      * caller wants none. */

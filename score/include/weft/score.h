@@ -53,8 +53,8 @@ enum wf_bleu_smooth {
     WF_SMOOTH_ADD_K, /* adds `smooth_value`, by default 1, to matches and totals of all orders above 1 (method 2) */
     WF_SMOOTH_NONE   /* no smoothing: an order without a match makes the score 0 */
 };
-/* The first and the third function return the name that a tokenizer or a smoothing has in signatures, such as "13a" or "exp". The others
- * find the tokenizer or smoothing that has a name; for an unknown name they return false and leave *out unchanged. */
+/* The first and the third function return the name that a tokenizer or a smoothing has in signatures, such as "13a" or "exp". The second
+ * and the fourth set *out to the tokenizer or smoothing called `name`; for an unknown name they return false and leave *out unchanged. */
 WF_API const char *wf_bleu_tokenizer_name(enum wf_bleu_tokenizer tokenizer);
 WF_API bool wf_bleu_tokenizer_parse(const char *name, enum wf_bleu_tokenizer *out);
 WF_API const char *wf_bleu_smooth_name(enum wf_bleu_smooth smooth);

@@ -167,7 +167,7 @@ struct wf_fit_options {
     const struct wf_fit_optimizer *optimizer;
     int optimizers;
     int64_t steps;      /* number of updates in total, including those that were done before a resume */
-    int64_t accumulate; /* number of micro-batches of a batch; 0: 1 */
+    int64_t accumulate; /* number of micro-batches of a batch; 0 means 1 */
     /* Number of leaves of the tree in which gradients are added. A leaf is the sum of the gradients of `accumulate` / `leaves`
      * micro-batches, in order. `leaves` is a power of two that divides `accumulate`. The bits of a training depend on `leaves`, but not on
      * the number of processes; the state stores `leaves`. 0: the number in the state; for a new run the largest possible number up to 8, or
