@@ -101,6 +101,7 @@ void call_begin(wf_call *c, wf_tape *tape, struct node *node, struct call_state 
     c->seed = tape->options.seed;
     c->step = tape->options.step;
     c->first_row = node->first_row;
+    c->precision = tape->options.precision;
     c->dropout_call = node->dropout_call;
     for (int i = 0; i < WF_MAX_INPUTS; i++) {
         c->need[i] = i < node->inputs && node_needs(node, i);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/gemm.h>
 #include <weft/internal/runtime.h>
 #include <weft/internal/scratch.h>
 #include <weft/random.h>
@@ -115,6 +116,9 @@ void wf_tape_reset_with(wf_tape *tape, wf_mode mode, const struct wf_tape_option
     tape->differentiated = false;
     if ((unsigned)mode > WF_GRADIENTS)
         wf_tape_fail(tape, WF_ERR_ARGUMENT, "wf_tape_reset: the mode %d is unknown: give WF_INFER, WF_TRAIN or WF_GRADIENTS", (int)mode);
+    const char *refused = wf_precision_refused(tape->options.precision);
+    if (refused)
+        wf_tape_fail(tape, WF_ERR_ARGUMENT, "wf_tape_reset: %s", refused);
 }
 
 void wf_tape_first_row(wf_tape *tape, uint64_t row)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Measures the speed of core/gemm, with Weft's own kernels and with BLIS, on the shapes of small transformers.
  *
- *   gemm [-t threads] [-i isa] [-m own,blis,auto] [-c 1] [-p peak] [OP m n k [count]]...
+ *   gemm [-t threads] [-i isa] [-m own,blis,auto,bf16,bf16-vector] [-c 1] [-p peak] [OP m n k [count]]...
+ *
+ * bf16: in bf16's arithmetic, packing of both operands included; bf16-vector: the same without AMX.
  *
  * OP is NT (forward, B stored as [n, k], with a bias), NN (dX) or TN (dW, added to C). NTr and NNr are NT and NN with wf_gemm.rows_alone
  * set, as in passes of mode WF_INFER. -c 1 measures processor time instead of elapsed time; use it with one thread on a busy machine.
@@ -125,13 +127,15 @@ static wf_real *next(struct operand *o, int64_t elements, bool cold)
     return o->data + o->at;
 }
 
+static enum wf_precision precision;
+
 static void run(const struct shape *s, bool cold)
 {
     wf_real *a = next(&as, s->m * s->k * s->count, cold), *b = next(&bs, s->n * s->k * s->count, cold),
             *c = next(&cs, s->m * s->n * s->count, cold);
     const bool ta = s->op[0] == 'T', tb = s->op[1] == 'T', alone = s->op[2] == 'r';
-    struct wf_gemm g = {s->m, s->n,          s->k,          1, ta ? 1 : 0, a, ta ? 1 : s->k,       ta ? s->m : 1,
-                        b,    tb ? 1 : s->n, tb ? s->k : 1, c, s->n,       1, tb ? as.data : NULL, alone};
+    struct wf_gemm g = {s->m,          s->n, s->k, 1, ta ? 1 : 0,          a,     ta ? 1 : s->k, ta ? s->m : 1, b, tb ? 1 : s->n,
+                        tb ? s->k : 1, c,    s->n, 1, tb ? as.data : NULL, alone, precision};
     if (wf_gemm_batched(&g, &(struct wf_gemm_batch){1, {s->count}, {s->m * s->k}, {s->n * s->k}, {s->m * s->n}}) != WF_OK)
         exit(fail("no memory for packing"));
 }
@@ -184,7 +188,10 @@ static void measure(const struct shape *s, const char *modes)
     snprintf(copy, sizeof copy, "%s", modes);
     for (char *mode; (mode = strsep(&rest, ","));) {
         wf_error error = {0};
-        if (wf_gemm_use(mode, &error) != WF_OK)
+        precision = strncmp(mode, "bf16", 4) == 0 ? WF_PRECISION_BF16 : WF_PRECISION_REAL;
+        if (precision == WF_PRECISION_BF16)
+            wf_amx_use(strcmp(mode, "bf16") == 0);
+        else if (wf_gemm_use(mode, &error) != WF_OK)
             exit(fail(error.message));
         double best, best_cold;
         const double hot = seconds_of(s, false, &best), t = seconds_of(s, true, &best_cold);
@@ -204,7 +211,7 @@ int main(int argc, char **argv)
     const char *given[128] = {NULL};
     wf_error error = {0};
     if (!read_options(argc, argv, "+t:i:m:c:p:", given)) {
-        fprintf(stderr, "usage: gemm [-t threads] [-i isa] [-m own,blis,auto] [-c 1] [-p peak] [OP m n k [count]]...\n");
+        fprintf(stderr, "usage: gemm [-t threads] [-i isa] [-m own,blis,auto,bf16,bf16-vector] [-c 1] [-p peak] [OP m n k [count]]...\n");
         return 2;
     }
     const char *modes = given['m'] ? given['m'] : "own,blis";

@@ -189,7 +189,9 @@ static const char *setting(const char *name)
 static wf_status start(int threads, wf_error *error)
 {
     wf_status status;
-    const char *isa = setting("WEFT_ISA"), *mode = setting("WEFT_GEMM");
+    const char *isa = setting("WEFT_ISA"), *mode = setting("WEFT_GEMM"), *amx = setting("WEFT_AMX");
+    if (amx && strcmp(amx, "0") != 0 && strcmp(amx, "1") != 0)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "WEFT_AMX: unknown value \"%.40s\"; give 0 to keep AMX out, or 1", amx);
     for (size_t i = 0; !isa; i++)
         if (wf_isa_supported(isas[i].name))
             isa = isas[i].name;
@@ -197,6 +199,7 @@ static wf_status start(int threads, wf_error *error)
         (status = wf_set_threads(threads, error)) != WF_OK || (status = wf_blis_start(wf_kernel->isa, error)) != WF_OK)
         return status;
     wf_gemm_own_start();
+    wf_amx_use(!amx || strcmp(amx, "0") != 0);
     atomic_store(&up, true);
     return WF_OK;
 }

@@ -14,9 +14,11 @@ wf_array wf_swap_last(const wf_array *a)
 static wf_status product_with(wf_call *c, const wf_array *a, const wf_array *b, const wf_array *out,
                               const struct wf_matmul_options *options)
 {
+    struct wf_matmul_options with = *options;
+    with.precision = c->precision;
     wf_error error;
     error.code = WF_OK;
-    wf_status status = wf_array_matmul_with(a, b, out, options, &error);
+    wf_status status = wf_array_matmul_with(a, b, out, &with, &error);
     return status == WF_OK ? status : wf_call_fail(c, status, "%s", error.message);
 }
 
@@ -169,7 +171,7 @@ static wf_status linear_forward(wf_call *c)
 }
 
 /* The arguments of the product out = scale a b of matrices, plus the old `out` if `add`. */
-static struct wf_gemm gemm_of(const wf_array *a, const wf_array *b, const wf_array *out, double scale, bool add)
+static struct wf_gemm gemm_of(const wf_call *c, const wf_array *a, const wf_array *b, const wf_array *out, double scale, bool add)
 {
     return (struct wf_gemm){.m = out->dim[0],
                             .n = out->dim[1],
@@ -184,7 +186,8 @@ static struct wf_gemm gemm_of(const wf_array *a, const wf_array *b, const wf_arr
                             .b_cs = b->stride[1],
                             .c = out->data,
                             .c_rs = out->stride[0],
-                            .c_cs = out->stride[1]};
+                            .c_cs = out->stride[1],
+                            .precision = c->precision};
 }
 
 /* Whether the address ranges of a and b do not overlap. Different columns of one matrix do overlap in this sense. */
@@ -221,7 +224,7 @@ static bool give_both(wf_call *c, const wf_array *given, const wf_array *dy, dou
     if (!x.data || !dx.data || !dw.data)
         return true;
     if (wf_array_reshape(&dx, &(wf_shape){2, {dy->dim[0], w->dim[1]}}, &rows)) {
-        *status = wf_gemm_two((const struct wf_gemm[]){gemm_of(dy, w, &rows, scale, add[0]), gemm_of(&dyt, &x, &dw, scale, add[1])});
+        *status = wf_gemm_two((const struct wf_gemm[]){gemm_of(c, dy, w, &rows, scale, add[0]), gemm_of(c, &dyt, &x, &dw, scale, add[1])});
         if (*status != WF_OK)
             *status = wf_call_fail(c, *status, "no memory for packing: use fewer threads or a smaller batch");
         return true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* wf_array_matmul: makes one product, or a batch of products, from strided arrays whose batch dimensions broadcast. */
 #include <weft/compute.h>
+#include <weft/internal/gemm.h>
 
 static wf_status check(const wf_array *a, const wf_array *b, const wf_array *out, wf_error *error)
 {
@@ -41,6 +42,9 @@ wf_status wf_array_matmul_with(const wf_array *a, const wf_array *b, const wf_ar
 {
     options = options ? options : &(struct wf_matmul_options){0};
     wf_status status = check(a, b, out, error);
+    const char *refused = wf_precision_refused(options->precision);
+    if (status == WF_OK && refused)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "a product: %s", refused);
     if (status != WF_OK || wf_array_count(out) == 0)
         return status;
     int batch_dims = out->ndim - 2;
@@ -87,7 +91,8 @@ wf_status wf_array_matmul_with(const wf_array *a, const wf_array *b, const wf_ar
                         .c_rs = fout.stride[r],
                         .c_cs = fout.stride[r + 1],
                         .bias = options->bias,
-                        .rows_alone = options->rows_alone};
+                        .rows_alone = options->rows_alone,
+                        .precision = options->precision};
     status = wf_gemm_batched(&g, &batch);
     return status == WF_OK ? status : wf_error_set(error, status, "no memory for packing: use fewer threads or a smaller batch");
 }

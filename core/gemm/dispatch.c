@@ -8,7 +8,7 @@
 #include <weft/internal/runtime.h>
 #include <weft/runtime.h>
 
-#include "private.h"
+#include "bf16.h"
 
 enum gemm_mode wf_gemm_chosen;
 
@@ -52,11 +52,28 @@ static bool product(const struct wf_gemm *g, bool serial)
 {
     if (is_nothing(g))
         wf_gemm_no_sum(g);
+#ifndef WF_DOUBLE
+    else if (g->precision == WF_PRECISION_BF16)
+        return wf_gemm_bf16(g, serial);
+#endif
     else if (for_blis(g))
         wf_blis_gemm(g, serial);
     else
         return wf_gemm_own(g, serial);
     return true;
+}
+
+const char *wf_precision_refused(enum wf_precision precision)
+{
+    if (precision == WF_PRECISION_REAL || (precision == WF_PRECISION_BF16 && sizeof(wf_real) == sizeof(float)))
+        return NULL;
+    return precision == WF_PRECISION_BF16 ? "bf16 is a precision of libweft, the library of floats; this is libweft-f64"
+                                          : "the precision is unknown: give WF_PRECISION_REAL or WF_PRECISION_BF16";
+}
+
+static bool is_refused(const struct wf_gemm *g)
+{
+    return wf_precision_refused(g->precision) != NULL;
 }
 
 static wf_status status_of(bool done)
@@ -66,14 +83,17 @@ static wf_status status_of(bool done)
 
 wf_status wf_gemm(const struct wf_gemm *g)
 {
-    return status_of(product(g, false));
+    return is_refused(g) ? WF_ERR_ARGUMENT : status_of(product(g, false));
 }
 
 wf_status wf_gemm_two(const struct wf_gemm g[2])
 {
     bool own = true;
     for (int i = 0; i < 2; i++)
-        own = own && !is_nothing(&g[i]) && !for_blis(&g[i]);
+        if (is_refused(&g[i]))
+            return WF_ERR_ARGUMENT;
+    for (int i = 0; i < 2; i++)
+        own = own && !is_nothing(&g[i]) && !for_blis(&g[i]) && g[i].precision == WF_PRECISION_REAL;
     return status_of(own ? wf_gemm_own_two(g) : product(&g[0], false) && product(&g[1], false));
 }
 
@@ -107,6 +127,8 @@ static void group_of(void *ctx, int64_t block)
 
 wf_status wf_gemm_batched(const struct wf_gemm *g, const struct wf_gemm_batch *batch)
 {
+    if (is_refused(g))
+        return WF_ERR_ARGUMENT;
     struct batched w = {.g = g, .batch = batch, .count = 1, .group = 1};
     for (int d = 0; d < batch->dims; d++)
         w.count *= batch->size[d];

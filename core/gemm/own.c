@@ -293,18 +293,27 @@ static enum path path_of(const struct product *p, double flops, double cost)
     return g->m <= MC || wf_gemm_b_in_place(g, g->m) ? INDEPENDENT_TASKS : SHARED_B;
 }
 
-static void make_plan(struct plan *w, const struct wf_gemm *given, bool serial)
+struct product wf_gemm_by_rows(const struct wf_gemm *given)
 {
-    w->p = (struct product){.g = *given, .bias_n = given->bias, .kc = gemm_kc(given->k)};
-    struct wf_gemm *g = &w->p.g;
+    struct product p = {.g = *given, .bias_n = given->bias, .kc = gemm_kc(given->k)};
     /* The transposed product is computed if that makes rows of C contiguous, or if C has one column. Its bits are the same, because
      * multiplication commutes. */
-    if ((g->c_cs != 1 && g->c_rs == 1 && g->n > 1) || (g->n == 1 && g->m > 1)) {
-        *g = (struct wf_gemm){given->n, given->m,    given->k,    given->alpha, given->beta, given->b,    given->b_cs, given->b_rs,
-                              given->a, given->a_cs, given->a_rs, given->c,     given->c_cs, given->c_rs, NULL,        given->rows_alone};
-        w->p.bias_m = given->bias;
-        w->p.bias_n = NULL;
+    if ((given->c_cs != 1 && given->c_rs == 1 && given->n > 1) || (given->n == 1 && given->m > 1)) {
+        struct wf_gemm *g = &p.g;
+        g->m = given->n, g->n = given->m;
+        g->a = given->b, g->a_rs = given->b_cs, g->a_cs = given->b_rs;
+        g->b = given->a, g->b_rs = given->a_cs, g->b_cs = given->a_rs;
+        g->c_rs = given->c_cs, g->c_cs = given->c_rs;
+        p.bias_m = given->bias;
+        p.bias_n = NULL;
     }
+    return p;
+}
+
+static void make_plan(struct plan *w, const struct wf_gemm *given, bool serial)
+{
+    w->p = wf_gemm_by_rows(given);
+    const struct wf_gemm *g = &w->p.g;
     const double flops = 2. * (double)g->m * (double)g->n * (double)g->k;
     w->cost = cost_of(g, flops);
     w->path = path_of(&w->p, flops, w->cost);

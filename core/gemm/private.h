@@ -285,6 +285,9 @@ struct product {
     int64_t k_after; /* split-K: number of steps of k that follow in other partial products; a task prefetches the first */
 };
 
+/* own.c. The product, or its transpose if that makes rows of C contiguous. */
+struct product wf_gemm_by_rows(const struct wf_gemm *given);
+
 /* A task: rows m0 .. m1 - 1 and columns n0 .. n1 - 1 of C, with steps k0 .. k1 - 1 of k. */
 struct gemm_task {
     int64_t m0, m1, n0, n1, k0, k1;

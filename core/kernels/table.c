@@ -3,6 +3,7 @@
 #include <weft/internal/kernels.h>
 
 extern const struct gemm_isa WF_GEMM(isa);
+extern const struct bf16_isa WF_GEMM(bf16);
 
 #define NAME_(isa) #isa
 #define NAME(isa) NAME_(isa)
@@ -10,6 +11,9 @@ extern const struct gemm_isa WF_GEMM(isa);
 #define KERNEL(type, name, arguments) .name = WF_KERNEL(name),
 static const struct wf_internal_kernels internal = {
     .gemm = &WF_GEMM(isa),
+#ifndef WF_DOUBLE
+    .bf16 = &WF_GEMM(bf16),
+#endif
 #include <weft/internal/kernels.def>
 };
 #undef KERNEL

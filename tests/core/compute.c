@@ -147,6 +147,33 @@ START_TEST(matmul_refuses)
 }
 END_TEST
 
+START_TEST(matmul_in_bf16)
+{
+    enum { M = 5, N = 7, K = 70 };
+    wf_real c[M * N], exact[M * N];
+    wf_array a = REALS(numbers, M, K), b = REALS(numbers + 5000, K, N), out = REALS(c, M, N), reals = REALS(exact, M, N);
+    start(2);
+    ck_fails(wf_array_matmul(&a, &b, &out, error, .precision = 2), WF_ERR_ARGUMENT, "the precision is unknown: give WF_PRECISION_REAL or");
+#ifdef WF_DOUBLE
+    (void)reals;
+    ck_fails(wf_array_matmul(&a, &b, &out, error, .precision = WF_PRECISION_BF16), WF_ERR_ARGUMENT,
+             "bf16 is a precision of libweft, the library of floats; this is libweft-f64");
+#else
+    ck_ok(wf_array_matmul(&a, &b, &out, error, .precision = WF_PRECISION_BF16));
+    ck_ok(wf_array_matmul(&a, &b, &reals, error, 0));
+    int differ = 0;
+    for (int i = 0; i < M * N; i++) {
+        double size = 0;
+        for (int k = 0; k < K; k++)
+            size += fabs((double)numbers[i / N * K + k] * (double)numbers[5000 + k * N + i % N]);
+        differ += c[i] != exact[i];
+        ck_assert_double_le(fabs((double)c[i] - (double)exact[i]), 0x1p-7 * size); /* each operand is rounded by at most 2^-9 */
+    }
+    ck_assert_int_gt(differ, M * N / 2);
+#endif
+}
+END_TEST
+
 /* --- workers and scratch -------------------------------------------------------------------------------------------- */
 
 static atomic_int busy[8], clashes, beyond, nested;
@@ -194,4 +221,5 @@ START_TEST(workers_and_scratch)
 }
 END_TEST
 
-WF_TEST_MAIN("compute", every_kernel_is_there, map_of_three, map_refuses, matmul_of_arrays, matmul_refuses, workers_and_scratch)
+WF_TEST_MAIN("compute", every_kernel_is_there, map_of_three, map_refuses, matmul_of_arrays, matmul_refuses, matmul_in_bf16,
+             workers_and_scratch)

@@ -19,6 +19,7 @@ START_TEST(bad_settings)
         {"WEFT_ISA", "sse9", "WEFT_ISA: unknown instruction set \"sse9\"; give avx512, avx2 or base"},
         {"WEFT_ISA", "AVX2", "WEFT_ISA: unknown instruction set \"AVX2\"; give avx512, avx2 or base"},
         {"WEFT_GEMM", "mkl", "WEFT_GEMM: unknown value \"mkl\"; give auto, blis or own"},
+        {"WEFT_AMX", "no", "WEFT_AMX: unknown value \"no\"; give 0 to keep AMX out, or 1"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         setenv(cases[i].name, cases[i].value, 1);
@@ -39,7 +40,10 @@ START_TEST(settings)
 {
     setenv("WEFT_ISA", "base", 1);
     setenv("WEFT_GEMM", "own", 1);
+    setenv("WEFT_AMX", "0", 1);
     ck_ok(wf_init(error, .threads = 1));
+    ck_assert(!wf_amx());
+    unsetenv("WEFT_AMX");
     unsetenv("WEFT_ISA");
     unsetenv("WEFT_GEMM");
     ck_assert_str_eq(wf_isa(), "base");

@@ -34,6 +34,7 @@ typedef struct wf_call {
                                      true */
     bool grad;                    /* in `forward`: whether a backward may follow */
     bool rows_alone;              /* set in WF_INFER: the bits of a row must not depend on the other rows */
+    enum wf_precision precision;  /* of the op's matrix products: for wf_matmul_options and wf_gemm */
     bool need[WF_MAX_INPUTS];     /* whether input i needs a gradient */
     /* In `backward`: the gradients of the outputs, read-only, with any strides. If an output has no gradient, its data are NULL. */
     wf_array dout[WF_MAX_OUTPUTS];

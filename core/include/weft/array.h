@@ -33,6 +33,11 @@ typedef enum wf_dtype {
     WF_DTYPE_COUNT
 } wf_dtype;
 
+/* The arithmetic of products. WF_PRECISION_BF16, for the library of floats alone: the elements of both operands are rounded to bf16, to
+ * nearest even, and denormals to zero. Sums are float, in an order that is the same on every processor, with AMX and without it, and for
+ * any number of threads, rows and columns (docs/numerics.md). */
+enum wf_precision { WF_PRECISION_REAL, WF_PRECISION_BF16 };
+
 #ifdef WF_DOUBLE
 #define WF_REAL WF_F64
 #else

@@ -10,4 +10,7 @@
  * and errors are those of two calls of wf_gemm. */
 wf_status wf_gemm_two(const struct wf_gemm g[2]) WF_CHECKED;
 
+/* Why products of this library can't have this precision; NULL if they can. */
+const char *wf_precision_refused(enum wf_precision precision);
+
 #endif

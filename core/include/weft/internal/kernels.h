@@ -13,6 +13,7 @@
 struct wf_attention; /* defined in attention.h */
 struct wf_attention_part;
 struct gemm_isa; /* defined in core/gemm/private.h */
+struct bf16_isa; /* defined in core/gemm/bf16.h */
 
 enum { WF_TOP_ROWS = 8 }; /* the most elements that top_rows finds in a row */
 enum wf_noise { WF_NOISE_UNIFORM, WF_NOISE_NORMAL };
@@ -20,6 +21,7 @@ enum wf_noise { WF_NOISE_UNIFORM, WF_NOISE_NORMAL };
 /* The table wf_kernel->internal. */
 struct wf_internal_kernels {
     const struct gemm_isa *gemm;
+    const struct bf16_isa *bf16; /* NULL in double */
 #define PUBLIC_KERNEL(name)
 #define KERNEL(type, name, arguments) type(*name) arguments;
 #include <weft/internal/kernels.def>

@@ -16,6 +16,12 @@ const char *wf_gemm_mode(void);
 /* wf_blas() if BLIS computes some products with the current choice and instruction set, else NULL. (gemm/dispatch.c) */
 const char *wf_gemm_blas(void);
 
+/* Whether AMX computes products in bf16's arithmetic; without AMX they have the same bits. (gemm/amx.c) */
+bool wf_amx(void);
+/* Asks the system for AMX if it is wanted; from wf_init, or while no other thread computes. The processor, the system, or the small
+ * alternate signal stack of a thread may forbid it, and then there is none, without a message. (gemm/amx.c) */
+void wf_amx_use(bool wanted);
+
 /* The number of processors, at least 1, that the affinity mask, the cgroup's quota and the launcher leave to this process.
  * (processors.c) */
 int wf_count_processors(void);

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/* bf16's arithmetic on AMX, the matrix unit of some x86 processors: permission, tile registers, the macro-kernel.
+ *
+ * The tile instructions are written in assembler: no file needs a flag for them, and the compiler has no part in what tile registers hold.
+ */
+#include <weft/internal/runtime.h>
+
+#ifndef WF_DOUBLE
+#include "bf16.h"
+
+#if defined __x86_64__ && defined __linux__
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    CPUID_FEATURES = 7,
+    AMX_BF16 = 1 << 22, /* of EDX */
+    AMX_TILE = 1 << 24,
+    XSAVE_TILES = 3 << 17,        /* of XCR0: the system saves tile registers */
+    ARCH_REQ_XCOMP_PERM = 0x1023, /* arch_prctl */
+    XFEATURE_XTILEDATA = 18,
+    TILES = 8,
+    TILE_ROW = 64, /* bytes */
+};
+
+/* The memory format of LDTILECFG. */
+static const struct __attribute__((packed)) {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+} config __attribute__((aligned(64))) = {
+    .palette = 1,
+    .row_bytes = {TILE_ROW, TILE_ROW, TILE_ROW, TILE_ROW, TILE_ROW, TILE_ROW, TILE_ROW, TILE_ROW},
+    .rows = {BF16_LINES, BF16_LINES, BF16_LINES, BF16_LINES, BF16_LINES, BF16_LINES, BF16_LINES, BF16_LINES},
+};
+
+#define TILE_ZERO(tile) __asm__ volatile("tilezero %tmm" #tile)
+#define TILE_LOAD(tile, from, stride) __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile : : "r"(from), "r"((int64_t)(stride)) : "memory")
+#define TILE_STORE(tile, to, stride) __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" : : "r"(to), "r"((int64_t)(stride)) : "memory")
+/* c += a b: one step of bf16's arithmetic for BF16_LINES rows and columns. */
+#define TILE_MULTIPLY(c, a, b) __asm__ volatile("tdpbf16ps %tmm" #b ", %tmm" #a ", %tmm" #c)
+
+static bool supported(void)
+{
+    unsigned a, b, c, d, low, high;
+    if (!__get_cpuid_count(CPUID_FEATURES, 0, &a, &b, &c, &d) || !(d & AMX_BF16) || !(d & AMX_TILE))
+        return false;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
+        return false;
+    __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return (low & XSAVE_TILES) == XSAVE_TILES;
+}
+
+static bool permitted(void)
+{
+    return supported() && syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+}
+
+void wf_amx_enter(void)
+{
+    __asm__ volatile("ldtilecfg %0" : : "m"(config));
+}
+
+void wf_amx_leave(void)
+{
+    __asm__ volatile("tilerelease");
+}
+
+/* Up to 2 x 2 tiles of C, kept in tile registers 0 to 3 over all k. `rows`, `columns`: whether there is a second tile down, across. */
+static inline __attribute__((always_inline)) void multiply(const bool rows, const bool columns, int64_t steps, const wf_bf16 *a,
+                                                           const wf_bf16 *b, float *sum, int64_t sum_rs)
+{
+    const int64_t panel = steps * BF16_TILE, stride = sum_rs * (int64_t)sizeof(float);
+    const wf_bf16 *const end = a + panel;
+    TILE_ZERO(0);
+    TILE_ZERO(1);
+    TILE_ZERO(2);
+    TILE_ZERO(3);
+    for (; a < end; a += BF16_TILE, b += BF16_TILE) {
+        TILE_LOAD(4, a, TILE_ROW);
+        TILE_LOAD(6, b, TILE_ROW);
+        TILE_MULTIPLY(0, 4, 6);
+        if (columns) {
+            TILE_LOAD(7, b + panel, TILE_ROW);
+            TILE_MULTIPLY(1, 4, 7);
+        }
+        if (rows) {
+            TILE_LOAD(5, a + panel, TILE_ROW);
+            TILE_MULTIPLY(2, 5, 6);
+        }
+        if (rows && columns)
+            TILE_MULTIPLY(3, 5, 7);
+    }
+    TILE_STORE(0, sum, stride);
+    if (columns)
+        TILE_STORE(1, sum + BF16_LINES, stride);
+    if (rows)
+        TILE_STORE(2, sum + BF16_LINES * sum_rs, stride);
+    if (rows && columns)
+        TILE_STORE(3, sum + BF16_LINES * sum_rs + BF16_LINES, stride);
+}
+
+void wf_amx_block(const struct bf16_block *b)
+{
+    float copy[BF16_MR * BF16_MR] __attribute__((aligned(64)));
+    const struct gemm_epilogue *e = &b->epilogue;
+    const bool plain = e->alpha == 1 && e->beta == 0 && !e->bias_n && !e->bias_m && b->c_cs == 1;
+    const int64_t panel = b->steps * BF16_TILE;
+    for (int64_t j = 0; j < b->n; j += BF16_MR)
+        for (int64_t i = 0; i < b->m; i += BF16_MR) {
+            const int64_t m = WF_MIN(b->m - i, BF16_MR), n = WF_MIN(b->n - j, BF16_MR);
+            const bool direct = plain && m % BF16_LINES == 0 && n % BF16_LINES == 0;
+            const wf_bf16 *pa = b->a + i / BF16_LINES * panel, *pb = b->b + j / BF16_LINES * panel;
+            float *sum = direct ? b->c + i * b->c_rs + j : copy;
+            const int64_t sum_rs = direct ? b->c_rs : BF16_MR;
+            if (m > BF16_LINES && n > BF16_LINES)
+                multiply(true, true, b->steps, pa, pb, sum, sum_rs);
+            else if (m > BF16_LINES)
+                multiply(true, false, b->steps, pa, pb, sum, sum_rs);
+            else if (n > BF16_LINES)
+                multiply(false, true, b->steps, pa, pb, sum, sum_rs);
+            else
+                multiply(false, false, b->steps, pa, pb, sum, sum_rs);
+            if (!direct)
+                bf16_isa()->store(b, m, n, i, j, sum, sum_rs);
+        }
+}
+#else
+static bool permitted(void)
+{
+    return false;
+}
+
+void wf_amx_enter(void) {}
+
+void wf_amx_leave(void) {}
+
+void wf_amx_block(const struct bf16_block *b)
+{
+    (void)b;
+}
+#endif
+
+static bool in_use;
+
+void wf_amx_use(bool wanted)
+{
+    in_use = wanted && permitted();
+}
+
+bool wf_amx(void)
+{
+    return in_use;
+}
+#else
+void wf_amx_use(bool wanted)
+{
+    (void)wanted;
+}
+
+bool wf_amx(void)
+{
+    return false;
+}
+#endif

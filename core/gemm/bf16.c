@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/* Products in bf16's arithmetic (bf16.h): blocking, packing and work distribution. The operands are packed in chunks, then blocks of C are
+ * computed from them. All choices depend on shapes, strides, the number of threads and the processor, and none changes a bit. */
+#ifndef WF_DOUBLE
+#include <weft/internal/runtime.h>
+#include <weft/internal/scratch.h>
+#include <weft/runtime.h>
+
+#include "bf16.h"
+
+enum {
+    CHUNK = 1 << 23,     /* speed: elements of an operand that are packed at a time, about */
+    TASK_B = 1 << 18,    /* speed: elements of packed B in a task, about: half of the second-level cache */
+    BLOCK_M = 128,       /* speed: rows of a task */
+    EMULATED_N = 512,    /* speed: without AMX: columns of a task */
+    PACK = 1 << 15,      /* speed: elements that a task packs */
+    FLOPS_NS_AMX = 1000, /* speed: arithmetic of one core, */
+    FLOPS_NS = 140,      /* speed: and without AMX */
+};
+
+/* An operand: lines are rows of A or columns of B. */
+struct operand {
+    const float *at;
+    int64_t lines, line_step, k_step;
+    void (*pack)(int64_t lines, int64_t k, const float *s, int64_t is, int64_t ps, int64_t steps, wf_bf16 *tiles);
+    wf_bf16 *packed;
+    int64_t begin, end;         /* the chunk of lines that is packed */
+    int64_t tasks, task_panels; /* packing tasks of the chunk */
+};
+
+struct bf16_work {
+    const struct product *p;
+    int64_t steps;
+    struct operand a, b;
+    bool pack_a, pack_b;                  /* in this stage */
+    int64_t down, across, task_m, task_n; /* tasks of C, and their sides */
+};
+
+static int64_t panels_of(int64_t lines)
+{
+    return gemm_ceil_div(lines, BF16_LINES);
+}
+
+static void pack_task(const struct operand *o, int64_t k, int64_t steps, int64_t task)
+{
+    const int64_t first = task * o->task_panels, last = WF_MIN(first + o->task_panels, panels_of(o->end - o->begin));
+    /* With contiguous lines a step of all panels at a time, so that memory is read in its order. */
+    const int64_t together = o->line_step == 1 ? 1 : steps;
+    for (int64_t s = 0; s < steps; s += together)
+        for (int64_t panel = first; panel < last; panel++) {
+            const int64_t line = o->begin + panel * BF16_LINES;
+            o->pack(WF_MIN(o->end - line, BF16_LINES), k - s * BF16_K, o->at + line * o->line_step + s * BF16_K * o->k_step, o->line_step,
+                    o->k_step, together, o->packed + (panel * steps + s) * BF16_TILE);
+        }
+}
+
+static bool pack_stage(void *ctx, int64_t index)
+{
+    const struct bf16_work *w = ctx;
+    const int64_t of_a = w->pack_a ? w->a.tasks : 0;
+    if (index < of_a)
+        pack_task(&w->a, w->p->g.k, w->steps, index);
+    else
+        pack_task(&w->b, w->p->g.k, w->steps, index - of_a);
+    return true;
+}
+
+static bool multiply_stage(void *ctx, int64_t index)
+{
+    const struct bf16_work *w = ctx;
+    const struct product *p = w->p;
+    const struct wf_gemm *g = &p->g;
+    const int64_t i = index % w->down * w->task_m, j = index / w->down * w->task_n;
+    const int64_t row = w->a.begin + i, column = w->b.begin + j;
+    const struct bf16_block block = {
+        .m = WF_MIN(w->task_m, w->a.end - row),
+        .n = WF_MIN(w->task_n, w->b.end - column),
+        .steps = w->steps,
+        .a = w->a.packed + i * w->steps * BF16_K,
+        .b = w->b.packed + j * w->steps * BF16_K,
+        .c = g->c + row * g->c_rs + column * g->c_cs,
+        .c_rs = g->c_rs,
+        .c_cs = g->c_cs,
+        .epilogue = {g->alpha, g->beta, p->bias_n ? p->bias_n + column : NULL, p->bias_m ? p->bias_m + row : NULL},
+    };
+    if (wf_amx()) {
+        wf_amx_enter();
+        wf_amx_block(&block);
+        wf_amx_leave();
+        return true;
+    }
+    float *scratch = wf_scratch(WF_SCRATCH_PACK_A, (size_t)bf16_isa()->scratch(&block) * sizeof(float));
+    if (!scratch)
+        return false;
+    bf16_isa()->block(&block, scratch);
+    return true;
+}
+
+/* Lines of a chunk: all, or even chunks of about CHUNK elements. */
+static int64_t chunk_of(int64_t lines, int64_t k)
+{
+    const int64_t chunks = WF_MAX(1, (lines * k + CHUNK / 2) / CHUNK);
+    return gemm_ceil_div(gemm_ceil_div(lines, chunks), BF16_MR) * BF16_MR;
+}
+
+static void set_chunk(struct operand *o, int64_t begin, int64_t lines, int64_t k)
+{
+    o->begin = begin;
+    o->end = WF_MIN(begin + lines, o->lines);
+    const int64_t panels = panels_of(o->end - begin);
+    o->task_panels = WF_MAX(1, WF_MIN(panels, PACK / (BF16_LINES * k)));
+    o->tasks = gemm_ceil_div(panels, o->task_panels);
+}
+
+/* Divides the chunk of C into tasks: at least TASKS_PER_THREAD for each thread if there is that much work. */
+static void divide(struct bf16_work *w, int64_t threads, double cost)
+{
+    const int64_t m = w->a.end - w->a.begin, n = w->b.end - w->b.begin, k = w->steps * BF16_K;
+    const int64_t wanted = threads == 1 ? 1 : WF_MIN(TASKS_PER_THREAD * threads, WF_MAX(1, (int64_t)(cost / TASK_NS)));
+    const int64_t max_n = wf_amx() ? WF_MAX(BF16_MR, TASK_B / k / BF16_MR * BF16_MR) : EMULATED_N;
+    w->across = gemm_ceil_div(n, max_n);
+    w->down = gemm_ceil_div(m, BLOCK_M);
+    while (w->across * w->down < wanted && (w->across * BF16_MR < n || w->down * BF16_MR < m))
+        if (n / w->across >= m / w->down)
+            w->across++;
+        else
+            w->down++;
+    w->task_m = gemm_ceil_div(gemm_ceil_div(m, w->down), BF16_MR) * BF16_MR;
+    w->task_n = gemm_ceil_div(gemm_ceil_div(n, w->across), BF16_MR) * BF16_MR;
+    w->down = gemm_ceil_div(m, w->task_m);
+    w->across = gemm_ceil_div(n, w->task_n);
+}
+
+static double cost_of(double m, double n, double k)
+{
+    return 2 * m * n * k / (wf_amx() ? FLOPS_NS_AMX : FLOPS_NS) + (m * k + k * n + m * n) / ELEMENTS_PER_NS;
+}
+
+bool wf_gemm_bf16(const struct wf_gemm *given, bool serial)
+{
+    const struct product p = wf_gemm_by_rows(given);
+    const struct wf_gemm *g = &p.g;
+    const int64_t steps = gemm_ceil_div(g->k, BF16_K), k = steps * BF16_K;
+    struct bf16_work w = {.p = &p,
+                          .steps = steps,
+                          .a = {g->a, g->m, g->a_rs, g->a_cs, bf16_isa()->pack_a},
+                          .b = {g->b, g->n, g->b_cs, g->b_rs, bf16_isa()->pack_b}};
+    const int64_t chunk_m = chunk_of(g->m, k), chunk_n = chunk_of(g->n, k), threads = serial ? 1 : wf_threads();
+    wf_bf16 *packed = wf_scratch(WF_SCRATCH_PACK_B, (size_t)((chunk_m + chunk_n) * k) * sizeof(wf_bf16));
+    if (!packed)
+        return false;
+    w.a.packed = packed;
+    w.b.packed = packed + chunk_m * k;
+    for (int64_t i = 0; i < g->m; i += chunk_m)
+        for (int64_t j = 0; j < g->n; j += chunk_n) {
+            w.pack_a = j == 0;
+            w.pack_b = i == 0 || chunk_n < g->n;
+            set_chunk(&w.a, i, chunk_m, k);
+            set_chunk(&w.b, j, chunk_n, k);
+            const double cost = cost_of((double)(w.a.end - i), (double)(w.b.end - j), (double)k);
+            divide(&w, threads, cost);
+            const struct stages stages = {.count = 2,
+                                          .stage = {{(w.pack_a ? w.a.tasks : 0) + (w.pack_b ? w.b.tasks : 0), pack_stage, &w},
+                                                    {w.down * w.across, multiply_stage, &w}}};
+            if (!wf_gemm_stages(&stages, cost, serial))
+                return false;
+        }
+    return true;
+}
+#endif

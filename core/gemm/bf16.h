@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* The private header of products in bf16's arithmetic: rounding, panels, kernels.
+ *
+ * The arithmetic. Elements of A and B are rounded to bf16, to nearest even; a denormal becomes a zero of its sign. k is padded with zeros
+ * to whole steps of BF16_K. The sum d of an element of C begins at +0. A step computes e, a chain of fused multiply-adds from +0 over the
+ * step's even k, and o, the same over its odd k, and then d = d + (e + o). Each operation rounds to float and gives a zero of the result's
+ * sign for a denormal (DAZ and FTZ of MXCSR). At the end c = alpha d + (beta c + bias), where each product and each sum is rounded once,
+ * denormals are kept, and a factor of 1 and an addend that is absent are left out.
+ *
+ * An AMX tile product computes exactly one step, and the kernels for AVX-512, AVX2 and plain C compute the same bits (a NaN may have
+ * another payload). So a product has the same bits on every processor, for every blocking and on any number of threads. */
+#ifndef WEFT_GEMM_BF16_H
+#define WEFT_GEMM_BF16_H
+
+#include "private.h"
+
+#ifndef WF_DOUBLE
+/* Two bytes: the high half of a float. */
+typedef uint16_t wf_bf16;
+
+enum {
+    BF16_K = 32,                     /* bits: k of a step */
+    BF16_LINES = 16,                 /* rows of A or columns of B in a panel */
+    BF16_TILE = BF16_LINES * BF16_K, /* elements of a tile: a step of a panel */
+    BF16_MR = 2 * BF16_LINES,        /* rows and columns of C that a micro-kernel for AMX keeps in tile registers */
+    BF16_EMULATED_STEPS = 4,         /* speed: steps of a cache block of the kernels without AMX */
+    BF16_EMULATED_K = BF16_EMULATED_STEPS * BF16_K,
+};
+
+/* Panels are arrays of tiles, one tile a step. A tile of A holds, for each row, BF16_K elements in order of k. A tile of B holds, for each
+ * pair of k, the pair's two elements of each column. Rows, columns and k past the end are zeros. */
+
+/* Part of a product whose operands are packed: m x n elements of C over all k. */
+struct bf16_block {
+    int64_t m, n, steps;
+    const wf_bf16 *a, *b; /* panels, steps * BF16_TILE elements apart */
+    float *c;
+    int64_t c_rs, c_cs;
+    struct gemm_epilogue epilogue;
+};
+
+/* The kernels of an instruction set. */
+struct bf16_isa {
+    /* Rounds and packs steps first .. first + steps - 1 of `lines` rows or columns, up to the panel's BF16_LINES: element (i, p) is at
+     * s[i * is + p * ps], for p < k, and s points to p = 0 of the first step. `k`: elements from there to the end of k. */
+    void (*pack_a)(int64_t lines, int64_t k, const float *s, int64_t is, int64_t ps, int64_t steps, wf_bf16 *tiles);
+    void (*pack_b)(int64_t lines, int64_t k, const float *s, int64_t is, int64_t ps, int64_t steps, wf_bf16 *tiles);
+    /* The epilogue for m rows of n sums. */
+    void (*store)(const struct bf16_block *b, int64_t m, int64_t n, int64_t row, int64_t column, const float *sum, int64_t sum_rs);
+    /* Floats of scratch that `block` needs, and the block itself, without AMX. */
+    int64_t (*scratch)(const struct bf16_block *b);
+    void (*block)(const struct bf16_block *b, float *scratch);
+};
+
+#ifdef WF_ISA
+void WF_GEMM(bf16_pack_a)(int64_t lines, int64_t k, const float *s, int64_t is, int64_t ps, int64_t steps, wf_bf16 *tiles);
+void WF_GEMM(bf16_pack_b)(int64_t lines, int64_t k, const float *s, int64_t is, int64_t ps, int64_t steps, wf_bf16 *tiles);
+extern const struct bf16_isa WF_GEMM(bf16);
+#endif
+
+static inline const struct bf16_isa *bf16_isa(void)
+{
+    return wf_kernel->internal->bf16;
+}
+
+/* amx.c. A thread configures its tile registers when it enters a product and releases them when it leaves. Between them it computes blocks.
+ */
+void wf_amx_enter(void);
+void wf_amx_block(const struct bf16_block *b);
+void wf_amx_leave(void);
+
+/* bf16.c. The product in bf16's arithmetic. m, n, k > 0. False without memory. */
+bool wf_gemm_bf16(const struct wf_gemm *g, bool serial) WF_CHECKED;
+#endif
+
+#endif

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/* The kernels of bf16's arithmetic (bf16.h) without AMX, and the epilogue, which AMX's kernel uses too.
+ *
+ * A block expands its operands to floats: of each step first the even k, then the odd ones, so that a chain reads contiguous memory. It
+ * does so for a cache block of BF16_EMULATED_STEPS at a time. The sums d of all elements wait in memory between the cache blocks. */
+#ifndef WF_DOUBLE
+#include "../simd.h"
+#include "bf16.h"
+#if defined V_HAS_FMA
+#include <xmmintrin.h>
+#endif
+
+enum {
+    EK = BF16_EMULATED_K,
+    CHAIN = BF16_K / 2,
+    TILE_M = MR / 2, /* speed: rows of a register tile, since each element has two chains */
+    FLUSH = 0x8040,  /* DAZ and FTZ of MXCSR */
+};
+
+/* A register tile: d [m, NR] += its cache block. Rows of a are EK apart, rows of b and d NR. */
+struct tile {
+    int64_t steps;
+    const float *a, *b;
+    float *d;
+};
+
+#if defined V_HAS_FMA
+V_INLINE void multiply(const int m, const struct tile *t)
+{
+    for (int64_t s = 0; s < t->steps; s++) {
+        vr sum[2][TILE_M][NR_VECTORS]; /* of even k, of odd k */
+        const float *a = t->a + s * BF16_K, *b = t->b + s * BF16_K * NR;
+#pragma GCC unroll 2
+        for (int odd = 0; odd < 2; odd++)
+#pragma GCC unroll 7
+            for (int i = 0; i < m; i++)
+#pragma GCC unroll 2
+                for (int v = 0; v < NR_VECTORS; v++)
+                    sum[odd][i][v] = v_set(0);
+#pragma GCC unroll 4
+        for (int p = 0; p < CHAIN; p++, a++, b += NR) {
+#pragma GCC unroll 2
+            for (int odd = 0; odd < 2; odd++) {
+                vr x[NR_VECTORS];
+#pragma GCC unroll 2
+                for (int v = 0; v < NR_VECTORS; v++)
+                    x[v] = v_load(b + odd * CHAIN * NR + v * V_LANES);
+#pragma GCC unroll 7
+                for (int i = 0; i < m; i++) {
+                    const vr y = v_set(a[i * EK + odd * CHAIN]);
+#pragma GCC unroll 2
+                    for (int v = 0; v < NR_VECTORS; v++)
+                        sum[odd][i][v] = v_fma(y, x[v], sum[odd][i][v]);
+                }
+            }
+        }
+#pragma GCC unroll 7
+        for (int i = 0; i < m; i++)
+#pragma GCC unroll 2
+            for (int v = 0; v < NR_VECTORS; v++) {
+                float *d = t->d + i * NR + v * V_LANES;
+                v_store(d, v_load(d) + (sum[0][i][v] + sum[1][i][v]));
+            }
+    }
+}
+
+/* Not inlined: no arithmetic may move to the other side of the change of MXCSR. */
+#define MULTIPLY(m)                                                                                                                        \
+    V_NOINLINE void multiply_##m(const struct tile *t)                                                                                     \
+    {                                                                                                                                      \
+        multiply(m, t);                                                                                                                    \
+    }
+#define NAME(m) multiply_##m,
+#if defined WF_ISA_AVX512
+#define EACH_M(what) what(1) what(2) what(3) what(4) what(5) what(6) what(7)
+#else
+#define EACH_M(what) what(1) what(2) what(3)
+#endif
+EACH_M(MULTIPLY)
+static void (*const multiplies[TILE_M])(const struct tile *) = {EACH_M(NAME)};
+
+static void multiply_tile(int64_t m, const struct tile *t)
+{
+    multiplies[m - 1](t);
+}
+
+static unsigned flush_denormals(void)
+{
+    const unsigned mode = _mm_getcsr();
+    _mm_setcsr(mode | FLUSH);
+    return mode;
+}
+
+static void restore_denormals(unsigned mode)
+{
+    _mm_setcsr(mode);
+}
+#else
+/* a b + c in one rounding, and a denormal result as a zero of its sign. The product of two bf16 values is exact in double. The sum is
+ * rounded to double by rounding to odd, which a second rounding to float does not show (Boldo and Melquiond 2008). */
+V_INLINE float fma_flushed(float a, float b, float c)
+{
+    const double product = (double)a * b, sum = product + c, back = sum - product;
+    const double error = (product - (sum - back)) + (c - back);
+    union {
+        double value;
+        int64_t bits;
+    } odd = {sum};
+    if ((error > 0 || error < 0) && !(odd.bits & 1)) /* an infinite sum has an error of NaN */
+        odd.bits += (error > 0) == (sum > 0) ? 1 : -1;
+    /* FTZ asks whether the result is below the smallest normal number after rounding to 24 bits. */
+    const double size = odd.value < 0 ? -odd.value : odd.value;
+    if (size < 0x1.ffffffp-127)
+        return sum < 0 || (sum == 0 && __builtin_signbit(sum)) ? -0.f : 0.f;
+    return (float)odd.value;
+}
+
+V_INLINE float flushed(float x)
+{
+    return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0, x) : x;
+}
+
+static void multiply_tile(int64_t m, const struct tile *t)
+{
+    for (int64_t s = 0; s < t->steps; s++)
+        for (int64_t i = 0; i < m; i++) {
+            float sum[2][NR] = {{0}}, *d = t->d + i * NR;
+            for (int odd = 0; odd < 2; odd++)
+                for (int64_t p = 0; p < CHAIN; p++) {
+                    const int64_t k = s * BF16_K + odd * CHAIN + p;
+                    for (int64_t j = 0; j < NR; j++)
+                        sum[odd][j] = fma_flushed(t->a[i * EK + k], t->b[k * NR + j], sum[odd][j]);
+                }
+            for (int64_t j = 0; j < NR; j++)
+                d[j] = flushed(d[j] + flushed(sum[0][j] + sum[1][j]));
+        }
+}
+
+static unsigned flush_denormals(void)
+{
+    return 0;
+}
+
+static void restore_denormals(unsigned mode)
+{
+    (void)mode;
+}
+#endif
+
+/* The even and the odd elements of pairs. */
+V_INLINE void expand(const wf_bf16 *pairs, float *even, float *odd)
+{
+    const vu x = (vu)v_load((const wf_real *)pairs);
+    v_store(even, (vr)(x << 16));
+    v_store(odd, (vr)(x & (vu)v_seti((v_lane)0xffff0000)));
+}
+
+/* `steps` steps of m rows of A: rows of EK floats. */
+static void expand_a(const struct bf16_block *b, int64_t first, int64_t steps, float *out)
+{
+    for (int64_t i = 0; i < b->m; i++, out += EK) {
+        const wf_bf16 *row = b->a + (i / BF16_LINES * b->steps + first) * BF16_TILE + i % BF16_LINES * BF16_K;
+        for (int64_t s = 0; s < steps; s++, row += BF16_TILE)
+            for (int v = 0; v < CHAIN; v += V_LANES)
+                expand(row + 2 * v, out + s * BF16_K + v, out + s * BF16_K + CHAIN + v);
+    }
+}
+
+/* `steps` steps of NR columns of B from `column` on: rows of NR floats, one for each k. Columns in panels past n are zeros. */
+static void expand_b(const struct bf16_block *b, int64_t column, int64_t first, int64_t steps, float *out)
+{
+    for (int j = 0; j < NR; j += V_LANES) {
+        const int64_t at = column + j, panel = at / BF16_LINES;
+        if (panel * BF16_LINES >= b->n) {
+            for (int64_t k = 0; k < steps * BF16_K; k++)
+                v_store(out + k * NR + j, v_set(0));
+            continue;
+        }
+        const wf_bf16 *tile = b->b + (panel * b->steps + first) * BF16_TILE + at % BF16_LINES * 2;
+        for (int64_t s = 0; s < steps; s++, tile += BF16_TILE)
+            for (int p = 0; p < CHAIN; p++) {
+                float *even = out + (s * BF16_K + p) * NR + j;
+                expand(tile + 2 * p * BF16_LINES, even, even + CHAIN * NR);
+            }
+    }
+}
+
+static int64_t scratch(const struct bf16_block *b)
+{
+    return b->m * (EK + gemm_ceil_div(b->n, NR) * NR) + EK * NR;
+}
+
+static void block(const struct bf16_block *b, float *room)
+{
+    const int64_t tiles = gemm_ceil_div(b->m, TILE_M);
+    float *const panel = room, *const rows = panel + EK * NR, *const d = rows + b->m * EK; /* d: a panel of NR columns after the other */
+    for (int64_t i = 0; i < gemm_ceil_div(b->n, NR) * NR * b->m; i += V_LANES)
+        v_store(d + i, v_set(0));
+    for (int64_t first = 0; first < b->steps; first += BF16_EMULATED_STEPS) {
+        const int64_t steps = WF_MIN(b->steps - first, BF16_EMULATED_STEPS);
+        expand_a(b, first, steps, rows);
+        for (int64_t j = 0; j < b->n; j += NR) {
+            expand_b(b, j, first, steps, panel);
+            const unsigned mode = flush_denormals();
+            for (int64_t i = 0; i < tiles; i++) {
+                const struct gemm_range at = gemm_share(b->m, 1, tiles, i);
+                multiply_tile(at.end - at.begin, &(struct tile){steps, rows + at.begin * EK, panel, d + j * b->m + at.begin * NR});
+            }
+            restore_denormals(mode);
+        }
+    }
+    for (int64_t j = 0; j < b->n; j += NR)
+        bf16_isa()->store(b, b->m, WF_MIN(b->n - j, NR), 0, j, d + j * b->m, NR);
+}
+
+/* Products and sums apart: memory between them keeps the compiler from fusing them. */
+static void store_row(const struct gemm_epilogue *e, int64_t row, int64_t column, int64_t n, const float *sum, float *c, int64_t c_cs)
+{
+    float addend[BF16_MR], scaled[BF16_MR];
+    for (int64_t j = 0; j < n; j++) {
+        addend[j] = e->beta == 0 ? 0 : e->beta * c[j * c_cs];
+        scaled[j] = e->alpha * sum[j];
+    }
+    __asm__ volatile("" : : "r"(addend), "r"(scaled) : "memory");
+    const bool bias = e->bias_n || e->bias_m;
+    for (int64_t j = 0; j < n; j++) {
+        float x = addend[j];
+        if (bias) {
+            const float y = e->bias_n ? e->bias_n[column + j] : e->bias_m[row];
+            x = e->beta == 0 ? y : x + y;
+        }
+        c[j * c_cs] = e->beta == 0 && !bias ? scaled[j] : scaled[j] + x;
+    }
+}
+
+static void store(const struct bf16_block *b, int64_t m, int64_t n, int64_t row, int64_t column, const float *sum, int64_t sum_rs)
+{
+    const struct gemm_epilogue *e = &b->epilogue;
+    const bool plain = e->alpha == 1 && (e->beta == 0 || e->beta == 1), add = e->beta == 1;
+    for (int64_t i = 0; i < m; i++, sum += sum_rs) {
+        float *c = b->c + (row + i) * b->c_rs + column * b->c_cs;
+        if (!plain || b->c_cs != 1) {
+            for (int64_t j = 0; j < n; j += BF16_MR)
+                store_row(e, row + i, column + j, WF_MIN(n - j, BF16_MR), sum + j, c + j * b->c_cs, b->c_cs);
+            continue;
+        }
+        const float *bias_n = e->bias_n ? e->bias_n + column : NULL;
+        const bool bias = bias_n || e->bias_m;
+        const vr bias_m = v_set(e->bias_m ? e->bias_m[row + i] : 0);
+        for (int64_t j = 0; j < n; j += V_LANES) {
+            const v_mask mask = V_FIRST((int)WF_MIN(n - j, V_LANES));
+            vr x = v_load_mask(sum + j, mask);
+            if (add && bias)
+                x = x + (v_load_mask(c + j, mask) + (bias_n ? v_load_mask(bias_n + j, mask) : bias_m));
+            else if (add)
+                x = x + v_load_mask(c + j, mask);
+            else if (bias)
+                x = x + (bias_n ? v_load_mask(bias_n + j, mask) : bias_m);
+            v_store_mask(c + j, mask, x);
+        }
+    }
+}
+
+const struct bf16_isa WF_GEMM(bf16) = {WF_GEMM(bf16_pack_a), WF_GEMM(bf16_pack_b), store, scratch, block};
+#endif

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+/* Products in bf16's arithmetic (core/gemm/bf16.h): the bits of every way to compute them, AMX where this machine has it, against the
+ * definition element by element; any strides, sizes, scales and numbers; any number of threads; no trace in the processor's modes. */
+#include "products.h"
+
+#if defined __SSE__
+#include <xmmintrin.h>
+#endif
+
+#include <weft/internal/runtime.h>
+#include <weft/internal/testing.h>
+
+/* Runs the statement that follows once for each way: the vector kernels of each instruction set, and AMX with the packing of each. */
+#define EACH_WAY EACH_ISA for (int amx = 0; amx < 2 && use_amx(amx); amx++)
+
+static bool use_amx(int amx)
+{
+    wf_amx_use(amx);
+    return wf_amx() == amx;
+}
+
+/* ---- The definition. */
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static float rounded(float x)
+{
+    uint32_t bits = bits_of(x);
+    if (isnan(x))
+        return x;
+    if (fabsf(x) < FLT_MIN)
+        return copysignf(0, x);
+    bits += 0x7fff + (bits >> 16 & 1);
+    bits &= 0xffff0000;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* One element of a sum, under DAZ and FTZ. `a` and `b` are rounded. */
+static float sum_of(int64_t k, const float *a, const float *b)
+{
+    float d = 0;
+    for (int64_t s = 0; s < k; s += 32) {
+        float chain[2] = {0, 0};
+        for (int odd = 0; odd < 2; odd++)
+            for (int64_t p = s + odd; p < s + 32; p += 2)
+                chain[odd] = p < k ? fmaf(a[p], b[p], chain[odd]) : fmaf(0, 0, chain[odd]);
+        d += chain[0] + chain[1];
+    }
+    return d;
+}
+
+static float expected(const struct wf_gemm *g, int64_t i, int64_t j)
+{
+    static float a[4096], b[4096];
+    for (int64_t p = 0; p < g->k; p++) {
+        a[p] = rounded(g->a[i * g->a_rs + p * g->a_cs]);
+        b[p] = rounded(g->b[p * g->b_rs + j * g->b_cs]);
+    }
+#if defined __SSE__
+    const unsigned mode = _mm_getcsr();
+    _mm_setcsr(mode | 0x8040);
+#endif
+    volatile float d = sum_of(g->k, a, b);
+#if defined __SSE__
+    _mm_setcsr(mode);
+#endif
+    volatile float sum = g->alpha == 1 ? d : g->alpha * d, before = 0;
+    if (g->beta != 0)
+        before = g->beta * g->c[i * g->c_rs + j * g->c_cs];
+    if (g->bias)
+        before = g->beta != 0 ? before + g->bias[j] : g->bias[j];
+    return g->beta != 0 || g->bias ? sum + before : sum;
+}
+
+static bool same(float x, float y)
+{
+    return bits_of(x) == bits_of(y) || (isnan(x) && isnan(y));
+}
+
+/* All elements, or `count` random ones, of the product against the definition; the rest of C's memory is left alone. */
+static void check(struct wf_gemm g, float *memory, int64_t room, int64_t count)
+{
+    const bool each = count == 0;
+    const int64_t elements = each ? g.m * g.n : count;
+    float *want = room_of(elements), *before = copy_of(memory, room);
+    int64_t *at = malloc((size_t)elements * 2 * sizeof *at);
+    ck_assert_ptr_nonnull(at);
+    g.precision = WF_PRECISION_BF16;
+    for (int64_t e = 0; e < elements; e++) {
+        at[2 * e] = each ? e / g.n : below(g.m);
+        at[2 * e + 1] = each ? e % g.n : below(g.n);
+        want[e] = expected(&g, at[2 * e], at[2 * e + 1]);
+    }
+    EACH_WAY
+    {
+        memcpy(memory, before, (size_t)room * sizeof *memory);
+        expect(wf_gemm(&g) == WF_OK, "no memory");
+        for (int64_t e = 0; e < elements; e++) {
+            const float *c = g.c + at[2 * e] * g.c_rs + at[2 * e + 1] * g.c_cs;
+            expect(same(*c, want[e]), "element %lld, %lld is %a, not %a: amx %d, %s", (long long)at[2 * e], (long long)at[2 * e + 1],
+                   (double)*c, (double)want[e], amx, describe(&g));
+        }
+        if (each) {
+            for (int64_t e = 0; e < elements; e++)
+                g.c[e / g.n * g.c_rs + e % g.n * g.c_cs] = before[g.c + e / g.n * g.c_rs + e % g.n * g.c_cs - memory];
+            expect(memcmp(memory, before, (size_t)room * sizeof *memory) == 0, "memory beside C has changed: amx %d, %s", amx,
+                   describe(&g));
+        }
+    }
+    free(at);
+}
+
+/* ---- Numbers. */
+enum kind { PLAIN, TINY, SPECIAL, KINDS };
+
+static float a_number(enum kind kind)
+{
+    static const float special[] = {0,           -0.f,        INFINITY,   -INFINITY,  NAN,         1,
+                                    -1,          0x1p-126f,   -0x1p-126f, 0x1p-127f,  0x1p-149f,   0x1.fffffep127f,
+                                    0x1.fep127f, 0x1.ffp127f, 0x1.008p0f, 0x1.018p0f, 0x1.00a8p0f, 0x1.ffffp-127f,
+                                    0x1p-63f,    -0x1p-63f};
+    const float x = (float)((double)below(1 << 30) / (1 << 29) - 1);
+    if (kind == PLAIN)
+        return x;
+    if (kind == TINY)
+        return ldexpf(x, -50 - (int)below(40));
+    return below(4) ? x : special[below(sizeof special / sizeof *special)];
+}
+
+static float *some_numbers(int64_t n, enum kind kind)
+{
+    float *x = room_of(n);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = a_number(kind);
+    return x;
+}
+
+/* Strides of a matrix and the memory it takes: rows, columns, both with gaps, both backwards, one row repeated. */
+struct layout {
+    int64_t rs, cs, room, from;
+};
+enum { LAYOUTS = 6 };
+
+static struct layout layout_of(int64_t kind, int64_t rows, int64_t columns)
+{
+    const struct layout layouts[LAYOUTS] = {
+        {columns, 1, rows * columns, 0},
+        {1, rows, rows * columns, 0},
+        {3 * columns + 5, 3, rows * (3 * columns + 5), 0},
+        {2, 2 * rows + 1, columns * (2 * rows + 1), 0},
+        {-columns, -1, rows * columns, rows * columns - 1},
+        {0, 1, columns, 0},
+    };
+    return layouts[kind];
+}
+
+static struct wf_gemm random_product(int64_t m, int64_t n, int64_t k, enum kind kind, float **memory, int64_t *room)
+{
+    static const float scales[] = {1, 1, 0.125f, -0.3f}, betas[] = {0, 0, 1, 0.7f};
+    const struct layout a = layout_of(below(LAYOUTS), m, k), b = layout_of(below(LAYOUTS), k, n), c = layout_of(below(LAYOUTS - 1), m, n);
+    *room = c.room;
+    *memory = some_numbers(c.room, kind);
+    return (struct wf_gemm){.m = m,
+                            .n = n,
+                            .k = k,
+                            .alpha = scales[below(4)],
+                            .beta = betas[below(4)],
+                            .a = some_numbers(a.room, kind) + a.from,
+                            .a_rs = a.rs,
+                            .a_cs = a.cs,
+                            .b = some_numbers(b.room, kind) + b.from,
+                            .b_rs = b.rs,
+                            .b_cs = b.cs,
+                            .c = *memory + c.from,
+                            .c_rs = c.rs,
+                            .c_cs = c.cs,
+                            .bias = below(2) ? some_numbers(n, kind) : NULL};
+}
+
+static void start(void)
+{
+    ck_ok(wf_init(error, .threads = 2));
+}
+
+START_TEST(sizes)
+{
+    start();
+    for (int count = sanitized() ? 60 : 1500; count > 0; count--) {
+        float *memory;
+        int64_t room;
+        const int64_t m = 1 + below(70), n = 1 + below(70), k = 1 + below(100);
+        const struct wf_gemm g = random_product(m, n, k, (enum kind)below(KINDS), &memory, &room);
+        check(g, memory, room, 0);
+        free_case();
+    }
+}
+END_TEST
+
+/* Chunks, tasks and cache blocks; random elements of each product. */
+START_TEST(large)
+{
+    static const int64_t shapes[][3] = {{300, 500, 700}, {3, 3072, 3072}, {520, 33, 2100}, {33, 700, 1030}, {1, 1500, 768}, {1500, 1, 768}};
+    start();
+    for (int i = 0; i < (sanitized() ? 2 : 6); i++)
+        for (int form = NN; form <= TT; form++) {
+            struct wf_gemm g = product(shapes[i][0], shapes[i][1], shapes[i][2], (enum form)form, 1);
+            g.beta = (wf_real)(form & 1);
+            check(g, g.c, g.m * g.n, 300);
+            free_case();
+        }
+}
+END_TEST
+
+/* A result just below the smallest normal number: it is flushed or not by its value after rounding to 24 bits. */
+START_TEST(flush)
+{
+    start();
+    for (int i = 0; i < 400; i++) {
+        float *a = room_of(64), *b = room_of(64), *c = room_of(1);
+        for (int p = 0; p < 64; p++)
+            a[p] = b[p] = 0;
+        const int64_t p = 2 * below(14) + below(2); /* the small term follows in the same chain */
+        a[p] = 0x1p-63f, b[p] = 0x1p-63f;
+        a[p + 2] = -ldexpf(1 + (float)below(128) / 128, -80), b[p + 2] = ldexpf(1 + (float)below(128) / 128, -70 - (int)below(4));
+        if (below(2))
+            a[p] = -a[p], a[p + 2] = -a[p + 2];
+        c[0] = 0;
+        check((struct wf_gemm){.m = 1,
+                               .n = 1,
+                               .k = 33,
+                               .alpha = 1,
+                               .a = a,
+                               .a_rs = 33,
+                               .a_cs = 1,
+                               .b = b,
+                               .b_rs = 1,
+                               .b_cs = 33,
+                               .c = c,
+                               .c_rs = 1,
+                               .c_cs = 1},
+              c, 1, 0);
+        free_case();
+    }
+}
+END_TEST
+
+/* Batches, and products of several threads or inside a body, have the bits of one product on one thread. */
+START_TEST(threads_do_not_matter)
+{
+    start();
+    EACH_WAY
+    {
+        struct wf_gemm g = product(150, 190, 260, NT, 6);
+        g.precision = WF_PRECISION_BF16;
+        const struct wf_gemm_batch batch = {1, {6}, {150 * 260}, {260 * 190}, {150 * 190}};
+        const size_t bytes = 6 * 150 * 190 * sizeof(float);
+        ck_ok(wf_set_threads(1, error));
+        for (int i = 0; i < 6; i++) {
+            struct wf_gemm one = g;
+            one.a += i * 150 * 260, one.b += i * 260 * 190, one.c += i * 150 * 190;
+            ck_assert_int_eq(wf_gemm(&one), WF_OK);
+        }
+        float *want = copy_of(g.c, 6 * 150 * 190);
+        for (int threads = 1; threads <= 4; threads++) {
+            ck_ok(wf_set_threads(threads, error));
+            memset(g.c, 0, bytes);
+            ck_assert_int_eq(wf_gemm_batched(&g, &batch), WF_OK);
+            ck_assert_mem_eq(g.c, want, bytes);
+        }
+        free_case();
+    }
+}
+END_TEST
+
+#if defined __SSE__
+static unsigned modes[16];
+
+static void read_mode(void *ctx, int64_t block)
+{
+    (void)ctx;
+    modes[block] = _mm_getcsr();
+}
+
+/* Denormals of the caller and of float kernels stay; a caller who flushes them has the same bits. */
+START_TEST(modes_stay)
+{
+    start();
+    struct wf_gemm g = product(100, 100, 100, NT, 1);
+    float *want = room_of(10000);
+    g.precision = WF_PRECISION_BF16;
+    g.bias = some_numbers(100, TINY);
+    EACH_WAY
+    {
+        const unsigned mode = _mm_getcsr();
+        ck_assert_int_eq(wf_gemm(&g), WF_OK);
+        ck_assert_uint_eq(_mm_getcsr() & 0xffc0, mode & 0xffc0);
+        wf_parallel(16, 1e6, read_mode, NULL);
+        for (int i = 0; i < 16; i++)
+            ck_assert_uint_eq(modes[i] & 0xffc0, mode & 0xffc0);
+        memcpy(want, g.c, 10000 * sizeof *want);
+        _mm_setcsr(mode | 0x8040);
+        const wf_status status = wf_gemm(&g);
+        _mm_setcsr(mode);
+        ck_assert_int_eq(status, WF_OK);
+        ck_assert_mem_eq(want, g.c, 10000 * sizeof *want);
+    }
+    free_case();
+}
+END_TEST
+#endif
+
+/* Every allocation fails once: the product says so, and the next one is right. */
+START_TEST(memory)
+{
+    start();
+    EACH_WAY
+    {
+        struct wf_gemm g = product(200, 200, 200, NT, 1);
+        g.precision = WF_PRECISION_BF16;
+        ck_assert_int_eq(wf_gemm(&g), WF_OK);
+        float *want = copy_of(g.c, g.m * g.n);
+        for (int n = 0;; n++) {
+            wf_scratch_drop();
+            wf_alloc_fail_after(n);
+            const wf_status status = wf_gemm(&g);
+            wf_alloc_fail_after(-1);
+            if (status == WF_OK && n > 8)
+                break;
+            expect(status == WF_OK || status == WF_ERR_MEMORY, "status %d", status);
+        }
+        ck_assert_int_eq(wf_gemm(&g), WF_OK);
+        ck_assert_mem_eq(g.c, want, (size_t)(g.m * g.n) * sizeof *want);
+        free_case();
+    }
+}
+END_TEST
+
+#if defined __SSE__
+#define MODES modes_stay,
+#else
+#define MODES
+#endif
+WF_TEST_MAIN("bf16", sizes, large, flush, threads_do_not_matter, MODES memory)
