@@ -15,6 +15,7 @@ struct arguments {
     const char *name[MOST_CASES];
     int64_t names, threads;
     struct wf_bench_options o;
+    int precision; /* enum wf_precision */
     bool json;
     const char *dropout; /* not NULL if --dropout is given */
     struct settings set;
@@ -35,12 +36,14 @@ static wf_status bench(void *arguments, wf_error *error)
         if (a->dropout && strncmp(a->set.item[i], "dropout=", 8) == 0)
             return wf_error_set(error, WF_ERR_ARGUMENT, "--set %s and --dropout both set the dropout: leave one of the two out",
                                 a->set.item[i]);
+    struct wf_bench_options o = a->o;
+    o.precision = (enum wf_precision)a->precision;
     watch_interrupts(WATCH_BRIEF);
     wf_status status = start(a->threads, error);
     for (int64_t i = 0; i < count && status == WF_OK; i++) {
         struct wf_bench_result r;
         char text[512];
-        if ((status = wf_bench_run(a->names > 0 ? a->name[i] : small_cases[i], &a->o, &r, error)) != WF_OK)
+        if ((status = wf_bench_run(a->names > 0 ? a->name[i] : small_cases[i], &o, &r, error)) != WF_OK)
             break;
         if (a->json)
             printf("%s\n", wf_bench_json(&r, text, sizeof text));
@@ -62,6 +65,7 @@ int run_bench(int argc, char **argv)
         {"steps", "N", "at most N steps of each case (default: as many as fit into --seconds, at least three)", .number = &a.o.steps,
          .low = 1, .high = INT32_MAX},
         {"dropout", "P", "dropout rate (default 0)", .real = &a.o.dropout, .least = 0, .most = 0.99, .given = &a.dropout},
+        {"precision", "f32|bf16", "arithmetic of matrix products (default f32)", .choice = &a.precision},
         {"set", "KEY=VALUE",
          "time other sizes: a key of the model's family ($0 models MODEL), batch, rows of a step, or optimizer and its keys; context is "
          "also "

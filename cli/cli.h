@@ -103,9 +103,15 @@ void list_free(struct list *list);
 struct run_options {
     const char *run;     /* the run folder */
     const char *weights; /* value of --weights; NULL: model.safetensors */
-    int64_t threads;     /* 0: the default */
+    int precision;       /* value of --precision, an enum wf_precision; used if precision_given is not NULL */
+    const char *precision_given;
+    int64_t threads; /* 0: the default */
 };
-#define RUN_ROWS(on) {"weights", "best|ema|FILE", "weights to use instead of the latest", .text = &(on).weights}, THREADS_ROW(&(on).threads)
+#define RUN_ROWS(on)                                                                                                                       \
+    {"weights", "best|ema|FILE", "weights to use instead of the latest", .text = &(on).weights},                                           \
+        {"precision", "f32|bf16", "arithmetic of matrix products (default: that of the training)", .choice = &(on).precision,              \
+         .given = &(on).precision_given},                                                                                                  \
+        THREADS_ROW(&(on).threads)
 /* Initialises the library and opens the run. */
 wf_status open_run(const struct run_options *on, struct wf_run *run, wf_error *error);
 

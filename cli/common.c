@@ -105,7 +105,11 @@ wf_status start(int64_t threads, wf_error *error)
 wf_status open_run(const struct run_options *on, struct wf_run *run, wf_error *error)
 {
     wf_status status = start(on->threads, error);
-    return status == WF_OK ? wf_run_open(run, on->run, on->weights, error) : status;
+    if (status == WF_OK)
+        status = wf_run_open(run, on->run, on->weights, error);
+    if (status == WF_OK && on->precision_given)
+        status = wf_model_set_precision(run->model, (enum wf_precision)on->precision, error);
+    return status;
 }
 
 const char *setting_split(const char *setting, char key[SETTING_KEY_SIZE], wf_error *error)

@@ -9,6 +9,7 @@
 #include <weft/encoder.h>
 #include <weft/generate.h>
 #include <weft/internal/family.h>
+#include <weft/internal/gemm.h>
 #include <weft/internal/grow.h>
 #include <weft/internal/locale_c.h>
 #include <weft/memory.h>
@@ -73,7 +74,7 @@ static wf_tensor *loss_of(struct bench *b)
 
 static wf_status train_once(struct bench *b, wf_error *error)
 {
-    wf_tape_reset(b->tape, WF_TRAIN, .seed = b->options->seed, .step = b->step++);
+    wf_tape_reset(b->tape, WF_TRAIN, .seed = b->options->seed, .step = b->step++, .precision = b->options->precision);
     wf_tensor *loss = loss_of(b);
     if (wf_backward(loss) != WF_OK || wf_item(loss, &b->loss) != WF_OK)
         return wf_tape_status(b->tape, error);
@@ -132,6 +133,7 @@ static wf_status setup(struct bench *b, wf_error *error)
     wf_status status = wf_bench_config(&b->c, b->options->dropout, &b->config, error);
     if (status == WF_OK)
         status = wf_bench_set(&b->c, &b->config, b->options->settings, error);
+    b->config.training.precision = b->options->precision;
     if (status != WF_OK || !(b->model = wf_model_new(&b->config, error)) || !(b->tape = wf_tape_new(error)))
         return status != WF_OK ? status : error ? error->code : WF_ERR_MEMORY;
     wf_registry *registry = wf_model_registry(b->model);
@@ -255,7 +257,8 @@ static void report(struct bench *b, struct wf_bench_result *r)
                                   .peak_rss_mib = peak_rss_mib(),
                                   .loss = b->loss,
                                   .threads = wf_threads(),
-                                  .isa = wf_isa()};
+                                  .isa = wf_isa(),
+                                  .precision = b->options->precision};
     r->gflops = r->gflop / (r->ms * 1e-3);
 }
 
@@ -281,12 +284,12 @@ wf_status wf_bench_run(const char *name, const struct wf_bench_options *options,
 char *wf_bench_json(const struct wf_bench_result *r, char *text, size_t size)
 {
     locale_t before = locale_c_enter();
-    snprintf(
-        text, size,
-        "{\"case\":\"%s\",\"parameters\":%lld,\"tokens\":%lld,\"ms\":%.4f,\"ms_min\":%.4f,\"ms_max\":%.4f,\"gflops\":%.2f,"
-        "\"peak_rss_mib\":%.1f,\"threads\":%d,\"isa\":\"%s\",\"ms_mean\":%.4f,\"steps\":%lld,\"tokens_per_second\":%.1f,\"loss\":%.6f}",
-        r->name, (long long)r->parameters, (long long)r->tokens, r->ms, r->ms_min, r->ms_max, r->gflops, r->peak_rss_mib, r->threads,
-        r->isa, r->ms_mean, (long long)r->steps, (double)r->tokens / (r->ms * 1e-3), r->loss);
+    snprintf(text, size,
+             "{\"case\":\"%s\",\"parameters\":%lld,\"tokens\":%lld,\"ms\":%.4f,\"ms_min\":%.4f,\"ms_max\":%.4f,\"gflops\":%.2f,"
+             "\"peak_rss_mib\":%.1f,\"threads\":%d,\"isa\":\"%s\",\"precision\":\"%s\",\"ms_mean\":%.4f,\"steps\":%lld,\"tokens_per_"
+             "second\":%.1f,\"loss\":%.6f}",
+             r->name, (long long)r->parameters, (long long)r->tokens, r->ms, r->ms_min, r->ms_max, r->gflops, r->peak_rss_mib, r->threads,
+             r->isa, wf_precision_name(r->precision), r->ms_mean, (long long)r->steps, (double)r->tokens / (r->ms * 1e-3), r->loss);
     locale_c_leave(before);
     return text;
 }

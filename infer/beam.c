@@ -205,7 +205,7 @@ wf_status search_batch(struct search *s, int64_t count, wf_error *error)
     wf_status status = begin(s, count, error);
     if (status != WF_OK)
         return status;
-    wf_tape_reset(tape, WF_INFER);
+    wf_tape_reset(tape, WF_INFER, .precision = s->model ? wf_model_precision(s->model) : s->next->precision);
     if (s->model) {
         wf_tensor *memory = wf_model_encode(s->model, tape, s->source, (struct wf_packed){s->source_offsets, (int)count}); /* [M,d] */
         wf_model_memory(s->model, memory, s->kv);

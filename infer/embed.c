@@ -283,7 +283,7 @@ static wf_status run_batch(wf_embedder *e, int64_t at, int64_t sentences, wf_rea
 {
     int64_t tokens = e->offsets[sentences];
     wf_array view;
-    wf_tape_reset(e->tape, WF_INFER);
+    wf_tape_reset(e->tape, WF_INFER, .precision = wf_model_precision(e->model));
     wf_tensor *ids = wf_ids_of(e->tape, e->ids, WF_SHAPE(tokens));
     wf_tensor *x = wf_contiguous(wf_encoder_forward(e->model, ids, .packed = {e->offsets, (int)sentences})); /* [N] -> [N,d] */
     if (wf_view(x, &view) != WF_OK)

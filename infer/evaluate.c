@@ -102,7 +102,7 @@ wf_status wf_model_evaluate_on(wf_dist *dist, const wf_model *model, wf_tape *ta
         struct batch_loss loss = {.smoothed = NAN, .tokens = b.rows * b.cols};
         if (!next_is_mine(&losses))
             continue;
-        wf_tape_reset(tape, WF_INFER);
+        wf_tape_reset(tape, WF_INFER, .precision = wf_model_precision(model));
         wf_tensor *x = wf_ids(tape, b.x, b.rows, b.cols), *y = wf_ids(tape, b.y, b.rows, b.cols);
         if (wf_item(wf_model_loss(model, x, y), &loss.plain) != WF_OK)
             status = wf_tape_status(tape, error);
@@ -145,7 +145,7 @@ wf_status wf_evaluate_pairs_on(wf_dist *dist, const wf_model *model, wf_tape *ta
             (status = wf_pair_batches_next(batches, &pairs, error)) != WF_OK)
             break;
         wf_tensor *plain = NULL;
-        wf_tape_reset(tape, WF_INFER);
+        wf_tape_reset(tape, WF_INFER, .precision = wf_model_precision(model));
         wf_tensor *loss = wf_pairs_loss(model, tape, &pairs, .label_smoothing = label_smoothing, .plain = &plain);
         if (wf_item(loss, &b.smoothed) != WF_OK || wf_item(plain ? plain : loss, &b.plain) != WF_OK)
             status = wf_tape_status(tape, error);
@@ -269,7 +269,7 @@ wf_status wf_evaluate_masked_on(wf_dist *dist, const wf_model *model, const wf_t
         struct batch_loss loss = {.smoothed = NAN, .tokens = w.chosen};
         if (w.chosen == 0 || !next_is_mine(&losses))
             continue;
-        wf_tape_reset(tape, WF_INFER);
+        wf_tape_reset(tape, WF_INFER, .precision = wf_model_precision(model));
         wf_tensor *x = wf_ids(tape, w.batch.x, w.batch.rows, w.batch.cols);
         if (wf_item(wf_encoder_loss(model, x, NULL, w.places, w.targets, w.chosen, 0), &loss.plain) != WF_OK)
             status = wf_tape_status(tape, error);

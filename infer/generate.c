@@ -84,7 +84,7 @@ static wf_status run(const struct wf_next *model, wf_tape *tape, struct window *
                      int32_t *out, int64_t *count, wf_error *error)
 {
     struct wf_cache *cache = w->cache.layer ? &w->cache : NULL;
-    wf_tape_reset(tape, WF_INFER);
+    wf_tape_reset(tape, WF_INFER, .precision = model->precision);
     wf_tape_mark mark = wf_tape_here(tape);
     enum wf_generate_end end = WF_GENERATE_MAX_TOKENS;
     while (*count < o->max_tokens) {
@@ -177,6 +177,7 @@ struct wf_next wf_next_of(const wf_model *model)
 {
     const struct wf_model_shape *c = wf_model_shape_of(model);
     return (struct wf_next){.next = model_next,
+                            .precision = wf_model_precision(model),
                             .cache = model->family->no_cache || model->family->kind != WF_MODEL_LANGUAGE ? NULL : model_cache,
                             .ctx = (void *)model,
                             .vocab_size = c->vocab_size,

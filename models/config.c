@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/gemm.h>
 #include <weft/internal/minmax.h>
 #include <weft/internal/needs.h>
 #include <weft/internal/text.h>
@@ -56,7 +57,7 @@ static void describe(const struct wf_key *key, const char *section, struct wf_co
     *out = (struct wf_config_key){.name = key->name, .meaning = key->meaning, .section = section, .value = key->value, .kinds = key->kinds};
     out->of_batches = key->of_batches;
     out->of_validation = key->of_validation;
-    out->resumable = key->resumable || strcmp(section, "training") == 0 || strcmp(section, "generation") == 0;
+    out->resumable = !key->of_bits && (key->resumable || strcmp(section, "training") == 0 || strcmp(section, "generation") == 0);
     key_range(key, out->values, sizeof out->values);
 }
 
@@ -303,6 +304,9 @@ wf_status config_check_model(const struct wf_config *config, wf_error *error)
     if (!family)
         return wf_error_set(error, WF_ERR_ARGUMENT,
                             "the configuration has no model family yet: call wf_config_preset or wf_config_defaults first");
+    const char *refused = wf_precision_refused(t->precision);
+    if (refused)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "precision: %s", refused);
     for (int i = 0; slot_at(config, i, &slot); i++)
         if (!(slot.key->words == optimizer_names && optimizer_kept(&config->optimizer)) && key_check(slot.key, slot.values, error))
             return WF_ERR_ARGUMENT;

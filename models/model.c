@@ -2,6 +2,7 @@
 /* The public functions of <weft/models.h>, for models of all families. */
 #include <string.h>
 
+#include <weft/internal/gemm.h>
 #include <weft/internal/needs.h>
 #include <weft/internal/tape_needs.h>
 #include <weft/memory.h>
@@ -79,6 +80,22 @@ wf_model *wf_model_new(const struct wf_config *config, wf_error *error)
     if (wf_needs(error, "config", config))
         return NULL;
     return wf_model_new_with(config, NULL, error);
+}
+
+enum wf_precision wf_model_precision(const wf_model *model)
+{
+    return model ? model->config.training.precision : WF_PRECISION_REAL;
+}
+
+wf_status wf_model_set_precision(wf_model *model, enum wf_precision precision, wf_error *error)
+{
+    if (wf_needs(error, "model", model))
+        return WF_ERR_ARGUMENT;
+    const char *refused = wf_precision_refused(precision);
+    if (refused)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "precision: %s", refused);
+    model->config.training.precision = precision;
+    return WF_OK;
 }
 
 void wf_model_free(wf_model *model)

@@ -14,11 +14,12 @@
 #define ABOVE .above = true
 #define BELOW .below = true
 
-/* The words have the order of the enums wf_schedule_kind, wf_tokenizer_kind, wf_batch_cost and wf_best_by. The enums of schedules and
- * tokenizers are in headers of other rooms, so a test checks that the words still have their order. */
+/* The words have the order of the enums wf_precision, wf_schedule_kind, wf_tokenizer_kind, wf_batch_cost and wf_best_by. The enums of
+ * schedules and tokenizers are in headers of other rooms, so a test checks that the words still have their order. */
 static const char *const schedules[] = {"constant", "cosine", "inverse_sqrt", NULL};
 static const char *const tokenizers[] = {"char", "word", "bpe", "byte-bpe", "wordpiece", NULL};
 static const char *const costs[] = {"both", "side", NULL};
+static const char *const precisions[] = {"f32", "bf16", NULL};
 static const char *const measures[] = {"loss", "bleu", "chrf", NULL};
 
 /* clang-format off */
@@ -37,6 +38,7 @@ static const struct wf_key training[] = {
     WF_BOOL_KEY(struct wf_training, deduplicate, "false", "trains on the first of several equal pairs only", KINDS(PAIRS), .of_batches = true),
     NUMBER(accumulate, "1", 1, 1048576, "micro-batches per update; more take less memory", .also = "gradient_accumulation_steps gradient_accumulation grad_accumulation accumulation_steps grad_accum_steps accumulate_grad_batches accum_steps update_freq"),
     NUMBER(leaves, "0", 0, 1048576, "number of partial sums of micro-batches, a power of two that divides accumulate; added as a tree; 0: at most 8"),
+    WORD(precision, "f32", precisions, "arithmetic of matrix products: f32, or bf16, whose operands are rounded to bf16; all else, attention too, is f32", .of_bits = true, .also = "dtype torch_dtype bf16 fp16 amp autocast mixed_precision precision_mode"),
     WF_BOOL_KEY(struct wf_training, checkpoint, "false", "blocks are computed a second time in backward: less memory, a third more time, the same bits", .also = "gradient_checkpointing activation_checkpointing activations_checkpoint checkpoint_activations recompute recompute_activations use_checkpoint grad_checkpointing"),
     NUMBER(lr, "0.001", 0, INFINITY, "peak learning rate", ABOVE, .also = "learning_rate max_lr peak_lr base_lr"),
     NUMBER(min_lr, "0", 0, INFINITY, "final learning rate of schedule=cosine", .also = "stop_min_lr eta_min lr_min final_lr min_learning_rate"),

@@ -236,7 +236,7 @@ static wf_status of_text(const struct wf_run *run, const char *text, wf_tape *ta
     if (status == WF_OK)
         status = a.ids.count == alone ? refuse_empty(&a, error) : check_length(&a, c->context, error);
     if (status == WF_OK) {
-        wf_tape_reset(tape, WF_INFER);
+        wf_tape_reset(tape, WF_INFER, .precision = wf_model_precision(run->model));
         wf_tensor *in = wf_ids(tape, a.ids.id, 1, a.ids.count); /* [1,T] */
         wf_tensor *out = encoder ? wf_encoder_forward(run->model, in, .weights = weights) : wf_model_attention(run->model, in, weights);
         status = wf_is_poison(out) ? wf_tape_status(tape, error)
@@ -298,7 +298,7 @@ static wf_status of_ids(const struct wf_run *run, const struct axis *source, con
                             .input = target->ids.id,
                             .target = target->ids.id, /* any ids will do, because no loss is computed */
                             .target_offsets = target_offsets};
-    wf_tape_reset(tape, WF_INFER);
+    wf_tape_reset(tape, WF_INFER, .precision = wf_model_precision(run->model));
     wf_status status = wf_is_poison(wf_pairs_logits(run->model, tape, &pair, &w)) ? wf_tape_status(tape, error) : WF_OK;
     if (status == WF_OK)
         status = add_map(maps, WF_MAP_ENCODER, w.encoder, encoders, source, source, tape, error);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/gemm.h>
 #include <weft/internal/minmax.h>
 #include <weft/internal/runtime.h>
 
@@ -20,6 +21,8 @@ static void put(struct fit *f, wf_safetensors_writer *w)
 {
     wf_safetensors_put_metadata(w, "settings", f->o.settings ? f->o.settings : "");
     wf_safetensors_put_metadata(w, "fixed", f->o.fixed ? f->o.fixed : "");
+    if (f->o.precision != WF_PRECISION_REAL)
+        wf_safetensors_put_metadata(w, "precision", wf_precision_name(f->o.precision));
 }
 
 static wf_status get(struct fit *f, const wf_safetensors *file, const char *path)
@@ -30,6 +33,11 @@ static wf_status get(struct fit *f, const wf_safetensors *file, const char *path
     if ((uint64_t)seed != f->o.seed)
         return wf_error_set(f->error, WF_ERR_ARGUMENT, "%s was trained with seed %" PRIu64 ", the resume asks for %" PRIu64, path,
                             (uint64_t)seed, f->o.seed);
+    const char *precision = wf_safetensors_metadata(file, "precision"), *asked = wf_precision_name(f->o.precision);
+    precision = precision ? precision : wf_precision_name(WF_PRECISION_REAL);
+    if (strcmp(precision, asked) != 0)
+        return wf_error_set(f->error, WF_ERR_ARGUMENT, "%s was trained with the precision %.20s, the resume asks for %s", path, precision,
+                            asked);
     return settings_compare(f, file, path);
 }
 

@@ -270,6 +270,7 @@ static struct wf_fit_options fit_options(struct trainer *t)
                                    .steps = c->steps,
                                    .accumulate = c->accumulate,
                                    .leaves = c->leaves,
+                                   .precision = c->precision,
                                    .clip = c->clip,
                                    .save_every = c->save_every,
                                    .valid_every = c->valid_every,

@@ -36,7 +36,7 @@ wf_tensor *fit_forward(struct fit *f, struct wf_micro_batch *b, int phase, int64
     /* first_row makes the dropout masks of the micro-batches differ, even if the task does not call wf_tape_first_row. `exact`:
      * the masks do not depend on earlier passes, so that a repeated micro-batch gets the same ones. */
     wf_tape_reset(f->tape, WF_TRAIN, .seed = f->o.seed, .step = (uint64_t)(f->step * f->phases + phase), .first_row = (uint64_t)i << 32,
-                  .exact = true);
+                  .exact = true, .precision = f->o.precision);
     return f->task.loss(f->o.ctx, b);
 }
 

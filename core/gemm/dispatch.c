@@ -71,6 +71,11 @@ const char *wf_precision_refused(enum wf_precision precision)
                                           : "the precision is unknown: give WF_PRECISION_REAL or WF_PRECISION_BF16";
 }
 
+const char *wf_precision_name(enum wf_precision precision)
+{
+    return precision == WF_PRECISION_BF16 ? "bf16" : "f32";
+}
+
 static bool is_refused(const struct wf_gemm *g)
 {
     return wf_precision_refused(g->precision) != NULL;

@@ -25,9 +25,10 @@ struct wf_next {
     /* Makes an empty cache for `rows` rows of `capacity` ids, as wf_cache_init does. NULL: the model has no cache, and each token is
      * computed from all ids before it. Beam search requires a cache. */
     wf_status (*cache)(void *ctx, struct wf_cache *cache, int64_t rows, int64_t capacity, wf_error *error);
-    void *ctx;          /* argument of both functions */
-    int64_t vocab_size; /* V, at most 2^31 - 1 */
-    int64_t context;    /* maximum number of ids in a row, at most 2^31 - 1 */
+    void *ctx;                   /* argument of both functions */
+    int64_t vocab_size;          /* V, at most 2^31 - 1 */
+    int64_t context;             /* maximum number of ids in a row, at most 2^31 - 1 */
+    enum wf_precision precision; /* arithmetic of the model's matrix products */
 };
 /* Returns a struct wf_next for a language model. The model must outlive it. If the model is of another kind, the first call of .next sets
  * an error of the tape. */

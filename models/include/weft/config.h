@@ -34,6 +34,7 @@ struct wf_training {
     int64_t accumulate;            /* number of micro-batches into which the batch of an update is divided */
     double epochs;                 /* if above 0, wf_train sets `steps` so that the training passes through the text this many times */
     int64_t leaves;                /* leaves of the reduction tree of gradients, as in wf_fit_options; 0: chosen automatically */
+    enum wf_precision precision;   /* arithmetic of matrix products, also of the trained model in use; in text "f32" or "bf16" */
     bool checkpoint;               /* backward computes each block a second time to save memory: see weft/blocks.h */
     int64_t batch_tokens;          /* translation models: padded tokens per update; 0: all pairs in one batch */
     int64_t batch_tolerance;       /* an update may exceed batch_tokens by this number of tokens */

@@ -78,6 +78,7 @@ struct wf_key {
                          names this key. Names that follow from the role, such as n_embd for a width, need not be listed */
     enum wf_key_role role;
     bool resumable;     /* for a family's key: no parameter depends on it, so a resumed training may have another value of it */
+    bool of_bits;       /* the weights that a training computes depend on the key, so a resume cannot change it */
     bool of_batches;    /* batches of sentence pairs depend on the key, so a resume that changes it begins a new epoch */
     bool of_validation; /* validation losses depend on the key, so a resume that changes it selects the best weights anew */
 };

@@ -38,6 +38,11 @@ WF_API wf_status wf_model_load_with(wf_model *model, const wf_safetensors *file,
 /* The model's configuration, kind and sizes. What the pointers point to belongs to the model. */
 WF_API const struct wf_config *wf_model_config(const wf_model *model);
 WF_API enum wf_model_kind wf_model_kind_of(const wf_model *model);
+/* The arithmetic of the model's matrix products: the setting `precision` of its configuration. Give it to the tape: wf_tape_reset(tape,
+ * WF_INFER, .precision = wf_model_precision(model)). wf_model_set_precision changes the setting of the model. WF_ERR_ARGUMENT, with nothing
+ * changed: the precision is unknown, or bf16 in the library of doubles. */
+WF_API enum wf_precision wf_model_precision(const wf_model *model);
+WF_API wf_status wf_model_set_precision(wf_model *model, enum wf_precision precision, wf_error *error) WF_CHECKED;
 WF_API const struct wf_model_shape *wf_model_shape_of(const wf_model *model); /* wf_config_shape of its configuration */
 
 /* ids [B,T] -> logits [B,T,V]. `cache` may be NULL. With a cache, in WF_INFER, the ids continue the sequences in the cache, and the cache

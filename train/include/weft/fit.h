@@ -173,6 +173,9 @@ struct wf_fit_options {
      * the number of processes; the state stores `leaves`. 0: the number in the state; for a new run the largest possible number up to 8, or
      * with more than 8 processes the number of processes, rounded up to a power of two. */
     int64_t leaves;
+    /* Arithmetic of the matrix products of the task's losses, forward and backward (weft/tape.h). The state stores it; a resume with
+     * another one is WF_ERR_ARGUMENT. A tape that a validation uses is the task's own: give it the same precision. */
+    enum wf_precision precision;
     double clip; /* maximum norm of the gradients of a phase, over all registries of its optimisers; 0: no clipping */
     /* Returns the learning rate of options.optimizer[optimizer] for update `step` (0, 1, ...), which replaces that of the optimiser's
      * schedule. Called once for each optimiser in each update, right before the optimiser's step. The same arguments must give the same

@@ -47,6 +47,7 @@ struct wf_bench_options {
     int64_t steps;  /* maximum number of measured steps; 0: as the time allows */
     double dropout; /* rate p of every dropout in the model, 0 <= p < 1 */
     uint64_t seed;  /* seed of weights, ids and dropout */
+    enum wf_precision precision;  /* arithmetic of matrix products */
     const char *const *settings;  /* settings for wf_bench_set; may be NULL */
     bool (*cancelled)(void *ctx); /* called after each step; true ends the measurement with WF_ERR_CANCELLED. May be NULL. */
     void *ctx;                    /* argument of `cancelled` */
@@ -69,13 +70,14 @@ struct wf_bench_result {
     double loss;         /* loss of the last step; 0 for generation */
     int threads;         /* number of threads */
     const char *isa;     /* instruction set of the kernels */
+    enum wf_precision precision; /* arithmetic of matrix products */
 };
 /* Runs the case that wf_bench_find finds for `name`, and writes the times to *result. */
 wf_status wf_bench_run(const char *name, const struct wf_bench_options *options, struct wf_bench_result *result,
                        wf_error *error) WF_CHECKED;
 /* Writes a result to `text` as one JSON object without a newline, and returns `text`. 512 bytes are enough. The keys are case, parameters,
- * tokens, ms, ms_min, ms_max, gflops, peak_rss_mib, threads, isa, ms_mean, steps, tokens_per_second and loss. Numbers are written with a
- * decimal point in every locale. */
+ * tokens, ms, ms_min, ms_max, gflops, peak_rss_mib, threads, isa, precision, ms_mean, steps, tokens_per_second and loss. Numbers are
+ * written with a decimal point in every locale. */
 char *wf_bench_json(const struct wf_bench_result *result, char *text, size_t size);
 
 WF_END_DECLS
