@@ -46,6 +46,7 @@ static const struct {
     {"encoder-attention", "frame", {"true", "false"}, {"maybe", "", "2"}},
     {"encoder-attention", "mask_rate", {"0.15", "0.5", "1e-3"}, {"0", "1", "-0.1", "nan", "15%"}},
     {"char-rms", "steps", {"1", "5000", "1000000000000"}, {"0", "-1", "1000000000001", "ten"}},
+    {"char-rms", "precision", {"f32", "bf16"}, {"f16", "BF16", "", "1"}},
     {"char-rms", "checkpoint", {"true", "false"}, {"maybe", "", "2"}},
     {"char-rms", "ema", {"0", "0.999"}, {"1", "-0.1", "nan"}},
     {"char-rms", "epochs", {"0", "3", "0.5"}, {"-1", "nan", "1e10"}},

@@ -44,6 +44,8 @@ static const struct {
     /* transformers: TrainingArguments, GenerationConfig */
     {"char-rms", "per_device_train_batch_size", "use batch"},
     {"char-rms", "gradient_checkpointing", "use checkpoint"},
+    {"char-rms", "torch_dtype", "use precision"},
+    {"char-rms", "bf16", "use precision"},
     {"multi30k", "per_device_train_batch_size", "use batch_tokens"},
     {"char-rms", "warmup_steps", "use warmup"},
     {"char-rms", "max_steps", "use steps"},

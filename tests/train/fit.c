@@ -184,5 +184,63 @@ START_TEST(one_registry_and_one_optimiser)
 }
 END_TEST
 
-WF_TEST_MAIN("fit", trains, next_may_use_another_tape, without_a_folder, one_registry_and_one_optimiser, another_metric_decides,
+#ifdef WF_DOUBLE
+START_TEST(in_bf16)
+{
+    struct study *s = study_open(0.1);
+    struct wf_fit_options o = study_options(s, in_folder("bf16"));
+    o.precision = WF_PRECISION_BF16;
+    fit_refused(&vit_task, &o, WF_ERR_ARGUMENT, "wf_fit: bf16 is a precision of libweft, the library of floats; this is libweft-f64");
+    study_close(s);
+}
+END_TEST
+#else
+/* Trains six updates in a folder, in bf16 and on `threads` threads. */
+static struct study *six_updates(const char *folder, int threads, enum wf_precision precision)
+{
+    struct study *s = study_open(0.1);
+    struct wf_fit_options o = study_options(s, in_folder(folder));
+    o.steps = 6;
+    o.precision = precision;
+    ck_ok(wf_set_threads(threads, error));
+    ck_ok(wf_fit(&vit_task, &o, NULL, error));
+    return s;
+}
+
+START_TEST(in_bf16)
+{
+    struct study *one = six_updates("one", 1, WF_PRECISION_BF16), *two = six_updates("two", 2, WF_PRECISION_BF16),
+                 *exact = six_updates("float", 2, WF_PRECISION_REAL);
+    ck_assert(same_weights(one->body, two->body) && !same_weights(one->body, exact->body));
+    wf_error e = {0};
+    wf_safetensors *state = wf_safetensors_open(in_folder("one/state.safetensors"), &e);
+    ck_assert_ptr_nonnull(state);
+    ck_assert_str_eq(wf_safetensors_metadata(state, "precision"), "bf16");
+    wf_safetensors_close(state);
+    ck_assert(fabs(one->seen.last_loss - exact->seen.last_loss) < 0.02 * exact->seen.last_loss);
+    struct wf_fit_options o = study_options(exact, in_folder("one"));
+    o.resume = true;
+    fit_refused(&vit_task, &o, WF_ERR_ARGUMENT, "was trained with the precision bf16, the resume asks for f32");
+    o = study_options(exact, in_folder("float"));
+    o.resume = true;
+    o.precision = WF_PRECISION_BF16;
+    fit_refused(&vit_task, &o, WF_ERR_ARGUMENT, "was trained with the precision f32, the resume asks for bf16");
+    /* a resume in bf16 goes on with the same bytes */
+    struct study *whole = study_open(0.1), *second = study_open(0.1);
+    o = study_options(whole, in_folder("whole"));
+    o.steps = 9;
+    o.precision = WF_PRECISION_BF16;
+    ck_ok(wf_fit(&vit_task, &o, NULL, error));
+    o = study_options(second, in_folder("one"));
+    o.steps = 9;
+    o.precision = WF_PRECISION_BF16;
+    o.resume = true;
+    ck_ok(wf_fit(&vit_task, &o, NULL, error));
+    ck_assert(same_weights(whole->body, second->body));
+    study_close(one), study_close(two), study_close(exact), study_close(whole), study_close(second);
+}
+END_TEST
+#endif
+
+WF_TEST_MAIN("fit", trains, in_bf16, next_may_use_another_tape, without_a_folder, one_registry_and_one_optimiser, another_metric_decides,
              rates_are_the_programs)
