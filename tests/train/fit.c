@@ -195,13 +195,21 @@ START_TEST(in_bf16)
 }
 END_TEST
 #else
-/* Trains six updates in a folder, in bf16 and on `threads` threads. */
-static struct study *six_updates(const char *folder, int threads, enum wf_precision precision)
+static double one_rate(void *ctx, int optimizer, int64_t step)
+{
+    (void)ctx, (void)optimizer, (void)step;
+    return 1e-3;
+}
+
+/* Trains in a folder up to update `steps`. The rate does not depend on `steps`, as a schedule's does. */
+static struct study *up_to(int64_t steps, const char *folder, int threads, enum wf_precision precision, bool resume)
 {
     struct study *s = study_open(0.1);
     struct wf_fit_options o = study_options(s, in_folder(folder));
-    o.steps = 6;
+    o.rate = one_rate;
+    o.steps = steps;
     o.precision = precision;
+    o.resume = resume;
     ck_ok(wf_set_threads(threads, error));
     ck_ok(wf_fit(&vit_task, &o, NULL, error));
     return s;
@@ -209,8 +217,8 @@ static struct study *six_updates(const char *folder, int threads, enum wf_precis
 
 START_TEST(in_bf16)
 {
-    struct study *one = six_updates("one", 1, WF_PRECISION_BF16), *two = six_updates("two", 2, WF_PRECISION_BF16),
-                 *exact = six_updates("float", 2, WF_PRECISION_REAL);
+    struct study *one = up_to(6, "one", 1, WF_PRECISION_BF16, false), *two = up_to(6, "two", 2, WF_PRECISION_BF16, false),
+                 *exact = up_to(6, "float", 2, WF_PRECISION_REAL, false);
     ck_assert(same_weights(one->body, two->body) && !same_weights(one->body, exact->body));
     wf_error e = {0};
     wf_safetensors *state = wf_safetensors_open(in_folder("one/state.safetensors"), &e);
@@ -226,16 +234,7 @@ START_TEST(in_bf16)
     o.precision = WF_PRECISION_BF16;
     fit_refused(&vit_task, &o, WF_ERR_ARGUMENT, "was trained with the precision f32, the resume asks for bf16");
     /* a resume in bf16 goes on with the same bytes */
-    struct study *whole = study_open(0.1), *second = study_open(0.1);
-    o = study_options(whole, in_folder("whole"));
-    o.steps = 9;
-    o.precision = WF_PRECISION_BF16;
-    ck_ok(wf_fit(&vit_task, &o, NULL, error));
-    o = study_options(second, in_folder("one"));
-    o.steps = 9;
-    o.precision = WF_PRECISION_BF16;
-    o.resume = true;
-    ck_ok(wf_fit(&vit_task, &o, NULL, error));
+    struct study *whole = up_to(9, "whole", 2, WF_PRECISION_BF16, false), *second = up_to(9, "one", 2, WF_PRECISION_BF16, true);
     ck_assert(same_weights(whole->body, second->body));
     study_close(one), study_close(two), study_close(exact), study_close(whole), study_close(second);
 }
