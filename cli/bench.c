@@ -40,6 +40,8 @@ static wf_status bench(void *arguments, wf_error *error)
     o.precision = (enum wf_precision)a->precision;
     watch_interrupts(WATCH_BRIEF);
     wf_status status = start(a->threads, error);
+    if (status == WF_OK)
+        tell_precision(o.precision);
     for (int64_t i = 0; i < count && status == WF_OK; i++) {
         struct wf_bench_result r;
         char text[512];

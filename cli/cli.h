@@ -88,6 +88,8 @@ void warn_of_pieces(const wf_tokenizer *target, const char *run);
 
 /* Initialises the library and prints on standard error the number of threads, the BLAS and the kernels. threads 0: the default number. */
 wf_status start(int64_t threads, wf_error *error);
+/* Prints a note if products are computed in bf16 and this processor has no AMX, so that nobody expects more speed. Call it after start. */
+void tell_precision(enum wf_precision precision);
 
 /* Splits "a,b,c" at commas into items; an empty item is an error. With `files` the whole text is one item if it names an existing file,
  * which may have a comma in its name. Free the list with list_free, also after an error. */

@@ -102,6 +102,13 @@ wf_status start(int64_t threads, wf_error *error)
     return status;
 }
 
+void tell_precision(enum wf_precision precision)
+{
+    if (precision == WF_PRECISION_BF16 && !wf_amx() && speaks())
+        fprintf(stderr, "%s: note: without AMX (this processor, or WEFT_AMX=0) bf16 is not faster than f32; its results are the same\n",
+                name);
+}
+
 wf_status open_run(const struct run_options *on, struct wf_run *run, wf_error *error)
 {
     wf_status status = start(on->threads, error);
@@ -109,6 +116,8 @@ wf_status open_run(const struct run_options *on, struct wf_run *run, wf_error *e
         status = wf_run_open(run, on->run, on->weights, error);
     if (status == WF_OK && on->precision_given)
         status = wf_model_set_precision(run->model, (enum wf_precision)on->precision, error);
+    if (status == WF_OK)
+        tell_precision(wf_model_precision(run->model));
     return status;
 }
 

@@ -276,6 +276,7 @@ static wf_status train(void *arguments, wf_error *error)
                               a->tokenizer, (long long)tokenizer.count);
     if (status == WF_OK)
         status = start(a->threads, error);
+    progress.precision = o.config.training.precision;
     status = wf_dist_agree(dist, status, error);
     if (status == WF_OK) {
         o.source_tokenizer = tokenizer.count == 2 ? tokenizer.item[0] : NULL;

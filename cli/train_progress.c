@@ -66,6 +66,7 @@ static void begin(struct training_progress *p, const struct wf_event *e)
     char parameters[WF_NUMBER_SIZE], types[WF_NUMBER_SIZE], tokens[WF_NUMBER_SIZE], valid[WF_NUMBER_SIZE];
     display_clear(&p->display);
     p->begun = true;
+    tell_precision(p->precision);
     wf_text_count(e->valid_tokens, valid);
     display_line(&p->display, "%s parameters, vocabulary size %s; %s %stokens to train on, %s%s to validate",
                  wf_text_count(e->parameters, parameters), wf_text_count(e->vocab_size, types), wf_text_count(e->train_tokens, tokens),

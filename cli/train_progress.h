@@ -9,9 +9,10 @@
 
 struct training_progress {
     struct display display;
-    bool begun;   /* WF_EVENT_START was received: the training has begun */
-    double loss;  /* running mean of the loss; NaN before the first update */
-    double speed; /* running mean of tokens per second; 0 before the first update */
+    bool begun;                  /* WF_EVENT_START was received: the training has begun */
+    enum wf_precision precision; /* arithmetic of the training's products */
+    double loss;                 /* running mean of the loss; NaN before the first update */
+    double speed;                /* running mean of tokens per second; 0 before the first update */
 };
 
 /* Shows an event of the training; to be used as wf_train_options.event, with a struct training_progress as ctx. */

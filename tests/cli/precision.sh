@@ -36,6 +36,14 @@ grep -v '"precision"' float/config.json >less.json && mv less.json float/config.
 "$weft" train char-rms --train "$story" --out float --resume --steps 9 2>log || failed "an older run: $(tail -1 log)"
 expect 2 'was trained with precision = f32' "$weft" train char-rms --train "$story" --out float --resume --set precision=bf16
 
+# --- --from takes the precision over, unless --set gives another
+"$weft" train char-rms --from bf16 --train "$story" --out after --steps 1 2>log || failed "--from: $(tail -1 log)"
+[ "$(setting after precision)" = bf16 ] || failed "--from: $(setting after precision)"
+"$weft" train char-rms --from bf16 --train "$story" --out after-f32 --steps 1 --set precision=f32 2>log || failed "--from --set: $(tail -1 log)"
+[ "$(setting after-f32 precision)" = f32 ] || failed "--from --set: $(setting after-f32 precision)"
+WEFT_AMX=0 "$weft" generate bf16 --max-tokens 1 2>err >out || failed "generate: $(cat err)"
+grep -q 'note: without AMX' err || failed "no note without AMX: $(cat err)"
+
 # --- use: the precision of the training, unless --precision gives another
 evaluate() { "$weft" evaluate "$@" --json 2>err || failed "evaluate $*: $(cat err)"; }
 evaluate bf16 --data "$story" >own
