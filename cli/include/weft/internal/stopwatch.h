@@ -53,23 +53,23 @@ struct wf_bench_options {
     void *ctx;                    /* argument of `cancelled` */
 };
 struct wf_bench_result {
-    const char *name;    /* name of the case */
-    int64_t parameters;  /* number of the model's parameters */
-    int64_t tokens;      /* tokens of a step (for pairs on both sides together), or generated tokens */
-    int64_t steps;       /* number of measured steps; two more ran before them as a warm-up */
-    double ms;           /* median time in milliseconds of a step, or of generating all tokens */
-    double ms_min;       /* shortest of these times */
-    double ms_max;       /* longest of these times */
-    double ms_mean;      /* mean of these times, which is a better measure than the median if other programs run at the same time */
-    double gflop;        /* counted operations of a step, in units of 10^9: 6 x matrix parameters x tokens + 12 B T^2 d for each
-                            attention, with B rows of T tokens and width d; for generation 2 x matrix parameters x tokens. Pairs are
-                            packed, so there is no padding to count */
-    double gflops;       /* gflop per second, at the median time */
-    double peak_rss_mib; /* peak resident memory of the process in MiB while this case ran; since the process started if the system
-                            cannot reset the peak */
-    double loss;         /* loss of the last step; 0 for generation */
-    int threads;         /* number of threads */
-    const char *isa;     /* instruction set of the kernels */
+    const char *name;            /* name of the case */
+    int64_t parameters;          /* number of the model's parameters */
+    int64_t tokens;              /* tokens of a step (for pairs on both sides together), or generated tokens */
+    int64_t steps;               /* number of measured steps; two more ran before them as a warm-up */
+    double ms;                   /* median time in milliseconds of a step, or of generating all tokens */
+    double ms_min;               /* shortest of these times */
+    double ms_max;               /* longest of these times */
+    double ms_mean;              /* mean of these times, which is a better measure than the median if other programs run at the same time */
+    double gflop;                /* counted operations of a step, in units of 10^9: 6 x matrix parameters x tokens + 12 B T^2 d for each
+                                    attention, with B rows of T tokens and width d; for generation 2 x matrix parameters x tokens. Pairs are
+                                    packed, so there is no padding to count */
+    double gflops;               /* gflop per second, at the median time */
+    double peak_rss_mib;         /* peak resident memory of the process in MiB while this case ran; since the process started if the system
+                                    cannot reset the peak */
+    double loss;                 /* loss of the last step; 0 for generation */
+    int threads;                 /* number of threads */
+    const char *isa;             /* instruction set of the kernels */
     enum wf_precision precision; /* arithmetic of matrix products */
 };
 /* Runs the case that wf_bench_find finds for `name`, and writes the times to *result. */
