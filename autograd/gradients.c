@@ -183,8 +183,8 @@ bool wf_grad_fills(wf_call *c, int count)
 wf_array wf_grad_new(wf_call *c, int input)
 {
     const wf_array *x = wf_call_in(c, input);
-    if (!x &&
-        !is_needed(c, input)) /* an x that needs no gradient is allowed: a backward may fill an array of its shape for other operands */
+    /* A given x gets an array even if it needs no gradient, because a backward may use it to compute other gradients. */
+    if (!x && !is_needed(c, input))
         return (wf_array){.data = NULL};
     wf_shape shape = array_shape(x);
     return wf_call_temp(c, WF_REAL, &shape);

@@ -154,8 +154,8 @@ wf_array wf_array_slice(wf_array a, int dim, int64_t start, int64_t length)
     return a;
 }
 
-/* Neighbouring dims of `a` that lie in memory like one dim form a group. The new dims divide these groups among themselves, the last dim
- * first; the reshape fails if a new dim would cross the border of two groups. */
+/* Neighbouring dims of `a` that lie in memory like one dim form a group. Each group is split into one or more of the new dims,
+ * beginning with the last group and the last new dim. The reshape fails if a new dim would cross the border of two groups. */
 bool wf_array_reshape(const wf_array *a, const wf_shape *shape, wf_array *out)
 {
     if (wf_shape_count(shape) != wf_array_count(a))

@@ -144,7 +144,9 @@ static void read_keys(struct wf_json_reader *r, struct wf_config *c)
         wf_error_set(&why, WF_ERR_FORMAT, "key \"model_type\": \"%s\" must be \"%s\" for this family", type, expected);
     else if (r->status == WF_OK && family && strcmp(family, c->family->name) != 0)
         wf_error_set(&why, WF_ERR_FORMAT, "key \"family\": %s is of the family %s, not %s", c->model, c->family->name, family);
-    const char *optimizer = json_string_value(json_object_get(r->object, "optimizer")); /* set before the keys OPTIMIZER.KEY */
+    /* The optimiser is chosen before the loop below sets the other keys, because keys such as sgd.momentum belong to the chosen optimiser.
+     */
+    const char *optimizer = json_string_value(json_object_get(r->object, "optimizer"));
     if (r->status == WF_OK && !why.code && optimizer && optimizer_choose(c, optimizer, &why) != WF_OK &&
         json_object_get(r->object, "weft_version") && optimizer_keep(c, optimizer)) /* the model of a run works without its optimiser */
         wf_error_clear(&why);

@@ -54,8 +54,8 @@ V_INLINE vr narrowed(vr x, vr y)
 #endif
 }
 
-/* A square of the tile in registers: V_LANES lines with V_LANES pairs of k, from line `line` and pair `pair` on. `turned`: register i has
- * pair i of each line; otherwise line i of each pair. */
+/* Loads a square into registers: V_LANES lines with V_LANES pairs of k, beginning at s. Lines beyond `lines` and elements beyond `k` are 0.
+ * If lines are contiguous (`is` is 1), register i has pair i of all lines; otherwise it has all pairs of line i. */
 V_INLINE void load_square(int64_t lines, int64_t k, const float *s, int64_t is, int64_t ps, vr r[V_LANES])
 {
     if (is == 1) { /* contiguous lines: register i has pair i of all lines */

@@ -223,9 +223,9 @@ struct prefetched {
 
 /* Chooses what a tile prefetches, one cache line at each step of k: either the next rows of A, or an area that is read after the cache
  * block. The next rows of A are prefetched by the last tile of a row of tiles, into the first-level cache. If A is read in place, the first
- * tile of a long row of tiles does so too, because these rows come from memory. If a row has only one tile, it prefetches the areas first
- * and then rows of A, because the areas are further away. If nothing remains to be prefetched, the tile prefetches an address that it reads
- * anyway. */
+ * tile of a long row of tiles does so too, because these rows come from memory. If a row has only one tile, this tile prefetches the areas
+ * first and then rows of A, because the areas are further from the processor. If nothing remains to be prefetched, the tile prefetches an
+ * address that it reads anyway. */
 V_INLINE void prefetch(const struct gemm_cache_block *g, struct tile *t, const wf_real *next_rows, struct prefetched *f)
 {
     t->prefetch_step = CACHE_LINE;

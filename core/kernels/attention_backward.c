@@ -96,8 +96,8 @@ static void multiply_slopes(int64_t n, const wf_real *slope, wf_real *ds)
     }
 }
 
-/* Rows that one call of fetch_some prefetches. With a window of 128 keys, a tile of queries meets 3 tiles of keys, with 5 calls each. These
- * 15 calls cover all rows of next_rows. */
+/* The number of rows that one call of fetch_some prefetches. It is chosen for a window of 128 keys: a tile of queries then meets 3 tiles of
+ * keys, with 5 calls of fetch_some for each, and these 15 calls prefetch all rows that the function next_rows lists. */
 enum { FETCHED = 20 };
 
 V_INLINE void key_tile(const struct work *w, struct fetch *fetch, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys,
@@ -227,7 +227,7 @@ V_INLINE void query_tile(const struct work *w, int64_t head, int64_t q0, int64_t
     (void)pack_queries(rows, a->f, w->dout, w->pf, 1, w->doutt);
     vr top[QV], inverse[QV], d[QV];
     for (int j = 0; j < qv; j++) {
-        top[j] = v_set(V_INF); /* gives lanes without a query weights of 0 */
+        top[j] = v_set(V_INF); /* lanes that hold no query get weights of 0 */
         inverse[j] = d[j] = v_set(0);
     }
     memcpy(top, a->top + head * a->per_head + q0, (size_t)rows * sizeof(wf_real));

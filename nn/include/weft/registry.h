@@ -87,7 +87,7 @@ WF_API wf_scope wf_with_init(wf_scope scope, const struct wf_init_rules *rules);
 struct wf_parameter_options {
     struct wf_initializer init; /* default: constant 0 */
     bool frozen;                /* the parameter has no gradient */
-    bool buffer;                /* a table: frozen, not counted as a parameter, and not saved */
+    bool buffer;                /* values that the model reads but does not learn: frozen, not counted as a parameter, and not saved */
 };
 /* Declares a parameter and returns it; never NULL. Errors go to the registry. The parameter belongs to the registry, and ops can use it
  * after wf_registry_build or wf_registry_load. To tie two weights, use the same pointer in both places. */

@@ -7,7 +7,8 @@
 
 /* For how many resets after the end of its pass a tensor is recognised as stale. */
 int wf_stale_resets(void);
-/* Makes the tape count as reset `resets` times, and then resets it. So a test need not reset it 2^32 times. */
+/* Puts the tape into the state after `resets` resets, as far as stale tensors are recognised, and then resets it once more. So a test need
+ * not reset it 2^32 times. */
 void wf_stale_skip(wf_tape *tape, uint64_t resets);
 
 #endif
