@@ -128,6 +128,8 @@ static wf_status check_used(const struct wf_bench_case *c, const struct wf_confi
                  (c->generate || strcmp(key.section, "optimizer") != 0);
     if (!unused)
         return WF_OK;
+    if (strcmp(name, "precision") == 0)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "the precision of a case is set by --precision");
     return wf_error_set(error, WF_ERR_ARGUMENT, "%s changes nothing here: %s takes the keys of %s%s (%s models %s)%s", name,
                         c->generate ? "generation" : "a training step", wf_config_family(config),
                         rows          ? ", batch and optimizer"

@@ -38,7 +38,7 @@ void wf_program_words(const wf_dist *dist, struct wf_string *words)
 void wf_run_words(const struct wf_run *run, struct wf_string *words)
 {
     const uint64_t tokenizer = wf_tokenizer_hash(run->tokenizer);
-    wf_config_words(&run->config, words);
+    wf_config_words(wf_model_config(run->model), words); /* not run->config, since --precision may have changed the model's */
     wf_string_format(words, "#tokenizer=%016" PRIx64 " #weights=%016" PRIx64 " ",
                      tokenizer ^ (run->source_tokenizer ? 3 * wf_tokenizer_hash(run->source_tokenizer) : 0),
                      wf_registry_hash(wf_model_registry(run->model), 0));

@@ -45,7 +45,7 @@ struct bf16_isa {
      * s[i * is + p * ps], for p < k, and s points to p = 0 of the first step. `k`: elements from there to the end of k. */
     void (*pack_a)(int64_t lines, int64_t k, const float *s, int64_t is, int64_t ps, int64_t steps, wf_bf16 *tiles);
     void (*pack_b)(int64_t lines, int64_t k, const float *s, int64_t is, int64_t ps, int64_t steps, wf_bf16 *tiles);
-    /* The epilogue for m rows of n sums. */
+    /* The epilogue for m x n sums, which belong to the elements of C from row `row` and column `column` of the block on. */
     void (*store)(const struct bf16_block *b, int64_t m, int64_t n, int64_t row, int64_t column, const float *sum, int64_t sum_rs);
     /* Floats of scratch that `block` needs, and the block itself, without AMX. */
     int64_t (*scratch)(const struct bf16_block *b);
@@ -63,8 +63,7 @@ static inline const struct bf16_isa *bf16_isa(void)
     return wf_kernel->internal->bf16;
 }
 
-/* amx.c. A thread configures its tile registers when it enters a product and releases them when it leaves. Between them it computes blocks.
- */
+/* amx.c. A thread configures its tile registers before it computes blocks, and releases them afterwards. */
 void wf_amx_enter(void);
 void wf_amx_block(const struct bf16_block *b);
 void wf_amx_leave(void);

@@ -13,9 +13,22 @@
 enum {
     EK = BF16_EMULATED_K,
     CHAIN = BF16_K / 2,
-    TILE_M = MR / 2, /* speed: rows of a register tile, since each element has two chains */
-    FLUSH = 0x8040,  /* DAZ and FTZ of MXCSR */
+    TILE_M = MR / 2,        /* speed: rows of a register tile, since each element has two chains */
+    EXACT = 0x1f80,         /* MXCSR's default: rounds to nearest, keeps denormals, raises no exception */
+    FLUSH = EXACT | 0x8040, /* the same with DAZ and FTZ */
 };
+
+/* Sets the mode of the floating-point unit, which does not depend on the caller's: AMX uses neither. Returns the mode before. */
+static unsigned set_mode(unsigned mode)
+{
+#if defined V_HAS_FMA
+    const unsigned before = _mm_getcsr();
+    _mm_setcsr(mode);
+    return before;
+#else
+    return mode;
+#endif
+}
 
 /* A register tile: d [m, NR] += its cache block. Rows of a are EK apart, rows of b and d NR. */
 struct tile {
@@ -84,17 +97,6 @@ static void multiply_tile(int64_t m, const struct tile *t)
     multiplies[m - 1](t);
 }
 
-static unsigned flush_denormals(void)
-{
-    const unsigned mode = _mm_getcsr();
-    _mm_setcsr(mode | FLUSH);
-    return mode;
-}
-
-static void restore_denormals(unsigned mode)
-{
-    _mm_setcsr(mode);
-}
 #else
 /* a b + c in one rounding, and a denormal result as a zero of its sign. The product of two bf16 values is exact in double. The sum is
  * rounded to double by rounding to odd, which a second rounding to float does not show (Boldo and Melquiond 2008). */
@@ -134,16 +136,6 @@ static void multiply_tile(int64_t m, const struct tile *t)
             for (int64_t j = 0; j < NR; j++)
                 d[j] = flushed(d[j] + flushed(sum[0][j] + sum[1][j]));
         }
-}
-
-static unsigned flush_denormals(void)
-{
-    return 0;
-}
-
-static void restore_denormals(unsigned mode)
-{
-    (void)mode;
 }
 #endif
 
@@ -201,12 +193,12 @@ static void block(const struct bf16_block *b, float *room)
         expand_a(b, first, steps, rows);
         for (int64_t j = 0; j < b->n; j += NR) {
             expand_b(b, j, first, steps, panel);
-            const unsigned mode = flush_denormals();
+            const unsigned mode = set_mode(FLUSH);
             for (int64_t i = 0; i < tiles; i++) {
                 const struct gemm_range at = gemm_share(b->m, 1, tiles, i);
                 multiply_tile(at.end - at.begin, &(struct tile){steps, rows + at.begin * EK, panel, d + j * b->m + at.begin * NR});
             }
-            restore_denormals(mode);
+            set_mode(mode);
         }
     }
     for (int64_t j = 0; j < b->n; j += NR)
@@ -233,7 +225,7 @@ static void store_row(const struct gemm_epilogue *e, int64_t row, int64_t column
     }
 }
 
-static void store(const struct bf16_block *b, int64_t m, int64_t n, int64_t row, int64_t column, const float *sum, int64_t sum_rs)
+V_NOINLINE void store_rows(const struct bf16_block *b, int64_t m, int64_t n, int64_t row, int64_t column, const float *sum, int64_t sum_rs)
 {
     const struct gemm_epilogue *e = &b->epilogue;
     const bool plain = e->alpha == 1 && (e->beta == 0 || e->beta == 1), add = e->beta == 1;
@@ -259,6 +251,13 @@ static void store(const struct bf16_block *b, int64_t m, int64_t n, int64_t row,
             v_store_mask(c + j, mask, x);
         }
     }
+}
+
+static void store(const struct bf16_block *b, int64_t m, int64_t n, int64_t row, int64_t column, const float *sum, int64_t sum_rs)
+{
+    const unsigned mode = set_mode(EXACT);
+    store_rows(b, m, n, row, column, sum, sum_rs);
+    set_mode(mode);
 }
 
 const struct bf16_isa WF_GEMM(bf16) = {WF_GEMM(bf16_pack_a), WF_GEMM(bf16_pack_b), store, scratch, block};

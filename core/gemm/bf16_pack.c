@@ -104,7 +104,7 @@ V_INLINE void pack_tile(const bool by_pair, int64_t lines, int64_t k, const floa
         }
 }
 
-/* A whole tile, with all conditions known to the compiler. */
+/* Packs `steps` tiles. The tiles of a whole panel come first, in loops in which the compiler knows all of pack_tile's conditions. */
 V_INLINE void pack_steps(const bool by_pair, int64_t lines, int64_t k, const float *s, int64_t is, int64_t ps, int64_t steps,
                          wf_bf16 *tiles)
 {

@@ -201,12 +201,13 @@ START_TEST(sizes)
 }
 END_TEST
 
-/* Chunks, tasks and cache blocks; random elements of each product. */
+/* Several chunks of B and of A, tasks, and cache blocks; random elements of each product. */
 START_TEST(large)
 {
-    static const int64_t shapes[][3] = {{300, 500, 700}, {3, 3072, 3072}, {520, 33, 2100}, {33, 700, 1030}, {1, 1500, 768}, {1500, 1, 768}};
+    static const int64_t shapes[][3] = {{300, 500, 700}, {3, 3072, 3072}, {5, 4200, 3072}, {4200, 5, 3072},
+                                        {520, 33, 2100}, {33, 700, 1030}, {1, 1500, 768},  {1500, 1, 768}};
     start();
-    for (int i = 0; i < (sanitized() ? 2 : 6); i++)
+    for (int i = 0; i < (sanitized() ? 1 : (int)(sizeof shapes / sizeof *shapes)); i++)
         for (int form = NN; form <= TT; form++) {
             struct wf_gemm g = product(shapes[i][0], shapes[i][1], shapes[i][2], (enum form)form, 1);
             g.beta = (wf_real)(form & 1);
@@ -271,6 +272,9 @@ START_TEST(threads_do_not_matter)
             memset(g.c, 0, bytes);
             ck_assert_int_eq(wf_gemm_batched(&g, &batch), WF_OK);
             ck_assert_mem_eq(g.c, want, bytes);
+            memset(g.c, 0, bytes);
+            ck_assert_int_eq(wf_gemm(&g), WF_OK); /* one product, divided among the threads */
+            ck_assert_mem_eq(g.c, want, bytes / 6);
         }
         free_case();
     }
@@ -286,14 +290,19 @@ static void read_mode(void *ctx, int64_t block)
     modes[block] = _mm_getcsr();
 }
 
-/* Denormals of the caller and of float kernels stay; a caller who flushes them has the same bits. */
+/* The mode of the caller and of the workers stays as it was. A caller in another mode gets the same bits. */
 START_TEST(modes_stay)
 {
     start();
     struct wf_gemm g = product(100, 100, 100, NT, 1);
     float *want = room_of(10000);
     g.precision = WF_PRECISION_BF16;
-    g.bias = some_numbers(100, TINY);
+    float *bias = some_numbers(100, PLAIN);
+    for (int i = 0; i < 100; i++)
+        bias[i] = ldexpf(bias[i], -130); /* denormal */
+    for (int64_t p = 0; p < 100; p++)
+        ((float *)(uintptr_t)g.a)[p] = 0; /* row 0 of C is the bias */
+    g.bias = bias;
     EACH_WAY
     {
         const unsigned mode = _mm_getcsr();
@@ -303,11 +312,14 @@ START_TEST(modes_stay)
         for (int i = 0; i < 16; i++)
             ck_assert_uint_eq(modes[i] & 0xffc0, mode & 0xffc0);
         memcpy(want, g.c, 10000 * sizeof *want);
-        _mm_setcsr(mode | 0x8040);
-        const wf_status status = wf_gemm(&g);
-        _mm_setcsr(mode);
-        ck_assert_int_eq(status, WF_OK);
-        ck_assert_mem_eq(want, g.c, 10000 * sizeof *want);
+        for (int other = 0; other < 2; other++) {
+            _mm_setcsr(other ? mode | _MM_ROUND_UP : mode | 0x8040);
+            const wf_status status = wf_gemm(&g);
+            _mm_setcsr(mode);
+            ck_assert_int_eq(status, WF_OK);
+            if (strcmp(*isa ? wf_isa() : "", "base") != 0) /* which has no code for the modes of a processor */
+                ck_assert_mem_eq(want, g.c, 10000 * sizeof *want);
+        }
     }
     free_case();
 }
@@ -324,15 +336,20 @@ START_TEST(memory)
         g.precision = WF_PRECISION_BF16;
         ck_assert_int_eq(wf_gemm(&g), WF_OK);
         float *want = copy_of(g.c, g.m * g.n);
+        int without = 0;
         for (int n = 0;; n++) {
             wf_scratch_drop();
             wf_alloc_fail_after(n);
             const wf_status status = wf_gemm(&g);
             wf_alloc_fail_after(-1);
+            expect(status == WF_OK || status == WF_ERR_MEMORY, "status %d", status);
+            if (status == WF_OK)
+                ck_assert_mem_eq(g.c, want, (size_t)(g.m * g.n) * sizeof *want);
+            without += status == WF_ERR_MEMORY;
             if (status == WF_OK && n > 8)
                 break;
-            expect(status == WF_OK || status == WF_ERR_MEMORY, "status %d", status);
         }
+        ck_assert_int_gt(without, 0);
         ck_assert_int_eq(wf_gemm(&g), WF_OK);
         ck_assert_mem_eq(g.c, want, (size_t)(g.m * g.n) * sizeof *want);
         free_case();

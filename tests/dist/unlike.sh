@@ -36,6 +36,7 @@ unlike 'rank 0 has lr=0.002, rank 2 has lr=0.0005' -n 2 $train --train "$story" 
 unlike 'rank 0 has d_model=96, rank 1 has d_model=48' -n 1 $train --train "$story" --set d_model=96 : -n 1 $train --train "$story" --set d_model=48
 unlike 'rank 0 has model=char-rms, rank 1 has model=nanogpt-char-small' -n 1 $train --train "$story" : -n 1 "$weft" train nanogpt-char-small --steps 2 --set accumulate=4 --out run --train "$story"
 unlike 'rank 0 has seed=1, rank 1 has seed=7' -n 1 $train --train "$story" : -n 1 $train --train "$story" --seed 7
+unlike 'rank 0 has precision=f32, rank 1 has precision=bf16' -n 1 $train --train "$story" : -n 1 $train --train "$story" --set precision=bf16
 unlike "$same training text" -n 1 $train --train "$story" : -n 1 $train --train other.txt
 unlike "$same validation text" -n 1 $train --train "$story" --valid "$story" : -n 1 $train --train "$story" --valid other.txt
 [ ! -f run/config.json ] || failed "processes that differ have written: $(ls run)"
@@ -43,6 +44,7 @@ unlike "$same validation text" -n 1 $train --train "$story" --valid "$story" : -
 $train --train "$story" 2>err || failed "$(cat err)"
 cp -r run second && sed -i 's/"clip": *[0-9.]*/"clip": 7/' second/config.json
 unlike 'rank 0 has clip=[0-9.]*, rank 1 has clip=7.0' -n 1 "$weft" evaluate run --data "$story" : -n 1 "$weft" evaluate second --data "$story"
+unlike 'rank 0 has precision=f32, rank 1 has precision=bf16' -n 1 "$weft" evaluate run --data "$story" : -n 1 "$weft" evaluate run --data "$story" --precision bf16
 unlike "$same text" -n 1 "$weft" evaluate run --data "$story" : -n 1 "$weft" evaluate run --data other.txt
 
 # --- other commands: nobody is left waiting

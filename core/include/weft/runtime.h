@@ -32,9 +32,10 @@ struct wf_init_options {
 /* Chooses the instruction set, sets the architecture of BLIS and starts the threads. A second call only sets the number of threads. The
  * environment may determine the choices: WEFT_ISA=avx512, avx2 or base forces an instruction set, and the function refuses one that the
  * processor does not support; WEFT_GEMM=blis lets BLIS compute every matrix product that it is able to compute, and WEFT_GEMM=own lets
- * Weft's own kernels compute all products; WEFT_AMX=0 keeps AMX out of products in bf16. The only part of the environment that the function
- * changes is the text of BLIS_ARCH_TYPE, and only while BLIS reads it. BLIS ends the process if it gets no memory, so this function makes
- * BLIS allocate its buffers at the start, not in the middle of the program's work. */
+ * Weft's own kernels compute all products; WEFT_AMX=0 keeps AMX out of products in bf16 (otherwise the process asks the system for AMX,
+ * after which sigaltstack refuses a stack that is too small for its registers). The only part of the environment that the function changes
+ * is the text of BLIS_ARCH_TYPE, and only while BLIS reads it. BLIS ends the process if it gets no memory, so this function makes BLIS
+ * allocate its buffers at the start, not in the middle of the program's work. */
 WF_API wf_status wf_init_with(const struct wf_init_options *options, wf_error *error) WF_CHECKED;
 #ifndef __cplusplus
 #define wf_init(error, ...) wf_init_with(&(struct wf_init_options){__VA_ARGS__}, error)
