@@ -119,6 +119,31 @@ START_TEST(gradients_are_near_those_of_float)
 }
 END_TEST
 
+/* The loss of an output layer computes its three products in bf16 too: its gradients are those of the two ops that it replaces. */
+START_TEST(fused_loss)
+{
+    static int32_t target[ROWS];
+    wf_real *g[3][2];
+    for (int i = 0; i < ROWS; i++)
+        target[i] = (i * 7) % CLASSES;
+    for (int way = 0; way < 3; way++) { /* fused, two ops, two ops in float */
+        begin(WF_GRADIENTS);
+        if (way < 2)
+            begin_bf16(WF_GRADIENTS);
+        wf_tensor *x = normal(1, WF_SHAPE(ROWS, IN)), *w = normal(2, WF_SHAPE(CLASSES, IN)), *ids = wf_ids_of(tape, target, WF_SHAPE(ROWS));
+        ran(wf_backward(way == 0 ? wf_linear_cross_entropy(x, w, NULL, ids) : wf_cross_entropy(wf_linear(x, w, NULL), ids)));
+        g[way][0] = gradient_of(x), g[way][1] = gradient_of(w);
+    }
+    for (int i = 0; i < 2; i++) {
+        const int64_t n = i == 0 ? ROWS * IN : CLASSES * IN;
+        const double size = norm_of(g[2][i], NULL, n), off = norm_of(g[0][i], g[1][i], n) / size,
+                     rounding = norm_of(g[0][i], g[2][i], n) / size;
+        ck_assert_msg(off < 1e-4 && rounding > 5e-4, "gradient %d: %g from the two ops, %g from float", i, off, rounding);
+        free(g[0][i]), free(g[1][i]), free(g[2][i]);
+    }
+}
+END_TEST
+
 /* The bits are those of every instruction set, on any number of threads, for a row alone, and in every mode. */
 START_TEST(bits_depend_on_nothing_else)
 {
@@ -151,7 +176,7 @@ START_TEST(unknown)
 }
 END_TEST
 
-#define TESTS all_products, gradients_are_near_those_of_float, bits_depend_on_nothing_else, unknown
+#define TESTS all_products, fused_loss, gradients_are_near_those_of_float, bits_depend_on_nothing_else, unknown
 #endif
 
 WF_TEST_MAIN("bf16", TESTS)
