@@ -105,7 +105,7 @@ wf_status start(int64_t threads, wf_error *error)
 void tell_precision(enum wf_precision precision)
 {
     if (precision == WF_PRECISION_BF16 && !wf_amx() && speaks())
-        fprintf(stderr, "%s: note: without AMX (this processor, or WEFT_AMX=0) bf16 is not faster than f32; its results are the same\n",
+        fprintf(stderr, "%s: note: without AMX (this processor, or WEFT_AMX=0) bf16 is slower than f32; its results are those with AMX\n",
                 name);
 }
 
