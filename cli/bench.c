@@ -30,22 +30,21 @@ static void print_cases(void)
 
 static wf_status bench(void *arguments, wf_error *error)
 {
-    const struct arguments *a = arguments;
+    struct arguments *a = arguments;
     int64_t count = a->names > 0 ? a->names : 3;
     for (int i = 0; i < a->set.count; i++)
         if (a->dropout && strncmp(a->set.item[i], "dropout=", 8) == 0)
             return wf_error_set(error, WF_ERR_ARGUMENT, "--set %s and --dropout both set the dropout: leave one of the two out",
                                 a->set.item[i]);
-    struct wf_bench_options o = a->o;
-    o.precision = (enum wf_precision)a->precision;
+    a->o.precision = (enum wf_precision)a->precision;
     watch_interrupts(WATCH_BRIEF);
     wf_status status = start(a->threads, error);
     if (status == WF_OK)
-        tell_precision(o.precision);
+        tell_precision(a->o.precision);
     for (int64_t i = 0; i < count && status == WF_OK; i++) {
         struct wf_bench_result r;
         char text[512];
-        if ((status = wf_bench_run(a->names > 0 ? a->name[i] : small_cases[i], &o, &r, error)) != WF_OK)
+        if ((status = wf_bench_run(a->names > 0 ? a->name[i] : small_cases[i], &a->o, &r, error)) != WF_OK)
             break;
         if (a->json)
             printf("%s\n", wf_bench_json(&r, text, sizeof text));

@@ -304,9 +304,8 @@ wf_status config_check_model(const struct wf_config *config, wf_error *error)
     if (!family)
         return wf_error_set(error, WF_ERR_ARGUMENT,
                             "the configuration has no model family yet: call wf_config_preset or wf_config_defaults first");
-    const char *refused = wf_precision_refused(t->precision);
-    if (refused)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "precision: %s", refused);
+    if (wf_precision_check(t->precision, "precision", error))
+        return WF_ERR_ARGUMENT;
     for (int i = 0; slot_at(config, i, &slot); i++)
         if (!(slot.key->words == optimizer_names && optimizer_kept(&config->optimizer)) && key_check(slot.key, slot.values, error))
             return WF_ERR_ARGUMENT;

@@ -91,9 +91,8 @@ wf_status wf_model_set_precision(wf_model *model, enum wf_precision precision, w
 {
     if (wf_needs(error, "model", model))
         return WF_ERR_ARGUMENT;
-    const char *refused = wf_precision_refused(precision);
-    if (refused)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "precision: %s", refused);
+    if (wf_precision_check(precision, "precision", error))
+        return WF_ERR_ARGUMENT;
     model->config.training.precision = precision;
     return WF_OK;
 }

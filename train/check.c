@@ -275,9 +275,8 @@ wf_status fit_check(const struct wf_task *task, const struct wf_fit_options *o, 
     const char *saves = o->resume ? "resume" : o->save_every ? "save_every" : o->keep ? "keep" : o->keep_every ? "keep_every" : NULL;
     if (!o->out && saves)
         return wf_error_set(error, WF_ERR_ARGUMENT, "wf_fit: .%s is set, and there is no folder for the run: give .out", saves);
-    const char *refused = wf_precision_refused(o->precision);
-    if (refused)
-        return bad(error, refused);
+    if (wf_precision_check(o->precision, "wf_fit", error))
+        return error->code;
     if (o->leaves > 0 && !wf_leaves_fit(o->leaves, o->accumulate > 0 ? o->accumulate : 1))
         return wf_error_set(error, WF_ERR_ARGUMENT,
                             "wf_fit: leaves is %" PRId64 ", which is not a power of two that divides accumulate, %" PRId64 "; 0 chooses",

@@ -42,9 +42,8 @@ wf_status wf_array_matmul_with(const wf_array *a, const wf_array *b, const wf_ar
 {
     options = options ? options : &(struct wf_matmul_options){0};
     wf_status status = check(a, b, out, error);
-    const char *refused = wf_precision_refused(options->precision);
-    if (status == WF_OK && refused)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "a product: %s", refused);
+    if (status == WF_OK)
+        status = wf_precision_check(options->precision, "a product", error);
     if (status != WF_OK || wf_array_count(out) == 0)
         return status;
     int batch_dims = out->ndim - 2;

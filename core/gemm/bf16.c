@@ -22,7 +22,7 @@ enum {
 struct operand {
     const float *at;
     int64_t lines, line_step, k_step;
-    void (*pack)(int64_t lines, int64_t k, const float *s, int64_t is, int64_t ps, int64_t steps, wf_bf16 *tiles);
+    bf16_pack *pack;
     wf_bf16 *packed;
     int64_t begin, end;         /* the chunk of lines that is packed */
     int64_t tasks, task_panels; /* packing tasks of the chunk */

@@ -39,12 +39,13 @@ struct bf16_block {
     struct gemm_epilogue epilogue;
 };
 
+/* Rounds and packs `steps` steps of `lines` rows or columns, up to the panel's BF16_LINES. Element (i, p) is at s[i * is + p * ps], for p <
+ * k: s points to the first of these steps, and k is the number of elements from there to the end of k. */
+typedef void bf16_pack(int64_t lines, int64_t k, const float *s, int64_t is, int64_t ps, int64_t steps, wf_bf16 *tiles);
+
 /* The kernels of an instruction set. */
 struct bf16_isa {
-    /* Rounds and packs steps first .. first + steps - 1 of `lines` rows or columns, up to the panel's BF16_LINES: element (i, p) is at
-     * s[i * is + p * ps], for p < k, and s points to p = 0 of the first step. `k`: elements from there to the end of k. */
-    void (*pack_a)(int64_t lines, int64_t k, const float *s, int64_t is, int64_t ps, int64_t steps, wf_bf16 *tiles);
-    void (*pack_b)(int64_t lines, int64_t k, const float *s, int64_t is, int64_t ps, int64_t steps, wf_bf16 *tiles);
+    bf16_pack *pack_a, *pack_b;
     /* The epilogue for m x n sums, which belong to the elements of C from row `row` and column `column` of the block on. */
     void (*store)(const struct bf16_block *b, int64_t m, int64_t n, int64_t row, int64_t column, const float *sum, int64_t sum_rs);
     /* Floats of scratch that `block` needs, and the block itself, without AMX. */
@@ -53,8 +54,7 @@ struct bf16_isa {
 };
 
 #ifdef WF_ISA
-void WF_GEMM(bf16_pack_a)(int64_t lines, int64_t k, const float *s, int64_t is, int64_t ps, int64_t steps, wf_bf16 *tiles);
-void WF_GEMM(bf16_pack_b)(int64_t lines, int64_t k, const float *s, int64_t is, int64_t ps, int64_t steps, wf_bf16 *tiles);
+bf16_pack WF_GEMM(bf16_pack_a), WF_GEMM(bf16_pack_b);
 extern const struct bf16_isa WF_GEMM(bf16);
 #endif
 

@@ -177,34 +177,6 @@ static void expand_b(const struct bf16_block *b, int64_t column, int64_t first, 
     }
 }
 
-static int64_t scratch(const struct bf16_block *b)
-{
-    return b->m * (EK + gemm_ceil_div(b->n, NR) * NR) + EK * NR;
-}
-
-static void block(const struct bf16_block *b, float *room)
-{
-    const int64_t tiles = gemm_ceil_div(b->m, TILE_M);
-    float *const panel = room, *const rows = panel + EK * NR, *const d = rows + b->m * EK; /* d: a panel of NR columns after the other */
-    for (int64_t i = 0; i < gemm_ceil_div(b->n, NR) * NR * b->m; i += V_LANES)
-        v_store(d + i, v_set(0));
-    for (int64_t first = 0; first < b->steps; first += BF16_EMULATED_STEPS) {
-        const int64_t steps = WF_MIN(b->steps - first, BF16_EMULATED_STEPS);
-        expand_a(b, first, steps, rows);
-        for (int64_t j = 0; j < b->n; j += NR) {
-            expand_b(b, j, first, steps, panel);
-            const unsigned mode = set_mode(FLUSH);
-            for (int64_t i = 0; i < tiles; i++) {
-                const struct gemm_range at = gemm_share(b->m, 1, tiles, i);
-                multiply_tile(at.end - at.begin, &(struct tile){steps, rows + at.begin * EK, panel, d + j * b->m + at.begin * NR});
-            }
-            set_mode(mode);
-        }
-    }
-    for (int64_t j = 0; j < b->n; j += NR)
-        bf16_isa()->store(b, b->m, WF_MIN(b->n - j, NR), 0, j, d + j * b->m, NR);
-}
-
 /* Products and sums apart: memory between them keeps the compiler from fusing them. */
 static void store_row(const struct gemm_epilogue *e, int64_t row, int64_t column, int64_t n, const float *sum, float *c, int64_t c_cs)
 {
@@ -258,6 +230,34 @@ static void store(const struct bf16_block *b, int64_t m, int64_t n, int64_t row,
     const unsigned mode = set_mode(EXACT);
     store_rows(b, m, n, row, column, sum, sum_rs);
     set_mode(mode);
+}
+
+static int64_t scratch(const struct bf16_block *b)
+{
+    return b->m * (EK + gemm_ceil_div(b->n, NR) * NR) + EK * NR;
+}
+
+static void block(const struct bf16_block *b, float *room)
+{
+    const int64_t tiles = gemm_ceil_div(b->m, TILE_M);
+    float *const panel = room, *const rows = panel + EK * NR, *const d = rows + b->m * EK; /* d: a panel of NR columns after the other */
+    for (int64_t i = 0; i < gemm_ceil_div(b->n, NR) * NR * b->m; i += V_LANES)
+        v_store(d + i, v_set(0));
+    for (int64_t first = 0; first < b->steps; first += BF16_EMULATED_STEPS) {
+        const int64_t steps = WF_MIN(b->steps - first, BF16_EMULATED_STEPS);
+        expand_a(b, first, steps, rows);
+        for (int64_t j = 0; j < b->n; j += NR) {
+            expand_b(b, j, first, steps, panel);
+            const unsigned mode = set_mode(FLUSH);
+            for (int64_t i = 0; i < tiles; i++) {
+                const struct gemm_range at = gemm_share(b->m, 1, tiles, i);
+                multiply_tile(at.end - at.begin, &(struct tile){steps, rows + at.begin * EK, panel, d + j * b->m + at.begin * NR});
+            }
+            set_mode(mode);
+        }
+    }
+    for (int64_t j = 0; j < b->n; j += NR)
+        store(b, b->m, WF_MIN(b->n - j, NR), 0, j, d + j * b->m, NR);
 }
 
 const struct bf16_isa WF_GEMM(bf16) = {WF_GEMM(bf16_pack_a), WF_GEMM(bf16_pack_b), store, scratch, block};

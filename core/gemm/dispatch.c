@@ -71,6 +71,12 @@ const char *wf_precision_refused(enum wf_precision precision)
                                           : "the precision is unknown: give WF_PRECISION_REAL or WF_PRECISION_BF16";
 }
 
+wf_status wf_precision_check(enum wf_precision precision, const char *from, wf_error *error)
+{
+    const char *refused = wf_precision_refused(precision);
+    return refused ? wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s", from, refused) : WF_OK;
+}
+
 const char *wf_precision_name(enum wf_precision precision)
 {
     return precision == WF_PRECISION_BF16 ? "bf16" : "f32";
@@ -94,11 +100,11 @@ wf_status wf_gemm(const struct wf_gemm *g)
 wf_status wf_gemm_two(const struct wf_gemm g[2])
 {
     bool own = true;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         if (is_refused(&g[i]))
             return WF_ERR_ARGUMENT;
-    for (int i = 0; i < 2; i++)
         own = own && !is_nothing(&g[i]) && !for_blis(&g[i]) && g[i].precision == WF_PRECISION_REAL;
+    }
     return status_of(own ? wf_gemm_own_two(g) : product(&g[0], false) && product(&g[1], false));
 }
 

@@ -6,6 +6,7 @@
  *   own.c           divides a product into tasks; split_k.c does so for products with few elements of C and a long k
  *   stages.c        runs the tasks on the team, in one or two stages: a stage is a set of tasks that do not wait for each other
  *   task.c          computes a task: packs A and B, and calls the macro-kernel for each cache block
+ *   bf16.c          does what own.c and task.c do, for products in bf16's arithmetic, which has another order of additions (bf16.h)
  *   micro_kernel.c  macro-kernel and micro-kernels; pack.c packs panels; skinny_nt.c and skinny_nn.c compute products with few rows
  *
  * The order of additions: k is divided into cache blocks of gemm_kc(k) steps, a function of k alone. Within a block, an element of C is

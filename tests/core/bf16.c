@@ -140,29 +140,17 @@ static float *some_numbers(int64_t n, enum kind kind)
     return x;
 }
 
-/* Strides of a matrix and the memory it takes: rows, columns, both with gaps, both backwards, one row repeated. */
-struct layout {
-    int64_t rs, cs, room, from;
-};
-enum { LAYOUTS = 6 };
-
-static struct layout layout_of(int64_t kind, int64_t rows, int64_t columns)
+/* Any order, or one row for all rows. */
+static struct order operand_of(int64_t rows, int64_t columns)
 {
-    const struct layout layouts[LAYOUTS] = {
-        {columns, 1, rows * columns, 0},
-        {1, rows, rows * columns, 0},
-        {3 * columns + 5, 3, rows * (3 * columns + 5), 0},
-        {2, 2 * rows + 1, columns * (2 * rows + 1), 0},
-        {-columns, -1, rows * columns, rows * columns - 1},
-        {0, 1, columns, 0},
-    };
-    return layouts[kind];
+    const int kind = (int)below(ORDERS + 1);
+    return kind < ORDERS ? order_of(kind, rows, columns) : (struct order){0, 1, columns, 0};
 }
 
 static struct wf_gemm random_product(int64_t m, int64_t n, int64_t k, enum kind kind, float **memory, int64_t *room)
 {
     static const float scales[] = {1, 1, 0.125f, -0.3f}, betas[] = {0, 0, 1, 0.7f};
-    const struct layout a = layout_of(below(LAYOUTS), m, k), b = layout_of(below(LAYOUTS), k, n), c = layout_of(below(LAYOUTS - 1), m, n);
+    const struct order a = operand_of(m, k), b = operand_of(k, n), c = order_of((int)below(ORDERS), m, n);
     *room = c.room;
     *memory = some_numbers(c.room, kind);
     return (struct wf_gemm){.m = m,

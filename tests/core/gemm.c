@@ -55,28 +55,6 @@ static double bound(int64_t k, double size)
 enum { M = 30, N = 66, K = 34 };
 static double sums[K][M][N], sizes[K][M][N];
 
-struct order {
-    int64_t rs, cs, room, from;
-};
-
-/* Rows, columns, both with gaps, and both backwards. `from`: where element (0, 0) lies. */
-static struct order order_of(int kind, int64_t rows, int64_t columns)
-{
-    switch (kind) {
-    case 0:
-        return (struct order){columns, 1, rows * columns, 0};
-    case 1:
-        return (struct order){1, rows, rows * columns, 0};
-    case 2:
-        return (struct order){3 * columns + 5, 3, rows * (3 * columns + 5), 0};
-    case 3:
-        return (struct order){2, 2 * rows + 1, columns * (2 * rows + 1), 0};
-    default:
-        return (struct order){-columns, -1, rows * columns, rows * columns - 1};
-    }
-}
-enum { ORDERS = 5 };
-
 static wf_real *stored(const wf_real *x, int64_t rows, int64_t columns, struct order o)
 {
     wf_real *y = room_of(o.room);

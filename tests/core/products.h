@@ -56,6 +56,29 @@ static inline wf_real *copy_of(const wf_real *x, int64_t n)
     return memcpy(room_of(n), x, (size_t)n * sizeof *x);
 }
 
+/* The strides of a matrix, the memory that it takes, and the place of element (0, 0). */
+struct order {
+    int64_t rs, cs, room, from;
+};
+
+/* Rows, columns, both with gaps, and both backwards. `from`: where element (0, 0) lies. */
+static inline struct order order_of(int kind, int64_t rows, int64_t columns)
+{
+    switch (kind) {
+    case 0:
+        return (struct order){columns, 1, rows * columns, 0};
+    case 1:
+        return (struct order){1, rows, rows * columns, 0};
+    case 2:
+        return (struct order){3 * columns + 5, 3, rows * (3 * columns + 5), 0};
+    case 3:
+        return (struct order){2, 2 * rows + 1, columns * (2 * rows + 1), 0};
+    default:
+        return (struct order){-columns, -1, rows * columns, rows * columns - 1};
+    }
+}
+enum { ORDERS = 5 };
+
 /* Whether A, and whether B, is stored transposed. */
 enum form { NN, NT, TN, TT };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions from which a program can make an op of its own (docs/ops.md): maps over arrays, sums, matrix products, parallel ranges, and the
+/* Functions from which a program can make a new op (docs/ops.md): maps over arrays, sums, matrix products, parallel ranges, and the
  * kernels of the instruction set in use. Weft's own ops use the same functions.
  *
  *   wf_map_unary(wf_kernel->gelu, &x, &y, 0.3);                                        y = gelu(x), any strides

@@ -35,7 +35,7 @@ WF_API wf_status wf_model_load(wf_model *model, const wf_safetensors *file, wf_e
  * tensors; setting one of them is WF_ERR_ARGUMENT, because the family itself maps the names. */
 WF_API wf_status wf_model_load_with(wf_model *model, const wf_safetensors *file, const struct wf_load_options *options,
                                     wf_error *error) WF_CHECKED;
-/* The model's configuration, kind and sizes. What the pointers point to belongs to the model. */
+/* The model's configuration, kind and sizes. The data that the pointers point to belong to the model. */
 WF_API const struct wf_config *wf_model_config(const wf_model *model);
 WF_API enum wf_model_kind wf_model_kind_of(const wf_model *model);
 /* The arithmetic of the model's matrix products: the setting `precision` of its configuration. Give it to the tape: wf_tape_reset(tape,

@@ -12,6 +12,8 @@ wf_status wf_gemm_two(const struct wf_gemm g[2]) WF_CHECKED;
 
 /* Why products of this library can't have this precision; NULL if they can. */
 const char *wf_precision_refused(enum wf_precision precision);
+/* The same as a status: WF_ERR_ARGUMENT with the message "FROM: REASON" if they can't. */
+wf_status wf_precision_check(enum wf_precision precision, const char *from, wf_error *error) WF_CHECKED;
 /* The precision in settings and files: "f32" (in the library of doubles too, for WF_PRECISION_REAL) or "bf16". */
 const char *wf_precision_name(enum wf_precision precision);
 
