@@ -59,8 +59,8 @@ enum used_by {
     BY_CHECKPOINT /* the end of a wf_checkpoint: its function made the tensor and did not return it */
 };
 
-/* Where the gradient of a view is stored. Unless the place is IN_BASE, the view has a record, whose backward adds the view's gradient to
- * that of its base. */
+/* The place in which the gradient of a view is stored. Unless the place is IN_BASE, the view has a record, whose backward adds the view's
+ * gradient to that of its base. */
 enum gradient_place {
     IN_BASE,      /* in the gradient of the base; roots have this value too */
     OWN_FOR_CALL, /* in a separate buffer while one wf_gradients runs, in the layout of the root */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where gradients are stored, and how the contributions to a gradient are added up.
+/* Stores gradients, and adds up the contributions to a gradient.
  *
  * A gradient is held by a root, or by a view whose `place` is not IN_BASE (engine.h). Several tensors may share one buffer: the backward of
  * add gives the gradient of its result to both operands without a copy. So a gradient is changed in place only if its tensor is the sole

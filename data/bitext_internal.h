@@ -36,7 +36,7 @@ struct wf_bitext {
     struct pair *pair; /* during the survey [lines]; after it [survey.used], the used pairs, read-only */
 };
 
-/* What one thread needs to encode sentences. If both sides have the same tokenizer, cache[0] and cache[1] are the same. */
+/* The data that one thread needs to encode sentences. If both sides have the same tokenizer, cache[0] and cache[1] are the same. */
 struct encoder {
     wf_token_cache *cache[2];
     struct wf_tokens ids;

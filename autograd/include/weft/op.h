@@ -114,7 +114,7 @@ WF_API void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_ten
 /* The tape on which an op with these operands runs (see wf_tape_use), or NULL if there is none. NULL operands are skipped. */
 WF_API wf_tape *wf_tape_of_operands(int count, wf_tensor *const x[]);
 /* Makes a view of x, without a record and without a copy. `name` stands for the op in messages. `view` must lie inside the storage of x.
- * The gradient of the view is no array of its own, but a view of x's gradient with the same offset and strides. So if x needs a gradient,
+ * The gradient of the view is not a separate array, but a view of x's gradient with the same offset and strides. So if x needs a gradient,
  * the view must show each element at most once; for other views define an op with .view. On an error returns poison, with the error on the
  * tape. */
 WF_API wf_tensor *wf_apply_view(const char *name, wf_tensor *x, const wf_array *view);

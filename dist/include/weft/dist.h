@@ -43,7 +43,7 @@ WF_API int wf_dist_local_rank(const wf_dist *dist);
  * functions of this header.
  *
  * If `watch` is NULL or its `waits` is NULL, nothing is reported; this is the default. Returns the watch that was set before. While wf_fit
- * and wf_train run, they set a watch of their own, which reports the waits of rank 0 as WF_EVENT_WARNING; the `seconds` of this watch are
+ * and wf_train run, they set another watch, which reports the waits of rank 0 as WF_EVENT_WARNING; the `seconds` of this watch are
  * those of the program's watch. */
 struct wf_dist_watch {
     double seconds;

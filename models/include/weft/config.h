@@ -9,7 +9,7 @@
 
 WF_BEGIN_DECLS
 
-/* Where a sublayer f applies its norm. */
+/* The place at which a sublayer f applies its norm. */
 enum wf_norm_place {
     WF_NORM_POST, /* norm(x + f(x)) */
     WF_NORM_PRE   /* x + f(norm(x)) */

@@ -64,7 +64,7 @@ enum {
     WF_RULE_SLABS = 4,  /* a rule has at most this number of slabs, arrays with one number for each element (weft/optimizer_rule.h) */
     WF_RULE_FACTORS = 2 /* the number of factors that a rule may compute for each parameter */
 };
-/* What an optimiser stores for one parameter, besides the moments. */
+/* The data that an optimiser stores for one parameter, besides the moments. */
 struct wf_optimizer_parameter {
     double weight_decay;            /* from the last group that sets it (wf_optimizer_group); else that of the optimiser */
     double lr_scale;                /* from the last group that sets it (wf_optimizer_group); else 1 */
@@ -75,7 +75,7 @@ struct wf_optimizer_parameter {
     bool averaged;                  /* it has a moving average: see `ema` of wf_optimizer */
     bool skipped;                   /* another optimiser updates it: see wf_optimizer_only */
 };
-/* What an optimiser stores for one registry. */
+/* The data that an optimiser stores for one registry. */
 struct wf_optimizer_part {
     wf_registry *registry;
     char *prefix;                             /* goes before the names of its parameters */
