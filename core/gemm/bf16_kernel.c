@@ -4,31 +4,14 @@
  * A block expands its operands to floats: of each step first the even k, then the odd ones, so that a chain reads contiguous memory. It
  * does so for a cache block of BF16_EMULATED_STEPS at a time. The sums d of all elements wait in memory between the cache blocks. */
 #ifndef WF_DOUBLE
-#include "../simd.h"
+#include "../bf16_lanes.h"
 #include "bf16.h"
-#if defined V_HAS_FMA
-#include <xmmintrin.h>
-#endif
 
 enum {
     EK = BF16_EMULATED_K,
     CHAIN = BF16_K / 2,
-    TILE_M = MR / 2,        /* speed: rows of a register tile, since each element has two chains */
-    EXACT = 0x1f80,         /* MXCSR's default: rounds to nearest, keeps denormals, raises no exception */
-    FLUSH = EXACT | 0x8040, /* the same with DAZ and FTZ */
+    TILE_M = MR / 2, /* speed: rows of a register tile, since each element has two chains */
 };
-
-/* Sets the mode of the floating-point unit, which does not depend on the caller's: AMX uses neither. Returns the mode before. */
-static unsigned set_mode(unsigned mode)
-{
-#if defined V_HAS_FMA
-    const unsigned before = _mm_getcsr();
-    _mm_setcsr(mode);
-    return before;
-#else
-    return mode;
-#endif
-}
 
 /* A register tile: d [m, NR] += its cache block. Rows of a are EK apart, rows of b and d NR. */
 struct tile {
@@ -98,30 +81,6 @@ static void multiply_tile(int64_t m, const struct tile *t)
 }
 
 #else
-/* a b + c in one rounding, and a denormal result as a zero of its sign. The product of two bf16 values is exact in double. The sum is
- * rounded to double by rounding to odd, which a second rounding to float does not show (Boldo and Melquiond 2008). */
-V_INLINE float fma_flushed(float a, float b, float c)
-{
-    const double product = (double)a * b, sum = product + c, back = sum - product;
-    const double error = (product - (sum - back)) + (c - back);
-    union {
-        double value;
-        int64_t bits;
-    } odd = {sum};
-    if ((error > 0 || error < 0) && !(odd.bits & 1)) /* an infinite sum has an error of NaN */
-        odd.bits += (error > 0) == (sum > 0) ? 1 : -1;
-    /* FTZ asks whether the result is below the smallest normal number after rounding to 24 bits. */
-    const double size = odd.value < 0 ? -odd.value : odd.value;
-    if (size < 0x1.ffffffp-127)
-        return sum < 0 || (sum == 0 && __builtin_signbit(sum)) ? -0.f : 0.f;
-    return (float)odd.value;
-}
-
-V_INLINE float flushed(float x)
-{
-    return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0, x) : x;
-}
-
 static void multiply_tile(int64_t m, const struct tile *t)
 {
     for (int64_t s = 0; s < t->steps; s++)
@@ -131,10 +90,10 @@ static void multiply_tile(int64_t m, const struct tile *t)
                 for (int64_t p = 0; p < CHAIN; p++) {
                     const int64_t k = s * BF16_K + odd * CHAIN + p;
                     for (int64_t j = 0; j < NR; j++)
-                        sum[odd][j] = fma_flushed(t->a[i * EK + k], t->b[k * NR + j], sum[odd][j]);
+                        sum[odd][j] = bf16_fma(t->a[i * EK + k], t->b[k * NR + j], sum[odd][j]);
                 }
             for (int64_t j = 0; j < NR; j++)
-                d[j] = flushed(d[j] + flushed(sum[0][j] + sum[1][j]));
+                d[j] = bf16_flushed(d[j] + bf16_flushed(sum[0][j] + sum[1][j]));
         }
 }
 #endif
@@ -227,9 +186,9 @@ V_NOINLINE void store_rows(const struct bf16_block *b, int64_t m, int64_t n, int
 
 static void store(const struct bf16_block *b, int64_t m, int64_t n, int64_t row, int64_t column, const float *sum, int64_t sum_rs)
 {
-    const unsigned mode = set_mode(EXACT);
+    const unsigned mode = bf16_mode(BF16_EXACT);
     store_rows(b, m, n, row, column, sum, sum_rs);
-    set_mode(mode);
+    bf16_mode(mode);
 }
 
 static int64_t scratch(const struct bf16_block *b)
@@ -248,12 +207,12 @@ static void block(const struct bf16_block *b, float *room)
         expand_a(b, first, steps, rows);
         for (int64_t j = 0; j < b->n; j += NR) {
             expand_b(b, j, first, steps, panel);
-            const unsigned mode = set_mode(FLUSH);
+            const unsigned mode = bf16_mode(BF16_FLUSH);
             for (int64_t i = 0; i < tiles; i++) {
                 const struct gemm_range at = gemm_share(b->m, 1, tiles, i);
                 multiply_tile(at.end - at.begin, &(struct tile){steps, rows + at.begin * EK, panel, d + j * b->m + at.begin * NR});
             }
-            set_mode(mode);
+            bf16_mode(mode);
         }
     }
     for (int64_t j = 0; j < b->n; j += NR)
