@@ -101,5 +101,26 @@ V_INLINE vr bf16_narrowed(vr x, vr y)
 #endif
 }
 
+/* n numbers in bf16, `step` elements apart, as floats. */
+V_INLINE void bf16_widen(int64_t n, const uint16_t *from, int64_t step, float *to)
+{
+    int64_t i = 0;
+#if defined(WF_ISA_AVX512)
+    for (; step == 1 && i + 16 <= n; i += 16)
+        _mm512_storeu_si512(to + i, _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i_u *)(from + i))), 16));
+#elif defined(WF_ISA_AVX2)
+    for (; step == 1 && i + 8 <= n; i += 8)
+        _mm256_storeu_si256((__m256i_u *)(to + i),
+                            _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i_u *)(from + i))), 16));
+#endif
+    for (; i < n; i++) {
+        union {
+            uint32_t bits;
+            float value;
+        } x = {(uint32_t)from[i * step] << 16};
+        to[i] = x.value;
+    }
+}
+
 #endif
 #endif

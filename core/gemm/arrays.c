@@ -18,9 +18,10 @@ static wf_status check(const wf_array *a, const wf_array *b, const wf_array *out
         return wf_error_set(error, WF_ERR_SHAPE, "the product of %s and %s does not fit into %s", wf_shape_text(&sa, ta, sizeof ta),
                             wf_shape_text(&sb, tb, sizeof tb), wf_shape_text(&sout, tout, sizeof tout));
     }
-    if (a->dtype != WF_REAL || b->dtype != WF_REAL || out->dtype != WF_REAL)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "the product of %s and %s into %s: all three must be %s", wf_dtype_name(a->dtype),
-                            wf_dtype_name(b->dtype), wf_dtype_name(out->dtype), wf_dtype_name(WF_REAL));
+    if (a->dtype != WF_REAL || (b->dtype != WF_REAL && !(b->dtype == WF_BF16 && WF_REAL == WF_F32)) || out->dtype != WF_REAL)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "the product of %s and %s into %s: all three must be %s%s", wf_dtype_name(a->dtype),
+                            wf_dtype_name(b->dtype), wf_dtype_name(out->dtype), wf_dtype_name(WF_REAL),
+                            WF_REAL == WF_F32 ? ", but the second may be BF16" : "");
     if ((!a->data && wf_array_count(a) > 0) || (!b->data && wf_array_count(b) > 0) || (!out->data && wf_array_count(out) > 0))
         return wf_error_set(error, WF_ERR_MEMORY, "a product's operand or result is NULL, as of a temporary for which there was no memory");
     return WF_OK;
@@ -91,7 +92,8 @@ wf_status wf_array_matmul_with(const wf_array *a, const wf_array *b, const wf_ar
                         .c_cs = fout.stride[r + 1],
                         .bias = options->bias,
                         .rows_alone = options->rows_alone,
-                        .precision = options->precision};
+                        .precision = options->precision,
+                        .b_stored = b->dtype};
     status = wf_gemm_batched(&g, &batch);
     return status == WF_OK ? status : wf_error_set(error, status, "no memory for packing: use fewer threads or a smaller batch");
 }

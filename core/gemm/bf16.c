@@ -20,9 +20,10 @@ enum {
 
 /* An operand: lines are rows of A or columns of B. */
 struct operand {
-    const float *at;
+    const void *at; /* floats; numbers in bf16 for pack_stored */
     int64_t lines, line_step, k_step;
     bf16_pack *pack;
+    bf16_pack_stored *pack_stored; /* instead of `pack`; NULL: no */
     wf_bf16 *packed;
     int64_t begin, end;         /* the chunk of lines that is packed */
     int64_t tasks, task_panels; /* packing tasks of the chunk */
@@ -49,8 +50,13 @@ static void pack_task(const struct operand *o, int64_t k, int64_t steps, int64_t
     for (int64_t s = 0; s < steps; s += together)
         for (int64_t panel = first; panel < last; panel++) {
             const int64_t line = o->begin + panel * BF16_LINES;
-            o->pack(WF_MIN(o->end - line, BF16_LINES), k - s * BF16_K, o->at + line * o->line_step + s * BF16_K * o->k_step, o->line_step,
-                    o->k_step, together, o->packed + (panel * steps + s) * BF16_TILE);
+            const int64_t lines = WF_MIN(o->end - line, BF16_LINES), left = k - s * BF16_K;
+            const int64_t at = line * o->line_step + s * BF16_K * o->k_step;
+            wf_bf16 *tiles = o->packed + (panel * steps + s) * BF16_TILE;
+            if (o->pack_stored)
+                o->pack_stored(lines, left, (const wf_bf16 *)o->at + at, o->line_step, o->k_step, together, tiles);
+            else
+                o->pack(lines, left, (const float *)o->at + at, o->line_step, o->k_step, together, tiles);
         }
 }
 
@@ -140,11 +146,14 @@ bool wf_gemm_bf16(const struct wf_gemm *given, bool serial)
 {
     const struct product p = wf_gemm_by_rows(given);
     const struct wf_gemm *g = &p.g;
+    if (wf_gemm_is_skinny(g))
+        return wf_gemm_skinny(&p, serial);
     const int64_t steps = gemm_ceil_div(g->k, BF16_K), k = steps * BF16_K;
-    struct bf16_work w = {.p = &p,
-                          .steps = steps,
-                          .a = {g->a, g->m, g->a_rs, g->a_cs, bf16_isa()->pack_a},
-                          .b = {g->b, g->n, g->b_cs, g->b_rs, bf16_isa()->pack_b}};
+    struct bf16_work w = {
+        .p = &p,
+        .steps = steps,
+        .a = {g->a, g->m, g->a_rs, g->a_cs, bf16_isa()->pack_a},
+        .b = {g->b, g->n, g->b_cs, g->b_rs, bf16_isa()->pack_b, g->b_stored == WF_BF16 ? bf16_isa()->pack_b_stored : NULL}};
     const int64_t chunk_m = chunk_of(g->m, k), chunk_n = chunk_of(g->n, k), threads = serial ? 1 : wf_threads();
     wf_bf16 *packed = wf_scratch(WF_SCRATCH_PACK_B, (size_t)((chunk_m + chunk_n) * k) * sizeof(wf_bf16));
     if (!packed)

@@ -43,9 +43,13 @@ struct bf16_block {
  * k: s points to the first of these steps, and k is the number of elements from there to the end of k. */
 typedef void bf16_pack(int64_t lines, int64_t k, const float *s, int64_t is, int64_t ps, int64_t steps, wf_bf16 *tiles);
 
+/* The same for a B that is stored as bf16. */
+typedef void bf16_pack_stored(int64_t lines, int64_t k, const wf_bf16 *s, int64_t is, int64_t ps, int64_t steps, wf_bf16 *tiles);
+
 /* The kernels of an instruction set. */
 struct bf16_isa {
     bf16_pack *pack_a, *pack_b;
+    bf16_pack_stored *pack_b_stored;
     /* The epilogue for m x n sums, which belong to the elements of C from row `row` and column `column` of the block on. */
     void (*store)(const struct bf16_block *b, int64_t m, int64_t n, int64_t row, int64_t column, const float *sum, int64_t sum_rs);
     /* Floats of scratch that `block` needs, and the block itself, without AMX. */
@@ -55,6 +59,7 @@ struct bf16_isa {
 
 #ifdef WF_ISA
 bf16_pack WF_GEMM(bf16_pack_a), WF_GEMM(bf16_pack_b);
+bf16_pack_stored WF_GEMM(bf16_pack_b_stored);
 extern const struct bf16_isa WF_GEMM(bf16);
 #endif
 

@@ -219,5 +219,5 @@ static void block(const struct bf16_block *b, float *room)
         store(b, b->m, WF_MIN(b->n - j, NR), 0, j, d + j * b->m, NR);
 }
 
-const struct bf16_isa WF_GEMM(bf16) = {WF_GEMM(bf16_pack_a), WF_GEMM(bf16_pack_b), store, scratch, block};
+const struct bf16_isa WF_GEMM(bf16) = {WF_GEMM(bf16_pack_a), WF_GEMM(bf16_pack_b), WF_GEMM(bf16_pack_b_stored), store, scratch, block};
 #endif

@@ -82,4 +82,17 @@ void WF_GEMM(bf16_pack_b)(int64_t lines, int64_t k, const float *s, int64_t is, 
 {
     pack_steps(true, lines, k, s, is, ps, steps, tiles);
 }
+
+void WF_GEMM(bf16_pack_b_stored)(int64_t lines, int64_t k, const wf_bf16 *s, int64_t is, int64_t ps, int64_t steps, wf_bf16 *tiles)
+{
+    _Alignas(64) float piece[BF16_TILE];
+    for (; steps > 0; steps--, k -= BF16_K, s += BF16_K * ps, tiles += BF16_TILE) {
+        const bool by_line = is != 1; /* lines of k, or steps of lines */
+        const int64_t most = WF_MIN(k, BF16_K), runs = by_line ? lines : most, length = by_line ? most : lines;
+        const int64_t run = by_line ? BF16_K : BF16_LINES;
+        for (int64_t i = 0; i < runs; i++)
+            bf16_widen(length, s + i * (by_line ? is : ps), by_line ? ps : is, piece + i * run);
+        pack_tile(true, lines, most, piece, by_line ? run : 1, by_line ? 1 : run, (float *)tiles);
+    }
+}
 #endif

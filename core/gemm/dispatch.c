@@ -6,6 +6,7 @@
 #include <weft/compute.h>
 #include <weft/internal/gemm.h>
 #include <weft/internal/runtime.h>
+#include <weft/internal/scratch.h>
 #include <weft/runtime.h>
 
 #include "bf16.h"
@@ -48,10 +49,44 @@ static bool for_blis(const struct wf_gemm *g)
     return wf_gemm_chosen != GEMM_OWN && !g->rows_alone && (wf_gemm_chosen == GEMM_BLIS || blis_is_better(g)) && wf_blis_can(g);
 }
 
+#ifndef WF_DOUBLE
+/* Whether a B in bf16 must become floats first: Weft's own kernels read bf16 only as B, and BLIS reads none. */
+static bool must_widen(const struct wf_gemm *g)
+{
+    return g->b_stored == WF_BF16 && (wf_gemm_is_transposed(g) || (g->precision == WF_PRECISION_REAL && for_blis(g)));
+}
+
+static bool product(const struct wf_gemm *g, bool serial);
+
+static bool product_widened(const struct wf_gemm *g, bool serial)
+{
+    struct wf_gemm wide = *g;
+    float *b = wf_scratch(WF_SCRATCH_GEMM_B, (size_t)(g->k * g->n) * sizeof *b);
+    if (!b)
+        return false;
+    const uint16_t *from = (const uint16_t *)g->b;
+    const bool by_rows = g->b_cs == 1;
+    const int64_t runs = by_rows ? g->k : g->n, length = by_rows ? g->n : g->k;
+    const int64_t run = by_rows ? g->b_rs : g->b_cs, step = by_rows ? g->b_cs : g->b_rs;
+    for (int64_t i = 0; i < runs; i++)
+        for (int64_t j = 0; j < (step == 1 ? 1 : length); j++)
+            (void)wf_convert(WF_F32, b + i * length + j, WF_BF16, from + i * run + j * step, step == 1 ? length : 1);
+    wide.b = b;
+    wide.b_rs = by_rows ? length : 1;
+    wide.b_cs = by_rows ? 1 : length;
+    wide.b_stored = WF_REAL;
+    return product(&wide, serial);
+}
+#endif
+
 static bool product(const struct wf_gemm *g, bool serial)
 {
     if (is_nothing(g))
         wf_gemm_no_sum(g);
+#ifndef WF_DOUBLE
+    else if (must_widen(g))
+        return product_widened(g, serial);
+#endif
 #ifndef WF_DOUBLE
     else if (g->precision == WF_PRECISION_BF16)
         return wf_gemm_bf16(g, serial);
@@ -84,7 +119,7 @@ const char *wf_precision_name(enum wf_precision precision)
 
 static bool is_refused(const struct wf_gemm *g)
 {
-    return wf_precision_refused(g->precision) != NULL;
+    return wf_precision_refused(g->precision) || (g->b_stored == WF_BF16 && WF_REAL != WF_F32);
 }
 
 static wf_status status_of(bool done)
@@ -103,7 +138,7 @@ wf_status wf_gemm_two(const struct wf_gemm g[2])
     for (int i = 0; i < 2; i++) {
         if (is_refused(&g[i]))
             return WF_ERR_ARGUMENT;
-        own = own && !is_nothing(&g[i]) && !for_blis(&g[i]) && g[i].precision == WF_PRECISION_REAL;
+        own = own && !is_nothing(&g[i]) && !for_blis(&g[i]) && g[i].precision == WF_PRECISION_REAL && g[i].b_stored != WF_BF16;
     }
     return status_of(own ? wf_gemm_own_two(g) : product(&g[0], false) && product(&g[1], false));
 }
@@ -122,7 +157,7 @@ static bool one_of(const struct batched *w, int64_t index, bool serial)
         const int64_t i = index % w->batch->size[d];
         index /= w->batch->size[d];
         g.a += i * w->batch->a_step[d];
-        g.b += i * w->batch->b_step[d];
+        g.b = gemm_b_at(&g, i * w->batch->b_step[d]);
         g.c += i * w->batch->c_step[d];
     }
     return product(&g, serial);

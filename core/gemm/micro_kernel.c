@@ -313,4 +313,11 @@ const struct gemm_isa WF_GEMM(isa) = {
     .pack_a_panel = WF_GEMM(pack_a_panel),
     .skinny_nt = WF_GEMM(skinny_nt),
     .skinny_nn = WF_GEMM(skinny_nn),
+#ifndef WF_DOUBLE
+    .pack_b_panel_bf16 = WF_GEMM(pack_b_panel_bf16),
+    .skinny_bf16 = WF_GEMM(skinny_bf16),
+#if defined V_HAS_FMA
+    .has_skinny_bf16 = true,
+#endif
+#endif
 };

@@ -9,7 +9,7 @@
 #include <weft/internal/scratch.h>
 #include <weft/runtime.h>
 
-#include "private.h"
+#include "bf16.h"
 
 /* The most elements of packed B for each thread, and of B in a cache block of a task: half of the second-level cache, but within
  * PACKED_B_MIN and PACKED_B_MAX; PACKED_B if the size of the cache is unknown. */
@@ -35,6 +35,14 @@ struct skinny_work {
     int64_t tasks;
 };
 
+#ifndef WF_DOUBLE
+/* Whether bf16 is the type of B or the arithmetic. */
+static bool is_bf16(const struct wf_gemm *g)
+{
+    return g->b_stored == WF_BF16 || g->precision == WF_PRECISION_BF16;
+}
+#endif
+
 static bool skinny_task(void *ctx, int64_t index)
 {
     const struct skinny_work *w = ctx;
@@ -42,18 +50,33 @@ static bool skinny_task(void *ctx, int64_t index)
     const struct gemm_range columns = gemm_share(g.n, gemm_isa()->nr, w->tasks, index);
     struct gemm_epilogue epilogue = {g.alpha, g.beta, w->p->bias_n ? w->p->bias_n + columns.begin : NULL, w->p->bias_m};
     g.n = columns.end - columns.begin;
-    g.b += columns.begin * g.b_cs;
+    g.b = gemm_b_at(&g, columns.begin * g.b_cs);
     g.c += columns.begin * g.c_cs;
+#ifndef WF_DOUBLE
+    if (is_bf16(&g)) {
+        float *rounded = NULL;
+        if (g.precision == WF_PRECISION_BF16 &&
+            !(rounded = wf_scratch(WF_SCRATCH_PACK_A, (size_t)(g.m * gemm_ceil_div(g.k, BF16_K) * BF16_K) * sizeof *rounded)))
+            return false;
+        gemm_isa()->skinny_bf16(&g, &epilogue, rounded);
+        return true;
+    }
+#endif
     (g.b_rs == 1 ? gemm_isa()->skinny_nt : gemm_isa()->skinny_nn)(&g, &epilogue);
     return true;
 }
 
 /* Whether the product has few rows, and strides that skinny_nt (k is contiguous in B) or skinny_nn (rows of B are contiguous) supports. One
  * row with contiguous rows of B is not skinny: the micro-kernel computes it and reads B in place. */
-static bool is_skinny(const struct wf_gemm *g)
+bool wf_gemm_is_skinny(const struct wf_gemm *g)
 {
-    return g->m <= gemm_isa()->skinny_m && g->n > 1 &&
-           (g->b_rs == 1 ? g->m == 1 || g->a_cs == 1 : g->m > 1 && g->b_cs == 1 && g->c_cs == 1);
+    if (g->m > gemm_isa()->skinny_m || g->n == 1)
+        return false;
+#ifndef WF_DOUBLE
+    if (is_bf16(g))
+        return g->b_rs == 1 && (g->precision == WF_PRECISION_BF16 ? gemm_isa()->has_skinny_bf16 : g->a_cs == 1);
+#endif
+    return (g->b_rs == 1 ? g->m == 1 || g->a_cs == 1 : g->m > 1 && g->b_cs == 1 && g->c_cs == 1);
 }
 
 static struct skinny_work divide_skinny(const struct product *p, double cost, bool serial)
@@ -121,7 +144,7 @@ static bool pack_b_task(void *ctx, int64_t index)
     const int64_t blocks = gemm_ceil_div(w->k1 - w->k0, w->p->kc), k0 = w->k0 + index % blocks * w->p->kc;
     const struct gemm_range columns = gemm_share(w->n1 - w->n0, gemm_isa()->nr, w->pack_across, index / blocks);
     const int64_t n0 = w->n0 + columns.begin;
-    wf_gemm_pack_b(g, columns.end - columns.begin, kc_at(w, k0), g->b + n0 * g->b_cs + k0 * g->b_rs, packed_panel(w, k0, n0));
+    wf_gemm_pack_b(g, columns.end - columns.begin, kc_at(w, k0), n0 * g->b_cs + k0 * g->b_rs, packed_panel(w, k0, n0));
     return true;
 }
 
@@ -134,8 +157,7 @@ static struct gemm_prefetch prefetch_chunk(const struct task_grid *w, const stru
     const bool below = w->k1 < g->k;
     const int64_t p = k0 - w->k0 + (below ? w->k1 : 0), j = task->n0 + (below ? 0 : w->n1 - w->n0);
     const int64_t k = WF_MAX(0, WF_MIN(kc_at(w, k0), g->k - p)), n = WF_MAX(0, WF_MIN(task->n1 - task->n0, g->n - j));
-    const wf_real *b = g->b + p * g->b_rs + j * g->b_cs;
-    struct gemm_prefetch all = gemm_prefetch_of(b, n, g->b_cs, k, g->b_rs);
+    struct gemm_prefetch all = gemm_prefetch_b(g, p * g->b_rs + j * g->b_cs, n, k);
     const struct gemm_range runs = gemm_share(all.runs, 1, w->down, i);
     return (struct gemm_prefetch){all.at + runs.begin * all.stride, all.lines, all.stride, runs.end - runs.begin};
 }
@@ -286,19 +308,24 @@ static enum path path_of(const struct product *p, double flops, double cost)
      * not be divided. */
     if (flops >= LARGE_FLOPS && !(g->m == 1 && g->n > 1 && g->b_rs == 1) && wf_gemm_split_k_pays(g))
         return SPLIT_K;
-    if (is_skinny(g))
+    if (wf_gemm_is_skinny(g))
         return SKINNY;
     if (cost < 2 * task_ns() && flops < LARGE_FLOPS)
         return ONE_TASK;
     return g->m <= MC || wf_gemm_b_in_place(g, g->m) ? INDEPENDENT_TASKS : SHARED_B;
 }
 
+/* The transposed product is computed if that makes rows of C contiguous, or if C has one column. Its bits are the same, because
+ * multiplication commutes. */
+bool wf_gemm_is_transposed(const struct wf_gemm *g)
+{
+    return (g->c_cs != 1 && g->c_rs == 1 && g->n > 1) || (g->n == 1 && g->m > 1);
+}
+
 struct product wf_gemm_by_rows(const struct wf_gemm *given)
 {
     struct product p = {.g = *given, .bias_n = given->bias, .kc = gemm_kc(given->k)};
-    /* The transposed product is computed if that makes rows of C contiguous, or if C has one column. Its bits are the same, because
-     * multiplication commutes. */
-    if ((given->c_cs != 1 && given->c_rs == 1 && given->n > 1) || (given->n == 1 && given->m > 1)) {
+    if (wf_gemm_is_transposed(given)) {
         struct wf_gemm *g = &p.g;
         g->m = given->n, g->n = given->m;
         g->a = given->b, g->a_rs = given->b_cs, g->a_cs = given->b_rs;
@@ -343,6 +370,15 @@ static bool run_plan(const struct plan *w, bool serial)
         return w->stage.run(w->stage.ctx, 0);
     const struct stages stages = {.count = 1, .stage = {w->stage}};
     return wf_gemm_stages(&stages, w->cost, serial);
+}
+
+bool wf_gemm_skinny(const struct product *p, bool serial)
+{
+    const struct wf_gemm *g = &p->g;
+    const double cost = cost_of(g, 2. * (double)g->m * (double)g->n * (double)g->k);
+    struct skinny_work w = divide_skinny(p, cost, serial);
+    const struct stages stages = {.count = 1, .stage = {{w.tasks, skinny_task, &w}}};
+    return wf_gemm_stages(&stages, cost, serial);
 }
 
 bool wf_gemm_own(const struct wf_gemm *g, bool serial)

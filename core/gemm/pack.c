@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Packs panels of A and B in the order in which the micro-kernels read them: a panel has MR rows of A or NR columns of B, whose elements
  * of one step of k lie side by side. */
+#include "../bf16_lanes.h"
 #include "../transpose.h"
 #include "private.h"
 
@@ -92,3 +93,21 @@ void WF_GEMM(pack_a_panel)(int64_t w, int64_t k, const wf_real *s, int64_t is, i
 {
     pack(MR, w, k, s, is, ps, out);
 }
+
+#ifndef WF_DOUBLE
+/* Widens a piece of B to floats in the first-level cache, and packs that. */
+void WF_GEMM(pack_b_panel_bf16)(int64_t w, int64_t k, const uint16_t *s, int64_t is, int64_t ps, float *out)
+{
+    enum { STEPS = 64 };
+    _Alignas(64) float piece[NR * STEPS];
+    for (int64_t p = 0; p < k; p += STEPS) {
+        const int64_t steps = WF_MIN(k - p, STEPS);
+        const bool by_line = is != 1; /* lines of k, or steps of lines */
+        const int64_t runs = by_line ? w : steps, length = by_line ? steps : w, run = by_line ? STEPS : NR;
+        const uint16_t *from = s + p * ps;
+        for (int64_t i = 0; i < runs; i++)
+            bf16_widen(length, from + i * (by_line ? is : ps), by_line ? ps : is, piece + i * run);
+        pack(NR, w, steps, piece, by_line ? run : 1, by_line ? 1 : run, out + p * NR);
+    }
+}
+#endif

@@ -7,7 +7,8 @@
  *   stages.c        runs the tasks on the team, in one or two stages: a stage is a set of tasks that do not wait for each other
  *   task.c          computes a task: packs A and B, and calls the macro-kernel for each cache block
  *   bf16.c          does what own.c and task.c do, for products in bf16's arithmetic, which has another order of additions (bf16.h)
- *   micro_kernel.c  macro-kernel and micro-kernels; pack.c packs panels; skinny_nt.c and skinny_nn.c compute products with few rows
+ *   micro_kernel.c  macro-kernel and micro-kernels; pack.c packs panels; skinny_nt.c, skinny_nn.c and skinny_bf16.c compute products with
+ *                   few rows
  *
  * The order of additions: k is divided into cache blocks of gemm_kc(k) steps, a function of k alone. Within a block, an element of C is
  * one chain of multiply-adds in ascending k that starts from 0. The sums of the blocks are added to C in ascending order. Every kernel
@@ -116,7 +117,8 @@ enum {
 };
 #endif
 
-/* ---- Kernels, which are compiled once per instruction set: micro_kernel.c, pack.c, skinny_nt.c and skinny_nn.c. */
+/* ---- Kernels, which are compiled once per instruction set: micro_kernel.c, pack.c, skinny_nt.c, skinny_nn.c and
+ * skinny_bf16.c. */
 
 /* The epilogue of an element: c = alpha sum + beta c + bias. The bias has a number for each column of C (bias_n) or for each row
  * (bias_m), or both pointers are NULL. */
@@ -169,6 +171,13 @@ struct gemm_isa {
      * contiguous. The kernels take alpha, beta and bias from the epilogue, not from g. */
     void (*skinny_nt)(const struct wf_gemm *g, const struct gemm_epilogue *epilogue);
     void (*skinny_nn)(const struct wf_gemm *g, const struct gemm_epilogue *epilogue);
+#ifndef WF_DOUBLE
+    /* pack_b_panel for a B in bf16; and skinny_nt for a B in bf16, or for bf16's arithmetic if this instruction set has it (skinny_bf16
+     * below). `rounded` has room for m rows of k floats, where k is rounded up to BF16_K; only bf16's arithmetic uses it. */
+    void (*pack_b_panel_bf16)(int64_t w, int64_t k, const uint16_t *s, int64_t is, int64_t ps, float *out);
+    void (*skinny_bf16)(const struct wf_gemm *g, const struct gemm_epilogue *epilogue, float *rounded);
+    bool has_skinny_bf16;
+#endif
 };
 
 static inline const struct gemm_isa *gemm_isa(void)
@@ -214,11 +223,27 @@ static inline struct gemm_prefetch gemm_prefetch(const wf_real *at, int64_t elem
     return (struct gemm_prefetch){at, gemm_ceil_div(elements, CACHE_LINE / (int64_t)sizeof(wf_real)), stride, runs};
 }
 
+/* The address of an element of B, `offset` elements from the first; read it as wf_real only if B is stored so. */
+static inline const wf_real *gemm_b_at(const struct wf_gemm *g, int64_t offset)
+{
+    const int64_t bytes = g->b_stored == WF_BF16 ? 2 : sizeof(wf_real);
+    return (const wf_real *)((const char *)g->b + offset * bytes);
+}
+
 /* The area of n rows of A (or columns of B), which are n_step elements apart, with k steps of k, which are k_step elements apart. The
  * area is empty if neither step is 1. */
 static inline struct gemm_prefetch gemm_prefetch_of(const wf_real *at, int64_t n, int64_t n_step, int64_t k, int64_t k_step)
 {
     return n_step == 1 ? gemm_prefetch(at, n, k_step, k) : gemm_prefetch(at, k, n_step, k_step == 1 ? n : 0);
+}
+
+/* The same for n columns and k steps of B from an element on. Two numbers in bf16 count as one element. */
+static inline struct gemm_prefetch gemm_prefetch_b(const struct wf_gemm *g, int64_t offset, int64_t n, int64_t k)
+{
+    const wf_real *at = gemm_b_at(g, offset);
+    if (g->b_stored != WF_BF16)
+        return gemm_prefetch_of(at, n, g->b_cs, k, g->b_rs);
+    return g->b_cs == 1 ? gemm_prefetch(at, n / 2, g->b_rs / 2, k) : gemm_prefetch(at, k / 2, g->b_cs / 2, g->b_rs == 1 ? n : 0);
 }
 
 #ifdef WF_ISA
@@ -244,6 +269,10 @@ void WF_GEMM(pack_a_panel)(int64_t w, int64_t k, const wf_real *s, int64_t is, i
 void WF_GEMM(pack_b_panel)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out);
 void WF_GEMM(skinny_nt)(const struct wf_gemm *g, const struct gemm_epilogue *epilogue);
 void WF_GEMM(skinny_nn)(const struct wf_gemm *g, const struct gemm_epilogue *epilogue);
+#ifndef WF_DOUBLE
+void WF_GEMM(pack_b_panel_bf16)(int64_t w, int64_t k, const uint16_t *s, int64_t is, int64_t ps, float *out);
+void WF_GEMM(skinny_bf16)(const struct wf_gemm *g, const struct gemm_epilogue *epilogue, float *rounded);
+#endif
 extern const struct gemm_isa WF_GEMM(isa);
 #endif
 
@@ -264,11 +293,15 @@ bool wf_blis_can(const struct wf_gemm *g);
 /* Computes the product with BLIS: on the calling thread if `serial` or if the caller is in a body of wf_parallel, else on the team. */
 void wf_blis_gemm(const struct wf_gemm *g, bool serial);
 
+struct product;
 /* own.c. Sizes the blocks for the caches of this processor, which changes no sum. wf_init calls it before any product. */
 void wf_gemm_own_start(void);
 /* The product with Weft's own kernels. If `serial`, it runs on the calling thread with the same bits. m, n, k > 0. Returns false if
  * there is no memory. */
 bool wf_gemm_own(const struct wf_gemm *g, bool serial) WF_CHECKED;
+/* Whether the product, as wf_gemm_by_rows gives it, has few rows and strides for a skinny kernel; and the product with that kernel. */
+bool wf_gemm_is_skinny(const struct wf_gemm *g);
+bool wf_gemm_skinny(const struct product *p, bool serial) WF_CHECKED;
 /* Two independent products: neither may read or write what the other writes. Their tasks run in one parallel region, unless one of
  * the products has two stages (SHARED_B and SPLIT_K in own.c) or both are small. The bits are those of wf_gemm_own. */
 bool wf_gemm_own_two(const struct wf_gemm g[2]) WF_CHECKED;
@@ -286,7 +319,8 @@ struct product {
     int64_t k_after; /* split-K: number of steps of k that follow in other partial products; a task prefetches the first */
 };
 
-/* own.c. The product, or its transpose if that makes rows of C contiguous. */
+/* own.c. The product, or its transpose if that makes rows of C contiguous; and whether it is the transpose. */
+bool wf_gemm_is_transposed(const struct wf_gemm *g);
 struct product wf_gemm_by_rows(const struct wf_gemm *given);
 
 /* A task: rows m0 .. m1 - 1 and columns n0 .. n1 - 1 of C, with steps k0 .. k1 - 1 of k. */
@@ -304,8 +338,8 @@ wf_real *wf_gemm_packed_a(int64_t rows, int64_t k);
 struct gemm_cache_block wf_gemm_cache_block(const struct product *p, const struct gemm_task *task, int64_t k0, int64_t k1);
 /* Packs the A of a cache block into `packed`, and makes the block read A there. */
 void wf_gemm_pack_a(struct gemm_cache_block *b, wf_real *packed);
-/* Packs k steps of n columns of B into panels. `b` points to the first of these elements. */
-void wf_gemm_pack_b(const struct wf_gemm *g, int64_t n, int64_t k, const wf_real *b, wf_real *panels);
+/* Packs k steps of n columns of B into panels; the first of these elements is `offset` elements after the first of B. */
+void wf_gemm_pack_b(const struct wf_gemm *g, int64_t n, int64_t k, int64_t offset, wf_real *panels);
 /* Computes a task on the calling thread, which packs A and B for it. Returns false if there is no memory. */
 bool wf_gemm_task(const struct product *p, const struct gemm_task *task) WF_CHECKED;
 

@@ -3,8 +3,8 @@
  * B in registers, so that a lane holds one column and adds in ascending k. So the order of additions is that of private.h, and a row has
  * the same bits alone as among other rows. Each element of C is a chain of multiply-adds that wait for each other. With few rows there are
  * few chains, so two vectors of columns are computed together: one chain works while another waits. */
+#include "skinny_nt.h"
 #include "../transpose.h"
-#include "private.h"
 
 /* One cache block of k for m rows of A and n columns of B; n is at most NT_VECTORS vectors. */
 struct strip {
@@ -20,25 +20,6 @@ struct strip {
     const wf_real *bias_n, *bias_m;
     wf_real alpha, beta;
 };
-
-V_INLINE vr load_c(const wf_real *c, int64_t c_cs, int64_t count)
-{
-    if (c_cs == 1)
-        return v_load_mask(c, V_FIRST((int)count));
-    vr x = v_set(0);
-    for (int i = 0; i < V_LANES && i < count; i++)
-        x[i] = c[i * c_cs];
-    return x;
-}
-
-V_INLINE void store_c(wf_real *c, int64_t c_cs, int64_t count, vr x)
-{
-    if (c_cs == 1)
-        v_store_mask(c, V_FIRST((int)count), x);
-    else
-        for (int i = 0; i < V_LANES && i < count; i++)
-            c[i * c_cs] = x[i];
-}
 
 /* Loads a square of B and transposes it: lane j of x[i] is column j at step i of k. `steps` and `n` may be fewer than V_LANES. */
 V_INLINE void load_square(const wf_real *b, int64_t b_cs, int64_t steps, int64_t n, vr x[V_LANES])
@@ -128,11 +109,8 @@ V_INLINE void multiply(const int m, const int vectors, const bool unit, const st
         const vr bias = s->bias_n ? load_c(s->bias_n + from, 1, count) : v_set(0);
 #pragma GCC unroll 12
         for (int r = 0; r < m; r++) {
-            wf_real *c = s->c + r * s->c_rs + from * s->c_cs;
-            vr addend = s->bias_m ? v_set(s->bias_m[r]) : bias;
-            if (s->beta != 0)
-                addend = v_fma(v_set(s->beta), load_c(c, s->c_cs, count), addend);
-            store_c(c, s->c_cs, count, v_fma(v_set(s->alpha), sum[r][g], addend));
+            store_sums(s->c + r * s->c_rs + from * s->c_cs, s->c_cs, count, s->alpha, sum[r][g], s->beta,
+                       s->bias_m ? v_set(s->bias_m[r]) : bias);
         }
     }
 }

@@ -21,7 +21,7 @@ static bool multiply_task(void *ctx, int64_t index)
     partial.g.beta = 0;
     partial.g.k = k.end - k.begin;
     partial.g.a += k.begin * g->a_cs;
-    partial.g.b += k.begin * g->b_rs;
+    partial.g.b = gemm_b_at(g, k.begin * g->b_rs);
     partial.g.c = w->sums + index * g->m * g->n;
     partial.g.c_rs = g->n;
     partial.g.c_cs = 1;

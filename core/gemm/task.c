@@ -60,7 +60,7 @@ bool wf_gemm_a_in_place(const struct wf_gemm *g, int64_t columns)
  * read each element of B only once, or if rows of B are short, so that successive steps of k lie close together in memory. */
 bool wf_gemm_b_in_place(const struct wf_gemm *g, int64_t rows)
 {
-    return g->b_cs == 1 && (rows < PACK_M_MIN || g->n * (int64_t)sizeof(wf_real) <= IN_PLACE_BYTES);
+    return g->b_cs == 1 && g->b_stored != WF_BF16 && (rows < PACK_M_MIN || g->n * (int64_t)sizeof(wf_real) <= IN_PLACE_BYTES);
 }
 
 wf_real *wf_gemm_packed_a(int64_t rows, int64_t k)
@@ -69,14 +69,22 @@ wf_real *wf_gemm_packed_a(int64_t rows, int64_t k)
     return wf_scratch(WF_SCRATCH_PACK_A, (size_t)(gemm_ceil_div(rows, mr) * mr * k) * sizeof(wf_real));
 }
 
-void wf_gemm_pack_b(const struct wf_gemm *g, int64_t n, int64_t k, const wf_real *b, wf_real *panels)
+void wf_gemm_pack_b(const struct wf_gemm *g, int64_t n, int64_t k, int64_t offset, wf_real *panels)
 {
     const int nr = gemm_isa()->nr;
     const int64_t steps = g->b_cs == 1 ? PACK_K : k;
     for (int64_t p = 0; p < k; p += steps)
-        for (int64_t j = 0; j < n; j += nr)
-            gemm_isa()->pack_b_panel(WF_MIN(nr, n - j), WF_MIN(steps, k - p), b + j * g->b_cs + p * g->b_rs, g->b_cs, g->b_rs,
-                                     panels + j * k + p * nr);
+        for (int64_t j = 0; j < n; j += nr) {
+            const wf_real *b = gemm_b_at(g, offset + j * g->b_cs + p * g->b_rs);
+            wf_real *panel = panels + j * k + p * nr;
+#ifndef WF_DOUBLE
+            if (g->b_stored == WF_BF16) {
+                gemm_isa()->pack_b_panel_bf16(WF_MIN(nr, n - j), WF_MIN(steps, k - p), (const uint16_t *)b, g->b_cs, g->b_rs, panel);
+                continue;
+            }
+#endif
+            gemm_isa()->pack_b_panel(WF_MIN(nr, n - j), WF_MIN(steps, k - p), b, g->b_cs, g->b_rs, panel);
+        }
 }
 
 bool wf_gemm_task(const struct product *p, const struct gemm_task *task)
@@ -100,15 +108,15 @@ bool wf_gemm_task(const struct product *p, const struct gemm_task *task)
     for (int64_t k0 = task->k0; k0 < task->k1; k0 += kb) {
         const int64_t next_k = WF_MIN(kb, g->k + p->k_after - WF_MIN(k0 + kb, task->k1)); /* steps of k in the next cache block */
         struct gemm_cache_block b = wf_gemm_cache_block(p, task, k0, WF_MIN(k0 + kb, task->k1));
-        const wf_real *from = g->b + k0 * g->b_rs + task->n0 * g->b_cs;
+        const int64_t from = k0 * g->b_rs + task->n0 * g->b_cs;
         if (!a_in_place)
             wf_gemm_pack_a(&b, packed_a);
         if (b_in_place) {
             if (far)
-                b.prefetch[0] = gemm_prefetch_of(from + b.k * g->b_rs, n, g->b_cs, next_k, g->b_rs);
+                b.prefetch[0] = gemm_prefetch_b(g, from + b.k * g->b_rs, n, next_k);
             if (!a_in_place)
                 b.prefetch[1] = gemm_prefetch_of(g->a + task->m0 * g->a_rs + (k0 + b.k) * g->a_cs, m, g->a_rs, next_k, g->a_cs);
-            b.b = from;
+            b.b = gemm_b_at(g, from);
             b.b_step = g->b_rs;
             b.b_panel = nr;
             isa->macro_kernel(&b);
@@ -122,11 +130,11 @@ bool wf_gemm_task(const struct product *p, const struct gemm_task *task)
             b.n = WF_MIN(pack_n, n - j);
             const int64_t left = n - j - pack_n;
             if (far && left > 0)
-                b.prefetch[0] = gemm_prefetch_of(from + (j + pack_n) * g->b_cs, WF_MIN(pack_n, left), g->b_cs, b.k, g->b_rs);
+                b.prefetch[0] = gemm_prefetch_b(g, from + (j + pack_n) * g->b_cs, WF_MIN(pack_n, left), b.k);
             else if (far && next_k > 0)
-                b.prefetch[0] = gemm_prefetch_of(from + b.k * g->b_rs, WF_MIN(pack_n, n), g->b_cs, next_k, g->b_rs);
+                b.prefetch[0] = gemm_prefetch_b(g, from + b.k * g->b_rs, WF_MIN(pack_n, n), next_k);
             else if (far) /* prefetch B of the task to the right, which this thread may take next */
-                b.prefetch[0] = gemm_prefetch_of(g->b + task->n1 * g->b_cs, WF_MIN(pack_n, g->n - task->n1), g->b_cs, kb, g->b_rs);
+                b.prefetch[0] = gemm_prefetch_b(g, task->n1 * g->b_cs, WF_MIN(pack_n, g->n - task->n1), kb);
             wf_gemm_pack_b(g, b.n, b.k, from + j * g->b_cs, packed_b);
             isa->macro_kernel(&b);
             b.c += pack_n * b.c_cs;

@@ -79,7 +79,7 @@ struct wf_matmul_options {
 /* out = scale a b + bias; if `add`, out += scale a b + bias. a [..., m, k], b [..., k, n] and out [..., m, n] are WF_REAL with any strides,
  * so transposed views need not be copied. Batch dimensions of a and b broadcast to those of out. out must not overlap a or b, and no two
  * elements of out may have the same address. The product runs in parallel, or serially with the same bits if the caller is a body of
- * wf_parallel.
+ * wf_parallel. In the library of floats b may be WF_BF16; the bits are those of a product with the same numbers as floats.
  *
  * WF_ERR_ARGUMENT or WF_ERR_SHAPE: the operands do not fit, or bf16 in the library of doubles. WF_ERR_MEMORY: there is no memory for
  * packing, and then the contents of out are undefined; or the data of an operand are NULL, and then nothing is written. */
@@ -217,10 +217,12 @@ struct wf_gemm {
     const wf_real *bias; /* [n], added to every row after alpha A B + beta C; may be NULL */
     bool rows_alone;     /* as in wf_matmul_options; every product of a pass of mode WF_INFER sets it */
     enum wf_precision precision;
+    wf_dtype b_stored; /* WF_BF16, in the library of floats alone: b is the address of uint16_t numbers in bf16, and its strides count
+                          these; the bits are those of a product with the same numbers as floats. Any other value: wf_real */
 };
 /* Runs in parallel, or serially if the caller is a body of wf_parallel. m, n and k may be 0; for k = 0, C = beta C + bias. WF_ERR_MEMORY:
  * no memory for packing; the contents of C are then undefined. wf_gemm does not fall back on a slower method without packing, because the
- * result of such a method would have other bits. WF_ERR_ARGUMENT: bf16 in the library of doubles. */
+ * result of such a method would have other bits. WF_ERR_ARGUMENT: bf16 in the library of doubles, as precision or as b_stored. */
 WF_API wf_status wf_gemm(const struct wf_gemm *g) WF_CHECKED;
 
 /* A batch of products that have the same shape and strides. The batch has `dims` dimensions, the innermost first. From one index to the
