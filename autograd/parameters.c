@@ -41,6 +41,10 @@ void wf_parameter_update(wf_tensor *x, const struct wf_parameter_info *info)
 {
     if (x->a.data != info->value.data)
         x->a.data = x->info->value.data = info->value.data;
+    if (x->a.dtype != info->value.dtype) /* only before the values are allocated */
+        x->a.dtype = x->info->value.dtype = info->value.dtype;
+    if (x->info->offset != info->offset)
+        x->info->offset = info->offset;
     x->needs_grad = !info->frozen;
     x->info->frozen = info->frozen;
     x->info->grads = info->grads;

@@ -272,10 +272,24 @@ static void copy_out(const wf_tensor *x, void *out)
 
 wf_status wf_read(const wf_tensor *x, wf_real *out, int64_t count)
 {
-    wf_status status = copyable(x, "wf_read", wf_dtype_of(x) == WF_REAL, "real", out, count);
-    if (status == WF_OK && count > 0)
+    wf_status status = copyable(x, "wf_read", wf_dtype_of(x) == WF_REAL || wf_dtype_of(x) == WF_BF16, "real", out, count);
+    if (status != WF_OK || count == 0)
+        return status;
+    if (wf_dtype_of(x) == WF_REAL) {
         copy_out(x, out);
-    return status;
+        return WF_OK;
+    }
+    /* The numbers are first copied to the end of `out`. The loop then writes each number only over numbers that it has read already. */
+    unsigned char *numbers = (unsigned char *)(out + count) - 2 * count;
+    copy_out(x, numbers);
+    for (int64_t i = 0; i < count; i++) {
+        uint16_t number;
+        wf_real value;
+        memcpy(&number, numbers + 2 * i, sizeof number);
+        (void)wf_convert(WF_REAL, &value, WF_BF16, &number, 1);
+        memcpy(out + i, &value, sizeof value);
+    }
+    return WF_OK;
 }
 
 wf_status wf_read_ids(const wf_tensor *x, int32_t *out, int64_t count)

@@ -107,12 +107,16 @@ struct run_options {
     const char *weights; /* value of --weights; NULL: model.safetensors */
     int precision;       /* value of --precision, an enum wf_precision; used if precision_given is not NULL */
     const char *precision_given;
+    int dtype; /* value of --dtype: 0 for f32, 1 for bf16; used if dtype_given is not NULL */
+    const char *dtype_given;
     int64_t threads; /* 0: the default */
 };
 #define RUN_ROWS(on)                                                                                                                       \
     {"weights", "best|ema|FILE", "weights to use instead of the latest", .text = &(on).weights},                                           \
         {"precision", "f32|bf16", "arithmetic of matrix products (default: that of the training)", .choice = &(on).precision,              \
          .given = &(on).precision_given},                                                                                                  \
+        {"dtype", "f32|bf16", "how to store weights of linear maps and embeddings in memory (default: as the file)",                       \
+         .choice = &(on).dtype, .given = &(on).dtype_given},                                                                               \
         THREADS_ROW(&(on).threads)
 /* Initialises the library and opens the run. */
 wf_status open_run(const struct run_options *on, struct wf_run *run, wf_error *error);

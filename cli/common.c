@@ -113,7 +113,11 @@ wf_status open_run(const struct run_options *on, struct wf_run *run, wf_error *e
 {
     wf_status status = start(on->threads, error);
     if (status == WF_OK)
-        status = wf_run_open(run, on->run, on->weights, error);
+        status = wf_run_open_with(run, on->run,
+                                  &(struct wf_run_options){on->weights, !on->dtype_given ? WF_STORED_AS_FILE
+                                                                        : on->dtype      ? WF_STORED_BF16
+                                                                                         : WF_STORED_REAL},
+                                  error);
     if (status == WF_OK && on->precision_given)
         status = wf_model_set_precision(run->model, (enum wf_precision)on->precision, error);
     if (status == WF_OK)

@@ -197,8 +197,9 @@ static wf_status same_tokenizer(const wf_safetensors *file, const char *path, co
                         named ? "give weights of this run, or restore that tokenizer" : "restore that tokenizer");
 }
 
-static wf_status open_weights(struct wf_run *run, const char *folder, const char *weights, wf_error *error)
+static wf_status open_weights(struct wf_run *run, const char *folder, const struct wf_run_options *o, wf_error *error)
 {
+    const char *weights = o->weights;
     const bool best = weights && strcmp(weights, "best") == 0, mean = weights && strcmp(weights, "ema") == 0;
     const bool named = weights && !best && !mean, two = two_files(&run->config);
     const char *own = best ? "best.safetensors" : mean ? "ema.safetensors" : "model.safetensors";
@@ -219,7 +220,7 @@ static wf_status open_weights(struct wf_run *run, const char *folder, const char
     else if ((file = wf_safetensors_open(path, error)) &&
              same_tokenizer(file, path, "tokenizer_content", run->tokenizer, two ? "target " : "", named, error) == WF_OK &&
              same_tokenizer(file, path, "source_tokenizer_content", run->source_tokenizer, two ? "source " : "", named, error) == WF_OK &&
-             wf_model_load(run->model, file, error) != WF_OK)
+             wf_model_load_with(run->model, file, &(struct wf_load_options){.stored = o->stored}, error) != WF_OK)
         wf_error_prefix(error, "%s", path);
     wf_safetensors_close(file);
     wf_free(path);
@@ -228,6 +229,12 @@ static wf_status open_weights(struct wf_run *run, const char *folder, const char
 
 wf_status wf_run_open(struct wf_run *run, const char *folder, const char *weights, wf_error *error)
 {
+    return wf_run_open_with(run, folder, &(struct wf_run_options){.weights = weights}, error);
+}
+
+wf_status wf_run_open_with(struct wf_run *run, const char *folder, const struct wf_run_options *options, wf_error *error)
+{
+    options = options ? options : &(struct wf_run_options){0};
     if (wf_needs(error, "run", run))
         return WF_ERR_ARGUMENT;
     *run = (struct wf_run){0};
@@ -242,7 +249,7 @@ wf_status wf_run_open(struct wf_run *run, const char *folder, const char *weight
     char *config = wf_run_path(folder, "config.json", &failure);
     if (!config || wf_run_check(folder, &failure) || wf_config_load(&run->config, config, &failure) ||
         load_tokenizers(run, folder, &failure) || hf_embed_options(folder, &run->config, &run->embed, &failure) ||
-        !(run->model = wf_model_new(&run->config, &failure)) || open_weights(run, folder, weights, &failure))
+        !(run->model = wf_model_new(&run->config, &failure)) || open_weights(run, folder, options, &failure))
         wf_run_close(run);
     wf_free(config);
     return failure.code ? wf_error_set(error, failure.code, "%s", failure.message) : WF_OK;

@@ -120,7 +120,7 @@ wf_status wf_model_load_with(wf_model *model, const wf_safetensors *file, const 
     if (options->prefix || options->rule || options->rules || options->ignored)
         return wf_error_set(error, WF_ERR_ARGUMENT,
                             "%s: names in files are mapped by the family: of the options of wf_model_load_with "
-                            "only allow_missing, missing and missing_ctx can be set",
+                            "only allow_missing, missing, missing_ctx and stored can be set",
                             model->config.model);
     return model->family->load ? model->family->load(model->registry, file, options, error)
                                : wf_registry_load_with(model->registry, file, options, error);

@@ -126,6 +126,9 @@ void wf_registry_freeze(wf_registry *registry, wf_tensor *parameter, bool frozen
     if (!e || e->tensor != parameter) {
         wf_error_set(&registry->error, WF_ERR_ARGUMENT, "wf_registry_freeze: '%s' is not a parameter of this registry",
                      wf_name_of(parameter));
+    } else if (e->stored && !frozen) {
+        wf_error_set(&registry->error, WF_ERR_ARGUMENT,
+                     "wf_registry_freeze: '%s' is stored as BF16, and so has no gradient: store it as F32", wf_name_of(parameter));
     } else if (!e->buffer) {
         e->info.frozen = frozen;
         registry_connect(registry, e);

@@ -58,7 +58,8 @@ struct entry {
     wf_shape shape;
     int64_t count;
     struct wf_initializer init;
-    bool buffer;
+    bool buffer, storable;
+    bool stored; /* as bf16: `offset` then counts numbers in the registry's `stored` instead of in the slab */
     wf_tensor *tensor;
 };
 
@@ -71,6 +72,8 @@ struct wf_registry {
     int64_t slab;    /* elements of the slab of values, gaps included */
     uint64_t number; /* the number of this registry in wf_parameter_info */
     wf_real *values;
+    int64_t stored_count; /* numbers in `stored`, gaps included */
+    uint16_t *stored;     /* values of the parameters that are stored as bf16 */
     wf_grads *grads;
     struct wf_values_use *use; /* says which passes read the values */
     struct lora_rule *lora;
@@ -88,7 +91,9 @@ static inline int64_t registry_room(int64_t count)
 {
     return (count + 15) / 16 * 16;
 }
-void registry_connect(wf_registry *registry, struct entry *e);       /* tells the tensor where its value and gradients are now */
-wf_status registry_allocate(wf_registry *registry, wf_error *error); /* allocates the values, and fills the buffers */
+wf_real *registry_value(const wf_registry *registry, const struct entry *e); /* NULL before the values are allocated, and if stored */
+void registry_store(wf_registry *registry, struct entry *e);                 /* stores a parameter as bf16; before registry_allocate */
+void registry_connect(wf_registry *registry, struct entry *e);               /* tells the tensor where its value and gradients are now */
+wf_status registry_allocate(wf_registry *registry, wf_error *error);         /* allocates the values, and fills the buffers */
 
 #endif

@@ -25,7 +25,7 @@ void wf_linear_init_with(wf_scope scope, struct wf_linear *m, int64_t in, int64_
     struct wf_initializer bias = init_or(rules ? &rules->bias : NULL, NULL, WF_INIT_FAN_IN, 0);
     bias.fan_in = in;
     *m = (struct wf_linear){
-        .weight = o->tied ? o->tied : wf_parameter(scope, "weight", &((wf_shape){2, {out, in}}), .init = weight),
+        .weight = o->tied ? o->tied : wf_parameter(scope, "weight", &((wf_shape){2, {out, in}}), .init = weight, .storable = true),
         .bias = o->no_bias ? NULL : wf_parameter(scope, "bias", &((wf_shape){1, {out}}), .init = bias),
     };
     lora_init(scope, m, in, out, &o->lora);
@@ -43,7 +43,7 @@ void wf_embedding_init_with(wf_scope scope, struct wf_embedding *m, int64_t coun
 {
     o = o ? o : &(struct wf_embedding_options){0};
     struct wf_initializer init = init_or(&o->init, scope.rules ? &scope.rules->embedding : NULL, WF_INIT_NORMAL, 1);
-    m->weight = o->tied ? o->tied : wf_parameter(scope, "weight", &((wf_shape){2, {count, d}}), .init = init);
+    m->weight = o->tied ? o->tied : wf_parameter(scope, "weight", &((wf_shape){2, {count, d}}), .init = init, .storable = true);
     m->scale = o->scale != 0 ? o->scale : 1;
     if (o->tied && (wf_ndim(o->tied) != 2 || wf_dim(o->tied, 0) != count || wf_dim(o->tied, 1) != d))
         wf_scope_fail(scope, WF_ERR_SHAPE, "the tied weight is not [%lld,%lld]", (long long)count, (long long)d);

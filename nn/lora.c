@@ -101,6 +101,9 @@ wf_status wf_linear_merge(const struct wf_linear *m, wf_tape *tape, wf_error *er
         return wf_error_set(error, WF_ERR_ARGUMENT, "wf_linear_merge: the %s is NULL", m ? "tape" : "linear map");
     if (!m->lora_a)
         return WF_OK;
+    if (wf_dtype_of(m->weight) != WF_REAL)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_linear_merge: the weight '%s' is stored as %s: load the model without .stored",
+                            wf_name_of(m->weight), wf_dtype_name(wf_dtype_of(m->weight)));
     const int64_t out = wf_dim(m->weight, 0), in = wf_dim(m->weight, 1), rank = wf_dim(m->lora_a, 0);
     wf_real *weight = wf_alloc((size_t)(out * in) * sizeof *weight), *zero = wf_alloc_zero((size_t)(out * rank), sizeof *zero);
     if (!weight || !zero)

@@ -154,12 +154,14 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
     struct wf_parameter_info info = {.name = join(registry, scope.path, name, ""),
                                      .registry = registry->number,
                                      .index = registry->count,
-                                     .offset = registry->slab,
+                                     .offset = options->stored == WF_BF16 ? registry->stored_count : registry->slab,
                                      .use = registry->use};
     const struct wf_initializer *init = &options->init;
     int64_t count = shape ? wf_shape_count(shape) : -1;
     bool possible = count >= 1 && count <= (int64_t)1 << 40;
-    info.value = wf_array_contiguous(NULL, WF_REAL, possible ? shape : &(wf_shape){0}); /* the strides of an invalid shape may overflow */
+    const bool stored = options->stored == WF_BF16;
+    info.value = wf_array_contiguous(NULL, stored ? WF_BF16 : WF_REAL,
+                                     possible ? shape : &(wf_shape){0}); /* the strides of an invalid shape may overflow */
     info.frozen = options->frozen || options->buffer;
     wf_tensor *tensor = wf_parameter_new(&info);
     if (!tensor) {
@@ -174,6 +176,14 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
     else if ((unsigned)init->kind > WF_INIT_FUNCTION || (init->kind == WF_INIT_FUNCTION && !init->fill))
         wf_error_set(&registry->error, WF_ERR_ARGUMENT, "%s: the initialiser has %s", info.name,
                      init->kind == WF_INIT_FUNCTION ? "no fill function" : "an unknown kind");
+    else if (stored && options->buffer)
+        wf_error_set(&registry->error, WF_ERR_ARGUMENT, "%s: a buffer cannot be stored as BF16", info.name);
+    else if (options->stored != 0 && options->stored != WF_REAL && !(stored && WF_REAL == WF_F32))
+        wf_error_set(&registry->error, WF_ERR_ARGUMENT, "%s: .stored is %s, but a parameter of this library is stored as %s", info.name,
+                     wf_dtype_name(options->stored), WF_REAL == WF_F32 ? "F32 or BF16" : "F64");
+    else if (stored && !info.frozen)
+        wf_error_set(&registry->error, WF_ERR_ARGUMENT, "%s: a parameter that is stored as BF16 has no gradient: give .frozen = true",
+                     info.name);
     else if (registry->values)
         wf_error_set(&registry->error, WF_ERR_STATE, "%s: declared after the registry was built", info.name);
     else if (wf_registry_find(registry, info.name))
@@ -182,9 +192,15 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
              !wf_name_table_add(&registry->names, info.name, registry->count))
         out_of_memory(registry);
     else {
-        registry->entry[registry->count++] = (struct entry){
-            .info = info, .shape = *shape, .count = count, .init = options->init, .buffer = options->buffer, .tensor = tensor};
-        registry->slab += registry_room(count);
+        registry->entry[registry->count++] = (struct entry){.info = info,
+                                                            .shape = *shape,
+                                                            .count = count,
+                                                            .init = options->init,
+                                                            .buffer = options->buffer,
+                                                            .storable = options->storable && !options->buffer,
+                                                            .stored = stored,
+                                                            .tensor = tensor};
+        *(stored ? &registry->stored_count : &registry->slab) += registry_room(count);
         return tensor;
     }
     return refused(registry, tensor);
@@ -226,9 +242,42 @@ static void initialise(const struct entry *e, wf_real *value, uint64_t seed)
     }
 }
 
+/* The same, rounded to bf16. */
+static wf_status initialise_stored(wf_registry *registry, const struct entry *e, uint64_t seed, wf_error *error)
+{
+    wf_real *value = wf_alloc_zero((size_t)e->count, sizeof *value);
+    if (!value)
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory to initialise %s", e->info.name);
+    initialise(e, value, seed);
+    (void)wf_convert(WF_BF16, registry->stored + e->info.offset, WF_REAL, value, e->count);
+    wf_free(value);
+    return WF_OK;
+}
+
+wf_real *registry_value(const wf_registry *registry, const struct entry *e)
+{
+    return registry->values && !e->stored ? registry->values + e->info.offset : NULL;
+}
+
+void registry_store(wf_registry *registry, struct entry *e)
+{
+    if (e->stored)
+        return;
+    e->stored = true;
+    e->info.frozen = true;
+    /* The offsets are assigned again, so that the slab has no gap where this parameter was. */
+    registry->slab = registry->stored_count = 0;
+    for (struct entry *at = registry->entry; at < registry->entry + registry->count; at++) {
+        int64_t *end = at->stored ? &registry->stored_count : &registry->slab;
+        at->info.offset = *end;
+        *end += registry_room(at->count);
+    }
+}
+
 void registry_connect(wf_registry *registry, struct entry *e)
 {
-    e->info.value = wf_array_contiguous(registry->values ? registry->values + e->info.offset : NULL, WF_REAL, &e->shape);
+    void *value = e->stored && registry->values ? (void *)(registry->stored + e->info.offset) : registry_value(registry, e);
+    e->info.value = wf_array_contiguous(value, e->stored ? WF_BF16 : WF_REAL, &e->shape);
     e->info.grads = registry->grads;
     wf_parameter_update(e->tensor, &e->info);
 }
@@ -246,15 +295,20 @@ wf_status registry_allocate(wf_registry *registry, wf_error *error)
     if (lora_check(registry, error) != WF_OK)
         return WF_ERR_ARGUMENT;
     if (!registry->values) {
-        registry->values = wf_arena_get(registry->arena, (size_t)registry->slab * sizeof(wf_real));
+        const size_t bytes = (size_t)registry->slab * sizeof(wf_real), stored = (size_t)registry->stored_count * sizeof *registry->stored;
+        registry->stored = stored ? wf_arena_get(registry->arena, stored) : NULL;
+        registry->values =
+            registry->stored || !stored ? wf_arena_get(registry->arena, bytes + 1) : NULL; /* never NULL, even if all are stored */
         if (!registry->values)
             return wf_error_set(error, WF_ERR_MEMORY, "no memory for %lld parameters (%.1f MiB): make the model smaller",
-                                (long long)wf_registry_parameters(registry), registry->slab * (double)sizeof(wf_real) / 1048576);
+                                (long long)wf_registry_parameters(registry), (double)(bytes + stored) / 1048576);
+        if (stored)
+            memset(registry->stored, 0, stored);
         memset(registry->values, 0, (size_t)registry->slab * sizeof(wf_real));
         /* Buffers do not depend on the seed: they are filled here, even if the caller fills the parameters from a file. */
         for (int i = 0; i < registry->count; i++)
             if (registry->entry[i].buffer)
-                initialise(&registry->entry[i], registry->values + registry->entry[i].info.offset, 0);
+                initialise(&registry->entry[i], registry_value(registry, &registry->entry[i]), 0);
     }
     connect_all(registry);
     return WF_OK;
@@ -277,8 +331,10 @@ wf_status wf_registry_build(wf_registry *registry, uint64_t seed, wf_error *erro
     for (int i = 0; status == WF_OK && i < registry->count; i++)
         if (registry->cancelled && registry->cancelled(registry->cancelled_ctx))
             status = wf_error_set(error, WF_ERR_CANCELLED, "interrupted while the parameters were initialised");
+        else if (registry->entry[i].stored)
+            status = initialise_stored(registry, &registry->entry[i], seed, error);
         else if (!registry->entry[i].buffer)
-            initialise(&registry->entry[i], registry->values + registry->entry[i].info.offset, seed);
+            initialise(&registry->entry[i], registry_value(registry, &registry->entry[i]), seed);
     if (begun)
         wf_values_write_end(registry->use);
     return status;

@@ -227,15 +227,31 @@ static wf_status compare(const wf_registry *registry, const struct reading *r, w
     return wf_error_set(error, WF_ERR_FORMAT, "%s: the weights do not match the model: %s", wf_safetensors_path(file), text);
 }
 
-static wf_status read_one(const struct entry *e, const struct reading *r, wf_real *values, wf_error *error)
+static wf_status read_one(const struct entry *e, const struct reading *r, wf_error *error)
 {
     struct sources s;
     wf_status status = WF_OK;
     find_sources(e, r, &s);
     int64_t share = e->count / s.count;
     for (int i = 0; status == WF_OK && i < s.count; i++)
-        status = wf_safetensors_read(r->file, s.name[i], WF_REAL, values + e->info.offset + i * share, share, error);
+        status = wf_safetensors_read(r->file, s.name[i], e->info.value.dtype,
+                                     (char *)e->info.value.data + (size_t)(i * share) * wf_dtype_size(e->info.value.dtype), share, error);
     return status;
+}
+
+/* Whether the options ask for the parameter to be stored as bf16. */
+static bool is_to_store(const struct entry *e, const struct reading *r)
+{
+    struct sources s;
+    if (!e->storable || r->options->stored == WF_STORED_REAL || WF_REAL != WF_F32)
+        return false;
+    if (r->options->stored == WF_STORED_BF16)
+        return true;
+    find_sources(e, r, &s);
+    for (int i = 0; i < s.count; i++)
+        if (wf_safetensors_find(r->file, s.name[i])->dtype != WF_BF16)
+            return false;
+    return true;
 }
 
 static wf_status check_options(const wf_safetensors *file, const struct wf_load_options *o, wf_error *error)
@@ -245,6 +261,10 @@ static wf_status check_options(const wf_safetensors *file, const struct wf_load_
     if (o->rules < 0 || (o->rules > 0 && !o->rule))
         return wf_error_set(error, WF_ERR_ARGUMENT, "wf_registry_load_with: %d rules, but the list of rules is %s", o->rules,
                             o->rule ? "not empty" : "NULL");
+    if ((unsigned)o->stored > WF_STORED_BF16 || (o->stored == WF_STORED_BF16 && WF_REAL != WF_F32))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_registry_load_with: .stored is %s",
+                            o->stored == WF_STORED_BF16 ? "bf16, which is for libweft, the library of floats; this is libweft-f64"
+                                                        : "unknown: give WF_STORED_REAL, WF_STORED_AS_FILE or WF_STORED_BF16");
     for (int i = 0; i < o->rules; i++)
         if (!o->rule[i].parameter || !o->rule[i].source[0])
             return wf_error_set(error, WF_ERR_ARGUMENT, "wf_registry_load_with: rule %d, of \"%s\", names no %s", i,
@@ -270,14 +290,18 @@ wf_status wf_registry_load_with(wf_registry *registry, const wf_safetensors *fil
     status = table_make(&r.rules, options, error);
     if (status == WF_OK)
         status = compare(registry, &r, error);
-    if (status == WF_OK && !registry->values)
+    if (status == WF_OK && !registry->values) {
+        for (int i = 0; i < registry->count; i++)
+            if (is_to_store(&registry->entry[i], &r))
+                registry_store(registry, &registry->entry[i]);
         status = registry_allocate(registry, error);
+    }
     if (status == WF_OK)
         status = wf_values_write_begin(registry->use, "wf_registry_load", error);
     const bool begun = status == WF_OK;
     for (int i = 0; status == WF_OK && i < registry->count; i++)
         if (!registry->entry[i].buffer && !r.left_out[i])
-            status = read_one(&registry->entry[i], &r, registry->values, error);
+            status = read_one(&registry->entry[i], &r, error);
     if (begun)
         wf_values_write_end(registry->use);
     for (int i = 0; status == WF_OK && options->missing && i < registry->count; i++)
@@ -300,7 +324,6 @@ void wf_registry_save(const wf_registry *registry, wf_safetensors_writer *writer
         char name[NAME];
         if (e->buffer)
             continue;
-        wf_array value = wf_array_contiguous(registry->values ? registry->values + e->info.offset : NULL, WF_REAL, &e->shape);
-        wf_safetensors_put(writer, full_name(e, prefix, name), &value);
+        wf_safetensors_put(writer, full_name(e, prefix, name), &e->info.value);
     }
 }

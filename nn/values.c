@@ -22,6 +22,14 @@ static wf_status check_set(const char *call, const struct parameter_values *p, w
     return WF_OK;
 }
 
+static void put_values(const wf_array *to, const wf_real *values, int64_t count)
+{
+    if (to->dtype == WF_REAL)
+        memmove(to->data, values, (size_t)count * sizeof *values);
+    else
+        (void)wf_convert(to->dtype, to->data, WF_REAL, values, count);
+}
+
 wf_status parameters_set(const char *call, int count, const struct parameter_values p[], wf_error *error)
 {
     struct wf_values_use *use[PARAMETERS_SET];
@@ -38,7 +46,7 @@ wf_status parameters_set(const char *call, int count, const struct parameter_val
             uses++;
     }
     for (int i = 0; i < count && status == WF_OK; i++)
-        memmove(wf_parameter_info(p[i].parameter)->value.data, p[i].values, (size_t)p[i].count * sizeof *p[i].values);
+        put_values(&wf_parameter_info(p[i].parameter)->value, p[i].values, p[i].count);
     while (uses > 0)
         wf_values_write_end(use[--uses]);
     return status;
@@ -54,6 +62,12 @@ wf_status wf_registry_freeze_matching(wf_registry *registry, const char *pattern
     if (!registry || !pattern)
         return wf_error_set(error, WF_ERR_ARGUMENT, "wf_registry_freeze_matching: the %s is NULL", registry ? "pattern" : "registry");
     int found = 0;
+    for (int i = 0; i < registry->count && !frozen; i++)
+        if (registry->entry[i].stored && wf_pattern_matches(pattern, registry->entry[i].info.name))
+            return wf_error_set(error, WF_ERR_ARGUMENT,
+                                "wf_registry_freeze_matching: '%s' is stored as BF16, and so has no gradient: store it as F32, or give a "
+                                "pattern without it",
+                                registry->entry[i].info.name);
     for (int i = 0; i < registry->count; i++)
         if (wf_pattern_matches(pattern, registry->entry[i].info.name)) {
             wf_registry_freeze(registry, registry->entry[i].tensor, frozen);

@@ -24,6 +24,8 @@ wf_status wf_want_there(wf_call *c, int i);
 wf_status wf_want(wf_call *c, int i, wf_dtype dtype);
 /* Fails unless operands 0 .. n-1 are given and real. */
 wf_status wf_want_reals(wf_call *c, int n);
+/* wf_want for an operand of real numbers that may be stored as bf16: only products and lookups read it, which widen it. */
+wf_status wf_want_stored(wf_call *c, int i);
 /* Fails unless operand i is absent or a real vector [d]. `what` names the vector in the message, for example "gain". */
 wf_status wf_want_vector(wf_call *c, int i, const char *what, int64_t d);
 /* Fails unless the offsets of `packed` divide exactly `rows` rows (weft/packed.h). `what` names the option in the message. */

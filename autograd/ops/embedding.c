@@ -4,7 +4,7 @@
 
 static wf_status embedding_shape(wf_call *c)
 {
-    if (wf_want(c, 0, WF_REAL) != WF_OK || wf_want(c, 1, WF_I32) != WF_OK)
+    if (wf_want_stored(c, 0) != WF_OK || wf_want(c, 1, WF_I32) != WF_OK)
         return WF_ERR_ARGUMENT;
     wf_shape shape = wf_array_shape(&c->in[1]);
     if (c->in[0].ndim != 2 || shape.ndim == WF_MAX_DIMS || wf_shape_count(&shape) > INT32_MAX)
@@ -14,11 +14,34 @@ static wf_status embedding_shape(wf_call *c)
     return WF_OK;
 }
 
+struct widen {
+    const wf_array *weight; /* [V, D] in bf16, any strides */
+    const int32_t *id;
+    wf_real *to;
+};
+
+static void widen_body(void *ctx, int64_t begin, int64_t end)
+{
+    const struct widen *w = ctx;
+    const int64_t d = w->weight->dim[1], step = w->weight->stride[1];
+    for (int64_t i = begin; i < end; i++) {
+        const uint16_t *row = (const uint16_t *)w->weight->data + w->id[i] * w->weight->stride[0];
+        for (int64_t j = 0; j < d; j += step == 1 ? d : 1)
+            (void)wf_convert(WF_REAL, w->to + i * d + j, WF_BF16, row + j * step, step == 1 ? d : 1);
+    }
+}
+
 static wf_status embedding_forward(wf_call *c)
 {
     wf_array ids = wf_ids_below(c, 1, c->in[0].dim[0]);
     if (!ids.data)
         return WF_ERR_ARGUMENT;
+    if (c->in[0].dtype == WF_BF16) {
+        const int64_t n = wf_array_count(&ids), d = c->in[0].dim[1];
+        if (n * d > 0)
+            wf_parallel_ranges(n, 1 + 8192 / d, (double)n * (double)d, widen_body, &(struct widen){&c->in[0], ids.data, c->out[0].data});
+        return WF_OK;
+    }
     wf_array planes = {.data = c->in[0].data,
                        .dtype = WF_REAL,
                        .ndim = 3,

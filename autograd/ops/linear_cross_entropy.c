@@ -32,7 +32,7 @@ static bool keeps_all(const wf_call *c, int64_t rows)
 
 static wf_status fused_shape(wf_call *c)
 {
-    if (wf_want_reals(c, 2) != WF_OK)
+    if (wf_want(c, 0, WF_REAL) != WF_OK || wf_want_stored(c, 1) != WF_OK)
         return WF_ERR_ARGUMENT;
     const wf_array *x = &c->in[0], *w = &c->in[1];
     if (x->ndim < 1 || w->ndim != 2 || x->dim[x->ndim - 1] != w->dim[1])

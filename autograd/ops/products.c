@@ -44,7 +44,7 @@ static wf_shape batch_of(const wf_array *a)
 
 static wf_status matmul_shape(wf_call *c)
 {
-    if (wf_want_reals(c, 2) != WF_OK)
+    if (wf_want(c, 0, WF_REAL) != WF_OK || wf_want_stored(c, 1) != WF_OK)
         return WF_ERR_ARGUMENT;
     const wf_array *a = &c->in[0], *b = &c->in[1];
     if (a->ndim < 2 || b->ndim < 2)
@@ -133,7 +133,7 @@ wf_tensor *wf_matmul(wf_tensor *a, wf_tensor *b)
 
 static wf_status linear_shape(wf_call *c)
 {
-    if (wf_want_reals(c, 2) != WF_OK)
+    if (wf_want(c, 0, WF_REAL) != WF_OK || wf_want_stored(c, 1) != WF_OK)
         return WF_ERR_ARGUMENT;
     const wf_array *x = &c->in[0], *w = &c->in[1];
     if (x->ndim < 1 || w->ndim != 2)
@@ -184,6 +184,7 @@ static struct wf_gemm gemm_of(const wf_call *c, const wf_array *a, const wf_arra
                             .b = b->data,
                             .b_rs = b->stride[0],
                             .b_cs = b->stride[1],
+                            .b_stored = b->dtype,
                             .c = out->data,
                             .c_rs = out->stride[0],
                             .c_cs = out->stride[1],

@@ -30,6 +30,11 @@ wf_status wf_want(wf_call *c, int i, wf_dtype dtype)
     return WF_OK;
 }
 
+wf_status wf_want_stored(wf_call *c, int i)
+{
+    return c->in[i].dtype == WF_BF16 && WF_REAL == WF_F32 ? wf_want_there(c, i) : wf_want(c, i, WF_REAL);
+}
+
 wf_status wf_want_reals(wf_call *c, int n)
 {
     wf_status status = WF_OK;

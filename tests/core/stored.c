@@ -3,6 +3,7 @@
  * any sizes, strides, scales and numbers, on any number of threads, and with BLIS. */
 #include "any_products.h"
 
+#include <weft/internal/gemm.h>
 #include <weft/internal/runtime.h>
 #include <weft/internal/testing.h>
 
@@ -74,7 +75,7 @@ END_TEST
 /* Shapes of each path: few rows, tasks, a shared B of several chunks, split-K, and BLIS for AVX2. */
 START_TEST(large)
 {
-    static const int64_t shapes[][3] = {{1, 3072, 768},  {4, 768, 3072},  {12, 1500, 1030}, {300, 500, 700},
+    static const int64_t shapes[][3] = {{1, 3072, 768},  {4, 768, 3072}, {12, 1500, 1030}, {300, 500, 700},
                                         {520, 33, 2100}, {40, 40, 4096}, {1500, 1, 768},   {400, 400, 520}};
     ck_ok(wf_init(error, .threads = 2));
     for (int i = 0; i < (sanitized() ? 1 : (int)(sizeof shapes / sizeof *shapes)); i++)

@@ -34,6 +34,12 @@ struct wf_run {
  * no BOS or EOS token, or if the weights were trained with another tokenizer. To detect that, files of weights store the
  * wf_tokenizer_hash of their tokenizer as "tokenizer_content"; weights without this entry are accepted. */
 WF_API wf_status wf_run_open(struct wf_run *run, const char *folder, const char *weights, wf_error *error) WF_CHECKED;
+struct wf_run_options {
+    const char *weights;   /* as in wf_run_open */
+    enum wf_stored stored; /* how to store the weights of linear maps and embeddings (weft/registry.h); bf16 halves their memory */
+};
+/* wf_run_open with options, which may be NULL. */
+WF_API wf_status wf_run_open_with(struct wf_run *run, const char *folder, const struct wf_run_options *options, wf_error *error) WF_CHECKED;
 /* Frees the contents of the run and leaves it empty; a zeroed struct is allowed. */
 WF_API void wf_run_close(struct wf_run *run);
 

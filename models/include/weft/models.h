@@ -31,8 +31,8 @@ WF_API wf_registry *wf_model_registry(const wf_model *model); /* belongs to the 
 /* Loads the weights from an open file, as strictly as wf_registry_load. The tensors in the file have Weft's names, or the names of the
  * library that the family comes from (such as Hugging Face's for "bert"). */
 WF_API wf_status wf_model_load(wf_model *model, const wf_safetensors *file, wf_error *error) WF_CHECKED;
-/* wf_model_load with options, which may be NULL. Only .allow_missing, .missing and .missing_ctx may be set. The other members map names of
- * tensors; setting one of them is WF_ERR_ARGUMENT, because the family itself maps the names. */
+/* wf_model_load with options, which may be NULL. Only .allow_missing, .missing, .missing_ctx and .stored may be set. The other members map
+ * names of tensors; setting one of them is WF_ERR_ARGUMENT, because the family itself maps the names. */
 WF_API wf_status wf_model_load_with(wf_model *model, const wf_safetensors *file, const struct wf_load_options *options,
                                     wf_error *error) WF_CHECKED;
 /* The model's configuration, kind and sizes. The data that the pointers point to belong to the model. */

@@ -88,6 +88,14 @@ struct wf_parameter_options {
     struct wf_initializer init; /* default: constant 0 */
     bool frozen;                /* the parameter has no gradient */
     bool buffer;                /* values that the model reads but does not learn: frozen, not counted as a parameter, and not saved */
+    /* WF_BF16, for the library of floats and with .frozen: the values are stored as bf16, in 2 bytes each. Only some operands may be stored
+     * so: the weight of wf_linear, wf_linear_cross_entropy and wf_embedding, and the second operand of wf_matmul. They give the same bits
+     * as with the same values as floats. wf_read widens the values, wf_parameter_set rounds them, and files hold them as BF16. 0: wf_real.
+     */
+    wf_dtype stored;
+    /* The parameter is used only as such an operand, so a load may store it as bf16 (wf_load_options.stored). Modules set this for the
+     * weights of linear maps and embeddings. */
+    bool storable;
 };
 /* Declares a parameter and returns it; never NULL. Errors go to the registry. The parameter belongs to the registry, and ops can use it
  * after wf_registry_build or wf_registry_load. To tie two weights, use the same pointer in both places. */
@@ -121,6 +129,10 @@ struct wf_load_rule {
     const char *source[4]; /* names of 1 to 4 tensors of one shape, which are stacked along dimension 0; a NULL ends a list of fewer than 4:
                               for example "layer.*.query.weight", "layer.*.key.weight", "layer.*.value.weight" */
 };
+/* WF_STORED_REAL: as wf_real. WF_STORED_BF16, for the library of floats: as bf16; values of another dtype in the file are rounded.
+ * WF_STORED_AS_FILE: as bf16 if all tensors of the parameter are BF16 in the file, so that no value changes; otherwise as wf_real. */
+enum wf_stored { WF_STORED_REAL, WF_STORED_AS_FILE, WF_STORED_BF16 };
+
 struct wf_load_options {
     const char *prefix; /* prefix of the model's tensors in the file; tensors without it are ignored. NULL: no prefix */
     const struct wf_load_rule *rule;
@@ -130,6 +142,9 @@ struct wf_load_options {
     /* A parameter that has no tensor in the file keeps its value, so build the registry first. It is still an error if the file has none of
      * the parameters, or only some of the tensors of one parameter. */
     bool allow_missing;
+    /* How to store the parameters that are storable (struct wf_parameter_options), if this call allocates the values. A parameter that is
+     * stored as bf16 is frozen. */
+    enum wf_stored stored;
     void (*missing)(void *ctx, const char *name); /* called after the load for each parameter that kept its value, in the order of
                                                      declaration; may be NULL */
     void *missing_ctx;
@@ -161,14 +176,14 @@ WF_API bool wf_registry_is_buffer(const wf_registry *registry, int index);      
  * time. Once gradients are allocated, call wf_registry_gradients afterwards, which frees the memory for the gradients of frozen parameters,
  * and allocates it for parameters that were frozen before; without that call, a pass that uses such a parameter fails. A pass that has
  * already used the parameter goes on as it began: after that pass, call wf_tape_reset and wf_grads_zero. A parameter of another registry is
- * an error of this registry. */
+ * an error of this registry, and so is one that is stored as bf16 and is to become trainable. */
 WF_API void wf_registry_freeze(wf_registry *registry, wf_tensor *parameter, bool frozen);
 /* The same for all parameters whose names match a pattern, in which each '*' stands for any characters. To freeze all but the head of a
  * model:
  *
  *   wf_registry_freeze_matching(registry, "*", true, &error), wf_registry_freeze_matching(registry, "head.*", false, &error)
  *
- * WF_ERR_ARGUMENT: no parameter has a matching name. Buffers stay frozen. */
+ * WF_ERR_ARGUMENT: no parameter has a matching name, or a parameter that is stored as bf16 is to become trainable. Buffers stay frozen. */
 WF_API wf_status wf_registry_freeze_matching(wf_registry *registry, const char *pattern, bool frozen, wf_error *error) WF_CHECKED;
 
 /* Replaces the values of a parameter by `count` values, row-major; count must be the parameter's size. Ops that are called later read the
