@@ -133,6 +133,34 @@ V_INLINE void add_square(const bool bf16, int64_t m, int64_t steps, bool begins,
     }
 }
 
+/* Adds the squares of VECTORS strips to the sums of `rows` rows, in float, where each sum is a chain of multiply-adds that wait for each
+ * other: the chains of all strips take turns. */
+V_INLINE void add_in_turn(const int rows, const float *a, int64_t a_rs, vr x[VECTORS][V_LANES], const struct strip s[VECTORS])
+{
+    vr sum[ROWS][VECTORS];
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 2
+        for (int v = 0; v < VECTORS; v++)
+            sum[r][v] = v_load(s[v].d + r * V_LANES);
+#pragma GCC unroll 16
+    for (int i = 0; i < V_LANES; i++)
+#pragma GCC unroll 2
+        for (int odd = 0; odd < 2; odd++)
+#pragma GCC unroll 2
+            for (int v = 0; v < VECTORS; v++) {
+                const vr b = odd ? odd_of(x[v][i]) : even_of(x[v][i]);
+#pragma GCC unroll 4
+                for (int r = 0; r < rows; r++)
+                    sum[r][v] = v_fma(v_set(a[r * a_rs + 2 * i + odd]), b, sum[r][v]);
+            }
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 2
+        for (int v = 0; v < VECTORS; v++)
+            v_store(s[v].d + r * V_LANES, sum[r][v]);
+}
+
 V_INLINE const void *element(const bool floats, const void *b, int64_t offset)
 {
     return (const char *)b + offset * (floats ? (int64_t)sizeof(float) : (int64_t)sizeof(wf_bf16));
@@ -158,7 +186,21 @@ V_INLINE void multiply(const enum form form, int vectors, const struct strip *s)
     for (int v = 0; v < vectors; v++)
         for (int64_t r = 0; r < s->m; r++)
             v_store(s[v].d + r * V_LANES, v_set(0));
-    for (int64_t p = 0; p < end; p += PAIRS_K)
+    int64_t p = 0;
+    if (!bf16 && s->m <= 2 && vectors == VECTORS && s[VECTORS - 1].n == V_LANES)
+        for (; p + PAIRS_K <= end; p += PAIRS_K) {
+            vr x[VECTORS][V_LANES];
+#pragma GCC unroll 2
+            for (int v = 0; v < VECTORS; v++) {
+                prefetch(floats, &s[v], p);
+                load_pairs(floats, true, element(floats, s[v].b, p), s->b_cs, PAIRS_K, V_LANES, x[v]);
+            }
+            if (s->m == 1)
+                add_in_turn(1, s->a + p, s->a_rs, x, s);
+            else
+                add_in_turn(2, s->a + p, s->a_rs, x, s);
+        }
+    for (; p < end; p += PAIRS_K)
         for (int v = 0; v < vectors; v++) {
             const int64_t left = s->k - p;
             const void *b = element(floats, s[v].b, p);
