@@ -105,7 +105,9 @@ wf_status start(int64_t threads, wf_error *error)
 void tell_precision(enum wf_precision precision)
 {
     if (precision == WF_PRECISION_BF16 && !wf_amx() && speaks())
-        fprintf(stderr, "%s: note: without AMX (this processor, or WEFT_AMX=0) bf16 is slower than f32; its results are those with AMX\n",
+        fprintf(stderr,
+                "%s: note: without AMX (this processor, or WEFT_AMX=0) large products are slower in bf16 than in f32; the results are "
+                "those with AMX\n",
                 name);
 }
 

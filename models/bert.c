@@ -84,7 +84,7 @@ static void bert_init(wf_scope s, void *model, const void *config)
         s, &(struct wf_init_rules){.weight = {WF_INIT_NORMAL, 0.02}, .embedding = {WF_INIT_NORMAL, 0.02}, .bias = {WF_INIT_CONSTANT, 0}});
     m->layers = c->layers;
     wf_embedding_init(wf_sub(s, "embed"), &m->embed, c->vocab_size, c->d_model);
-    wf_embedding_init(wf_sub(s, "segments"), &m->segments, c->segments, c->d_model);
+    wf_embedding_init(wf_sub(s, "segments"), &m->segments, c->segments, c->d_model, .real_only = true); /* segment_vectors */
     wf_positions_init(wf_sub(s, "positions"), &m->positions, c->context, c->d_model, .learned = true);
     wf_layer_norm_init(wf_sub(s, "norm"), &m->norm, c->d_model, .eps = c->norm_eps);
     wf_dropout_init(s, &m->drop, c->dropout);

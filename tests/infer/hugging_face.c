@@ -120,6 +120,53 @@ START_TEST(a_folder_is_a_run)
 }
 END_TEST
 
+/* model.safetensors with each tensor rounded to bf16. */
+static void round_weights(void)
+{
+    wf_safetensors *file = wf_safetensors_open(at("model.safetensors"), NULL);
+    ck_assert_ptr_nonnull(file);
+    wf_safetensors_writer *w = wf_safetensors_writer_new();
+    const int64_t count = wf_safetensors_count(file);
+    uint16_t **data = wf_alloc_zero((size_t)count, sizeof *data);
+    for (int64_t i = 0; i < count; i++) {
+        const struct wf_safetensors_entry *e = wf_safetensors_at(file, i);
+        const int64_t n = wf_shape_count(&e->shape);
+        data[i] = wf_alloc((size_t)n * sizeof **data);
+        ck_ok(wf_safetensors_read(file, e->name, WF_BF16, data[i], n, error));
+        const wf_array a = wf_array_contiguous(data[i], WF_BF16, &e->shape);
+        wf_safetensors_put(w, e->name, &a);
+    }
+    wf_safetensors_close(file);
+    ck_ok(wf_safetensors_commit(w, at("model.safetensors"), error));
+    for (int64_t i = 0; i < count; i++)
+        wf_free(data[i]);
+    wf_free(data);
+}
+
+/* Weights that the file has as BF16 can stay so in memory, and give the same bits. */
+START_TEST(weights_in_bf16)
+{
+    struct wf_run run;
+    wf_real out[S * D], again[S * D];
+    copy_folder();
+    round_weights();
+    ck_ok(wf_run_open(&run, test_folder, NULL, error));
+    ck_assert_int_eq(wf_dtype_of(wf_registry_at(wf_model_registry(run.model), 0)), WF_REAL);
+    embed(&run, out);
+    wf_run_close(&run);
+    ck_ok(wf_run_open_with(&run, test_folder, &(struct wf_run_options){.stored = WF_STORED_AS_FILE}, error));
+    int stored = 0;
+    for (int i = 0; i < wf_registry_count(wf_model_registry(run.model)); i++)
+        stored += wf_dtype_of(wf_registry_at(wf_model_registry(run.model), i)) == WF_BF16;
+    ck_assert(WF_REAL == WF_F32 ? stored > 4 : stored == 0);
+    embed(&run, again);
+    ck_assert_int_eq(memcmp(out, again, sizeof out), 0);
+    wf_run_close(&run);
+    ck_ok(wf_run_open_with(&run, test_folder, NULL, error));
+    wf_run_close(&run);
+}
+END_TEST
+
 static struct wf_embedder_options options_of_folder(void)
 {
     struct wf_run run;
@@ -362,5 +409,5 @@ START_TEST(minilm)
 }
 END_TEST
 
-WF_TEST_MAIN("train/hugging_face", a_folder_is_a_run, how_vectors_are_made, settings_of_the_tokenizer, unsupported_settings_are_refused,
-             files_that_are_missing, a_padded_vocabulary, damage, minilm)
+WF_TEST_MAIN("train/hugging_face", a_folder_is_a_run, weights_in_bf16, how_vectors_are_made, settings_of_the_tokenizer,
+             unsupported_settings_are_refused, files_that_are_missing, a_padded_vocabulary, damage, minilm)

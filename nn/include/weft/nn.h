@@ -61,6 +61,7 @@ struct wf_embedding_options {
     double scale;    /* factor of the embedding vectors; 0 means 1 */
     wf_tensor *tied; /* a tensor [count, d] that serves as weight; then no weight is declared */
     struct wf_initializer init;
+    bool real_only; /* ops other than wf_embedding and products read the weight too, so it is never stored as bf16 */
 };
 WF_API void wf_embedding_init_with(wf_scope scope, struct wf_embedding *m, int64_t count, int64_t d,
                                    const struct wf_embedding_options *options);
