@@ -71,6 +71,34 @@ V_INLINE vu bf16_rounded(vr x)
 #endif
 }
 
+/* The same as floats, whose low halves are 0. */
+V_INLINE vr bf16_floats(vr x)
+{
+    return (vr)(bf16_rounded(x) & (vu)v_seti((v_lane)0xffff0000));
+}
+
+/* a b + c and a + b for all lanes, where denormals are zeros of their sign. With multiply-adds in the instruction set, the mode must be
+ * BF16_FLUSH. a and b of the first are bf16. */
+V_INLINE vr bf16_v_fma(vr a, vr b, vr c)
+{
+#if defined V_HAS_FMA
+    return v_fma(a, b, c);
+#else
+    V_EACH(i) c[i] = bf16_fma(a[i], b[i], c[i]);
+    return c;
+#endif
+}
+
+V_INLINE vr bf16_v_add(vr a, vr b)
+{
+#if defined V_HAS_FMA
+    return a + b;
+#else
+    V_EACH(i) a[i] = bf16_flushed(bf16_flushed(a[i]) + bf16_flushed(b[i]));
+    return a;
+#endif
+}
+
 /* Pairs of elements, the even one in the low half. */
 V_INLINE vr bf16_paired(vr even, vr odd)
 {

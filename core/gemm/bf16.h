@@ -12,6 +12,8 @@
 #ifndef WEFT_GEMM_BF16_H
 #define WEFT_GEMM_BF16_H
 
+#include <weft/internal/gemm.h>
+
 #include "private.h"
 
 #ifndef WF_DOUBLE
@@ -19,7 +21,7 @@
 typedef uint16_t wf_bf16;
 
 enum {
-    BF16_K = 32,                     /* bits: k of a step */
+    BF16_K = WF_BF16_K,
     BF16_LINES = 16,                 /* rows of A or columns of B in a panel */
     BF16_TILE = BF16_LINES * BF16_K, /* elements of a tile: a step of a panel */
     BF16_MR = 2 * BF16_LINES,        /* rows and columns of C that a micro-kernel for AMX keeps in tile registers */

@@ -10,6 +10,9 @@
  * and errors are those of two calls of wf_gemm. */
 wf_status wf_gemm_two(const struct wf_gemm g[2]) WF_CHECKED;
 
+/* Bits: the terms of a step of bf16's arithmetic (core/gemm/bf16.h). */
+enum { WF_BF16_K = 32 };
+
 /* Why products of this library can't have this precision; NULL if they can. */
 const char *wf_precision_refused(enum wf_precision precision);
 /* The same as a status: WF_ERR_ARGUMENT with the message "FROM: REASON" if they can't. */
