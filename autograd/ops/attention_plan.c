@@ -45,6 +45,7 @@ static struct wf_attention common_of(const struct attention_plan *p)
         .f = p->f,
         .heads = p->share,
         .per_head = p->queries,
+        .precision = c->precision,
         .scale = scale,
         .cap = (wf_real)a->softcap,
         .threshold = threshold,

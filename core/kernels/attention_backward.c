@@ -8,6 +8,9 @@
  * The gradient of a bias is dS, summed over the dimensions along which the bias is broadcast. If scores are capped, S' = c tanh(S / c),
  * then the formula above gives dS', and dS = dS' (1 - (S' / c)^2).
  *
+ * In bf16's arithmetic the operands Q, K, V, g, P' and dS are rounded. D, the softmax and the gradient of a bias have unrounded g, P and
+ * dS.
+ *
  * dK and dV are sums over heads and queries, in a fixed order: for each head, the queries are taken in pieces of WF_ATTENTION_PIECE. The
  * sum of a piece begins at 0; it is then added to the total of the pieces before it. One call of the kernel computes either all pieces or a
  * single piece. In the second case the caller adds the results in the same order (attention_add_keys), which gives the same bits.
@@ -17,8 +20,8 @@
 
 struct work {
     const struct wf_attention *a;
-    int64_t pe;        /* elements from one row of q or dk to the next: key_columns(e) */
-    int64_t pf;        /* elements from one row of dout or dv to the next: key_columns(f) */
+    int64_t pe;        /* elements from one row of q or dk to the next: key_columns of e */
+    int64_t pf;        /* elements from one row of dout or dv to the next: key_columns of f */
     int64_t keys;      /* queries of this call attend only to keys below this one */
     int64_t packed;    /* keys below this one are packed */
     int64_t cleared;   /* keys below this one: dk and dv are set to 0 for this piece */
@@ -32,7 +35,7 @@ struct work {
     wf_real *dv;       /* gradients of the values from this piece [keys][pf] */
     wf_real *q;        /* the tile's queries [QUERIES][pe] */
     wf_real *dout;     /* gradients of the tile's results [QUERIES][pf] */
-    wf_real *qt;       /* the tile's queries times scale log2 e, transposed: [e][QUERIES] */
+    wf_real *qt;       /* the tile's queries, times scale log2 e or rounded to bf16, transposed: [e][QUERIES] */
     wf_real *dqt;      /* gradients of the tile's queries, transposed: [e][QUERIES] */
     wf_real *doutt;    /* dout transposed: [f][QUERIES] */
     wf_real *s;        /* S times log2 e, then P': [KEYS][QUERIES] */
@@ -42,9 +45,10 @@ struct work {
     v_lane *allow;     /* from attention_allowed: [KEYS][QUERIES] */
 };
 
-/* For keys begin .. end - 1 and registers first .. last - 1: replaces S in w->s by P', and g V^T in w->ds by dS. */
-V_INLINE void weights_part(const struct work *w, bool some, bool dropped, bool guarded, int64_t begin, int64_t end, const vr top[QV],
-                           const vr inverse[QV], const vr d[QV], const int first, const int last)
+/* For keys begin .. end - 1 and registers first .. last - 1: replaces S in w->s by P', rounded with `bf16`, and g V^T in w->ds
+ * by dS. */
+V_INLINE void weights_part(const bool bf16, const struct work *w, bool some, bool dropped, bool guarded, int64_t begin, int64_t end,
+                           const vr top[QV], const vr inverse[QV], const vr d[QV], const int first, const int last)
 {
     for (int64_t i = begin; i < end; i++)
 #pragma GCC unroll 16
@@ -55,26 +59,26 @@ V_INLINE void weights_part(const struct work *w, bool some, bool dropped, bool g
                 p = v_select(((const vi *)(w->allow + i * QUERIES))[j], p, v_set(0));
             if (dropped) {
                 vr drop = ((const vr *)(w->drop + i * QUERIES))[j];
-                *s = p * drop;
+                *s = operand(bf16, p * drop);
                 dp *= drop;
             } else {
-                *s = p;
+                *s = operand(bf16, p);
             }
             vr x = p * (dp - d[j]);
             *ds = guarded ? v_select((vi)(p == 0), v_set(0), x) : x; /* a masked key has p = 0, and its dp may be a NaN */
         }
 }
 
-V_INLINE void weights_tile(const struct work *w, bool some, bool dropped, bool guarded, struct cut cut, int64_t keys, const vr top[QV],
-                           const vr inverse[QV], const vr d[QV], const int qv)
+V_INLINE void weights_tile(const bool bf16, const struct work *w, bool some, bool dropped, bool guarded, struct cut cut, int64_t keys,
+                           const vr top[QV], const vr inverse[QV], const vr d[QV], const int qv)
 {
     if (!some) {
-        weights_part(w, false, dropped, guarded, 0, keys, top, inverse, d, 0, qv);
+        weights_part(bf16, w, false, dropped, guarded, 0, keys, top, inverse, d, 0, qv);
         return;
     }
-    weights_part(w, true, dropped, guarded, 0, cut.low, top, inverse, d, 0, qv / 2);
-    weights_part(w, true, dropped, guarded, cut.low, cut.high, top, inverse, d, 0, qv);
-    weights_part(w, true, dropped, guarded, cut.high, keys, top, inverse, d, qv / 2, qv);
+    weights_part(bf16, w, true, dropped, guarded, 0, cut.low, top, inverse, d, 0, qv / 2);
+    weights_part(bf16, w, true, dropped, guarded, cut.low, cut.high, top, inverse, d, 0, qv);
+    weights_part(bf16, w, true, dropped, guarded, cut.high, keys, top, inverse, d, qv / 2, qv);
 }
 
 /* Sets `slope` to the derivative dS' / dS, computed from n capped scores s. */
@@ -96,12 +100,22 @@ static void multiply_slopes(int64_t n, const wf_real *slope, wf_real *ds)
     }
 }
 
+/* Rounds the gradients of the scores of `keys` keys to bf16. */
+V_INLINE void round_rows(int64_t keys, wf_real *ds, const int qv)
+{
+    for (int64_t i = 0; i < keys * QUERIES; i += QUERIES)
+#pragma GCC unroll 16
+        for (int j = 0; j < qv; j++)
+            ((vr *)(ds + i))[j] = operand(true, ((const vr *)(ds + i))[j]);
+}
+
 /* The number of rows that one call of fetch_some prefetches. It is chosen for a window of 128 keys: a tile of queries then meets 3 tiles of
  * keys, with 5 calls of fetch_some for each, and these 15 calls prefetch all rows that the function next_rows lists. */
 enum { FETCHED = 20 };
 
-V_INLINE void key_tile(const struct work *w, struct fetch *fetch, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys,
-                       bool q_nonfinite, bool dout_nonfinite, const vr top[QV], const vr inverse[QV], const vr d[QV], const int qv)
+V_INLINE void key_tile(const bool bf16, const struct work *w, struct fetch *fetch, int64_t head, int64_t q0, int64_t rows, int64_t k0,
+                       int64_t keys, bool q_nonfinite, bool dout_nonfinite, const vr top[QV], const vr inverse[QV], const vr d[QV],
+                       const int qv)
 {
     const struct wf_attention *a = w->a;
     enum allowed which = attention_allowed(a, head, q0, rows, k0, keys, w->allow);
@@ -109,7 +123,7 @@ V_INLINE void key_tile(const struct work *w, struct fetch *fetch, int64_t head, 
         return;
     bool k_nonfinite = w->k_nonfinite[k0 / KEYS], nonfinite = q_nonfinite || dout_nonfinite || k_nonfinite || w->v_nonfinite[k0 / KEYS];
     const struct cut cut = cut_of(a, q0, rows, k0, keys, qv);
-    cut_scores(cut, keys, qv, a->e, w->k + k0 * a->e, w->qt, w->s);
+    cut_scores(bf16, a->scale * V_LOG2_E, cut, keys, qv, a->e, w->k + k0 * a->e, w->qt, w->s);
     if (a->cap != 0) {
         cap_scores(keys * QUERIES, a->cap, w->s);
         cap_slopes(keys * QUERIES, a->cap, w->s, w->slope);
@@ -118,39 +132,44 @@ V_INLINE void key_tile(const struct work *w, struct fetch *fetch, int64_t head, 
         attention_bias(a, head, q0, rows, k0, keys, w->drop, w->s);
     fetch_some(fetch, FETCHED);
     if (a->dq || a->dk || a->dbias)
-        cut_scores(cut, keys, qv, a->f, w->v + k0 * a->f, w->doutt, w->ds);
+        cut_scores(bf16, 1, cut, keys, qv, a->f, w->v + k0 * a->f, w->doutt, w->ds);
     fetch_some(fetch, FETCHED);
     bool some = which == ALLOWED_SOME;
     if (a->threshold) {
         attention_dropout(a, head, q0, rows, k0, keys, w->drop);
         if (some || nonfinite)
-            weights_tile(w, some, true, true, cut, keys, top, inverse, d, qv);
+            weights_tile(bf16, w, some, true, true, cut, keys, top, inverse, d, qv);
         else
-            weights_tile(w, false, true, false, cut, keys, top, inverse, d, qv);
+            weights_tile(bf16, w, false, true, false, cut, keys, top, inverse, d, qv);
     } else if (some || nonfinite) {
-        weights_tile(w, some, false, true, cut, keys, top, inverse, d, qv);
+        weights_tile(bf16, w, some, false, true, cut, keys, top, inverse, d, qv);
     } else {
-        weights_tile(w, false, false, false, cut, keys, top, inverse, d, qv);
+        weights_tile(bf16, w, false, false, false, cut, keys, top, inverse, d, qv);
     }
     if (a->dbias)
         attention_bias_grad(a, head, q0, rows, k0, keys, w->ds);
     if (a->cap != 0)
         multiply_slopes(keys * QUERIES, w->slope, w->ds);
+    if (bf16)
+        round_rows(keys, w->ds, qv);
     fetch_some(fetch, FETCHED);
     if (a->dv)
-        cut_rows(dout_nonfinite        ? masked_rows_add
+        cut_rows(bf16,
+                 dout_nonfinite        ? CHOOSE(bf16, masked_rows_add)
                  : w->pf == HALF_LANES ? half_rows_add
-                                       : product_rows_add,
+                                       : CHOOSE(bf16, product_rows_add),
                  a, q0, rows, k0, keys, w->pf, w->s, w->dout, w->dv + k0 * w->pf);
     fetch_some(fetch, FETCHED);
     if (a->dk)
-        cut_rows(q_nonfinite           ? masked_rows_add
+        cut_rows(bf16,
+                 q_nonfinite           ? CHOOSE(bf16, masked_rows_add)
                  : w->pe == HALF_LANES ? half_rows_add
-                                       : product_rows_add,
+                                       : CHOOSE(bf16, product_rows_add),
                  a, q0, rows, k0, keys, w->pe, w->ds, w->q, w->dk + k0 * w->pe);
     fetch_some(fetch, FETCHED);
     if (a->dq)
-        cut_columns(k_nonfinite ? masked_columns_add : product_columns_add, cut, keys, qv, a->e, w->k + k0 * a->e, w->ds, w->dqt);
+        cut_columns(bf16, k_nonfinite ? CHOOSE(bf16, masked_columns_add) : CHOOSE(bf16, product_columns_add), cut, keys, qv, a->e,
+                    w->k + k0 * a->e, w->ds, w->dqt);
 }
 
 /* Lane l of the result is the sum of x[l][j] y[l][j] over the columns j, for rows l < min(rows, V_LANES). The other lanes are 0. */
@@ -214,16 +233,16 @@ V_INLINE struct fetch next_rows(const struct work *w, int64_t head, int64_t q0, 
     return f;
 }
 
-V_INLINE void query_tile(const struct work *w, int64_t head, int64_t q0, int64_t rows, const int qv)
+V_INLINE void query_tile(const bool bf16, const struct work *w, int64_t head, int64_t q0, int64_t rows, const int qv)
 {
     const struct wf_attention *a = w->a;
     const wf_real *q = a->q + head * a->e + q0 * a->q_step, *dout = a->dout + head * a->f + q0 * a->dout_step;
     const wf_real *out = a->out + head * a->f + q0 * a->out_step;
     wf_real *dq = a->dq ? a->dq + head * a->e + q0 * a->dq_step : NULL;
     struct fetch fetch = next_rows(w, head, q0, rows);
-    bool q_nonfinite = !pack_rows(rows, a->e, q, a->q_step, w->q, w->pe);
-    bool dout_nonfinite = !pack_rows(rows, a->f, dout, a->dout_step, w->dout, w->pf);
-    (void)pack_queries(rows, a->e, w->q, w->pe, a->scale * V_LOG2_E, w->qt);
+    bool q_nonfinite = !CHOOSE(bf16, pack_rows)(rows, a->e, q, a->q_step, w->q, w->pe);
+    bool dout_nonfinite = !CHOOSE(bf16, pack_rows)(rows, a->f, dout, a->dout_step, w->dout, w->pf);
+    (void)pack_queries(rows, a->e, w->q, w->pe, bf16 ? 1 : a->scale * V_LOG2_E, w->qt);
     (void)pack_queries(rows, a->f, w->dout, w->pf, 1, w->doutt);
     vr top[QV], inverse[QV], d[QV];
     for (int j = 0; j < qv; j++) {
@@ -232,8 +251,10 @@ V_INLINE void query_tile(const struct work *w, int64_t head, int64_t q0, int64_t
     }
     memcpy(top, a->top + head * a->per_head + q0, (size_t)rows * sizeof(wf_real));
     memcpy(inverse, a->inverse + head * a->per_head + q0, (size_t)rows * sizeof(wf_real));
+    const wf_real *g = bf16 ? dout : w->dout; /* not rounded */
+    const int64_t g_step = bf16 ? a->dout_step : w->pf;
     for (int j = 0; j * V_LANES < rows; j++)
-        d[j] = row_products(rows - j * V_LANES, a->f, w->dout + j * V_LANES * w->pf, w->pf, out + j * V_LANES * a->out_step, a->out_step);
+        d[j] = row_products(rows - j * V_LANES, a->f, g + j * V_LANES * g_step, g_step, out + j * V_LANES * a->out_step, a->out_step);
     for (int64_t i = 0; a->dq && i < a->e; i++)
 #pragma GCC unroll 16
         for (int j = 0; j < qv; j++)
@@ -241,7 +262,7 @@ V_INLINE void query_tile(const struct work *w, int64_t head, int64_t q0, int64_t
     int64_t limit = wf_attention_end(a, q0, rows);
     for (int64_t k0 = wf_attention_begin(a, q0), keys; k0 < limit; k0 += keys) {
         keys = tile_keys(k0, limit);
-        key_tile(w, &fetch, head, q0, rows, k0, keys, q_nonfinite, dout_nonfinite, top, inverse, d, qv);
+        key_tile(bf16, w, &fetch, head, q0, rows, k0, keys, q_nonfinite, dout_nonfinite, top, inverse, d, qv);
     }
     if (a->dq) {
         for (int64_t i = 0; i < a->e; i++)
@@ -313,7 +334,10 @@ static void piece(struct work *w, int64_t head, int64_t begin, int64_t end)
     for (int64_t q0 = begin; q0 < end; q0 += QUERIES) {
         const int64_t rows = WF_MIN(end - q0, QUERIES), done = keys_done(a, q0);
         prepare_keys(w, wf_attention_end(a, q0, rows));
-        WITH_REGISTERS(rows, query_tile, w, head, q0, rows);
+        if (in_bf16(a))
+            WITH_REGISTERS(rows, query_tile, true, w, head, q0, rows);
+        else
+            WITH_REGISTERS(rows, query_tile, false, w, head, q0, rows);
         finish_keys(w, WF_MIN(done, w->cleared));
     }
     finish_keys(w, last);
@@ -323,8 +347,8 @@ void WF_KERNEL(attention_backward)(const struct wf_attention *a, const struct wf
 {
     struct work w = {.a = a};
     int64_t keys = wf_attention_end(a, part->begin, part->end - part->begin), tiles = (keys + KEYS - 1) / KEYS;
-    w.pe = key_columns(a->e);
-    w.pf = key_columns(a->f);
+    w.pe = key_columns(a, a->e);
+    w.pf = key_columns(a, a->f);
     w.k_nonfinite = (bool *)take(&scratch, tiles + 1);
     w.v_nonfinite = w.k_nonfinite + tiles;
     w.k = take(&scratch, keys * a->e);

@@ -5,6 +5,8 @@
  *                           l = l 2^(m - m') + sum P;  O = O 2^(m - m') + P V
  *   out = O / l
  *
+ * In bf16's arithmetic Q and K are rounded and the scale multiplies S; the sum l takes P as it is, and the product with V takes it rounded.
+ *
  * Every query has the same tile boundaries, multiples of KEYS, and masked keys change no bit of a sum. So the bits of a query's result
  * depend only on the keys to which it attends. attention_rows.c computes the same bits in another layout. */
 #include "attention_pack.h"
@@ -17,7 +19,7 @@ struct tile {
     bool *nonfinite; /* for each tile of keys: whether its values hold a NaN or an infinity */
     int64_t packed;  /* keys first .. packed - 1 are packed so far */
     int64_t end;     /* end of the keys to pack */
-    wf_real *qt;     /* the scaled queries of the tile, transposed: [e][QUERIES] */
+    wf_real *qt;     /* the queries of the tile, scaled or rounded to bf16, transposed: [e][QUERIES] */
     wf_real *ot;     /* the results of the tile, transposed: [f][QUERIES] */
     wf_real *s;      /* scores, then weights: [KEYS][QUERIES] */
     wf_real *drop;   /* dropout multipliers, or the packed bias: [KEYS][QUERIES] */
@@ -39,22 +41,24 @@ V_INLINE void top_part(wf_real *s, const v_lane *allow, bool some, int64_t begin
         }
 }
 
-/* For keys begin .. end - 1 and registers first .. last - 1: replaces the scores s by P = 2^(s - base), and adds P to `sum`. */
-V_INLINE void weights_part(wf_real *s, int64_t begin, int64_t end, const vr base[QV], vr sum[QV], const int first, const int last)
+/* For keys begin .. end - 1 and registers first .. last - 1: replaces the scores s by P = 2^(s - base), and adds P to `sum`. With `bf16`, P
+ * is rounded after the addition. */
+V_INLINE void weights_part(const bool bf16, wf_real *s, int64_t begin, int64_t end, const vr base[QV], vr sum[QV], const int first,
+                           const int last)
 {
     for (int64_t i = begin; i < end; i++)
 #pragma GCC unroll 16
         for (int j = first; j < last; j++) {
             vr p = v_exp2_low(((const vr *)(s + i * QUERIES))[j] - base[j]);
-            ((vr *)(s + i * QUERIES))[j] = p;
+            ((vr *)(s + i * QUERIES))[j] = operand(bf16, p);
             sum[j] += p;
         }
 }
 
 /* Replaces the scores s of a tile by P, except where `cut` skips them, and updates m and l by the formulas at the top of this file. Returns
  * true if O must be multiplied by `factor`, because a maximum has changed. */
-V_INLINE bool softmax_tile(wf_real *s, const v_lane *allow, bool some, struct cut cut, int64_t keys, vr m[QV], vr l[QV], vr factor[QV],
-                           const int qv)
+V_INLINE bool softmax_tile(const bool bf16, wf_real *s, const v_lane *allow, bool some, struct cut cut, int64_t keys, vr m[QV], vr l[QV],
+                           vr factor[QV], const int qv)
 {
     vr top[QV], base[QV], sum[QV];
     vi change = v_seti(0);
@@ -79,11 +83,11 @@ V_INLINE bool softmax_tile(wf_real *s, const v_lane *allow, bool some, struct cu
         m[j] = top[j];
     }
     if (some) {
-        weights_part(s, 0, cut.low, base, sum, 0, qv / 2);
-        weights_part(s, cut.low, cut.high, base, sum, 0, qv);
-        weights_part(s, cut.high, keys, base, sum, qv / 2, qv);
+        weights_part(bf16, s, 0, cut.low, base, sum, 0, qv / 2);
+        weights_part(bf16, s, cut.low, cut.high, base, sum, 0, qv);
+        weights_part(bf16, s, cut.high, keys, base, sum, qv / 2, qv);
     } else {
-        weights_part(s, 0, keys, base, sum, 0, qv);
+        weights_part(bf16, s, 0, keys, base, sum, 0, qv);
     }
 #pragma GCC unroll 16
     for (int j = 0; j < qv; j++)
@@ -97,6 +101,15 @@ V_INLINE void multiply_rows(int64_t rows, wf_real *x, const wf_real *by, int64_t
 #pragma GCC unroll 16
         for (int j = 0; j < qv; j++)
             ((vr *)(x + i * QUERIES))[j] *= ((const vr *)(by + i * by_step))[j];
+}
+
+/* multiply_rows for weights, which are rounded to bf16 afterwards. */
+V_INLINE void drop_rows(const bool bf16, int64_t rows, wf_real *s, const wf_real *drop, const int qv)
+{
+    for (int64_t i = 0; i < rows * QUERIES; i += QUERIES)
+#pragma GCC unroll 16
+        for (int j = 0; j < qv; j++)
+            ((vr *)(s + i))[j] = operand(bf16, ((const vr *)(s + i))[j] * ((const vr *)(drop + i))[j]);
 }
 
 V_INLINE void clear_rows(int64_t rows, wf_real *x, const int qv)
@@ -119,7 +132,12 @@ static void write_weights(const struct tile *t, int64_t head, int64_t q0, int64_
         enum allowed which = attention_allowed(a, head, q0, rows, k0, keys, t->allow);
         if (which == ALLOWED_NONE)
             continue;
-        product_rows(keys, qv, a->e, t->k + (k0 - t->first) * a->e, a->e, t->qt, QUERIES, t->s, QUERIES);
+        const struct cut nothing = {0, keys};
+        const wf_real *k = t->k + (k0 - t->first) * a->e;
+        if (in_bf16(a))
+            cut_scores(true, a->scale * V_LOG2_E, nothing, keys, qv, a->e, k, t->qt, t->s);
+        else
+            cut_scores(false, 1, nothing, keys, qv, a->e, k, t->qt, t->s);
         if (a->cap != 0)
             cap_scores(keys * QUERIES, a->cap, t->s);
         if (a->bias)
@@ -151,7 +169,7 @@ V_INLINE struct fetch next_rows(const struct tile *t, int64_t head, int64_t q0, 
     return f;
 }
 
-V_INLINE void forward_tile(const struct tile *t, int64_t head, int64_t q0, int64_t rows, const int qv)
+V_INLINE void forward_tile(const bool bf16, const struct tile *t, int64_t head, int64_t q0, int64_t rows, const int qv)
 {
     const struct wf_attention *a = t->a;
     int64_t limit = wf_attention_end(a, q0, rows);
@@ -161,7 +179,8 @@ V_INLINE void forward_tile(const struct tile *t, int64_t head, int64_t q0, int64
         l[j] = v_set(0);
     }
     struct fetch fetch = next_rows(t, head, q0, rows);
-    bool query_nonfinite = !pack_queries(rows, a->e, a->q + head * a->e + q0 * a->q_step, a->q_step, a->scale * V_LOG2_E, t->qt);
+    const wf_real scale = a->scale * V_LOG2_E;
+    bool query_nonfinite = !CHOOSE(bf16, pack_queries)(rows, a->e, a->q + head * a->e + q0 * a->q_step, a->q_step, bf16 ? 1 : scale, t->qt);
     (void)query_nonfinite; /* ignored, because a NaN in a query stays in the lane of the query */
     clear_rows(a->f, t->ot, qv);
     for (int64_t k0 = wf_attention_begin(a, q0), keys; k0 < limit; k0 += keys) {
@@ -170,23 +189,26 @@ V_INLINE void forward_tile(const struct tile *t, int64_t head, int64_t q0, int64
         if (which == ALLOWED_NONE)
             continue;
         const struct cut cut = cut_of(a, q0, rows, k0, keys, qv);
-        cut_scores(cut, keys, qv, a->e, t->k + (k0 - t->first) * a->e, t->qt, t->s);
+        cut_scores(bf16, scale, cut, keys, qv, a->e, t->k + (k0 - t->first) * a->e, t->qt, t->s);
         if (a->cap != 0)
             cap_scores(keys * QUERIES, a->cap, t->s);
         if (a->bias)
             attention_bias(a, head, q0, rows, k0, keys, t->drop, t->s);
         fetch_some(&fetch, FETCHED);
-        bool rescale = which == ALLOWED_SOME ? softmax_tile(t->s, t->allow, true, cut, keys, m, l, factor, qv)
-                                             : softmax_tile(t->s, NULL, false, cut, keys, m, l, factor, qv);
+        const bool some = which == ALLOWED_SOME;
+        bool rescale = bf16 && !a->threshold ? (some ? softmax_tile(true, t->s, t->allow, true, cut, keys, m, l, factor, qv)
+                                                     : softmax_tile(true, t->s, NULL, false, cut, keys, m, l, factor, qv))
+                       : some                ? softmax_tile(false, t->s, t->allow, true, cut, keys, m, l, factor, qv)
+                                             : softmax_tile(false, t->s, NULL, false, cut, keys, m, l, factor, qv);
         fetch_some(&fetch, FETCHED);
         if (rescale)
             multiply_rows(a->f, t->ot, (const wf_real *)factor, 0, qv);
         if (a->threshold) {
             attention_dropout(a, head, q0, rows, k0, keys, t->drop);
-            multiply_rows(keys, t->s, t->drop, QUERIES, qv);
+            drop_rows(bf16, keys, t->s, t->drop, qv);
         }
-        cut_columns(t->nonfinite[(k0 - t->first) / KEYS] ? masked_columns_add : product_columns_add, cut, keys, qv, a->f,
-                    t->v + (k0 - t->first) * a->f, t->s, t->ot);
+        cut_columns(bf16, t->nonfinite[(k0 - t->first) / KEYS] ? CHOOSE(bf16, masked_columns_add) : CHOOSE(bf16, product_columns_add), cut,
+                    keys, qv, a->f, t->v + (k0 - t->first) * a->f, t->s, t->ot);
         fetch_some(&fetch, FETCHED);
     }
     vr inverse[QV], top[QV];
@@ -222,7 +244,10 @@ static void prepare_keys(struct tile *t, int64_t end)
 static void one_tile(struct tile *t, int64_t head, int64_t q0, int64_t rows)
 {
     prepare_keys(t, wf_attention_end(t->a, q0, rows));
-    WITH_REGISTERS(rows, forward_tile, t, head, q0, rows);
+    if (in_bf16(t->a))
+        WITH_REGISTERS(rows, forward_tile, true, t, head, q0, rows);
+    else
+        WITH_REGISTERS(rows, forward_tile, false, t, head, q0, rows);
 }
 
 void WF_KERNEL(attention_forward)(const struct wf_attention *a, int64_t begin, int64_t end, wf_real *scratch)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Copies operands into the tiles of the attention kernels and results out of the tiles, by transposes and copies of rows. Packing also
- * reports NaN and infinities: the check is cheap because the values are in registers anyway. */
+/* Copies operands into the tiles of the attention kernels and results out of the tiles, by transposes and copies of rows. For products in
+ * bf16, packing rounds the operands. Packing also reports NaN and infinities, of rounded values: the check is cheap because the values are
+ * in registers anyway. */
 #ifndef WEFT_KERNELS_ATTENTION_PACK_H
 #define WEFT_KERNELS_ATTENTION_PACK_H
 
@@ -38,7 +39,8 @@ V_INLINE vr upper_half(vr a)
 
 /* Transposes one square of pack_queries, V_LANES by V_LANES. `rows` and `columns` count the rows and columns from this square to the end of
  * the matrix. Rows beyond the end count as 0, columns beyond the end are not stored. `full`: the square has all rows and columns. */
-V_INLINE void pack_square(bool full, int64_t rows, int64_t columns, const wf_real *from, int64_t step, vr scale, vi *found, wf_real *to)
+V_INLINE void pack_square(const bool bf16, bool full, int64_t rows, int64_t columns, const wf_real *from, int64_t step, vr scale, vi *found,
+                          wf_real *to)
 {
     vr r[V_LANES];
     if (!full && columns <= HALF) {
@@ -48,7 +50,7 @@ V_INLINE void pack_square(bool full, int64_t rows, int64_t columns, const wf_rea
         for (int l = 0; l < HALF; l++) {
             vr a = l < rows ? v_load_n(from + l * step, columns, 0) : v_set(0);
             vr b = l + HALF < rows ? v_load_n(from + (l + HALF) * step, columns, 0) : v_set(0);
-            r[l] = lower_halves(a, b);
+            r[l] = operand(bf16, lower_halves(a, b));
             note_nonfinite(found, r[l]);
         }
         v_transpose_halves(r);
@@ -60,7 +62,7 @@ V_INLINE void pack_square(bool full, int64_t rows, int64_t columns, const wf_rea
     }
 #pragma GCC unroll 16
     for (int l = 0; l < V_LANES; l++) {
-        r[l] = full ? v_load(from + l * step) : l < rows ? v_load_at_most(from + l * step, columns) : v_set(0);
+        r[l] = operand(bf16, full ? v_load(from + l * step) : l < rows ? v_load_at_most(from + l * step, columns) : v_set(0));
         note_nonfinite(found, r[l]);
     }
     v_transpose(r);
@@ -73,19 +75,31 @@ V_INLINE void pack_square(bool full, int64_t rows, int64_t columns, const wf_rea
 /* to[column][row] = scale * from[row][column] for `rows` <= QUERIES rows, where a row of `to` has QUERIES lanes. If `rows` ends
  * inside a register, the remaining lanes of this register become 0; the registers after it are not written. Returns true if all values are
  * finite. */
-V_NOINLINE bool pack_queries(int64_t rows, int64_t columns, const wf_real *from, int64_t step, wf_real scale, wf_real *to)
+V_INLINE bool pack_queries_in(const bool bf16, int64_t rows, int64_t columns, const wf_real *from, int64_t step, wf_real scale, wf_real *to)
 {
     vi found = v_seti(0);
     for (int64_t i = 0; i < rows; i += V_LANES)
         for (int64_t j = 0; j < columns; j += V_LANES) {
             const wf_real *square = from + i * step + j;
             if (i + V_LANES <= rows && j + V_LANES <= columns)
-                pack_square(true, V_LANES, V_LANES, square, step, v_set(scale), &found, to + j * QUERIES + i);
+                pack_square(bf16, true, V_LANES, V_LANES, square, step, v_set(scale), &found, to + j * QUERIES + i);
             else
-                pack_square(false, rows - i, columns - j, square, step, v_set(scale), &found, to + j * QUERIES + i);
+                pack_square(bf16, false, rows - i, columns - j, square, step, v_set(scale), &found, to + j * QUERIES + i);
         }
     return all_finite(found);
 }
+
+V_NOINLINE bool pack_queries(int64_t rows, int64_t columns, const wf_real *from, int64_t step, wf_real scale, wf_real *to)
+{
+    return pack_queries_in(false, rows, columns, from, step, scale, to);
+}
+
+#ifndef WF_DOUBLE
+V_NOINLINE bool pack_queries_bf16(int64_t rows, int64_t columns, const wf_real *from, int64_t step, wf_real scale, wf_real *to)
+{
+    return pack_queries_in(true, rows, columns, from, step, scale, to);
+}
+#endif
 
 V_INLINE void put_row(wf_real *p, vr x, int64_t columns, bool add)
 {
@@ -136,24 +150,36 @@ V_NOINLINE void unpack_queries(int64_t rows, int64_t columns, const wf_real *fro
 
 /* Copies `rows` rows of `columns` elements. A row of `to` has to_step elements, up to V_LANES - 1 more than `columns`; the additional
  * elements become 0. Returns true if all values are finite. */
-V_NOINLINE bool pack_rows(int64_t rows, int64_t columns, const wf_real *from, int64_t step, wf_real *to, int64_t to_step)
+V_INLINE bool pack_rows_in(const bool bf16, int64_t rows, int64_t columns, const wf_real *from, int64_t step, wf_real *to, int64_t to_step)
 {
     vi found = v_seti(0);
     const int64_t whole = columns / V_LANES * V_LANES, rest = columns - whole;
     for (int64_t i = 0; i < rows; i++, from += step, to += to_step) {
         for (int64_t j = 0; j < whole; j += V_LANES) {
-            vr x = v_load(from + j);
+            vr x = operand(bf16, v_load(from + j));
             note_nonfinite(&found, x);
             v_store(to + j, x);
         }
         if (rest) {
-            vr x = v_load_n(from + whole, rest, 0);
+            vr x = operand(bf16, v_load_n(from + whole, rest, 0));
             note_nonfinite(&found, x);
             v_store_at_most(to + whole, x, to_step - whole);
         }
     }
     return all_finite(found);
 }
+
+V_NOINLINE bool pack_rows(int64_t rows, int64_t columns, const wf_real *from, int64_t step, wf_real *to, int64_t to_step)
+{
+    return pack_rows_in(false, rows, columns, from, step, to, to_step);
+}
+
+#ifndef WF_DOUBLE
+V_NOINLINE bool pack_rows_bf16(int64_t rows, int64_t columns, const wf_real *from, int64_t step, wf_real *to, int64_t to_step)
+{
+    return pack_rows_in(true, rows, columns, from, step, to, to_step);
+}
+#endif
 
 /* Rows to prefetch, because they are read or written soon. The rows of a head lie pages apart, and the hardware prefetcher does not follow
  * such steps. So fetch_some prefetches a few rows at a time between the products of a tile, while the processor computes. The rows go into
@@ -215,8 +241,9 @@ V_INLINE void pack_keys(const struct wf_attention *a, int64_t k0, int64_t n, boo
         fetch_some(&f, 2 * QUERIES);
     }
     const bool begins = k0 % KEYS == 0;
-    *k_nonfinite = !pack_rows(n, a->e, a->k + k0 * a->k_step, a->k_step, to_k, a->e) || (!begins && *k_nonfinite);
-    *v_nonfinite = !pack_rows(n, a->f, a->v + k0 * a->v_step, a->v_step, to_v, a->f) || (!begins && *v_nonfinite);
+    const bool bf16 = in_bf16(a);
+    *k_nonfinite = !CHOOSE(bf16, pack_rows)(n, a->e, a->k + k0 * a->k_step, a->k_step, to_k, a->e) || (!begins && *k_nonfinite);
+    *v_nonfinite = !CHOOSE(bf16, pack_rows)(n, a->f, a->v + k0 * a->v_step, a->v_step, to_v, a->f) || (!begins && *v_nonfinite);
 }
 
 #endif

@@ -25,12 +25,6 @@ END_TEST
 #else
 enum { ROWS = 70, IN = 40, OUT = 48, CLASSES = 33 };
 
-static void begin_bf16(wf_mode mode)
-{
-    begin(mode);
-    wf_tape_reset(tape, mode, .precision = WF_PRECISION_BF16);
-}
-
 /* a b in bf16, by the function for arrays. */
 static void product_of(const wf_real *a, bool turn_a, const wf_real *b, bool turn_b, int64_t m, int64_t n, int64_t k, const wf_real *bias,
                        wf_real *out)

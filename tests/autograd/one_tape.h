@@ -16,6 +16,13 @@ static inline wf_tape *begin(wf_mode mode)
     return tape;
 }
 
+/* A pass in bf16, in the library of floats. */
+static inline void begin_bf16(wf_mode mode)
+{
+    begin(mode);
+    wf_tape_reset(tape, mode, .seed = 11, .step = 5, .exact = true, .precision = WF_PRECISION_BF16);
+}
+
 static inline void finish(void)
 {
     wf_tape_free(tape);

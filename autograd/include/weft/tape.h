@@ -50,9 +50,9 @@ struct wf_tape_options {
      * each registry's own gradients, for any number of registries. */
     wf_grads *grads;
     bool exact; /* dropout masks do not depend on how many passes the tape has run before */
-    /* The arithmetic of matrix products in this pass, forward and backward: those of wf_matmul, wf_linear and wf_linear_cross_entropy, and
-     * of the modules that call these ops. wf_attention still computes in wf_real. Everything else, gradients included, is wf_real too. bf16
-     * is for the library of floats alone. */
+    /* The arithmetic of matrix products in this pass, forward and backward: those of wf_matmul, wf_linear,
+     * wf_linear_cross_entropy and wf_attention, and of the modules that call these ops. Everything else, gradients included, is wf_real.
+     * bf16 is for the library of floats alone. */
     enum wf_precision precision;
 };
 /* A dropout mask depends on the seed, the step, the rows' indices, and the number of the pass. This number is 0 in the tape's first pass in

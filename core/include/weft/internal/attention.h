@@ -4,7 +4,8 @@
 #ifndef WEFT_INTERNAL_ATTENTION_H
 #define WEFT_INTERNAL_ATTENTION_H
 
-#include <weft/base.h>
+#include <weft/array.h>
+#include <weft/internal/gemm.h>
 
 enum {
     WF_ATTENTION_QUERIES = 32, /* queries in a tile; they lie in the lanes of registers */
@@ -32,9 +33,10 @@ struct wf_attention {
     /* The statistics of the softmax of each query, [heads][per_head]. The forward kernel writes them unless they are NULL, and the backward
      * kernel reads them. One number, top + log2(1 / inverse), would not be enough: if `top` is huge, this number is rounded to
      * `top`, and it no longer tells how many keys have the greatest score. */
-    wf_real *top;     /* the greatest score, times log2 e; +inf for a query that may attend to no key */
-    wf_real *inverse; /* 1 / (sum over keys of 2^(score log2 e - top)); 0 for a query that may attend to no key */
-    int64_t per_head; /* elements of top and inverse from one head to the next */
+    wf_real *top;                /* the greatest score, times log2 e; +inf for a query that may attend to no key */
+    wf_real *inverse;            /* 1 / (sum over keys of 2^(score log2 e - top)); 0 for a query that may attend to no key */
+    int64_t per_head;            /* elements of top and inverse from one head to the next */
+    enum wf_precision precision; /* the arithmetic of the products with q, k, v, weights and gradients */
     wf_real scale;
     wf_real cap;         /* scores become cap tanh(score / cap) before masks; 0: scores are not capped */
     int64_t first_limit; /* query t sees keys s < first_limit + t (causal, window); WF_ATTENTION_ALL: no such limit */
@@ -75,12 +77,12 @@ struct wf_attention_part {
 };
 
 /* The key at which the kernels start for queries q0 and later: the first key that one of these queries may attend to, rounded down to a
- * multiple of 16. The next tiles start at multiples of WF_ATTENTION_KEYS. A key that a query may not attend to is masked, and a masked
- * key changes no bit of the result. */
+ * multiple of 16, or in bf16 to the start of a step of its arithmetic. The next tiles start at multiples of WF_ATTENTION_KEYS. A key that a
+ * query may not attend to is masked, and a masked key changes no bit of the result. */
 static inline int64_t wf_attention_begin(const struct wf_attention *a, int64_t q0)
 {
-    int64_t first = a->first_key + q0;
-    return first > 0 ? first / 16 * 16 : 0;
+    const int64_t first = a->first_key + q0, grain = a->precision == WF_PRECISION_BF16 ? WF_BF16_K : 16;
+    return first > 0 ? first / grain * grain : 0;
 }
 /* The end of the keys that at least one of the queries q0 .. q0 + rows - 1 may attend to. */
 static inline int64_t wf_attention_end(const struct wf_attention *a, int64_t q0, int64_t rows)
