@@ -4,13 +4,14 @@
 
 #include "cache_test.h"
 
-START_TEST(pieces_equal_the_whole)
+static void check_pieces(enum wf_precision precision)
 {
     static const int64_t pieces[][5] = {{1, 1, 1, 1, 1}, {7, 1, 1, 3, 1}, {20, 1, 12, 0, 0}, {33, 0, 0, 0, 0}, {1, 31, 1, 0, 0}};
     for (int k = 0; k < KINDS; k++)
         for (size_t p = 0; p < sizeof pieces / sizeof *pieces; p++) {
             struct rig r = start(&kinds[k]);
             struct wf_cache cache;
+            r.precision = precision;
             make(&cache, &r, 3, MOST);
             static wf_real whole[MOST * D], part[3 * MOST * D];
             const int row[] = {0, 1, 2};
@@ -29,7 +30,30 @@ START_TEST(pieces_equal_the_whole)
             stop(&r);
         }
 }
+
+START_TEST(pieces_equal_the_whole)
+{
+    check_pieces(WF_PRECISION_REAL);
+}
 END_TEST
+
+#ifndef WF_DOUBLE
+START_TEST(pieces_equal_the_whole_in_bf16)
+{
+    static wf_real of_bf16[MOST * D], of_float[MOST * D];
+    check_pieces(WF_PRECISION_BF16);
+    struct rig r = start(&kinds[0]);
+    at_once(&r, 0, MOST, of_float);
+    r.precision = WF_PRECISION_BF16;
+    at_once(&r, 0, MOST, of_bf16);
+    ck_assert_mem_ne(of_bf16, of_float, sizeof of_float);
+    stop(&r);
+}
+END_TEST
+#define IN_BF16 pieces_equal_the_whole_in_bf16,
+#else
+#define IN_BF16
+#endif
 
 /* Rows that are rewound to different lengths go on as if each were alone. */
 START_TEST(rows_of_different_lengths)
@@ -257,5 +281,5 @@ START_TEST(a_row_alone)
 }
 END_TEST
 
-WF_TEST_MAIN("cache", pieces_equal_the_whole, rows_of_different_lengths, rows_selected, any_selection, a_row_alone,
+WF_TEST_MAIN("cache", IN_BF16 pieces_equal_the_whole, rows_of_different_lengths, rows_selected, any_selection, a_row_alone,
              neighbours_do_not_matter, memory_of_different_lengths, masks_and_lengths_of_the_caller)

@@ -13,6 +13,7 @@ enum { D = 24, MOST = 40, LAYERS = 2 };
 struct rig {
     wf_registry *registry;
     wf_tape *tape;
+    enum wf_precision precision; /* of the passes that `run` makes */
     struct wf_positions positions;
     struct wf_mha attn[LAYERS];
     struct wf_rms_norm norm;
@@ -66,7 +67,7 @@ static inline void run(struct rig *r, const int *row, const int64_t *begin, int6
     for (int64_t b = 0; b < rows; b++)
         for (int64_t t = 0; t < T; t++)
             token(x + (b * T + t) * D, row[b], begin[b] + t);
-    wf_tape_reset(r->tape, WF_INFER);
+    wf_tape_reset(r->tape, WF_INFER, .precision = r->precision);
     wf_tensor *y = forward(r, wf_input(r->tape, x, WF_SHAPE(rows, T, D), false), cache);
     ck_read(y, out, rows * T * D);
     if (cache)
