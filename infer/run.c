@@ -229,6 +229,10 @@ static wf_status open_weights(struct wf_run *run, const char *folder, const stru
 
 wf_status wf_run_open(struct wf_run *run, const char *folder, const char *weights, wf_error *error)
 {
+    if (run)
+        *run = (struct wf_run){0};
+    if (wf_needs(error, "run, folder", run, folder))
+        return WF_ERR_ARGUMENT;
     return wf_run_open_with(run, folder, &(struct wf_run_options){.weights = weights}, error);
 }
 

@@ -327,6 +327,7 @@ START_TEST(infer)
     REFUSES(wf_generate_with, "model", "tape", "prompt", 1, "options", GIVEN, "count");
     REFUSES(wf_generate_text, "model", "tokenizer", "tape", GIVEN, 1, "options", "text", GIVEN);
     REFUSES(wf_run_open, "run", "folder", GIVEN);
+    REFUSES(wf_run_open_with, "run", "folder", NULL);
     REFUSES(wf_run_bitext, "run", "source", "target", GIVEN, "out");
     REFUSES(wf_model_evaluate, "model", "tape", (struct wf_id_view){0}, 1, "out");
     REFUSES(wf_evaluate_pairs, "model", "tape", "bitext", 1, 1, "out");
