@@ -10,7 +10,7 @@
 
 #include "golden_model.h"
 
-enum { SIGNS = 32, SAMPLE = 2048, STEPS = 20 };
+enum { SAMPLE = 2048, STEPS = 20 };
 
 #ifdef WF_DOUBLE
 static const char *const kind = "f64";
@@ -69,31 +69,18 @@ static wf_tensor *loss_of(struct subject *s, wf_mode mode)
 /* |have - reference| <= relative * max(norm, norm_floor), for a tensor with statistics under `what` in the file. */
 static void near(const struct subject *s, const char *what, const wf_array *array, double relative, double norm_floor)
 {
-    char key[256], stream[256];
+    char key[256];
     int64_t n = wf_array_count(array), stride = (n + SAMPLE - 1) / SAMPLE;
-    double *have = golden_elements(array), projection[SIGNS] = {0};
+    double *have = golden_elements(array);
     snprintf(key, sizeof key, "%s/norm", what);
     double norm = golden_number(s->file, kind, key), allowed = relative * fmax(norm, norm_floor);
 
-    snprintf(key, sizeof key, "%s/%s/projections", kind, what);
-    double *want = golden_read(s->file, key, SIGNS), sum = 0;
-    snprintf(stream, sizeof stream, "%s/%s", s->name, what);
-    uint64_t name = formula_name(stream, NULL);
-    for (int64_t i = 0; i < n; i++) {
-        uint64_t hash = formula_hash(name, i);
-        for (int j = 0; j < SIGNS; j++)
-            projection[j] += formula_sign(hash, j) * have[i];
-    }
-    for (int j = 0; j < SIGNS; j++)
-        sum += (projection[j] - want[j]) * (projection[j] - want[j]);
-    double difference = sqrt(sum / SIGNS);
+    double difference = golden_apart(s->file, kind, s->name, what, array);
     ck_assert_msg(difference <= allowed, "%s: %s differs by about %g, allowed %g (norm %g)", s->name, what, difference, allowed, norm);
-    free(want);
 
     /* Elements of a sample differ no more than the whole. */
     snprintf(key, sizeof key, "%s/%s/sample", kind, what);
-    want = golden_read(s->file, key, (n + stride - 1) / stride);
-    double part = 0;
+    double *want = golden_read(s->file, key, (n + stride - 1) / stride), part = 0;
     for (int64_t i = 0; i < n; i += stride)
         part += (have[i] - want[i / stride]) * (have[i] - want[i / stride]);
     ck_assert_msg(sqrt(part) <= allowed, "%s: a sample of %s differs by %g, allowed %g (norm %g)", s->name, what, sqrt(part), allowed,

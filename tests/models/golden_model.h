@@ -51,6 +51,29 @@ static inline void golden_close(const wf_safetensors *file, const char *first, c
     free(have);
 }
 
+/* Estimates |array - reference| from the 32 projections PREFIX/WHAT/projections on the random signs of stream NAME/WHAT. */
+static inline double golden_apart(const wf_safetensors *file, const char *prefix, const char *name, const char *what, const wf_array *array)
+{
+    enum { SIGNS = 32 };
+    char key[512];
+    int64_t n = wf_array_count(array);
+    double *have = golden_elements(array), projection[SIGNS] = {0}, sum = 0;
+    snprintf(key, sizeof key, "%s/%s/projections", prefix, what);
+    double *want = golden_read(file, key, SIGNS);
+    snprintf(key, sizeof key, "%s/%s", name, what);
+    uint64_t stream = formula_name(key, NULL);
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t hash = formula_hash(stream, i);
+        for (int j = 0; j < SIGNS; j++)
+            projection[j] += formula_sign(hash, j) * have[i];
+    }
+    for (int j = 0; j < SIGNS; j++)
+        sum += (projection[j] - want[j]) * (projection[j] - want[j]);
+    free(want);
+    free(have);
+    return sqrt(sum / SIGNS);
+}
+
 /* |gradient - reference| <= tolerance x the larger of the reference's norm and a thousandth of the largest, for the gradients
  * NAME/d.PARAMETER of all parameters. Returns how many. */
 static inline int golden_gradients(const wf_safetensors *file, const char *name, const wf_registry *registry, double tolerance)
