@@ -65,11 +65,28 @@ for p in bf16 f32; do
     "$weft" translate pairs --precision $p <source.txt >lines-$p 2>err || failed "translate --precision $p: $(cat err)"
     [ "$(wc -l <lines-$p)" = 40 ] || failed "translate --precision $p: $(wc -l <lines-$p) lines"
 done
+# By default a command computes as the run was trained, in bf16; in f32 it gives another result.
+differ() {
+    for p in "" --precision=bf16 --precision=f32; do
+        rm -f map.json
+        # shellcheck disable=SC2086
+        "$weft" "$@" $p <source.txt >"by$p" 2>err || failed "$* $p: $(cat err)"
+        [ ! -f map.json ] || mv map.json "by$p"
+        [ -s "by$p" ] || failed "$* $p: no result"
+    done
+    cmp by by--precision=bf16 || failed "$*: the default is not bf16"
+    cmp -s by by--precision=f32 && failed "$*: f32 and bf16 give the same"
+}
+differ translate pairs --n-best 1
+differ evaluate pairs --data source.txt,target.txt --no-bleu --json
+for kind in encoder decoder cross; do
+    differ attention pairs --source 'a b c 1' --target '1 c b a' --kind $kind --out map.json
+done
 "$weft" train encoder-attention --train "$story" --out encoder --steps 3 --set d_model=16 --set heads=2 --set d_ff=32 --set context=16 --set precision=bf16 2>log || failed "encoder: $(tail -1 log)"
-echo 'once upon a time' | "$weft" embed encoder >own 2>err || failed "embed: $(cat err)"
-echo 'once upon a time' | "$weft" embed encoder --precision f32 >other 2>err || failed "embed --precision f32: $(cat err)"
-[ "$(wc -w <own)" = "$(wc -w <other)" ] || failed 'embed: another number of elements'
-cmp -s own other && failed 'embed: f32 and bf16 give the same vector'
+differ embed encoder
+differ evaluate encoder --data "$story" --json
+differ attention encoder --text 'once upon a time' --out map.json
+differ attention bf16 --text 'once' --out map.json
 
 # --- bench
 "$weft" bench encoder-attention --steps 3 --precision bf16 --json 2>err | grep -q '"precision":"bf16"' || failed "bench: $(cat err)"
