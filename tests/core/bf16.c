@@ -40,7 +40,22 @@ static float rounded(float x)
     return x;
 }
 
-/* One element of a sum, under DAZ and FTZ. `a` and `b` are rounded. */
+static float flushed(float x)
+{
+    return fabsf(x) < FLT_MIN ? copysignf(0, x) : x;
+}
+
+/* a b + c rounded once, and zero if it is below FLT_MIN after rounding to 24 bits. fmaf may round such a sum to FLT_MIN, because denormals
+ * have fewer bits; the same sum times 2^64 is rounded to 24 bits. */
+static float flushed_fma(float a, float b, float c)
+{
+    const float sum = fmaf(a, b, c);
+    if (fabsf(sum) == FLT_MIN && fabsf(fmaf(0x1p32f * a, 0x1p32f * b, 0x1p64f * c)) < 0x1p64f * FLT_MIN)
+        return copysignf(0, sum);
+    return flushed(sum);
+}
+
+/* One element of a sum. `a` and `b` are rounded. */
 static float sum_of(int64_t k, const float *a, const float *b)
 {
     float d = 0;
@@ -48,8 +63,8 @@ static float sum_of(int64_t k, const float *a, const float *b)
         float chain[2] = {0, 0};
         for (int odd = 0; odd < 2; odd++)
             for (int64_t p = s + odd; p < s + 32; p += 2)
-                chain[odd] = p < k ? fmaf(a[p], b[p], chain[odd]) : fmaf(0, 0, chain[odd]);
-        d += chain[0] + chain[1];
+                chain[odd] = p < k ? flushed_fma(a[p], b[p], chain[odd]) : chain[odd] + 0;
+        d = flushed(d + flushed(chain[0] + chain[1]));
     }
     return d;
 }
@@ -61,14 +76,7 @@ static float expected(const struct wf_gemm *g, int64_t i, int64_t j)
         a[p] = rounded(g->a[i * g->a_rs + p * g->a_cs]);
         b[p] = rounded(g->b[p * g->b_rs + j * g->b_cs]);
     }
-#if defined __SSE__
-    const unsigned mode = _mm_getcsr();
-    _mm_setcsr(mode | 0x8040);
-#endif
     volatile float d = sum_of(g->k, a, b);
-#if defined __SSE__
-    _mm_setcsr(mode);
-#endif
     volatile float sum = g->alpha == 1 ? d : g->alpha * d, before = 0;
     if (g->beta != 0)
         before = g->beta * g->c[i * g->c_rs + j * g->c_cs];
