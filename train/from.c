@@ -110,7 +110,8 @@ wf_status wf_train_from(const char *from, struct wf_config *config, wf_error *er
                          from, wf_config_family(&was), config->model, wf_config_family(config), wf_config_family(&was));
         if (!failure.code) {
             memcpy(config->architecture, was.architecture, sizeof config->architecture);
-            config->training.precision = was.training.precision;
+            if (was.training.precision != WF_PRECISION_REAL) /* f32 may be what a file without the key means: the program's choice stays */
+                config->training.precision = was.training.precision;
             wf_config_settle(config);
         }
     } else if (!failure.code && !config->family) {

@@ -166,6 +166,9 @@ START_TEST(an_architecture_is_taken)
     ck_ok(wf_train_from(in_folder("first/checkpoints/step-00000300.safetensors"), &c, error));
     ck_assert_int_eq(key_of(&c, "d_ff"), 64);
     ck_assert(c.training.lr == lr && c.training.batch != 6 && strcmp(c.model, "nanogpt-char") == 0);
+    set_keys(&c, "precision=bf16"); /* stays: the weights were trained in f32 */
+    ck_ok(wf_train_from(in_folder("first"), &c, error));
+    ck_assert(key_is(&c, "precision", "bf16"));
     c = (struct wf_config){0};
     ck_ok(wf_train_from(in_folder("first"), &c, error)); /* all of it */
     ck_assert(c.training.batch == 6 && strcmp(c.model, "nanogpt-char-small") == 0);

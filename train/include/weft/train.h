@@ -124,11 +124,11 @@ struct wf_train_result {
  * difference, such as another seed, is WF_ERR_ARGUMENT, and the message names the difference. */
 WF_API wf_status wf_train(const struct wf_train_options *options, struct wf_train_result *result, wf_error *error) WF_CHECKED;
 
-/* Prepares a configuration for a start from trained weights; `from` is a path as in wf_train_options.from. Copies the architecture and
- * the setting `precision` (f32 if the file does not name it) from the config.json that lies with the weights, and adds the output layer
- * that a training needs. The other settings in *config stay, except that a setting `crop` longer than the context is reduced to the
- * context. If *config is zeroed, it gets all settings of that config.json. WF_ERR_ARGUMENT: the weights are of another family, or *config
- * is zeroed and there is no config.json. */
+/* Prepares a configuration for a start from trained weights; `from` is a path as in wf_train_options.from. Copies the architecture from the
+ * config.json that lies with the weights, and the setting `precision` if that is bf16 there (to train such weights in f32, set the key
+ * after the call), and adds the output layer that a training needs. The other settings in *config stay, except that a setting `crop` longer
+ * than the context is reduced to the context. If *config is zeroed, it gets all settings of that config.json. WF_ERR_ARGUMENT: the weights
+ * are of another family, or *config is zeroed and there is no config.json. */
 WF_API wf_status wf_train_from(const char *from, struct wf_config *config, wf_error *error) WF_CHECKED;
 
 /* Reads the configuration and the seed from the state in a run's folder, for a resume that changes nothing. `seed` may be NULL. */
