@@ -87,10 +87,10 @@ class Pairs:
         b = S.batch(self.name, self.c, step)
         return S.real(R.seq2seq(p, self.c, *b[:4]), b[3]), S.real(b[4], b[3])
 
-# --- cases, as in tests/models/bf16_golden.c: each trains as its preset does, with a shorter warm-up -------------------
+# --- cases, as in tests/models/bf16_golden.c: those of translation with a shorter warm-up than their presets -------------------
 
 ADAM = dict(decay=0.0, betas=(0.9, 0.98), eps=1e-9, smoothing=0.1, rate=lambda t: R.inverse_sqrt(2e-3, 10, t))
-MASKED = dict(decay=0.01, betas=(0.9, 0.999), eps=1e-8, smoothing=0.0, rate=lambda t: R.cosine(1e-3, 1e-4, 20, 200, t))
+MASKED = dict(decay=0.01, betas=(0.9, 0.999), eps=1e-8, smoothing=0.0, rate=lambda t: R.cosine(1e-3, 1e-4, 100, 6000, t))
 PAIRS = S.BASE | dict(d=64, d_ff=128, heads=4, source_vocab=97, vocab=97, pairs=96, final_norm=True, tied=True, scale_embeddings=True)
 CASES = [(Language(n, c), c | dict(eps=1e-8, smoothing=0.0)) for n, c in M.CASES.items()] + [
     (Encoder('encoder', E.BASE | dict(vocab=97, d=64, heads=8, d_ff=256, layers=6, B=32, T=32)), MASKED),
