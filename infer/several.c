@@ -12,7 +12,7 @@ uint64_t wf_registry_hash(const wf_registry *registry, uint64_t seed)
 {
     for (int i = 0; i < wf_registry_count(registry); i++) {
         const wf_array *value = &wf_parameter_info(wf_registry_at(registry, i))->value;
-        seed = wf_hash(value->data, wf_array_count(value) * (int64_t)sizeof(wf_real), seed);
+        seed = wf_hash(value->data, wf_array_count(value) * (int64_t)wf_dtype_size(value->dtype), seed);
     }
     return seed;
 }

@@ -38,7 +38,7 @@ static const struct wf_key training[] = {
     WF_BOOL_KEY(struct wf_training, deduplicate, "false", "trains on the first of several equal pairs only", KINDS(PAIRS), .of_batches = true),
     NUMBER(accumulate, "1", 1, 1048576, "micro-batches per update; more take less memory", .also = "gradient_accumulation_steps gradient_accumulation grad_accumulation accumulation_steps grad_accum_steps accumulate_grad_batches accum_steps update_freq"),
     NUMBER(leaves, "0", 0, 1048576, "number of partial sums of micro-batches, a power of two that divides accumulate; added as a tree; 0: at most 8"),
-    WORD(precision, "f32", precisions, "arithmetic of matrix products: f32, or bf16, whose operands are rounded to bf16; all else, attention too, is f32", .of_bits = true, .also = "dtype torch_dtype bf16 fp16 amp autocast mixed_precision precision_mode"),
+    WORD(precision, "f32", precisions, "arithmetic of matrix products: f32, or bf16, whose operands are rounded to bf16; all else is f32", .of_bits = true, .also = "dtype torch_dtype bf16 fp16 amp autocast mixed_precision precision_mode"),
     WF_BOOL_KEY(struct wf_training, checkpoint, "false", "blocks are computed a second time in backward: less memory, a third more time, the same bits", .also = "gradient_checkpointing activation_checkpointing activations_checkpoint checkpoint_activations recompute recompute_activations use_checkpoint grad_checkpointing"),
     NUMBER(lr, "0.001", 0, INFINITY, "peak learning rate", ABOVE, .also = "learning_rate max_lr peak_lr base_lr"),
     NUMBER(min_lr, "0", 0, INFINITY, "final learning rate of schedule=cosine", .also = "stop_min_lr eta_min lr_min final_lr min_learning_rate"),

@@ -290,6 +290,14 @@ wf_status wf_registry_load_with(wf_registry *registry, const wf_safetensors *fil
     status = table_make(&r.rules, options, error);
     if (status == WF_OK)
         status = compare(registry, &r, error);
+    for (int i = 0; status == WF_OK && registry->values && options->stored == WF_STORED_BF16 && i < registry->count; i++)
+        if (registry->entry[i].storable && !registry->entry[i].stored)
+            status =
+                wf_error_set(error, WF_ERR_STATE,
+                             "wf_registry_load_with: '%s' has its values as F32 already: give .stored at the first load, before a build",
+                             registry->entry[i].info.name);
+    if (status == WF_OK && !registry->values && lora_check(registry, error) != WF_OK)
+        status = WF_ERR_ARGUMENT;
     if (status == WF_OK && !registry->values) {
         for (int i = 0; i < registry->count; i++)
             if (is_to_store(&registry->entry[i], &r))

@@ -10,6 +10,15 @@
 
 enum { ADVICE = 160 }; /* size of the text with the advice */
 
+/* Whether numbers in bf16 have one that is not finite: its exponent is all ones. */
+static bool any_nonfinite(const uint16_t *x, int64_t n)
+{
+    bool any = false;
+    for (int64_t i = 0; i < n; i++)
+        any |= (x[i] & 0x7f80) == 0x7f80;
+    return any;
+}
+
 /* The name of the first parameter whose value (or gradient, if `gradient`) is not finite, with its registry's prefix, written to `text`.
  * NULL: all are finite. */
 static const char *first_bad(const struct fit *f, bool gradient, char text[], size_t size)
@@ -20,7 +29,8 @@ static const char *first_bad(const struct fit *f, bool gradient, char text[], si
             const struct wf_parameter_info *info = wf_parameter_info(p);
             const wf_real *x = !gradient ? info->value.data : info->grads ? wf_grads_at(info->grads, p) : NULL;
             char prefix[PREFIX];
-            if (!x || wf_kernel->find_nonfinite(wf_array_count(&info->value), x) < 0)
+            if (!gradient && info->value.dtype == WF_BF16 ? !any_nonfinite(info->value.data, wf_array_count(&info->value))
+                                                          : !x || wf_kernel->find_nonfinite(wf_array_count(&info->value), x) < 0)
                 continue;
             snprintf(text, size, "%s%s", registry_prefix(f, k, "", prefix), info->name);
             return text;

@@ -141,7 +141,7 @@ static void count_signal(int number)
 }
 
 /* Has signals handled on a stack of `bytes`, and computes until some have come. False if the system wants a larger stack. */
-static bool compute_under_signals(size_t bytes, bool send)
+__attribute__((unused)) static bool compute_under_signals(size_t bytes, bool send)
 {
     const stack_t stack = {.ss_sp = malloc(bytes), .ss_size = bytes};
     ck_assert_ptr_nonnull(stack.ss_sp);

@@ -235,6 +235,10 @@ START_TEST(refused)
     ck_fails(wf_registry_gradients(n.registry, error), WF_ERR_ARGUMENT, "'up.weight' is stored as BF16, and so has no gradient");
     wf_tape_free(tape);
     wf_registry_free(n.registry);
+    n = load(file, WF_STORED_REAL);
+    ck_fails(wf_registry_load_with(n.registry, file, &(struct wf_load_options){.stored = WF_STORED_BF16}, error), WF_ERR_STATE,
+             "'embedding.weight' has its values as F32 already");
+    wf_registry_free(n.registry);
     n = declare();
     ck_fails(wf_registry_load_with(n.registry, file, &(struct wf_load_options){.stored = (enum wf_stored)3}, error), WF_ERR_ARGUMENT,
              "unknown");

@@ -143,7 +143,7 @@ struct wf_load_options {
      * the parameters, or only some of the tensors of one parameter. */
     bool allow_missing;
     /* How to store the parameters that are storable (struct wf_parameter_options), if this call allocates the values. A parameter that is
-     * stored as bf16 is frozen. */
+     * stored as bf16 is frozen. WF_ERR_STATE: WF_STORED_BF16, but the registry has the values as wf_real already. */
     enum wf_stored stored;
     void (*missing)(void *ctx, const char *name); /* called after the load for each parameter that kept its value, in the order of
                                                      declaration; may be NULL */
@@ -192,7 +192,8 @@ WF_API wf_status wf_registry_freeze_matching(wf_registry *registry, const char *
  * WF_ERR_STATE: the registry is not built or loaded yet. */
 WF_API wf_status wf_parameter_set(wf_tensor *parameter, const wf_real *values, int64_t count, wf_error *error) WF_CHECKED;
 
-/* The slab of all values. wf_parameter_info has the offset of each parameter. NULL before wf_registry_build or wf_registry_load. */
+/* The slab of the values that are stored as wf_real; wf_parameter_info has the offset of each parameter. Parameters that are stored as bf16
+ * are not in the slab. NULL before wf_registry_build or wf_registry_load. */
 WF_API wf_real *wf_registry_values(const wf_registry *registry);
 WF_API int64_t wf_registry_slab(const wf_registry *registry);    /* elements of the slab, gaps between parameters included */
 WF_API wf_grads *wf_registry_grads(const wf_registry *registry); /* the registry's own gradients; NULL if there are none */
