@@ -5,6 +5,8 @@
  * A register holds pairs of bf16 numbers: a column's elements of two steps of k. So one transposition in registers serves twice as many
  * elements as in skinny_nt. An element of B in bf16 becomes a float by a shift or a mask. */
 #ifndef WF_DOUBLE
+#include <string.h>
+
 #include "../bf16_lanes.h"
 #include "../transpose.h"
 #include "bf16.h"
@@ -56,7 +58,9 @@ V_INLINE void load_pairs(const bool floats, bool whole, const void *at, int64_t 
                     line[p] = from[p];
                 from = line;
             }
-            x[i] = whole || i < n ? v_load((const float *)from) : v_set(0);
+            x[i] = v_set(0);
+            if (whole || i < n)
+                memcpy(&x[i], from, sizeof x[i]); /* the address may be odd, counted in floats */
         }
     }
     v_transpose(x);
