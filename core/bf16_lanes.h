@@ -102,7 +102,18 @@ V_INLINE vr bf16_v_add(vr a, vr b)
 /* Pairs of elements, the even one in the low half. */
 V_INLINE vr bf16_paired(vr even, vr odd)
 {
-    return (vr)((bf16_rounded(even) >> 16) | (bf16_rounded(odd) & (vu)v_seti((v_lane)0xffff0000)));
+    return (vr)((bf16_rounded(even) >> 16) | (vu)bf16_floats(odd));
+}
+
+/* The even and the odd elements of pairs, as floats. */
+V_INLINE vr bf16_even(vr pairs)
+{
+    return (vr)((vu)pairs << 16);
+}
+
+V_INLINE vr bf16_odd(vr pairs)
+{
+    return (vr)((vu)pairs & (vu)v_seti((v_lane)0xffff0000));
 }
 
 /* The 2 V_LANES elements of x and y in their order. */

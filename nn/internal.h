@@ -91,9 +91,7 @@ static inline int64_t registry_room(int64_t count)
 {
     return (count + 15) / 16 * 16;
 }
-wf_real *registry_value(const wf_registry *registry, const struct entry *e); /* NULL before the values are allocated, and if stored */
-void registry_store(wf_registry *registry, struct entry *e);                 /* stores a parameter as bf16; before registry_allocate */
-void registry_connect(wf_registry *registry, struct entry *e);               /* tells the tensor where its value and gradients are now */
-wf_status registry_allocate(wf_registry *registry, wf_error *error);         /* allocates the values, and fills the buffers */
+void registry_connect(wf_registry *registry, struct entry *e);       /* tells the tensor where its value and gradients are now */
+wf_status registry_allocate(wf_registry *registry, wf_error *error); /* allocates the values, and fills the buffers */
 
 #endif

@@ -145,17 +145,22 @@ static wf_tensor *refused(wf_registry *registry, wf_tensor *tensor)
     return wf_parameter_of_none();
 }
 
+/* Places the values of a parameter behind those of the parameters before it. */
+static void place(wf_registry *registry, struct entry *e)
+{
+    int64_t *end = e->stored ? &registry->stored_count : &registry->slab;
+    e->info.offset = *end;
+    *end += registry_room(e->count);
+}
+
 wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *shape, const struct wf_parameter_options *options)
 {
     wf_registry *registry = scope.registry;
     if (!registry)
         return wf_parameter_of_none();
     options = options ? options : &(struct wf_parameter_options){0};
-    struct wf_parameter_info info = {.name = join(registry, scope.path, name, ""),
-                                     .registry = registry->number,
-                                     .index = registry->count,
-                                     .offset = options->stored == WF_BF16 ? registry->stored_count : registry->slab,
-                                     .use = registry->use};
+    struct wf_parameter_info info = {
+        .name = join(registry, scope.path, name, ""), .registry = registry->number, .index = registry->count, .use = registry->use};
     const struct wf_initializer *init = &options->init;
     int64_t count = shape ? wf_shape_count(shape) : -1;
     bool possible = count >= 1 && count <= (int64_t)1 << 40;
@@ -192,21 +197,31 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
              !wf_name_table_add(&registry->names, info.name, registry->count))
         out_of_memory(registry);
     else {
-        registry->entry[registry->count++] = (struct entry){.info = info,
-                                                            .shape = *shape,
-                                                            .count = count,
-                                                            .init = options->init,
-                                                            .buffer = options->buffer,
-                                                            .storable = options->storable && !options->buffer,
-                                                            .stored = stored,
-                                                            .tensor = tensor};
-        *(stored ? &registry->stored_count : &registry->slab) += registry_room(count);
+        struct entry *e = &registry->entry[registry->count++];
+        *e = (struct entry){.info = info,
+                            .shape = *shape,
+                            .count = count,
+                            .init = options->init,
+                            .buffer = options->buffer,
+                            .storable = options->storable && !options->buffer,
+                            .stored = stored,
+                            .tensor = tensor};
+        place(registry, e);
+        registry_connect(registry, e);
         return tensor;
     }
     return refused(registry, tensor);
 }
 
 /* --- building ------------------------------------------------------------------------------------------------------ */
+
+/* Where the values of a parameter are; NULL before they are allocated. */
+static void *value_of(const wf_registry *registry, const struct entry *e)
+{
+    if (!registry->values)
+        return NULL;
+    return e->stored ? (void *)(registry->stored + e->info.offset) : (void *)(registry->values + e->info.offset);
+}
 
 /* Fills the value of one parameter by its initialiser. Each element depends on (seed, name, index) alone. */
 static void initialise(const struct entry *e, wf_real *value, uint64_t seed)
@@ -249,35 +264,14 @@ static wf_status initialise_stored(wf_registry *registry, const struct entry *e,
     if (!value)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory to initialise %s", e->info.name);
     initialise(e, value, seed);
-    (void)wf_convert(WF_BF16, registry->stored + e->info.offset, WF_REAL, value, e->count);
+    (void)wf_convert(WF_BF16, value_of(registry, e), WF_REAL, value, e->count);
     wf_free(value);
     return WF_OK;
 }
 
-wf_real *registry_value(const wf_registry *registry, const struct entry *e)
-{
-    return registry->values && !e->stored ? registry->values + e->info.offset : NULL;
-}
-
-void registry_store(wf_registry *registry, struct entry *e)
-{
-    if (e->stored)
-        return;
-    e->stored = true;
-    e->info.frozen = true;
-    /* The offsets are assigned again, so that the slab has no gap where this parameter was. */
-    registry->slab = registry->stored_count = 0;
-    for (struct entry *at = registry->entry; at < registry->entry + registry->count; at++) {
-        int64_t *end = at->stored ? &registry->stored_count : &registry->slab;
-        at->info.offset = *end;
-        *end += registry_room(at->count);
-    }
-}
-
 void registry_connect(wf_registry *registry, struct entry *e)
 {
-    void *value = e->stored && registry->values ? (void *)(registry->stored + e->info.offset) : registry_value(registry, e);
-    e->info.value = wf_array_contiguous(value, e->stored ? WF_BF16 : WF_REAL, &e->shape);
+    e->info.value = wf_array_contiguous(value_of(registry, e), e->stored ? WF_BF16 : WF_REAL, &e->shape);
     e->info.grads = registry->grads;
     wf_parameter_update(e->tensor, &e->info);
 }
@@ -295,6 +289,9 @@ wf_status registry_allocate(wf_registry *registry, wf_error *error)
     if (lora_check(registry, error) != WF_OK)
         return WF_ERR_ARGUMENT;
     if (!registry->values) {
+        registry->slab = registry->stored_count = 0; /* a load may have decided to store parameters since their declaration */
+        for (int i = 0; i < registry->count; i++)
+            place(registry, &registry->entry[i]);
         const size_t bytes = (size_t)registry->slab * sizeof(wf_real), stored = (size_t)registry->stored_count * sizeof *registry->stored;
         registry->stored = stored ? wf_arena_get(registry->arena, stored) : NULL;
         registry->values =
@@ -308,7 +305,7 @@ wf_status registry_allocate(wf_registry *registry, wf_error *error)
         /* Buffers do not depend on the seed: they are filled here, even if the caller fills the parameters from a file. */
         for (int i = 0; i < registry->count; i++)
             if (registry->entry[i].buffer)
-                initialise(&registry->entry[i], registry_value(registry, &registry->entry[i]), 0);
+                initialise(&registry->entry[i], value_of(registry, &registry->entry[i]), 0);
     }
     connect_all(registry);
     return WF_OK;
@@ -334,7 +331,7 @@ wf_status wf_registry_build(wf_registry *registry, uint64_t seed, wf_error *erro
         else if (registry->entry[i].stored)
             status = initialise_stored(registry, &registry->entry[i], seed, error);
         else if (!registry->entry[i].buffer)
-            initialise(&registry->entry[i], registry_value(registry, &registry->entry[i]), seed);
+            initialise(&registry->entry[i], value_of(registry, &registry->entry[i]), seed);
     if (begun)
         wf_values_write_end(registry->use);
     return status;

@@ -301,7 +301,7 @@ wf_status wf_registry_load_with(wf_registry *registry, const wf_safetensors *fil
     if (status == WF_OK && !registry->values) {
         for (int i = 0; i < registry->count; i++)
             if (is_to_store(&registry->entry[i], &r))
-                registry_store(registry, &registry->entry[i]);
+                registry->entry[i].stored = registry->entry[i].info.frozen = true;
         status = registry_allocate(registry, error);
     }
     if (status == WF_OK)

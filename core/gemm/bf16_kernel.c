@@ -101,9 +101,9 @@ static void multiply_tile(int64_t m, const struct tile *t)
 /* The even and the odd elements of pairs. */
 V_INLINE void expand(const wf_bf16 *pairs, float *even, float *odd)
 {
-    const vu x = (vu)v_load((const wf_real *)pairs);
-    v_store(even, (vr)(x << 16));
-    v_store(odd, (vr)(x & (vu)v_seti((v_lane)0xffff0000)));
+    const vr x = v_load((const wf_real *)pairs);
+    v_store(even, bf16_even(x));
+    v_store(odd, bf16_odd(x));
 }
 
 /* `steps` steps of m rows of A: rows of EK floats. */

@@ -20,7 +20,7 @@ enum {
     SHORT = 4096,          /* speed: unless a column has at most so many; then the next columns are prefetched */
 };
 
-/* What B is stored as, and the arithmetic. */
+/* Each form names the type in which B is stored, and the arithmetic. */
 enum form { BF16_IN_FLOAT, BF16_IN_BF16, FLOAT_IN_BF16 };
 
 /* Columns of B, and the rows of A for them. The result d [m, V_LANES] is in memory. */
@@ -66,16 +66,6 @@ V_INLINE void load_pairs(const bool floats, bool whole, const void *at, int64_t 
     v_transpose(x);
 }
 
-V_INLINE vr even_of(vr pairs)
-{
-    return (vr)((vu)pairs << 16);
-}
-
-V_INLINE vr odd_of(vr pairs)
-{
-    return (vr)((vu)pairs & (vu)v_seti((v_lane)0xffff0000));
-}
-
 /* Adds a square to the sums of `rows` rows. In float: one chain over `steps` steps of k, which continues the sum. In bf16: the chains of
  * the even and the odd k are in `chain`, and begin at 0 if `begins`. `ends`: d = d + (e + o). */
 V_INLINE void add_rows(const int rows, const bool bf16, int64_t steps, bool begins, bool ends, const float *a, int64_t a_rs,
@@ -91,7 +81,7 @@ V_INLINE void add_rows(const int rows, const bool bf16, int64_t steps, bool begi
     for (int i = 0; i < V_LANES; i++) {
         if (!bf16 && 2 * i >= steps)
             break;
-        const vr first = even_of(x[i]), second = odd_of(x[i]);
+        const vr first = bf16_even(x[i]), second = bf16_odd(x[i]);
 #pragma GCC unroll 4
         for (int r = 0; r < rows; r++) {
             even[r] = v_fma(v_set(a[r * a_rs + 2 * i]), first, even[r]);
@@ -153,7 +143,7 @@ V_INLINE void add_in_turn(const int rows, const float *a, int64_t a_rs, vr x[VEC
         for (int odd = 0; odd < 2; odd++)
 #pragma GCC unroll 2
             for (int v = 0; v < VECTORS; v++) {
-                const vr b = odd ? odd_of(x[v][i]) : even_of(x[v][i]);
+                const vr b = odd ? bf16_odd(x[v][i]) : bf16_even(x[v][i]);
 #pragma GCC unroll 4
                 for (int r = 0; r < rows; r++)
                     sum[r][v] = v_fma(v_set(a[r * a_rs + 2 * i + odd]), b, sum[r][v]);
@@ -242,7 +232,7 @@ V_NOINLINE void float_in_bf16(int vectors, const struct strip *s)
 #endif
 
 /* The strips of columns j .. j + VECTORS * V_LANES - 1; returns how many there are. */
-V_INLINE int strips_at(const struct wf_gemm *g, bool floats, int64_t j, int64_t p, int64_t k, float *d, struct strip s[VECTORS])
+V_INLINE int strips_at(const struct wf_gemm *g, int64_t j, int64_t p, int64_t k, float *d, struct strip s[VECTORS])
 {
     int count = 0;
     for (; count < VECTORS && j < g->n; count++, j += V_LANES)
@@ -251,7 +241,7 @@ V_INLINE int strips_at(const struct wf_gemm *g, bool floats, int64_t j, int64_t 
                                   .k = k,
                                   .a = g->a + p,
                                   .a_rs = g->a_rs,
-                                  .b = element(floats, g->b, j * g->b_cs + p),
+                                  .b = gemm_b_at(g, j * g->b_cs + p),
                                   .b_cs = g->b_cs,
                                   .d = d + count * SKINNY_M * V_LANES};
     return count;
@@ -265,7 +255,7 @@ static void in_float(const struct wf_gemm *g, const struct gemm_epilogue *e)
     for (int64_t j = 0; j < g->n; j += VECTORS * V_LANES)
         for (int64_t p = 0; p < g->k; p += block) {
             struct strip s[VECTORS];
-            const int count = strips_at(g, false, j, p, WF_MIN(g->k - p, block), d, s);
+            const int count = strips_at(g, j, p, WF_MIN(g->k - p, block), d, s);
             const bool last = g->k - p <= block;
             bf16_in_float(count, s);
             for (int v = 0; v < count; v++) {
@@ -286,7 +276,7 @@ static void in_bf16(const struct wf_gemm *g, const struct gemm_epilogue *e)
     _Alignas(64) float d[VECTORS * SKINNY_M * V_LANES];
     for (int64_t j = 0; j < g->n; j += VECTORS * V_LANES) {
         struct strip s[VECTORS];
-        const int count = strips_at(g, floats, j, 0, g->k, d, s);
+        const int count = strips_at(g, j, 0, g->k, d, s);
         const unsigned mode = bf16_mode(BF16_FLUSH);
         (floats ? float_in_bf16 : bf16_in_bf16)(count, s);
         bf16_mode(mode);
@@ -306,7 +296,7 @@ static void round_rows(const struct wf_gemm *g, float *out)
                 x = v_load_mask(g->a + r * g->a_rs + p, V_FIRST((int)WF_MIN(g->k - p, V_LANES)));
             else
                 V_EACH(l) x[l] = p + l < g->k ? g->a[r * g->a_rs + (p + l) * g->a_cs] : 0;
-            v_store(out + p, odd_of((vr)bf16_rounded(x)));
+            v_store(out + p, bf16_floats(x));
         }
 }
 
