@@ -21,7 +21,8 @@ enum {
     ARCH_REQ_XCOMP_PERM = 0x1023, /* arch_prctl */
     XFEATURE_XTILEDATA = 18,
     TILES = 8,
-    TILE_ROW = 64, /* bytes */
+    TILE_ROW = 64,    /* bytes */
+    FETCHED_ROWS = 2, /* speed: rows of the next C that are fetched in a step */
 };
 
 /* The memory format of LDTILECFG. */
@@ -67,28 +68,46 @@ void wf_amx_leave(void)
     __asm__ volatile("tilerelease");
 }
 
-/* Up to 2 x 2 tiles of C, kept in tile registers 0 to 3 over all k. `rows`, `columns`: whether there is a second tile down, across. */
+/* The C of the micro-kernel's next call. Its lines are fetched for writing while this call computes: without that a store waits for
+ * memory, which costs as much as the arithmetic. */
+struct next_c {
+    const float *at;
+    int64_t rs, rows; /* 0 rows: nothing is fetched */
+};
+
+static inline __attribute__((always_inline)) void fetch_c(const struct next_c *next, int64_t row)
+{
+    if (row < next->rows) {
+        __builtin_prefetch(next->at + row * next->rs, 1);
+        __builtin_prefetch(next->at + row * next->rs + CACHE_LINE / sizeof(float), 1);
+    }
+}
+
+/* Up to 2 x 2 tiles of C, kept in tile registers 0 to 3 over all k. `rows`, `columns`: whether there is a second tile down, across. A step
+ * loads all its tiles before it multiplies: a load between the products waits for them. */
 static inline __attribute__((always_inline)) void multiply(const bool rows, const bool columns, int64_t steps, const wf_bf16 *a,
-                                                           const wf_bf16 *b, float *sum, int64_t sum_rs)
+                                                           const wf_bf16 *b, float *sum, int64_t sum_rs, const struct next_c *next)
 {
     const int64_t panel = steps * BF16_TILE, stride = sum_rs * (int64_t)sizeof(float);
-    const wf_bf16 *const end = a + panel;
+    int64_t fetched = 0;
     TILE_ZERO(0);
     TILE_ZERO(1);
     TILE_ZERO(2);
     TILE_ZERO(3);
-    for (; a < end; a += BF16_TILE, b += BF16_TILE) {
+    for (const wf_bf16 *const end = a + panel; a < end; a += BF16_TILE, b += BF16_TILE) {
+        for (int64_t i = 0; i < FETCHED_ROWS; i++)
+            fetch_c(next, fetched++);
         TILE_LOAD(4, a, TILE_ROW);
         TILE_LOAD(6, b, TILE_ROW);
-        TILE_MULTIPLY(0, 4, 6);
-        if (columns) {
+        if (columns)
             TILE_LOAD(7, b + panel, TILE_ROW);
-            TILE_MULTIPLY(1, 4, 7);
-        }
-        if (rows) {
+        if (rows)
             TILE_LOAD(5, a + panel, TILE_ROW);
+        TILE_MULTIPLY(0, 4, 6);
+        if (columns)
+            TILE_MULTIPLY(1, 4, 7);
+        if (rows)
             TILE_MULTIPLY(2, 5, 6);
-        }
         if (rows && columns)
             TILE_MULTIPLY(3, 5, 7);
     }
@@ -99,6 +118,18 @@ static inline __attribute__((always_inline)) void multiply(const bool rows, cons
         TILE_STORE(2, sum + BF16_LINES * sum_rs, stride);
     if (rows && columns)
         TILE_STORE(3, sum + BF16_LINES * sum_rs + BF16_LINES, stride);
+    for (; fetched < next->rows; fetched++)
+        fetch_c(next, fetched);
+}
+
+/* The C after the one at row i and column j: below it, or at the top of the next columns. */
+static struct next_c after(const struct bf16_block *b, int64_t i, int64_t j)
+{
+    const bool below = i + BF16_MR < b->m;
+    const int64_t row = below ? i + BF16_MR : 0, column = below ? j : j + BF16_MR;
+    if (column >= b->n || b->c_cs != 1)
+        return (struct next_c){0};
+    return (struct next_c){b->c + row * b->c_rs + column, b->c_rs, WF_MIN(b->m - row, BF16_MR)};
 }
 
 void wf_amx_block(const struct bf16_block *b)
@@ -114,14 +145,15 @@ void wf_amx_block(const struct bf16_block *b)
             const wf_bf16 *pa = b->a + i / BF16_LINES * panel, *pb = b->b + j / BF16_LINES * panel;
             float *sum = direct ? b->c + i * b->c_rs + j : copy;
             const int64_t sum_rs = direct ? b->c_rs : BF16_MR;
+            const struct next_c next = after(b, i, j);
             if (m > BF16_LINES && n > BF16_LINES)
-                multiply(true, true, b->steps, pa, pb, sum, sum_rs);
+                multiply(true, true, b->steps, pa, pb, sum, sum_rs, &next);
             else if (m > BF16_LINES)
-                multiply(true, false, b->steps, pa, pb, sum, sum_rs);
+                multiply(true, false, b->steps, pa, pb, sum, sum_rs, &next);
             else if (n > BF16_LINES)
-                multiply(false, true, b->steps, pa, pb, sum, sum_rs);
+                multiply(false, true, b->steps, pa, pb, sum, sum_rs, &next);
             else
-                multiply(false, false, b->steps, pa, pb, sum, sum_rs);
+                multiply(false, false, b->steps, pa, pb, sum, sum_rs, &next);
             if (!direct)
                 bf16_isa()->store(b, m, n, i, j, sum, sum_rs);
         }
