@@ -25,8 +25,9 @@ struct operand {
     bf16_pack *pack;
     bf16_pack_stored *pack_stored; /* instead of `pack`; NULL: no */
     wf_bf16 *packed;
-    int64_t begin, end;         /* the chunk of lines that is packed */
-    int64_t tasks, task_panels; /* packing tasks of the chunk */
+    int64_t begin, end; /* the chunk of lines that is packed */
+    /* Packing tasks of the chunk, and their sides. With contiguous lines a task has long runs of them and few steps. */
+    int64_t tasks, task_panels, task_steps, tasks_across;
 };
 
 struct bf16_work {
@@ -44,10 +45,11 @@ static int64_t panels_of(int64_t lines)
 
 static void pack_task(const struct operand *o, int64_t k, int64_t steps, int64_t task)
 {
-    const int64_t first = task * o->task_panels, last = WF_MIN(first + o->task_panels, panels_of(o->end - o->begin));
+    const int64_t first = task % o->tasks_across * o->task_panels, last = WF_MIN(first + o->task_panels, panels_of(o->end - o->begin));
+    const int64_t begin = task / o->tasks_across * o->task_steps, end = WF_MIN(begin + o->task_steps, steps);
     /* With contiguous lines a step of all panels at a time, so that memory is read in its order. */
-    const int64_t together = o->line_step == 1 ? 1 : steps;
-    for (int64_t s = 0; s < steps; s += together)
+    const int64_t together = o->line_step == 1 ? 1 : end - begin;
+    for (int64_t s = begin; s < end; s += together)
         for (int64_t panel = first; panel < last; panel++) {
             const int64_t line = o->begin + panel * BF16_LINES;
             const int64_t lines = WF_MIN(o->end - line, BF16_LINES), left = k - s * BF16_K;
@@ -109,13 +111,15 @@ static int64_t chunk_of(int64_t lines, int64_t k)
     return gemm_ceil_div(gemm_ceil_div(lines, chunks), BF16_MR) * BF16_MR;
 }
 
-static void set_chunk(struct operand *o, int64_t begin, int64_t lines, int64_t k)
+static void set_chunk(struct operand *o, int64_t begin, int64_t lines, int64_t steps)
 {
     o->begin = begin;
     o->end = WF_MIN(begin + lines, o->lines);
-    const int64_t panels = panels_of(o->end - begin);
-    o->task_panels = WF_MAX(1, WF_MIN(panels, PACK / (BF16_LINES * k)));
-    o->tasks = gemm_ceil_div(panels, o->task_panels);
+    const int64_t panels = panels_of(o->end - begin), tiles = PACK / BF16_TILE;
+    o->task_panels = WF_MAX(1, WF_MIN(panels, o->line_step == 1 ? tiles : tiles / steps));
+    o->task_steps = WF_MAX(1, WF_MIN(steps, tiles / o->task_panels));
+    o->tasks_across = gemm_ceil_div(panels, o->task_panels);
+    o->tasks = o->tasks_across * gemm_ceil_div(steps, o->task_steps);
 }
 
 /* Divides the chunk of C into tasks: at least TASKS_PER_THREAD for each thread if there is that much work. */
@@ -164,8 +168,8 @@ bool wf_gemm_bf16(const struct wf_gemm *given, bool serial)
         for (int64_t j = 0; j < g->n; j += chunk_n) {
             w.pack_a = j == 0;
             w.pack_b = i == 0 || chunk_n < g->n;
-            set_chunk(&w.a, i, chunk_m, k);
-            set_chunk(&w.b, j, chunk_n, k);
+            set_chunk(&w.a, i, chunk_m, steps);
+            set_chunk(&w.b, j, chunk_n, steps);
             const double cost = cost_of((double)(w.a.end - i), (double)(w.b.end - j), (double)k);
             divide(&w, threads, cost);
             const struct stages stages = {.count = 2,

@@ -5,7 +5,11 @@
 #include "../transpose.h"
 #include "bf16.h"
 
-enum { PAIRS = BF16_K / 2 };
+enum {
+    PAIRS = BF16_K / 2,
+    LINES_AHEAD = 64, /* speed: with contiguous lines, packing fetches this many lines ahead, */
+    K_AHEAD = 128,    /* speed: and with contiguous k this many steps of k */
+};
 
 /* Loads a square into registers: V_LANES lines with V_LANES pairs of k, beginning at s. Lines beyond `lines` and elements beyond `k` are 0.
  * If lines are contiguous (`is` is 1), register i has pair i of all lines; otherwise it has all pairs of line i. */
@@ -29,6 +33,19 @@ V_INLINE void load_square(int64_t lines, int64_t k, const float *s, int64_t is, 
     }
 }
 
+/* Fetches what a later tile reads: the hardware does not follow so many rows. */
+V_INLINE void fetch(int64_t is, int64_t ps, const float *s)
+{
+    if (is == 1)
+        for (int p = 0; p < BF16_K; p++)
+            __builtin_prefetch(s + p * ps + LINES_AHEAD);
+    else
+        for (int i = 0; i < BF16_LINES; i++) {
+            __builtin_prefetch(s + i * is + K_AHEAD);
+            __builtin_prefetch(s + i * is + K_AHEAD + CACHE_LINE / sizeof(float));
+        }
+}
+
 /* One tile: `lines` lines with k elements, k at most BF16_K. `by_pair`: the tile's rows are pairs of k (B), otherwise lines (A). */
 V_INLINE void pack_tile(const bool by_pair, int64_t lines, int64_t k, const float *s, int64_t is, int64_t ps, float *tile)
 {
@@ -41,6 +58,8 @@ V_INLINE void pack_tile(const bool by_pair, int64_t lines, int64_t k, const floa
         is = BF16_K;
         ps = 1;
     }
+    if (lines == BF16_LINES && k == BF16_K)
+        fetch(is, ps, s);
     for (int line = 0; line < BF16_LINES; line += V_LANES)
         for (int pair = 0; pair < PAIRS; pair += V_LANES) {
             vr r[V_LANES];
