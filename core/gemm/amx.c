@@ -83,20 +83,44 @@ static inline __attribute__((always_inline)) void fetch_c(const struct next_c *n
     }
 }
 
-/* Up to 2 x 2 tiles of C, kept in tile registers 0 to 3 over all k. `rows`, `columns`: whether there is a second tile down, across. A step
- * loads all its tiles before it multiplies: a load between the products waits for them. */
-static inline __attribute__((always_inline)) void multiply(const bool rows, const bool columns, int64_t steps, const wf_bf16 *a,
-                                                           const wf_bf16 *b, float *sum, int64_t sum_rs, const struct next_c *next)
+/* Up to 2 x 2 tiles of C. */
+struct micro_tile {
+    int64_t steps;
+    const wf_bf16 *a, *b;
+    const float *before; /* as in bf16_block */
+    int64_t before_rs;
+    float *sum;
+    int64_t sum_rs;
+    struct next_c next;
+};
+
+#define TILE_BEGIN(tile, row, column)                                                                                                      \
+    do {                                                                                                                                   \
+        if (t->before)                                                                                                                     \
+            TILE_LOAD(tile, t->before + (row)*BF16_LINES * t->before_rs + (column)*BF16_LINES, t->before_rs * (int64_t)sizeof(float));     \
+        else                                                                                                                               \
+            TILE_ZERO(tile);                                                                                                               \
+    } while (0)
+#define TILE_END(tile, row, column)                                                                                                        \
+    TILE_STORE(tile, t->sum + (row)*BF16_LINES * t->sum_rs + (column)*BF16_LINES, t->sum_rs * (int64_t)sizeof(float))
+
+/* The sums stay in tile registers 0 to 3 over all steps. `rows`, `columns`: whether there is a second tile down, across. A step loads all
+ * its tiles before it multiplies: a load between the products waits for them. */
+static inline __attribute__((always_inline)) void multiply(const bool rows, const bool columns, const struct micro_tile *t)
 {
-    const int64_t panel = steps * BF16_TILE, stride = sum_rs * (int64_t)sizeof(float);
+    const int64_t panel = t->steps * BF16_TILE;
+    const wf_bf16 *a = t->a, *b = t->b;
     int64_t fetched = 0;
-    TILE_ZERO(0);
-    TILE_ZERO(1);
-    TILE_ZERO(2);
-    TILE_ZERO(3);
+    TILE_BEGIN(0, 0, 0);
+    if (columns)
+        TILE_BEGIN(1, 0, 1);
+    if (rows)
+        TILE_BEGIN(2, 1, 0);
+    if (rows && columns)
+        TILE_BEGIN(3, 1, 1);
     for (const wf_bf16 *const end = a + panel; a < end; a += BF16_TILE, b += BF16_TILE) {
         for (int64_t i = 0; i < FETCHED_ROWS; i++)
-            fetch_c(next, fetched++);
+            fetch_c(&t->next, fetched++);
         TILE_LOAD(4, a, TILE_ROW);
         TILE_LOAD(6, b, TILE_ROW);
         if (columns)
@@ -111,15 +135,15 @@ static inline __attribute__((always_inline)) void multiply(const bool rows, cons
         if (rows && columns)
             TILE_MULTIPLY(3, 5, 7);
     }
-    TILE_STORE(0, sum, stride);
+    TILE_END(0, 0, 0);
     if (columns)
-        TILE_STORE(1, sum + BF16_LINES, stride);
+        TILE_END(1, 0, 1);
     if (rows)
-        TILE_STORE(2, sum + BF16_LINES * sum_rs, stride);
+        TILE_END(2, 1, 0);
     if (rows && columns)
-        TILE_STORE(3, sum + BF16_LINES * sum_rs + BF16_LINES, stride);
-    for (; fetched < next->rows; fetched++)
-        fetch_c(next, fetched);
+        TILE_END(3, 1, 1);
+    for (; fetched < t->next.rows; fetched++)
+        fetch_c(&t->next, fetched);
 }
 
 /* The C after the one at row i and column j: below it, or at the top of the next columns. */
@@ -142,20 +166,26 @@ void wf_amx_block(const struct bf16_block *b)
         for (int64_t i = 0; i < b->m; i += BF16_MR) {
             const int64_t m = WF_MIN(b->m - i, BF16_MR), n = WF_MIN(b->n - j, BF16_MR);
             const bool direct = plain && m % BF16_LINES == 0 && n % BF16_LINES == 0;
-            const wf_bf16 *pa = b->a + i / BF16_LINES * panel, *pb = b->b + j / BF16_LINES * panel;
-            float *sum = direct ? b->c + i * b->c_rs + j : copy;
-            const int64_t sum_rs = direct ? b->c_rs : BF16_MR;
-            const struct next_c next = after(b, i, j);
+            const struct micro_tile t = {
+                .steps = b->steps,
+                .a = b->a + i / BF16_LINES * panel,
+                .b = b->b + j / BF16_LINES * panel,
+                .before = b->before ? b->before + i * b->before_rs + j : NULL,
+                .before_rs = b->before_rs,
+                .sum = direct ? b->c + i * b->c_rs + j : copy,
+                .sum_rs = direct ? b->c_rs : BF16_MR,
+                .next = after(b, i, j),
+            };
             if (m > BF16_LINES && n > BF16_LINES)
-                multiply(true, true, b->steps, pa, pb, sum, sum_rs, &next);
+                multiply(true, true, &t);
             else if (m > BF16_LINES)
-                multiply(true, false, b->steps, pa, pb, sum, sum_rs, &next);
+                multiply(true, false, &t);
             else if (n > BF16_LINES)
-                multiply(false, true, b->steps, pa, pb, sum, sum_rs, &next);
+                multiply(false, true, &t);
             else
-                multiply(false, false, b->steps, pa, pb, sum, sum_rs, &next);
+                multiply(false, false, &t);
             if (!direct)
-                bf16_isa()->store(b, m, n, i, j, sum, sum_rs);
+                bf16_isa()->store(b, m, n, i, j, t.sum, t.sum_rs);
         }
 }
 #else

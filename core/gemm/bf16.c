@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Products in bf16's arithmetic (bf16.h): blocking, packing and work distribution. The operands are packed in chunks, then blocks of C are
- * computed from them. All choices depend on shapes, strides, the number of threads and the processor, and none changes a bit. */
+ * computed from them. A chunk has all k, or with a long k a part of it; the sums then wait in memory for the next part. All choices depend
+ * on shapes, strides, the number of threads and the processor, and none changes a bit. */
 #ifndef WF_DOUBLE
 #include <weft/internal/runtime.h>
 #include <weft/internal/scratch.h>
@@ -10,6 +11,8 @@
 
 enum {
     CHUNK = 1 << 23,     /* speed: elements of an operand that are packed at a time, about */
+    CHUNK_K = 1 << 21,   /* speed: the same for a part of a long k */
+    SUMS = 1 << 24,      /* speed: the most elements of C whose sums wait in memory */
     TASK_B = 1 << 18,    /* speed: elements of packed B in a task, about: half of the second-level cache */
     BLOCK_M = 128,       /* speed: rows of a task */
     EMULATED_N = 512,    /* speed: without AMX: columns of a task */
@@ -32,8 +35,10 @@ struct operand {
 
 struct bf16_work {
     const struct product *p;
-    int64_t steps;
     struct operand a, b;
+    int64_t k0, steps; /* the chunk's first k, and its steps */
+    float *sums;       /* of C between chunks of k; NULL: a chunk has all k. Sides are multiples of BF16_MR */
+    int64_t sums_rs;
     bool pack_a, pack_b;                  /* in this stage */
     int64_t down, across, task_m, task_n; /* tasks of C, and their sides */
 };
@@ -43,8 +48,9 @@ static int64_t panels_of(int64_t lines)
     return gemm_ceil_div(lines, BF16_LINES);
 }
 
-static void pack_task(const struct operand *o, int64_t k, int64_t steps, int64_t task)
+static void pack_task(const struct operand *o, const struct bf16_work *w, int64_t task)
 {
+    const int64_t steps = w->steps, k = w->p->g.k - w->k0;
     const int64_t first = task % o->tasks_across * o->task_panels, last = WF_MIN(first + o->task_panels, panels_of(o->end - o->begin));
     const int64_t begin = task / o->tasks_across * o->task_steps, end = WF_MIN(begin + o->task_steps, steps);
     /* With contiguous lines a step of all panels at a time, so that memory is read in its order. */
@@ -53,7 +59,7 @@ static void pack_task(const struct operand *o, int64_t k, int64_t steps, int64_t
         for (int64_t panel = first; panel < last; panel++) {
             const int64_t line = o->begin + panel * BF16_LINES;
             const int64_t lines = WF_MIN(o->end - line, BF16_LINES), left = k - s * BF16_K;
-            const int64_t at = line * o->line_step + s * BF16_K * o->k_step;
+            const int64_t at = line * o->line_step + (w->k0 + s * BF16_K) * o->k_step;
             wf_bf16 *tiles = o->packed + (panel * steps + s) * BF16_TILE;
             if (o->pack_stored)
                 o->pack_stored(lines, left, (const wf_bf16 *)o->at + at, o->line_step, o->k_step, together, tiles);
@@ -67,9 +73,9 @@ static bool pack_stage(void *ctx, int64_t index)
     const struct bf16_work *w = ctx;
     const int64_t of_a = w->pack_a ? w->a.tasks : 0;
     if (index < of_a)
-        pack_task(&w->a, w->p->g.k, w->steps, index);
+        pack_task(&w->a, w, index);
     else
-        pack_task(&w->b, w->p->g.k, w->steps, index - of_a);
+        pack_task(&w->b, w, index - of_a);
     return true;
 }
 
@@ -80,7 +86,7 @@ static bool multiply_stage(void *ctx, int64_t index)
     const struct wf_gemm *g = &p->g;
     const int64_t i = index % w->down * w->task_m, j = index / w->down * w->task_n;
     const int64_t row = w->a.begin + i, column = w->b.begin + j;
-    const struct bf16_block block = {
+    struct bf16_block block = {
         .m = WF_MIN(w->task_m, w->a.end - row),
         .n = WF_MIN(w->task_n, w->b.end - column),
         .steps = w->steps,
@@ -91,6 +97,21 @@ static bool multiply_stage(void *ctx, int64_t index)
         .c_cs = g->c_cs,
         .epilogue = {g->alpha, g->beta, p->bias_n ? p->bias_n + column : NULL, p->bias_m ? p->bias_m + row : NULL},
     };
+    if (w->sums) {
+        float *const sums = w->sums + row * w->sums_rs + column;
+        if (w->k0 > 0) {
+            block.before = sums;
+            block.before_rs = w->sums_rs;
+        }
+        if (w->k0 + w->steps * BF16_K < g->k) { /* whole tiles, whose lines past the end are zeros */
+            block.m = panels_of(block.m) * BF16_LINES;
+            block.n = panels_of(block.n) * BF16_LINES;
+            block.c = sums;
+            block.c_rs = w->sums_rs;
+            block.c_cs = 1;
+            block.epilogue = (struct gemm_epilogue){1, 0, NULL, NULL};
+        }
+    }
     if (wf_amx()) {
         wf_amx_enter();
         wf_amx_block(&block);
@@ -104,11 +125,11 @@ static bool multiply_stage(void *ctx, int64_t index)
     return true;
 }
 
-/* Lines of a chunk: all, or even chunks of about CHUNK elements. */
-static int64_t chunk_of(int64_t lines, int64_t k)
+/* Lines of a chunk, or its steps: all, or even chunks of about `size` elements; `each` is the elements of a line, or of a step. */
+static int64_t chunk_of(int64_t all, int64_t each, int64_t grain, int64_t size)
 {
-    const int64_t chunks = WF_MAX(1, (lines * k + CHUNK / 2) / CHUNK);
-    return gemm_ceil_div(gemm_ceil_div(lines, chunks), BF16_MR) * BF16_MR;
+    const int64_t chunks = WF_MAX(1, (all * each + size / 2) / size);
+    return gemm_ceil_div(gemm_ceil_div(all, chunks), grain) * grain;
 }
 
 static void set_chunk(struct operand *o, int64_t begin, int64_t lines, int64_t steps)
@@ -152,32 +173,39 @@ bool wf_gemm_bf16(const struct wf_gemm *given, bool serial)
     const struct wf_gemm *g = &p.g;
     if (wf_gemm_is_skinny(g))
         return wf_gemm_skinny(&p, serial);
-    const int64_t steps = gemm_ceil_div(g->k, BF16_K), k = steps * BF16_K;
+    const int64_t steps = gemm_ceil_div(g->k, BF16_K), all_k = steps * BF16_K, longest = WF_MAX(g->m, g->n);
+    const int64_t sums_m = gemm_ceil_div(g->m, BF16_MR) * BF16_MR, sums_n = gemm_ceil_div(g->n, BF16_MR) * BF16_MR;
+    const bool by_k = g->k > longest && longest * all_k > CHUNK && sums_m * sums_n <= SUMS;
+    const int64_t chunk_steps = by_k ? chunk_of(steps, longest * BF16_K, 1, CHUNK_K) : steps, k = chunk_steps * BF16_K;
     struct bf16_work w = {
         .p = &p,
-        .steps = steps,
         .a = {g->a, g->m, g->a_rs, g->a_cs, bf16_isa()->pack_a},
-        .b = {g->b, g->n, g->b_cs, g->b_rs, bf16_isa()->pack_b, g->b_stored == WF_BF16 ? bf16_isa()->pack_b_stored : NULL}};
-    const int64_t chunk_m = chunk_of(g->m, k), chunk_n = chunk_of(g->n, k), threads = serial ? 1 : wf_threads();
+        .b = {g->b, g->n, g->b_cs, g->b_rs, bf16_isa()->pack_b, g->b_stored == WF_BF16 ? bf16_isa()->pack_b_stored : NULL},
+        .sums_rs = sums_n};
+    const int64_t chunk_m = chunk_of(g->m, k, BF16_MR, CHUNK), chunk_n = chunk_of(g->n, k, BF16_MR, CHUNK),
+                  threads = serial ? 1 : wf_threads();
     wf_bf16 *packed = wf_scratch(WF_SCRATCH_PACK_B, (size_t)((chunk_m + chunk_n) * k) * sizeof(wf_bf16));
-    if (!packed)
+    if (!packed || (by_k && !(w.sums = wf_scratch(WF_SCRATCH_GEMM, (size_t)(sums_m * sums_n) * sizeof(float)))))
         return false;
     w.a.packed = packed;
     w.b.packed = packed + chunk_m * k;
-    for (int64_t i = 0; i < g->m; i += chunk_m)
-        for (int64_t j = 0; j < g->n; j += chunk_n) {
-            w.pack_a = j == 0;
-            w.pack_b = i == 0 || chunk_n < g->n;
-            set_chunk(&w.a, i, chunk_m, steps);
-            set_chunk(&w.b, j, chunk_n, steps);
-            const double cost = cost_of((double)(w.a.end - i), (double)(w.b.end - j), (double)k);
-            divide(&w, threads, cost);
-            const struct stages stages = {.count = 2,
-                                          .stage = {{(w.pack_a ? w.a.tasks : 0) + (w.pack_b ? w.b.tasks : 0), pack_stage, &w},
-                                                    {w.down * w.across, multiply_stage, &w}}};
-            if (!wf_gemm_stages(&stages, cost, serial))
-                return false;
-        }
+    for (int64_t step = 0; step < steps; step += chunk_steps)
+        for (int64_t i = 0; i < g->m; i += chunk_m)
+            for (int64_t j = 0; j < g->n; j += chunk_n) {
+                w.k0 = step * BF16_K;
+                w.steps = WF_MIN(chunk_steps, steps - step);
+                w.pack_a = j == 0;
+                w.pack_b = i == 0 || chunk_n < g->n;
+                set_chunk(&w.a, i, chunk_m, w.steps);
+                set_chunk(&w.b, j, chunk_n, w.steps);
+                const double cost = cost_of((double)(w.a.end - i), (double)(w.b.end - j), (double)(w.steps * BF16_K));
+                divide(&w, threads, cost);
+                const struct stages stages = {.count = 2,
+                                              .stage = {{(w.pack_a ? w.a.tasks : 0) + (w.pack_b ? w.b.tasks : 0), pack_stage, &w},
+                                                        {w.down * w.across, multiply_stage, &w}}};
+                if (!wf_gemm_stages(&stages, cost, serial))
+                    return false;
+            }
     return true;
 }
 #endif

@@ -32,13 +32,17 @@ enum {
 /* Panels are arrays of tiles, one tile a step. A tile of A holds, for each row, BF16_K elements in order of k. A tile of B holds, for each
  * pair of k, the pair's two elements of each column. Rows, columns and k past the end are zeros. */
 
-/* Part of a product whose operands are packed: m x n elements of C over all k. */
+/* Part of a product whose operands are packed: m x n elements of C over all k, or over a chunk of it. */
 struct bf16_block {
     int64_t m, n, steps;
     const wf_bf16 *a, *b; /* panels, steps * BF16_TILE elements apart */
     float *c;
     int64_t c_rs, c_cs;
     struct gemm_epilogue epilogue;
+    /* The sums d over the k before this part, which go on; NULL: there are none, the sums begin at +0. Rows are before_rs apart; tiles are
+     * whole. */
+    const float *before;
+    int64_t before_rs;
 };
 
 /* Rounds and packs `steps` steps of `lines` rows or columns, up to the panel's BF16_LINES. Element (i, p) is at s[i * is + p * ps], for p <

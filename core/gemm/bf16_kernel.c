@@ -200,8 +200,10 @@ static void block(const struct bf16_block *b, float *room)
 {
     const int64_t tiles = gemm_ceil_div(b->m, TILE_M);
     float *const panel = room, *const rows = panel + EK * NR, *const d = rows + b->m * EK; /* d: a panel of NR columns after the other */
-    for (int64_t i = 0; i < gemm_ceil_div(b->n, NR) * NR * b->m; i += V_LANES)
-        v_store(d + i, v_set(0));
+    for (int64_t j = 0; j < b->n; j += NR)
+        for (int64_t i = 0; i < b->m; i++)
+            for (int v = 0; v < NR; v += V_LANES)
+                v_store(d + j * b->m + i * NR + v, b->before ? v_load(b->before + i * b->before_rs + j + v) : v_set(0));
     for (int64_t first = 0; first < b->steps; first += BF16_EMULATED_STEPS) {
         const int64_t steps = WF_MIN(b->steps - first, BF16_EMULATED_STEPS);
         expand_a(b, first, steps, rows);

@@ -71,7 +71,7 @@ static float sum_of(int64_t k, const float *a, const float *b)
 
 static float expected(const struct wf_gemm *g, int64_t i, int64_t j)
 {
-    static float a[4096], b[4096];
+    static float a[1 << 17], b[1 << 17];
     for (int64_t p = 0; p < g->k; p++) {
         a[p] = rounded(g->a[i * g->a_rs + p * g->a_cs]);
         b[p] = rounded(g->b[p * g->b_rs + j * g->b_cs]);
@@ -145,8 +145,8 @@ END_TEST
 /* Several chunks of B and of A, tasks, and cache blocks; random elements of each product. */
 START_TEST(large)
 {
-    static const int64_t shapes[][3] = {{300, 500, 700}, {3, 3072, 3072}, {5, 4200, 3072}, {4200, 5, 3072},
-                                        {520, 33, 2100}, {33, 700, 1030}, {1, 1500, 768},  {1500, 1, 768}};
+    static const int64_t shapes[][3] = {{300, 500, 700}, {3, 3072, 3072}, {5, 4200, 3072}, {4200, 5, 3072},  {520, 33, 2100},
+                                        {33, 700, 1030}, {1, 1500, 768},  {1500, 1, 768},  {45, 300, 70007}, {301, 33, 66001}};
     start();
     for (int i = 0; i < (sanitized() ? 1 : (int)(sizeof shapes / sizeof *shapes)); i++)
         for (int form = NN; form <= TT; form++) {

@@ -8,7 +8,7 @@
 enum {
     WF_SCRATCH_PACK_A = WF_SCRATCH_PUBLIC_SLOTS, /* packed A of a product's task */
     WF_SCRATCH_PACK_B,                           /* packed B that the tasks of a product share; partial products of split-K */
-    WF_SCRATCH_GEMM,                             /* packed B of one task */
+    WF_SCRATCH_GEMM,                             /* packed B of one task; sums of a product in bf16 between chunks of k */
     WF_SCRATCH_GEMM_B,                           /* a B in bf16, as floats */
     WF_SCRATCH_SUM,                              /* partial sums of wf_array_sum */
     WF_SCRATCH_ELEMENTS,                         /* copied elements of a view */
