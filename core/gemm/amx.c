@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* bf16's arithmetic on AMX, the matrix unit of some x86 processors: permission, tile registers, the macro-kernel.
- *
- * The tile instructions are written in assembler: no file needs a flag for them, and the compiler has no part in what tile registers hold.
- */
+/* bf16's arithmetic on AMX, the matrix unit of some x86 processors: permission, tile registers, the macro-kernel. */
 #include <weft/internal/runtime.h>
 
 #ifndef WF_DOUBLE
+#include "../tiles.h"
 #include "bf16.h"
 
 #if defined __x86_64__ && defined __linux__
@@ -21,7 +19,6 @@ enum {
     ARCH_REQ_XCOMP_PERM = 0x1023, /* arch_prctl */
     XFEATURE_XTILEDATA = 18,
     TILES = 8,
-    TILE_ROW = 64,    /* bytes */
     FETCHED_ROWS = 2, /* speed: rows of the next C that are fetched in a step */
 };
 
@@ -35,12 +32,6 @@ static const struct __attribute__((packed)) {
     .row_bytes = {TILE_ROW, TILE_ROW, TILE_ROW, TILE_ROW, TILE_ROW, TILE_ROW, TILE_ROW, TILE_ROW},
     .rows = {BF16_LINES, BF16_LINES, BF16_LINES, BF16_LINES, BF16_LINES, BF16_LINES, BF16_LINES, BF16_LINES},
 };
-
-#define TILE_ZERO(tile) __asm__ volatile("tilezero %tmm" #tile)
-#define TILE_LOAD(tile, from, stride) __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile : : "r"(from), "r"((int64_t)(stride)) : "memory")
-#define TILE_STORE(tile, to, stride) __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" : : "r"(to), "r"((int64_t)(stride)) : "memory")
-/* c += a b: one step of bf16's arithmetic for BF16_LINES rows and columns. */
-#define TILE_MULTIPLY(c, a, b) __asm__ volatile("tdpbf16ps %tmm" #b ", %tmm" #a ", %tmm" #c)
 
 static bool supported(void)
 {

@@ -74,10 +74,8 @@ static inline const struct bf16_isa *bf16_isa(void)
     return wf_kernel->internal->bf16;
 }
 
-/* amx.c. A thread configures its tile registers before it computes blocks, and releases them afterwards. */
-void wf_amx_enter(void);
+/* amx.c. The block, between wf_amx_enter and wf_amx_leave. */
 void wf_amx_block(const struct bf16_block *b);
-void wf_amx_leave(void);
 
 /* bf16.c. The product in bf16's arithmetic. m, n, k > 0. False without memory. */
 bool wf_gemm_bf16(const struct wf_gemm *g, bool serial) WF_CHECKED;

@@ -368,9 +368,11 @@ void WF_KERNEL(attention_backward)(const struct wf_attention *a, const struct wf
     w.keys = keys;
     if (part->alone)
         w.high = wf_attention_first(a, part->begin);
+    const bool amx = enter_amx(a);
     for (int64_t head = part->head; head < part->head_end; head++)
         for (int64_t q0 = part->begin; q0 < part->end; q0 += WF_ATTENTION_PIECE)
             piece(&w, head, q0, part->end - q0 < WF_ATTENTION_PIECE ? part->end : q0 + WF_ATTENTION_PIECE);
+    leave_amx(amx);
     if (!part->alone)
         skip_keys(&w, a->all_keys);
 }

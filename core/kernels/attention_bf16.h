@@ -17,6 +17,7 @@
 #include <weft/internal/gemm.h>
 
 #include "../bf16_lanes.h"
+#include "attention_amx.h"
 #include "attention_products.h"
 
 #ifdef WF_DOUBLE
@@ -146,6 +147,12 @@ V_INLINE void blocks_bf16(int64_t rows, const int registers, const bool by_rows,
 V_INLINE void multiply_bf16(int64_t rows, int64_t width, const bool by_rows, const bool add, wf_real scale, int64_t depth, const wf_real *a,
                             int64_t a_step, const wf_real *b, int64_t b_step, wf_real *c, int64_t c_step)
 {
+#if ATTENTION_HAS_AMX
+    if (amx_pays(rows, width, depth)) {
+        multiply_amx(rows, width, by_rows, add, scale, depth, a, a_step, b, b_step, c, c_step);
+        return;
+    }
+#endif
     for (; width >= 2; width -= 2, b += 2 * V_LANES, c += 2 * V_LANES)
         blocks_bf16(rows, 2, by_rows, add, scale, depth, a, a_step, b, b_step, c, c_step);
     if (width)

@@ -265,7 +265,9 @@ void WF_KERNEL(attention_forward)(const struct wf_attention *a, int64_t begin, i
     t.s = take(&scratch, KEYS * QUERIES);
     t.drop = take(&scratch, KEYS * QUERIES);
     t.allow = (v_lane *)take(&scratch, KEYS * QUERIES);
+    const bool amx = enter_amx(a);
     for (int64_t head = 0; head < a->heads; head++)
         for (int64_t q0 = begin; q0 < end; q0 += QUERIES)
             one_tile(&t, head, q0, WF_MIN(end - q0, QUERIES));
+    leave_amx(amx);
 }

@@ -146,13 +146,13 @@ END_TEST
 START_TEST(large)
 {
     static const int64_t shapes[][3] = {{300, 500, 700}, {3, 3072, 3072}, {5, 4200, 3072}, {4200, 5, 3072},  {520, 33, 2100},
-                                        {33, 700, 1030}, {1, 1500, 768},  {1500, 1, 768},  {45, 300, 70007}, {301, 33, 66001}};
+                                        {33, 700, 1030}, {1, 1500, 768},  {1500, 1, 768},  {13, 130, 66001}, {141, 13, 62007}};
     start();
     for (int i = 0; i < (sanitized() ? 1 : (int)(sizeof shapes / sizeof *shapes)); i++)
         for (int form = NN; form <= TT; form++) {
             struct wf_gemm g = product(shapes[i][0], shapes[i][1], shapes[i][2], (enum form)form, 1);
             g.beta = (wf_real)(form & 1);
-            check(g, g.c, g.m * g.n, 300);
+            check(g, g.c, g.m * g.n, g.k > 10000 ? 30 : 300);
             free_case();
         }
 }

@@ -21,6 +21,10 @@ bool wf_amx(void);
 /* Asks the system for AMX if it is wanted; from wf_init, or while no other thread computes. The processor, the system, or the small
  * alternate signal stack of a thread may forbid it, and then there is none, without a message. (gemm/amx.c) */
 void wf_amx_use(bool wanted);
+/* A thread configures its tile registers with wf_amx_enter before it uses them (tiles.h), and releases them with wf_amx_leave before it
+ * calls anything of others. Only where wf_amx() is true. (gemm/amx.c) */
+void wf_amx_enter(void);
+void wf_amx_leave(void);
 
 /* The number of processors, at least 1, that the affinity mask, the cgroup's quota and the launcher leave to this process.
  * (processors.c) */
