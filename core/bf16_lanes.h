@@ -140,6 +140,27 @@ V_INLINE vr bf16_narrowed(vr x, vr y)
 #endif
 }
 
+#if defined(WF_ISA_AVX512)
+/* bf16_narrowed and bf16_paired with the processor's instruction, which rounds in the same way whatever its mode: for wf_bf16_rounding().
+ * In assembler, since the files of this instruction set are compiled without AVX512-BF16. */
+V_INLINE vr bf16_narrowed_by_processor(vr x, vr y)
+{
+    vr both;
+    __asm__("vcvtne2ps2bf16 %1, %2, %0" : "=v"(both) : "v"(x), "v"(y));
+    return both;
+}
+
+V_INLINE vr bf16_paired_by_processor(vr even, vr odd)
+{
+    const __m512i pairs = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3,
+                                           18, 2, 17, 1, 16, 0);
+    return (vr)_mm512_permutexvar_epi16(pairs, (__m512i)bf16_narrowed_by_processor(even, odd));
+}
+#else
+#define bf16_narrowed_by_processor bf16_narrowed
+#define bf16_paired_by_processor bf16_paired
+#endif
+
 /* n numbers in bf16, `step` elements apart, as floats. */
 V_INLINE void bf16_widen(int64_t n, const uint16_t *from, int64_t step, float *to)
 {

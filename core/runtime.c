@@ -200,6 +200,7 @@ static wf_status start(int threads, wf_error *error)
         return status;
     wf_gemm_own_start();
     wf_amx_use(!amx || strcmp(amx, "0") != 0);
+    wf_bf16_rounding_use(true);
     atomic_store(&up, true);
     return WF_OK;
 }

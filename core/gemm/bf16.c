@@ -208,4 +208,33 @@ bool wf_gemm_bf16(const struct wf_gemm *given, bool serial)
             }
     return true;
 }
+
+static bool rounding;
+
+void wf_bf16_rounding_use(bool wanted)
+{
+#if defined __x86_64__
+    __builtin_cpu_init();
+    rounding = wanted && __builtin_cpu_supports("avx512bf16");
+#else
+    (void)wanted;
+#endif
+}
+
+bool wf_bf16_rounding(void)
+{
+    return rounding;
+}
+#else
+#include <weft/internal/runtime.h>
+
+void wf_bf16_rounding_use(bool wanted)
+{
+    (void)wanted;
+}
+
+bool wf_bf16_rounding(void)
+{
+    return false;
+}
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Rounds operands of bf16's arithmetic and packs them into the tiles that bf16.h describes. */
 #ifndef WF_DOUBLE
+#include <weft/internal/runtime.h>
+
 #include "../bf16_lanes.h"
 #include "../transpose.h"
 #include "bf16.h"
@@ -11,9 +13,11 @@ enum {
     K_AHEAD = 128,    /* speed: and with contiguous k this many steps of k */
 };
 
-/* Loads a square into registers: V_LANES lines with V_LANES pairs of k, beginning at s. Lines beyond `lines` and elements beyond `k` are 0.
+/* `by_processor`: rounding takes the processor's instruction.
+ *
+ * Loads a square into registers: V_LANES lines with V_LANES pairs of k, beginning at s. Lines beyond `lines` and elements beyond `k` are 0.
  * If lines are contiguous (`is` is 1), register i has pair i of all lines; otherwise it has all pairs of line i. */
-V_INLINE void load_square(int64_t lines, int64_t k, const float *s, int64_t is, int64_t ps, vr r[V_LANES])
+V_INLINE void load_square(const bool by_processor, int64_t lines, int64_t k, const float *s, int64_t is, int64_t ps, vr r[V_LANES])
 {
     if (is == 1) { /* contiguous lines: register i has pair i of all lines */
         const v_mask mask = V_FIRST((int)WF_MIN(lines, V_LANES));
@@ -21,15 +25,16 @@ V_INLINE void load_square(int64_t lines, int64_t k, const float *s, int64_t is, 
         for (int i = 0; i < V_LANES; i++) {
             const vr even = 2 * i < k ? v_load_mask(s + 2 * i * ps, mask) : v_set(0);
             const vr odd = 2 * i + 1 < k ? v_load_mask(s + (2 * i + 1) * ps, mask) : v_set(0);
-            r[i] = bf16_paired(even, odd);
+            r[i] = by_processor ? bf16_paired_by_processor(even, odd) : bf16_paired(even, odd);
         }
     } else { /* contiguous k: register i has all pairs of line i */
         const v_mask first = V_FIRST((int)WF_MIN(k, V_LANES)), second = V_FIRST((int)WF_MAX(0, WF_MIN(k - V_LANES, V_LANES)));
 #pragma GCC unroll 16
-        for (int i = 0; i < V_LANES; i++)
-            r[i] = i < lines
-                       ? bf16_narrowed(v_load_mask(s + i * is, first), k > V_LANES ? v_load_mask(s + i * is + V_LANES, second) : v_set(0))
-                       : v_set(0);
+        for (int i = 0; i < V_LANES; i++) {
+            const vr x = i < lines ? v_load_mask(s + i * is, first) : v_set(0);
+            const vr y = i < lines && k > V_LANES ? v_load_mask(s + i * is + V_LANES, second) : v_set(0);
+            r[i] = by_processor ? bf16_narrowed_by_processor(x, y) : bf16_narrowed(x, y);
+        }
     }
 }
 
@@ -47,7 +52,8 @@ V_INLINE void fetch(int64_t is, int64_t ps, const float *s)
 }
 
 /* One tile: `lines` lines with k elements, k at most BF16_K. `by_pair`: the tile's rows are pairs of k (B), otherwise lines (A). */
-V_INLINE void pack_tile(const bool by_pair, int64_t lines, int64_t k, const float *s, int64_t is, int64_t ps, float *tile)
+V_INLINE void pack_tile(const bool by_processor, const bool by_pair, int64_t lines, int64_t k, const float *s, int64_t is, int64_t ps,
+                        float *tile)
 {
     float copy[BF16_LINES * BF16_K];
     if (is != 1 && ps != 1) {
@@ -64,7 +70,7 @@ V_INLINE void pack_tile(const bool by_pair, int64_t lines, int64_t k, const floa
         for (int pair = 0; pair < PAIRS; pair += V_LANES) {
             vr r[V_LANES];
             if (lines > line && k > 2 * pair) {
-                load_square(lines - line, k - 2 * pair, s + line * is + 2 * pair * ps, is, ps, r);
+                load_square(by_processor, lines - line, k - 2 * pair, s + line * is + 2 * pair * ps, is, ps, r);
                 if ((is == 1) != by_pair)
                     v_transpose(r);
             } else {
@@ -78,28 +84,34 @@ V_INLINE void pack_tile(const bool by_pair, int64_t lines, int64_t k, const floa
 }
 
 /* Packs `steps` tiles. The tiles of a whole panel come first, in loops in which the compiler knows all of pack_tile's conditions. */
-V_INLINE void pack_steps(const bool by_pair, int64_t lines, int64_t k, const float *s, int64_t is, int64_t ps, int64_t steps,
-                         wf_bf16 *tiles)
+V_INLINE void pack_steps(const bool by_processor, const bool by_pair, int64_t lines, int64_t k, const float *s, int64_t is, int64_t ps,
+                         int64_t steps, wf_bf16 *tiles)
 {
     float *tile = (float *)tiles;
     if (lines == BF16_LINES && is == 1)
         for (; steps > 0 && k >= BF16_K; steps--, k -= BF16_K, s += BF16_K * ps, tile += BF16_TILE / 2)
-            pack_tile(by_pair, BF16_LINES, BF16_K, s, 1, ps, tile);
+            pack_tile(by_processor, by_pair, BF16_LINES, BF16_K, s, 1, ps, tile);
     else if (lines == BF16_LINES && ps == 1)
         for (; steps > 0 && k >= BF16_K; steps--, k -= BF16_K, s += BF16_K, tile += BF16_TILE / 2)
-            pack_tile(by_pair, BF16_LINES, BF16_K, s, is, 1, tile);
+            pack_tile(by_processor, by_pair, BF16_LINES, BF16_K, s, is, 1, tile);
     for (; steps > 0; steps--, k -= BF16_K, s += BF16_K * ps, tile += BF16_TILE / 2)
-        pack_tile(by_pair, lines, WF_MIN(k, BF16_K), s, is, ps, tile);
+        pack_tile(by_processor, by_pair, lines, WF_MIN(k, BF16_K), s, is, ps, tile);
 }
 
 void WF_GEMM(bf16_pack_a)(int64_t lines, int64_t k, const float *s, int64_t is, int64_t ps, int64_t steps, wf_bf16 *tiles)
 {
-    pack_steps(false, lines, k, s, is, ps, steps, tiles);
+    if (wf_bf16_rounding())
+        pack_steps(true, false, lines, k, s, is, ps, steps, tiles);
+    else
+        pack_steps(false, false, lines, k, s, is, ps, steps, tiles);
 }
 
 void WF_GEMM(bf16_pack_b)(int64_t lines, int64_t k, const float *s, int64_t is, int64_t ps, int64_t steps, wf_bf16 *tiles)
 {
-    pack_steps(true, lines, k, s, is, ps, steps, tiles);
+    if (wf_bf16_rounding())
+        pack_steps(true, true, lines, k, s, is, ps, steps, tiles);
+    else
+        pack_steps(false, true, lines, k, s, is, ps, steps, tiles);
 }
 
 void WF_GEMM(bf16_pack_b_stored)(int64_t lines, int64_t k, const wf_bf16 *s, int64_t is, int64_t ps, int64_t steps, wf_bf16 *tiles)
@@ -111,7 +123,7 @@ void WF_GEMM(bf16_pack_b_stored)(int64_t lines, int64_t k, const wf_bf16 *s, int
         const int64_t run = by_line ? BF16_K : BF16_LINES;
         for (int64_t i = 0; i < runs; i++)
             bf16_widen(length, s + i * (by_line ? is : ps), by_line ? ps : is, piece + i * run);
-        pack_tile(true, lines, most, piece, by_line ? run : 1, by_line ? 1 : run, (float *)tiles);
+        pack_tile(false, true, lines, most, piece, by_line ? run : 1, by_line ? 1 : run, (float *)tiles);
     }
 }
 #endif

@@ -16,8 +16,8 @@
 #include "../transpose.h"
 
 enum {
-    AMX_STEPS = 8,                /* speed: steps of k that are packed at a time */
-    AMX_TILE = 16 * 16,           /* floats of a tile */
+    AMX_STEPS = 8,         /* speed: steps of k that are packed at a time */
+    AMX_TILE = 16 * 16,    /* floats of a tile */
     AMX_DEPTH = WF_BF16_K, /* speed: products with a smaller depth, */
     AMX_TERMS = 1 << 15,   /* speed: or fewer multiply-adds, are left to the vector units */
 };

@@ -10,13 +10,16 @@
 #include <weft/internal/runtime.h>
 #include <weft/internal/testing.h>
 
-/* Runs the statement that follows once for each way: the vector kernels of each instruction set, and AMX with the packing of each. */
-#define EACH_WAY EACH_ISA for (int amx = 0; amx < 2 && use_amx(amx); amx++)
+/* Runs the statement that follows once for each way: the vector kernels of each instruction set, the same with the processor's rounding,
+ * and AMX with the packing of each. */
+enum way { VECTORS, ROUNDING, AMX, WAYS };
+#define EACH_WAY EACH_ISA for (int way = 0; way < WAYS; way++) if (use_way(way))
 
-static bool use_amx(int amx)
+static bool use_way(int way)
 {
-    wf_amx_use(amx);
-    return wf_amx() == amx;
+    wf_bf16_rounding_use(way >= ROUNDING);
+    wf_amx_use(way == AMX);
+    return (way != ROUNDING || strcmp(wf_isa(), "avx512") == 0) && wf_bf16_rounding() == (way >= ROUNDING) && wf_amx() == (way == AMX);
 }
 
 /* ---- The definition. */
@@ -110,13 +113,13 @@ static void check(struct wf_gemm g, float *memory, int64_t room, int64_t count)
         expect(wf_gemm(&g) == WF_OK, "no memory");
         for (int64_t e = 0; e < elements; e++) {
             const float *c = g.c + at[2 * e] * g.c_rs + at[2 * e + 1] * g.c_cs;
-            expect(same(*c, want[e]), "element %lld, %lld is %a, not %a: amx %d, %s", (long long)at[2 * e], (long long)at[2 * e + 1],
-                   (double)*c, (double)want[e], amx, describe(&g));
+            expect(same(*c, want[e]), "element %lld, %lld is %a, not %a: way %d, %s", (long long)at[2 * e], (long long)at[2 * e + 1],
+                   (double)*c, (double)want[e], way, describe(&g));
         }
         if (each) {
             for (int64_t e = 0; e < elements; e++)
                 g.c[e / g.n * g.c_rs + e % g.n * g.c_cs] = before[g.c + e / g.n * g.c_rs + e % g.n * g.c_cs - memory];
-            expect(memcmp(memory, before, (size_t)room * sizeof *memory) == 0, "memory beside C has changed: amx %d, %s", amx,
+            expect(memcmp(memory, before, (size_t)room * sizeof *memory) == 0, "memory beside C has changed: way %d, %s", way,
                    describe(&g));
         }
     }

@@ -26,6 +26,11 @@ void wf_amx_use(bool wanted);
 void wf_amx_enter(void);
 void wf_amx_leave(void);
 
+/* Whether packing for bf16's arithmetic rounds with the instruction of AVX512-BF16, which gives the same bits. The second function chooses
+ * it if it is wanted and the processor has it; from wf_init, or while no other thread computes. (gemm/bf16.c) */
+bool wf_bf16_rounding(void);
+void wf_bf16_rounding_use(bool wanted);
+
 /* The number of processors, at least 1, that the affinity mask, the cgroup's quota and the launcher leave to this process.
  * (processors.c) */
 int wf_count_processors(void);
