@@ -13,8 +13,10 @@ First both compute a loss from the same weights on the same batch, which must ag
 (written-out attention, sdpa, fused optimizer, torch.compile) is tried, with memory kept mapped and huge pages.
 The variant with the fastest step, and a second one if it is within a tenth, alternate with Weft, each round in new processes.
 The result is the median of the rounds' medians of the fastest variant. torch_models.py has the PyTorch models.
-A mark beside it, for models that no cache holds: the time of a step's products at 88 % of the peak, which good products reach,
-and of 28 bytes a parameter (what Adam reads and writes) at the rate of reading memory.
+With --precision bf16 Weft computes in bf16, PyTorch in float and in bf16 (autocast), of which the faster counts; Weft in float takes
+its turn too.
+A mark beside it, for models that no cache holds: the time of a step's products at 88 % of the peak, which good products reach (in bf16: at
+1,000 GFLOP/s a thread, which AMX reaches), and of 28 bytes a parameter (what Adam reads and writes) at the rate of reading memory.
 Both with AVX2 alone: WEFT_ISA=avx2 ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 ONEDNN_MAX_CPU_ISA=AVX2 ./bench/compare CASE...
 """
 import argparse, datetime, json, os, pathlib, re, statistics, subprocess, sys, tempfile
@@ -33,6 +35,7 @@ ap.add_argument('--threads', type=int, default=2)
 ap.add_argument('--seconds', type=float, help='measuring time of each process (4; 1 with --quick)')
 ap.add_argument('--rounds', type=int, help='rounds of processes (5; 2 with --quick)')
 ap.add_argument('--dropout', type=float, default=0.0)
+ap.add_argument('--precision', choices=('f32', 'bf16'), default='f32', help='arithmetic of matrix products (f32)')
 ap.add_argument('--quick', action='store_true', help='two rounds of one second, without torch.compile: a rough estimate')
 ap.add_argument('--json', action='store_true', help='print one JSON object per case')
 ap.add_argument('--save', action='store_true', help='keep the results in bench/results/, from which bench/table makes the tables of docs/speed.md and README.md')
@@ -59,8 +62,9 @@ def build():
         call('meson', 'setup', A.build, ROOT)
     call('ninja', '-C', A.build, 'cli/weft', 'bench/parity', 'bench/peak')
 
-def weft(case, seconds):
-    r = json.loads(call(WEFT, 'bench', case, '--json', '--threads', A.threads, '--seconds', seconds, '--dropout', A.dropout))
+def weft(case, seconds, precision):
+    r = json.loads(call(WEFT, 'bench', case, '--json', '--threads', A.threads, '--seconds', seconds, '--dropout', A.dropout,
+                        '--precision', precision))
     return {'ms': r['ms'], 'least': r['ms_min'], 'rate': r['tokens_per_second'], 'rss': r['peak_rss_mib'], 'gflop': r['gflops'] * r['ms'] / 1e3, 'isa': r['isa'],
             'parameters': r['parameters'], 'tokens': r['tokens']}
 
@@ -70,6 +74,10 @@ def torch(case, variant, seconds):
     return text and json.loads(text.splitlines()[-1])
 
 def variants(case):
+    float = float_variants(case)
+    return float + [(*v, '--bf16') for v in float] if A.precision == 'bf16' else float
+
+def float_variants(case):
     if case.startswith('generate-'):
         return [()]
     sdpa = () if case[:3] in ('gpt', 'nan') else ('--sdpa',)  # the GPT cases use it always
@@ -80,6 +88,7 @@ def variants(case):
 
 name_of = lambda v: ' '.join(o[2:] for o in v) or 'as it is'
 peaks, memory = {}, 0.0
+AMX = ' amx_bf16 ' in pathlib.Path('/proc/cpuinfo').read_text() and os.environ.get('WEFT_AMX') != '0'
 
 def processor():
     """How the file of its results begins: its maker, and of AMD's, whose vectors differ, the generation; and its name with what tells it
@@ -92,13 +101,13 @@ def processor():
     return maker, f'{of("model name")} (family {of("cpu family")}, model {of("model")}; caches of {" and ".join(path.read_text().strip() for path in caches) or "unknown size"})'
 
 def save(result):
-    """A line for each case, thread count and dropout rate; one of an earlier day gives way."""
+    """A line for each case, thread count, dropout rate and precision; one of an earlier day gives way."""
     maker, name = processor()
     path = ROOT / 'bench' / 'results' / f'{maker}-{result["isa"]}.jsonl'
-    same = lambda r: all(r[key] == result[key] for key in ('case', 'threads', 'dropout'))
+    same = lambda r: all(r[key] == result[key] for key in ('case', 'threads', 'dropout')) and r.get('precision', 'f32') == result['precision']
     kept = [line for line in path.read_text().splitlines() if not same(json.loads(line))] if path.exists() else []
     kept.append(json.dumps({'date': datetime.date.today().isoformat(), 'processor': name, 'pytorch': '2.13.0'} | result))
-    path.write_text('\n'.join(sorted(kept, key=lambda line: (json.loads(line)['case'], json.loads(line)['dropout']))) + '\n')
+    path.write_text('\n'.join(sorted(kept, key=lambda line: [json.loads(line).get(key, 'f32') for key in ('case', 'dropout', 'precision')])) + '\n')
 
 def compare(case):
     global memory
@@ -110,7 +119,7 @@ def compare(case):
     off = abs(loss['weft'] - loss['torch']) / loss['torch']
     if not off <= 1e-5:
         fail(f'{case}: from the same weights Weft computes a loss of {loss["weft"]}, PyTorch of {loss["torch"]}')
-    say(f'{case}, {A.threads} threads, dropout {A.dropout:g}')
+    say(f'{case}, {A.threads} threads, dropout {A.dropout:g}' + (', bf16' if A.precision == 'bf16' else ''))
     say(f'  loss from the same weights: {loss["weft"]:.6f}, PyTorch {loss["torch"]:.6f} (relative {off:.0e})')
     tried = {}
     for v in variants(case):
@@ -124,36 +133,43 @@ def compare(case):
     finalists = [v for v in order[:2] if tried[v] <= 1.1 * tried[order[0]]]
     rounds = []
     for i in range(A.rounds):
-        rounds.append({'weft': weft(case, A.seconds)} | {v: torch(case, v, A.seconds) for v in finalists})
+        rounds.append({'weft': weft(case, A.seconds, A.precision)} |
+                      ({'float': weft(case, A.seconds, 'f32')} if A.precision == 'bf16' else {}) | {v: torch(case, v, A.seconds) for v in finalists})
         isa = rounds[-1]['weft']['isa']  # neighbours take away from the peak too: the best that was seen
         reached = json.loads(call(BENCH / 'peak', '-m', '-t', A.threads, '-i', isa))
         peaks[isa] = max(peaks.get(isa, 0), reached['gflops'])
         memory = max(memory, reached['read_gb_s'])
-        say(f'  round {i + 1}: Weft {rounds[-1]["weft"]["ms"]:.3f} ms' + ''.join(f', {name_of(v)} {rounds[-1][v]["ms"]:.3f} ms' for v in finalists))
+        say(f'  round {i + 1}: Weft {rounds[-1]["weft"]["ms"]:.3f} ms' +
+            (f', in float {rounds[-1]["float"]["ms"]:.3f} ms' if 'float' in rounds[-1] else '') + ''.join(f', {name_of(v)} {rounds[-1][v]["ms"]:.3f} ms' for v in finalists))
     median = lambda who, key: statistics.median(r[who][key] for r in rounds)
     best = min(finalists, key=lambda v: median(v, 'ms'))
     ratios = [r[best]['ms'] / r['weft']['ms'] for r in rounds]
     w = rounds[0]['weft']
     peak = peaks[w['isa']]
-    result = {'case': case, 'threads': A.threads, 'dropout': A.dropout, 'isa': w['isa'], 'parameters': w['parameters'], 'tokens': w['tokens'],
+    result = {'case': case, 'threads': A.threads, 'dropout': A.dropout, 'precision': A.precision, 'amx': AMX, 'isa': w['isa'], 'parameters': w['parameters'], 'tokens': w['tokens'],
               'peak_gflops': peak, 'loss_difference': off, 'ratio': median(best, 'ms') / median('weft', 'ms'), 'ratio_least': min(ratios),
               'ratio_most': max(ratios), 'variant': name_of(best), 'rounds': A.rounds}
-    for key, who in ('weft', 'weft'), ('torch', best):
+    titles = {'weft': 'Weft', 'float': 'Weft in float', 'torch': 'PyTorch, ' + name_of(best)}
+    for key, who in ('weft', 'weft'), *((('float', 'float'),) if A.precision == 'bf16' else ()), ('torch', best):
         ms = median(who, 'ms')
         result[key] = {'ms': ms, 'tokens_per_second': median(who, 'rate'), 'gflops': w['gflop'] / ms * 1e3, 'peak_share': w['gflop'] / ms * 1e3 / peak,
                        'peak_rss_mib': median(who, 'rss')}
-        say(f'  {"Weft" if key == "weft" else "PyTorch, " + name_of(best):<32} {ms:10.3f} ms  {result[key]["tokens_per_second"]:10.0f} tokens/s  '
+        say(f'  {titles[key]:<32} {ms:10.3f} ms  {result[key]["tokens_per_second"]:10.0f} tokens/s  '
             f'{result[key]["gflops"]:7.1f} GFLOP/s ({100 * result[key]["peak_share"]:.0f} % of {peak:.0f})  {result[key]["peak_rss_mib"]:6.0f} MiB')
     if not case.startswith('generate-'):
         result['read_gb_s'] = memory
-        result['mark_ms'] = w['gflop'] / (0.88 * peak) * 1e3 + 28 * w['parameters'] / memory / 1e6
-        say(f'  88 % of the peak, and 28 bytes a parameter at {memory:.1f} GB/s: {result["mark_ms"]:.3f} ms; '
+        rate = 1000 * A.threads if A.precision == 'bf16' and AMX else 0.88 * peak
+        result['mark_ms'] = w['gflop'] / rate * 1e3 + 28 * w['parameters'] / memory / 1e6
+        say(f'  Products at {rate:.0f} GFLOP/s, and 28 bytes a parameter at {memory:.1f} GB/s: {result["mark_ms"]:.3f} ms; '
             f'Weft takes {result["weft"]["ms"] / result["mark_ms"]:.2f} times as long')
     least = {key: min(r[who]['least'] for r in rounds) for key, who in (('weft', 'weft'), ('torch', best))}
     result['ratio_of_least'] = least['torch'] / least['weft']
     result['weft']['least'], result['torch']['least'] = least['weft'], least['torch']
     say(f'  Weft is {result["ratio"]:.2f} times as fast (rounds {min(ratios):.2f} to {max(ratios):.2f}); '
         f'best steps: {least["weft"]:.3f} and {least["torch"]:.3f} ms, {result["ratio_of_least"]:.2f}')
+    if A.precision == 'bf16':
+        result['float_ratio'] = median('float', 'ms') / median('weft', 'ms')
+        say(f'  bf16 is {result["float_ratio"]:.2f} times as fast as float' + ('' if AMX else '; this processor has no AMX'))
     load = os.getloadavg()[0]
     if load > os.cpu_count() + 1:
         say(f'  the load average is {load:.1f} on {os.cpu_count()} processors: other programs run, and these figures say little')

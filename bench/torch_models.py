@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The cases of `weft bench` in PyTorch, float32 on the CPU; ./bench/compare runs this.
+"""The cases of `weft bench` in PyTorch on the CPU, in float or with --bf16 in autocast; ./bench/compare runs this.
 
     torch_models.py CASE [options]       time of a training step (forward, loss, backward, Adam or AdamW), or of generation
     torch_models.py CASE --check FILE    the loss from the weights and the batch in FILE, which bench/parity wrote
@@ -252,10 +252,14 @@ def timed(f, seconds):
     return {'ms': times[len(times) // 2], 'least': times[0]}
 
 def measure(a):
+    cast = lambda: torch.autocast('cpu', dtype=torch.bfloat16, enabled=a.bf16)
     if a.case in GENERATED:
         case, tokens = GENERATED[a.case]
         model = CASES[case](0.0)[0].eval()
-        step = lambda: model.generate(torch.zeros((1, 1), dtype=torch.long), tokens)
+
+        def step():
+            with cast():
+                model.generate(torch.zeros((1, 1), dtype=torch.long), tokens)
     else:
         model, loss, tokens = CASES[a.case](a.dropout)
         optimizer = torch.optim.AdamW if isinstance(model, GPT) else torch.optim.Adam
@@ -265,7 +269,9 @@ def measure(a):
 
         def step():
             update.zero_grad(set_to_none=True)
-            loss().backward()
+            with cast():
+                x = loss()
+            x.backward()
             update.step()
     r = timed(step, a.seconds)
     return r | {'rate': tokens / r['ms'] * 1e3, 'rss': resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
@@ -277,6 +283,7 @@ def main():
     ap.add_argument('--sdpa', action='store_true', help='attention through scaled_dot_product_attention (GPT-2 always does)')
     ap.add_argument('--fused', action='store_true', help='the fused optimiser')
     ap.add_argument('--compile', action='store_true', help='torch.compile')
+    ap.add_argument('--bf16', action='store_true', help="products in bf16, as torch.autocast('cpu') computes them")
     ap.add_argument('--dropout', type=float, default=0.0)
     ap.add_argument('--threads', type=int, default=2)
     ap.add_argument('--seconds', type=float, default=8)
