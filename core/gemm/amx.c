@@ -152,11 +152,14 @@ void wf_amx_block(const struct bf16_block *b)
     float copy[BF16_MR * BF16_MR] __attribute__((aligned(64)));
     const struct gemm_epilogue *e = &b->epilogue;
     const bool plain = e->alpha == 1 && e->beta == 0 && !e->bias_n && !e->bias_m && b->c_cs == 1;
+    const bool far =
+        b->far && bf16_isa()->store_far && (uintptr_t)b->c % CACHE_LINE == 0 && b->c_rs * (int64_t)sizeof(float) % CACHE_LINE == 0;
     const int64_t panel = b->steps * BF16_TILE;
     for (int64_t j = 0; j < b->n; j += BF16_MR)
         for (int64_t i = 0; i < b->m; i += BF16_MR) {
             const int64_t m = WF_MIN(b->m - i, BF16_MR), n = WF_MIN(b->n - j, BF16_MR);
-            const bool direct = plain && m % BF16_LINES == 0 && n % BF16_LINES == 0;
+            const bool whole = plain && m % BF16_LINES == 0 && n % BF16_LINES == 0, past_caches = far && n == BF16_MR && whole;
+            const bool direct = whole && !past_caches;
             const struct micro_tile t = {
                 .steps = b->steps,
                 .a = b->a + i / BF16_LINES * panel,
@@ -165,7 +168,7 @@ void wf_amx_block(const struct bf16_block *b)
                 .before_rs = b->before_rs,
                 .sum = direct ? b->c + i * b->c_rs + j : copy,
                 .sum_rs = direct ? b->c_rs : BF16_MR,
-                .next = after(b, i, j),
+                .next = past_caches ? (struct next_c){0} : after(b, i, j),
             };
             if (m > BF16_LINES && n > BF16_LINES)
                 multiply(true, true, &t);
@@ -175,7 +178,9 @@ void wf_amx_block(const struct bf16_block *b)
                 multiply(false, true, &t);
             else
                 multiply(false, false, &t);
-            if (!direct)
+            if (past_caches)
+                bf16_isa()->store_far(m, copy, b->c + i * b->c_rs + j, b->c_rs);
+            else if (!direct)
                 bf16_isa()->store(b, m, n, i, j, t.sum, t.sum_rs);
         }
 }

@@ -13,6 +13,7 @@ enum {
     CHUNK = 1 << 23,     /* speed: elements of an operand that are packed at a time, about */
     CHUNK_K = 1 << 21,   /* speed: the same for a part of a long k */
     SUMS = 1 << 24,      /* speed: the most elements of C whose sums wait in memory */
+    FAR_C = 1 << 20,     /* speed: elements of a C that no cache holds until it is read */
     TASK_B = 1 << 18,    /* speed: elements of packed B in a task, about: half of the second-level cache */
     BLOCK_M = 128,       /* speed: rows of a task */
     EMULATED_N = 512,    /* speed: without AMX: columns of a task */
@@ -97,6 +98,8 @@ static bool multiply_stage(void *ctx, int64_t index)
         .c_cs = g->c_cs,
         .epilogue = {g->alpha, g->beta, p->bias_n ? p->bias_n + column : NULL, p->bias_m ? p->bias_m + row : NULL},
     };
+    /* A transposed A: C is the gradient of a weight, which nothing reads before the optimiser. */
+    block.far = g->a_rs == 1 && g->a_cs != 1 && g->m * g->n >= FAR_C;
     if (w->sums) {
         float *const sums = w->sums + row * w->sums_rs + column;
         if (w->k0 > 0) {

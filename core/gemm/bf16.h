@@ -43,6 +43,7 @@ struct bf16_block {
      * whole. */
     const float *before;
     int64_t before_rs;
+    bool far; /* speed: nothing reads C soon, so its stores may pass the caches */
 };
 
 /* Rounds and packs `steps` steps of `lines` rows or columns, up to the panel's BF16_LINES. Element (i, p) is at s[i * is + p * ps], for p <
@@ -58,6 +59,9 @@ struct bf16_isa {
     bf16_pack_stored *pack_b_stored;
     /* The epilogue for m x n sums, which belong to the elements of C from row `row` and column `column` of the block on. */
     void (*store)(const struct bf16_block *b, int64_t m, int64_t n, int64_t row, int64_t column, const float *sum, int64_t sum_rs);
+    /* Stores m rows of BF16_MR sums, which are the elements of C as they are, past the caches. Rows of c begin at multiples of a cache
+     * line. NULL: this instruction set does not do so. */
+    void (*store_far)(int64_t m, const float *sum, float *c, int64_t c_rs);
     /* Floats of scratch that `block` needs, and the block itself, without AMX. */
     int64_t (*scratch)(const struct bf16_block *b);
     void (*block)(const struct bf16_block *b, float *scratch);

@@ -191,6 +191,18 @@ static void store(const struct bf16_block *b, int64_t m, int64_t n, int64_t row,
     bf16_mode(mode);
 }
 
+#if defined WF_ISA_AVX512
+static void store_far(int64_t m, const float *sum, float *c, int64_t c_rs)
+{
+    for (; m > 0; m--, sum += BF16_MR, c += c_rs)
+        for (int j = 0; j < BF16_MR; j += V_LANES)
+            _mm512_stream_ps(c + j, v_load(sum + j));
+    _mm_sfence(); /* other threads read C after this task */
+}
+#else
+#define store_far NULL
+#endif
+
 static int64_t scratch(const struct bf16_block *b)
 {
     return b->m * (EK + gemm_ceil_div(b->n, NR) * NR) + EK * NR;
@@ -221,5 +233,6 @@ static void block(const struct bf16_block *b, float *room)
         store(b, b->m, WF_MIN(b->n - j, NR), 0, j, d + j * b->m, NR);
 }
 
-const struct bf16_isa WF_GEMM(bf16) = {WF_GEMM(bf16_pack_a), WF_GEMM(bf16_pack_b), WF_GEMM(bf16_pack_b_stored), store, scratch, block};
+const struct bf16_isa WF_GEMM(bf16) = {
+    WF_GEMM(bf16_pack_a), WF_GEMM(bf16_pack_b), WF_GEMM(bf16_pack_b_stored), store, store_far, scratch, block};
 #endif

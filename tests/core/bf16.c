@@ -162,6 +162,26 @@ START_TEST(large)
 END_TEST
 
 /* A result just below the smallest normal number: it is flushed or not by its value after rounding to 24 bits. */
+/* A large C of whole tiles, at the beginning of a cache line and beside it. */
+START_TEST(stores_past_caches)
+{
+    enum { M = 1056, N = 1024, K = 40 };
+    start();
+    float *room = wf_alloc((M * N + 16) * sizeof *room);
+    ck_assert_ptr_nonnull(room);
+    for (int beside = 0; beside < 2; beside++) {
+        struct wf_gemm g = product(M, N, K, TN, 1);
+        g.beta = 0;
+        g.c = room + beside;
+        for (int64_t i = 0; i < M * N + 16; i++)
+            room[i] = NAN;
+        check(g, room, M * N + 16, 3000);
+        free_case();
+    }
+    wf_free(room);
+}
+END_TEST
+
 START_TEST(flush)
 {
     start();
@@ -306,4 +326,4 @@ END_TEST
 #else
 #define MODES
 #endif
-WF_TEST_MAIN("bf16", sizes, large, flush, threads_do_not_matter, MODES memory)
+WF_TEST_MAIN("bf16", sizes, large, stores_past_caches, flush, threads_do_not_matter, MODES memory)
