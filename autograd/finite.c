@@ -14,8 +14,8 @@ static const char *text_of(double value)
     return isnan(value) ? "nan" : value < 0 ? "-inf" : "inf";
 }
 
-/* Element number i of the array in row-major order. Sets *index to its index in each dimension. */
-static const wf_real *element(const wf_array *a, int64_t i, wf_shape *index)
+/* Where element number i of the array lies, in row-major order, in elements from the first. Sets *index to its index in each dimension. */
+static int64_t place_of(const wf_array *a, int64_t i, wf_shape *index)
 {
     int64_t at = 0;
     index->ndim = a->ndim;
@@ -23,17 +23,33 @@ static const wf_real *element(const wf_array *a, int64_t i, wf_shape *index)
         index->dim[d] = i % a->dim[d];
         at += index->dim[d] * a->stride[d];
     }
-    return (const wf_real *)a->data + at;
+    return at;
 }
 
-/* The first NaN or +inf in the array, or with `minus` the first -inf; *index is set to its index. NULL if there is none. */
-static const wf_real *find(const wf_array *a, bool minus, wf_shape *index)
+static const wf_real *element(const wf_array *a, int64_t i, wf_shape *index)
 {
-    const int64_t count = a->dtype == WF_REAL && a->data ? wf_array_count(a) : 0;
+    return (const wf_real *)a->data + place_of(a, i, index);
+}
+
+/* A real element, or one in bf16 of which only NaN and infinities matter. */
+static double value_at(const wf_array *a, int64_t place)
+{
+    if (a->dtype != WF_BF16)
+        return (double)((const wf_real *)a->data)[place];
+    const unsigned bits = ((const uint16_t *)a->data)[place];
+    return (bits & 0x7f80) != 0x7f80 ? 0 : bits & 0x7f ? NAN : bits & 0x8000 ? -INFINITY : INFINITY;
+}
+
+/* The address of the first NaN or +inf in the array, or with `minus` of the first -inf; *value is set to it. NULL if there is none. */
+static const void *find(const wf_array *a, bool minus, double *value)
+{
+    const int64_t count = (a->dtype == WF_REAL || a->dtype == WF_BF16) && a->data ? wf_array_count(a) : 0;
+    wf_shape index;
     for (int64_t i = 0; i < count; i++) {
-        const wf_real *x = element(a, i, index);
-        if (minus ? *x == -INFINITY : isnan(*x) || *x == INFINITY)
-            return x;
+        const int64_t place = place_of(a, i, &index);
+        *value = value_at(a, place);
+        if (minus ? *value == -INFINITY : isnan(*value) || *value == INFINITY)
+            return (const char *)a->data + (size_t)place * wf_dtype_size(a->dtype);
     }
     return NULL;
 }
@@ -42,10 +58,10 @@ static const wf_real *find(const wf_array *a, bool minus, wf_shape *index)
  * (wf_masked_fill). */
 static bool is_masked(const wf_call *c)
 {
-    wf_shape index;
+    double value;
     for (int i = 0; i < c->inputs; i++) {
         const wf_array *x = wf_call_in(c, i);
-        if (x && (x->dtype == WF_BOOL || find(x, true, &index)))
+        if (x && (x->dtype == WF_BOOL || find(x, true, &value)))
             return true;
     }
     return false;
@@ -66,14 +82,15 @@ static int64_t first_bad(const wf_call *c, const wf_array *out)
 
 /* Writes for example "the input x [2,3]" to `text`, and the index of the element `bad` to *index. If x is a view, the name and the index
  * are those of its root. */
-static void name_input(const wf_tensor *x, const wf_real *bad, wf_shape *index, char *text, size_t size)
+static void name_input(const wf_tensor *x, const void *bad, wf_shape *index, char *text, size_t size)
 {
     const wf_tensor *root = value_root((wf_tensor *)x);
     const int64_t count = wf_array_count(&root->a);
     char shape_text[96];
     wf_shape shape = array_shape(&root->a);
-    for (int64_t i = 0; i < count && element(&root->a, i, index) != bad; i++)
-        ;
+    for (int64_t i = 0; i < count; i++)
+        if ((const char *)root->a.data + (size_t)place_of(&root->a, i, index) * wf_dtype_size(root->a.dtype) == bad)
+            break;
     wf_shape_text(&shape, shape_text, sizeof shape_text);
     if (root->kind == TENSOR_INPUT)
         snprintf(text, size, "%s input %s%s%s", root->name ? "the" : "an", root->name ? root->name : "", root->name ? " " : "", shape_text);
@@ -100,7 +117,8 @@ static wf_status blame(wf_call *c, const wf_array *out, int64_t at)
     for (int minus = 0; minus < 2; minus++)
         for (int i = 0; i < c->inputs; i++) {
             const wf_tensor *x = state->node->in[i];
-            const wf_real *bad = is_leaf(x) ? find(&x->a, minus, &index) : NULL;
+            double number;
+            const void *bad = is_leaf(x) ? find(&x->a, minus, &number) : NULL;
             if (!bad)
                 continue;
             name_input(x, bad, &index, input, sizeof input);
@@ -108,7 +126,7 @@ static wf_status blame(wf_call *c, const wf_array *out, int64_t at)
             call_describe(c, what, sizeof what);
             if (!minus) {
                 c->tape->bad_input = value_root((wf_tensor *)x)->kind == TENSOR_INPUT;
-                wf_tape_fail(c->tape, WF_ERR_NUMERIC, "%s has %s at %s, and %s reads it", input, text_of(*bad), place, what);
+                wf_tape_fail(c->tape, WF_ERR_NUMERIC, "%s has %s at %s, and %s reads it", input, text_of(number), place, what);
                 return WF_ERR_NUMERIC;
             }
             return wf_call_fail(c, WF_ERR_NUMERIC, "result %s has the value %s at %s; %s has -inf at %s",

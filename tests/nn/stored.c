@@ -214,6 +214,30 @@ START_TEST(declared)
 }
 END_TEST
 
+/* wf_tape_check_finite names a stored weight that holds a NaN or an infinity. */
+START_TEST(not_finite)
+{
+    static const double dirt[] = {NAN, INFINITY};
+    static const char *const said[] = {"the parameter w [3,4] has nan at [1,2], and linear(",
+                                       "the parameter w [3,4] has inf at [1,2], and linear("};
+    for (int i = 0; i < 2; i++) {
+        wf_registry *r = new_registry();
+        wf_tensor *w = wf_parameter(wf_root(r), "w", WF_SHAPE(3, 4), .frozen = true, .stored = WF_BF16);
+        ck_ok(wf_registry_build(r, 1, error));
+        wf_real values[12] = {1, 2, 3};
+        values[6] = dirt[i];
+        ck_ok(wf_parameter_set(w, values, 12, error));
+        wf_tape *tape = new_tape();
+        wf_tape_check_finite(tape, true);
+        wf_tape_reset(tape, WF_INFER);
+        wf_tape_use(tape);
+        ck_poison(wf_linear(wf_input(tape, (const wf_real[]){1, 1, 1, 1}, WF_SHAPE(1, 4), false), w, NULL), said[i]);
+        wf_tape_free(tape);
+        wf_registry_free(r);
+    }
+}
+END_TEST
+
 START_TEST(refused)
 {
     wf_registry *r = new_registry();
@@ -247,5 +271,5 @@ START_TEST(refused)
 }
 END_TEST
 
-WF_TEST_MAIN("stored", the_same_bits, rounded, declared, refused)
+WF_TEST_MAIN("stored", the_same_bits, rounded, declared, not_finite, refused)
 #endif
