@@ -25,8 +25,9 @@ wf_status wf_want(wf_call *c, int i, wf_dtype dtype)
     if (wf_want_there(c, i) != WF_OK)
         return WF_ERR_ARGUMENT;
     if (c->in[i].dtype != dtype)
-        return wf_call_fail(c, WF_ERR_ARGUMENT, "operand %d has dtype %s, but %s is required", i + 1, wf_dtype_name(c->in[i].dtype),
-                            wf_dtype_name(dtype));
+        return wf_call_fail(
+            c, WF_ERR_ARGUMENT, "operand %d has dtype %s, but %s is required%s", i + 1, wf_dtype_name(c->in[i].dtype), wf_dtype_name(dtype),
+            c->in[i].dtype == WF_BF16 && dtype == WF_REAL ? ": declare or load this weight as floats (WF_STORED_REAL)" : "");
     return WF_OK;
 }
 

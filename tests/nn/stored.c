@@ -205,7 +205,7 @@ START_TEST(declared)
     wf_tape *tape = new_tape();
     wf_tape_reset(tape, WF_INFER);
     wf_tape_use(tape);
-    ck_poison(wf_exp(w[1]), "dtype BF16, but F32 is required");
+    ck_poison(wf_exp(w[1]), "dtype BF16, but F32 is required: declare or load this weight as floats (WF_STORED_REAL)");
     wf_tape_use(tape);
     ck_poison(wf_matmul(w[1], wf_transpose(w[0], 0, 1)), "dtype BF16, but F32 is required");
     wf_tape_free(tape);
