@@ -114,8 +114,29 @@ void WF_GEMM(bf16_pack_b)(int64_t lines, int64_t k, const float *s, int64_t is, 
         pack_steps(false, true, lines, k, s, is, ps, steps, tiles);
 }
 
+#if defined WF_ISA_AVX512
+/* A tile whose lines have their k side by side: pairs as they are. Denormals stay, since products take them for zeros (BF16_FLUSH, AMX). */
+V_INLINE void pack_stored_pairs(const wf_bf16 *s, int64_t is, float *tile)
+{
+    vr r[V_LANES];
+#pragma GCC unroll 16
+    for (int i = 0; i < V_LANES; i++) {
+        r[i] = (vr)_mm512_loadu_si512(s + i * is);
+        __builtin_prefetch(s + i * is + 2 * K_AHEAD);
+    }
+    v_transpose(r);
+#pragma GCC unroll 16
+    for (int i = 0; i < V_LANES; i++)
+        v_store(tile + i * 16, r[i]);
+}
+#endif
+
 void WF_GEMM(bf16_pack_b_stored)(int64_t lines, int64_t k, const wf_bf16 *s, int64_t is, int64_t ps, int64_t steps, wf_bf16 *tiles)
 {
+#if defined WF_ISA_AVX512
+    for (; lines == BF16_LINES && ps == 1 && is != 1 && steps > 0 && k >= BF16_K; steps--, k -= BF16_K, s += BF16_K, tiles += BF16_TILE)
+        pack_stored_pairs(s, is, (float *)tiles);
+#endif
     _Alignas(64) float piece[BF16_TILE];
     for (; steps > 0; steps--, k -= BF16_K, s += BF16_K * ps, tiles += BF16_TILE) {
         const bool by_line = is != 1; /* lines of k, or steps of lines */
