@@ -69,8 +69,9 @@ struct next_c {
 static inline __attribute__((always_inline)) void fetch_c(const struct next_c *next, int64_t row)
 {
     if (row < next->rows) {
-        __builtin_prefetch(next->at + row * next->rs, 1);
-        __builtin_prefetch(next->at + row * next->rs + CACHE_LINE / sizeof(float), 1);
+        const float *const at = next->at + row * next->rs;
+        __asm__ volatile("prefetchw %0" : : "m"(*at));
+        __asm__ volatile("prefetchw %0" : : "m"(at[CACHE_LINE / sizeof(float)]));
     }
 }
 

@@ -98,7 +98,7 @@ static bool multiply_stage(void *ctx, int64_t index)
         .c_cs = g->c_cs,
         .epilogue = {g->alpha, g->beta, p->bias_n ? p->bias_n + column : NULL, p->bias_m ? p->bias_m + row : NULL},
     };
-    /* A transposed A: C is the gradient of a weight, which nothing reads before the optimiser. */
+    /* A transposed A: usually the gradient of a weight, which nothing reads before the optimiser. */
     block.far = g->a_rs == 1 && g->a_cs != 1 && g->m * g->n >= FAR_C;
     if (w->sums) {
         float *const sums = w->sums + row * w->sums_rs + column;
@@ -113,6 +113,7 @@ static bool multiply_stage(void *ctx, int64_t index)
             block.c_rs = w->sums_rs;
             block.c_cs = 1;
             block.epilogue = (struct gemm_epilogue){1, 0, NULL, NULL};
+            block.far = false;
         }
     }
     if (wf_amx()) {

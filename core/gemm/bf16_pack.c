@@ -64,8 +64,6 @@ V_INLINE void pack_tile(const bool by_processor, const bool by_pair, int64_t lin
         is = BF16_K;
         ps = 1;
     }
-    if (lines == BF16_LINES && k == BF16_K)
-        fetch(is, ps, s);
     for (int line = 0; line < BF16_LINES; line += V_LANES)
         for (int pair = 0; pair < PAIRS; pair += V_LANES) {
             vr r[V_LANES];
@@ -89,11 +87,15 @@ V_INLINE void pack_steps(const bool by_processor, const bool by_pair, int64_t li
 {
     float *tile = (float *)tiles;
     if (lines == BF16_LINES && is == 1)
-        for (; steps > 0 && k >= BF16_K; steps--, k -= BF16_K, s += BF16_K * ps, tile += BF16_TILE / 2)
+        for (; steps > 0 && k >= BF16_K; steps--, k -= BF16_K, s += BF16_K * ps, tile += BF16_TILE / 2) {
+            fetch(1, ps, s);
             pack_tile(by_processor, by_pair, BF16_LINES, BF16_K, s, 1, ps, tile);
+        }
     else if (lines == BF16_LINES && ps == 1)
-        for (; steps > 0 && k >= BF16_K; steps--, k -= BF16_K, s += BF16_K, tile += BF16_TILE / 2)
+        for (; steps > 0 && k >= BF16_K; steps--, k -= BF16_K, s += BF16_K, tile += BF16_TILE / 2) {
+            fetch(is, 1, s);
             pack_tile(by_processor, by_pair, BF16_LINES, BF16_K, s, is, 1, tile);
+        }
     for (; steps > 0; steps--, k -= BF16_K, s += BF16_K * ps, tile += BF16_TILE / 2)
         pack_tile(by_processor, by_pair, lines, WF_MIN(k, BF16_K), s, is, ps, tile);
 }

@@ -9,7 +9,7 @@
  *
  * Terms of masked keys and queries are left out, or their weights are 0. Which of the two depends on the tile around a query, and it may
  * change the sign of a zero, or a denormal that the factor of the running maximum leaves. So products that add to C end with the addition
- * of +0: after each tile the sum is the same in both cases. The padding of a last step is not computed either: it could change only the
+ * of +0: after each tile the sum is the same in both cases. The padding of a last step is computed by AMX alone: it can change only the
  * sign of a score of zero, which no result shows. */
 #ifndef WEFT_KERNELS_ATTENTION_BF16_H
 #define WEFT_KERNELS_ATTENTION_BF16_H
