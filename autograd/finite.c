@@ -14,8 +14,8 @@ static const char *text_of(double value)
     return isnan(value) ? "nan" : value < 0 ? "-inf" : "inf";
 }
 
-/* Where element number i of the array lies, in row-major order, in elements from the first. Sets *index to its index in each dimension. */
-static int64_t place_of(const wf_array *a, int64_t i, wf_shape *index)
+/* The address of element number i of the array in row-major order. Sets *index to its index in each dimension. */
+static const void *element(const wf_array *a, int64_t i, wf_shape *index)
 {
     int64_t at = 0;
     index->ndim = a->ndim;
@@ -23,21 +23,7 @@ static int64_t place_of(const wf_array *a, int64_t i, wf_shape *index)
         index->dim[d] = i % a->dim[d];
         at += index->dim[d] * a->stride[d];
     }
-    return at;
-}
-
-static const wf_real *element(const wf_array *a, int64_t i, wf_shape *index)
-{
-    return (const wf_real *)a->data + place_of(a, i, index);
-}
-
-/* A real element, or one in bf16 of which only NaN and infinities matter. */
-static double value_at(const wf_array *a, int64_t place)
-{
-    if (a->dtype != WF_BF16)
-        return (double)((const wf_real *)a->data)[place];
-    const unsigned bits = ((const uint16_t *)a->data)[place];
-    return (bits & 0x7f80) != 0x7f80 ? 0 : bits & 0x7f ? NAN : bits & 0x8000 ? -INFINITY : INFINITY;
+    return (const char *)a->data + at * (int64_t)wf_dtype_size(a->dtype);
 }
 
 /* The address of the first NaN or +inf in the array, or with `minus` of the first -inf; *value is set to it. NULL if there is none. */
@@ -46,10 +32,12 @@ static const void *find(const wf_array *a, bool minus, double *value)
     const int64_t count = (a->dtype == WF_REAL || a->dtype == WF_BF16) && a->data ? wf_array_count(a) : 0;
     wf_shape index;
     for (int64_t i = 0; i < count; i++) {
-        const int64_t place = place_of(a, i, &index);
-        *value = value_at(a, place);
+        const void *x = element(a, i, &index);
+        wf_real number = 0;
+        (void)wf_convert(WF_REAL, &number, a->dtype, x, 1);
+        *value = (double)number;
         if (minus ? *value == -INFINITY : isnan(*value) || *value == INFINITY)
-            return (const char *)a->data + (size_t)place * wf_dtype_size(a->dtype);
+            return x;
     }
     return NULL;
 }
@@ -88,9 +76,8 @@ static void name_input(const wf_tensor *x, const void *bad, wf_shape *index, cha
     const int64_t count = wf_array_count(&root->a);
     char shape_text[96];
     wf_shape shape = array_shape(&root->a);
-    for (int64_t i = 0; i < count; i++)
-        if ((const char *)root->a.data + (size_t)place_of(&root->a, i, index) * wf_dtype_size(root->a.dtype) == bad)
-            break;
+    for (int64_t i = 0; i < count && element(&root->a, i, index) != bad; i++)
+        ;
     wf_shape_text(&shape, shape_text, sizeof shape_text);
     if (root->kind == TENSOR_INPUT)
         snprintf(text, size, "%s input %s%s%s", root->name ? "the" : "an", root->name ? root->name : "", root->name ? " " : "", shape_text);
@@ -166,7 +153,7 @@ static const wf_real *find_bad_gradient(const wf_tape *tape, const wf_tensor *x,
         const int64_t at = wf_kernel->find_nonfinite(count, g.data);
         i = at < 0 ? count : at;
     }
-    while (i < count && isfinite(*element(&g, i, index)))
+    while (i < count && isfinite(*(const wf_real *)element(&g, i, index)))
         i++;
     return i < count ? element(&g, i, index) : NULL;
 }

@@ -74,8 +74,8 @@ def torch(case, variant, seconds):
     return text and json.loads(text.splitlines()[-1])
 
 def variants(case):
-    float = float_variants(case)
-    return float + [(*v, '--bf16') for v in float] if A.precision == 'bf16' else float
+    in_float = float_variants(case)
+    return in_float + [(*v, '--bf16') for v in in_float] if A.precision == 'bf16' else in_float
 
 def float_variants(case):
     if case.startswith('generate-'):

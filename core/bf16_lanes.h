@@ -99,10 +99,16 @@ V_INLINE vr bf16_v_add(vr a, vr b)
 #endif
 }
 
+/* The high halves of the lanes as pairs, that of x in the low half. */
+V_INLINE vr bf16_high_pairs(vr x, vr y)
+{
+    return (vr)(((vu)x >> 16) | ((vu)y & (vu)v_seti((v_lane)0xffff0000)));
+}
+
 /* Pairs of elements, the even one in the low half. */
 V_INLINE vr bf16_paired(vr even, vr odd)
 {
-    return (vr)((bf16_rounded(even) >> 16) | (vu)bf16_floats(odd));
+    return bf16_high_pairs((vr)bf16_rounded(even), (vr)bf16_rounded(odd));
 }
 
 /* The even and the odd elements of pairs, as floats. */
@@ -116,14 +122,22 @@ V_INLINE vr bf16_odd(vr pairs)
     return (vr)((vu)pairs & (vu)v_seti((v_lane)0xffff0000));
 }
 
+#if defined(WF_ISA_AVX512)
+/* The high halves of the lanes of x and y in their order. */
+V_INLINE vr bf16_high_halves(vr x, vr y)
+{
+    const __m512i index = _mm512_set_epi16(63, 61, 59, 57, 55, 53, 51, 49, 47, 45, 43, 41, 39, 37, 35, 33, 31, 29, 27, 25, 23, 21, 19, 17,
+                                           15, 13, 11, 9, 7, 5, 3, 1);
+    return (vr)_mm512_permutex2var_epi16((__m512i)x, index, (__m512i)y);
+}
+#endif
+
 /* The 2 V_LANES elements of x and y in their order. */
 V_INLINE vr bf16_narrowed(vr x, vr y)
 {
     const vu low = bf16_rounded(x), high = bf16_rounded(y);
 #if defined(WF_ISA_AVX512)
-    const __m512i index = _mm512_set_epi16(63, 61, 59, 57, 55, 53, 51, 49, 47, 45, 43, 41, 39, 37, 35, 33, 31, 29, 27, 25, 23, 21, 19, 17,
-                                           15, 13, 11, 9, 7, 5, 3, 1);
-    return (vr)_mm512_permutex2var_epi16((__m512i)low, index, (__m512i)high);
+    return bf16_high_halves((vr)low, (vr)high);
 #elif defined(WF_ISA_AVX2)
     return (vr)_mm256_permute4x64_epi64(_mm256_packus_epi32((__m256i)(low >> 16), (__m256i)(high >> 16)), 0xd8);
 #else

@@ -15,7 +15,7 @@
  * for each column, the step's k 2 i and 2 i + 1. */
 #define TILE_MULTIPLY(c, a, b) __asm__ volatile("tdpbf16ps %tmm" #b ", %tmm" #a ", %tmm" #c)
 
-enum { TILE_LINES = 16, TILE_ROW = 64 /* bytes */ };
+enum { TILE_ROW = 64 /* bytes */ };
 #endif
 
 #endif

@@ -96,6 +96,18 @@ struct micro_tile {
 #define TILE_END(tile, row, column)                                                                                                        \
     TILE_STORE(tile, t->sum + (row)*BF16_LINES * t->sum_rs + (column)*BF16_LINES, t->sum_rs * (int64_t)sizeof(float))
 
+/* what(tile register, row, column) for the tiles of C that there are. */
+#define EACH_TILE(what)                                                                                                                    \
+    do {                                                                                                                                   \
+        what(0, 0, 0);                                                                                                                     \
+        if (columns)                                                                                                                       \
+            what(1, 0, 1);                                                                                                                 \
+        if (rows)                                                                                                                          \
+            what(2, 1, 0);                                                                                                                 \
+        if (rows && columns)                                                                                                               \
+            what(3, 1, 1);                                                                                                                 \
+    } while (0)
+
 /* The sums stay in tile registers 0 to 3 over all steps. `rows`, `columns`: whether there is a second tile down, across. A step loads all
  * its tiles before it multiplies: a load between the products waits for them. */
 static inline __attribute__((always_inline)) void multiply(const bool rows, const bool columns, const struct micro_tile *t)
@@ -103,13 +115,7 @@ static inline __attribute__((always_inline)) void multiply(const bool rows, cons
     const int64_t panel = t->steps * BF16_TILE;
     const wf_bf16 *a = t->a, *b = t->b;
     int64_t fetched = 0;
-    TILE_BEGIN(0, 0, 0);
-    if (columns)
-        TILE_BEGIN(1, 0, 1);
-    if (rows)
-        TILE_BEGIN(2, 1, 0);
-    if (rows && columns)
-        TILE_BEGIN(3, 1, 1);
+    EACH_TILE(TILE_BEGIN);
     for (const wf_bf16 *const end = a + panel; a < end; a += BF16_TILE, b += BF16_TILE) {
         for (int64_t i = 0; i < FETCHED_ROWS; i++)
             fetch_c(&t->next, fetched++);
@@ -127,13 +133,7 @@ static inline __attribute__((always_inline)) void multiply(const bool rows, cons
         if (rows && columns)
             TILE_MULTIPLY(3, 5, 7);
     }
-    TILE_END(0, 0, 0);
-    if (columns)
-        TILE_END(1, 0, 1);
-    if (rows)
-        TILE_END(2, 1, 0);
-    if (rows && columns)
-        TILE_END(3, 1, 1);
+    EACH_TILE(TILE_END);
     for (; fetched < t->next.rows; fetched++)
         fetch_c(&t->next, fetched);
 }
@@ -200,6 +200,12 @@ void wf_amx_block(const struct bf16_block *b)
     (void)b;
 }
 #endif
+#else
+static bool permitted(void)
+{
+    return false;
+}
+#endif
 
 static bool in_use;
 
@@ -212,14 +218,3 @@ bool wf_amx(void)
 {
     return in_use;
 }
-#else
-void wf_amx_use(bool wanted)
-{
-    (void)wanted;
-}
-
-bool wf_amx(void)
-{
-    return false;
-}
-#endif

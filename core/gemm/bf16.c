@@ -2,8 +2,9 @@
 /* Products in bf16's arithmetic (bf16.h): blocking, packing and work distribution. The operands are packed in chunks, then blocks of C are
  * computed from them. A chunk has all k, or with a long k a part of it; the sums then wait in memory for the next part. All choices depend
  * on shapes, strides, the number of threads and the processor, and none changes a bit. */
-#ifndef WF_DOUBLE
 #include <weft/internal/runtime.h>
+
+#ifndef WF_DOUBLE
 #include <weft/internal/scratch.h>
 #include <weft/runtime.h>
 
@@ -212,6 +213,7 @@ bool wf_gemm_bf16(const struct wf_gemm *given, bool serial)
             }
     return true;
 }
+#endif
 
 static bool rounding;
 
@@ -229,16 +231,3 @@ bool wf_bf16_rounding(void)
 {
     return rounding;
 }
-#else
-#include <weft/internal/runtime.h>
-
-void wf_bf16_rounding_use(bool wanted)
-{
-    (void)wanted;
-}
-
-bool wf_bf16_rounding(void)
-{
-    return false;
-}
-#endif

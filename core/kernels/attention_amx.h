@@ -12,6 +12,7 @@
 
 #if defined WF_ISA_AVX512 && !defined WF_DOUBLE
 #define ATTENTION_HAS_AMX 1
+#include "../bf16_lanes.h"
 #include "../tiles.h"
 #include "../transpose.h"
 
@@ -22,20 +23,6 @@ enum {
     AMX_TERMS = 1 << 15,   /* speed: or fewer multiply-adds, are left to the vector units */
 };
 
-/* The high halves of x and y in the order of their lanes. */
-V_INLINE vr high_halves(vr x, vr y)
-{
-    const __m512i odd = _mm512_set_epi16(63, 61, 59, 57, 55, 53, 51, 49, 47, 45, 43, 41, 39, 37, 35, 33, 31, 29, 27, 25, 23, 21, 19, 17, 15,
-                                         13, 11, 9, 7, 5, 3, 1);
-    return (vr)_mm512_permutex2var_epi16((__m512i)x, odd, (__m512i)y);
-}
-
-/* Pairs of high halves, that of x in the low half. */
-V_INLINE vr high_pairs(vr x, vr y)
-{
-    return (vr)(((vu)x >> 16) | ((vu)y & (vu)v_seti((v_lane)0xffff0000)));
-}
-
 /* A tile of B, or with `transposed` of A: elements p < depth of up to 16 lines, which are contiguous. */
 V_INLINE void pack_lines(const bool transposed, int64_t lines, int64_t depth, const float *from, int64_t step, float *tile)
 {
@@ -45,7 +32,7 @@ V_INLINE void pack_lines(const bool transposed, int64_t lines, int64_t depth, co
     for (int i = 0; i < 16; i++) {
         const vr even = 2 * i < depth ? v_load_mask(from + 2 * i * step, mask) : v_set(0);
         const vr odd = 2 * i + 1 < depth ? v_load_mask(from + (2 * i + 1) * step, mask) : v_set(0);
-        r[i] = high_pairs(even, odd);
+        r[i] = bf16_high_pairs(even, odd);
     }
     if (transposed)
         v_transpose(r);
@@ -61,7 +48,7 @@ V_INLINE void pack_depth(int64_t lines, int64_t depth, const float *from, int64_
     for (int i = 0; i < 16; i++) {
         vr r = v_set(0);
         if (i < lines)
-            r = high_halves(v_load_mask(from + i * step, first), depth > 16 ? v_load_mask(from + i * step + 16, second) : v_set(0));
+            r = bf16_high_halves(v_load_mask(from + i * step, first), depth > 16 ? v_load_mask(from + i * step + 16, second) : v_set(0));
         v_store(tile + 16 * i, r);
     }
 }
