@@ -26,14 +26,17 @@ bool node_record(wf_tape *tape, const struct node *n)
     tape->nodes++;
     node->event = ++tape->events;
     const unsigned reads = values_read(n->op);
+    node->rounds = tape->options.precision == WF_PRECISION_BF16 && tape->to_repeat == 0 ? reads & n->op->rounds : 0;
     wf_tensor *detached_at = NULL;
     for (int i = 0; i < n->inputs; i++) {
         wf_tensor *x = n->in[i];
         if (!x)
             continue;
         x->recorded = true;
-        if (reads_input(n->op, i))
+        if (reads_input(n->op, i)) {
             value_root(x)->readers++;
+            value_root(x)->rounding += rounds_input(node, i);
+        }
         if (node_needs(n, i)) {
             wf_tensor *root = uses_root(x);
             root->uses++;
@@ -43,8 +46,10 @@ bool node_record(wf_tape *tape, const struct node *n)
     for (int j = 0; j < n->outputs; j++) {
         /* If the descriptor declares several outputs, each real output has a gradient; otherwise only output 0 has one. */
         n->out[j]->needs_grad = n->need && n->out[j]->a.dtype == WF_REAL && (j == 0 || n->op->outputs > 1);
-        if (reads & WF_READS_OUTPUT(j))
+        if (reads & WF_READS_OUTPUT(j)) {
             n->out[j]->readers++;
+            n->out[j]->rounding += (node->rounds & WF_READS_OUTPUT(j)) != 0;
+        }
         n->out[j]->detached_at = detached_at;
     }
     return true;

@@ -106,7 +106,7 @@ void call_begin(wf_call *c, wf_tape *tape, struct node *node, struct call_state 
     for (int i = 0; i < WF_MAX_INPUTS; i++) {
         c->need[i] = i < node->inputs && node_needs(node, i);
         if (i < node->inputs && node->in[i]) {
-            c->in[i] = node->in[i]->a;
+            c->in[i] = rounds_input(node, i) ? value_for_backward(node->in[i]) : node->in[i]->a;
         } else {
             c->in[i].data = NULL;
             c->in[i].ndim = 0;

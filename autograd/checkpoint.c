@@ -178,7 +178,9 @@ wf_tensor *wf_checkpoint(wf_tensor *(*function)(void *ctx, wf_tensor *x), void *
         .function = function, .ctx = ctx, .x = x, .first_row = tape->options.first_row, .dropout_calls = tape->dropout_calls};
     struct gathering g = {.tape = tape, .first = tensors_of_pass(tape)->used};
     struct node *made;
+    tape->to_repeat++;
     wf_tensor *y = call(tape, &k, &made);
+    tape->to_repeat--;
     if (!y)
         return &tape->poison;
     wf_tensor *result = gradient_root(y);
@@ -242,6 +244,8 @@ static wf_status checkpoint_backward(wf_call *c)
     const uint64_t first_row = tape->options.first_row;
     const uint32_t dropout_calls = tape->dropout_calls;
     const bool no_grad = tape->no_grad;
+    const int to_repeat = tape->to_repeat;
+    tape->to_repeat = 0;
     tape->no_grad = false; /* the forward ran with no_grad false */
     tape->options.first_row = k->first_row;
     tape->dropout_calls = k->dropout_calls;
@@ -249,6 +253,7 @@ static wf_status checkpoint_backward(wf_call *c)
     wf_status status = recompute(tape, k, state->node->out[0]);
     tape->recomputing--;
     tape->no_grad = no_grad;
+    tape->to_repeat = to_repeat;
     tape->options.first_row = first_row;
     tape->dropout_calls = dropout_calls;
     return status;

@@ -89,6 +89,9 @@ struct wf_tensor {
     bool retain;         /* wf_retain_grad was called: the gradient is kept after wf_backward */
     bool wanted;         /* the running wf_gradients returns the gradient of this tensor */
     bool recorded;       /* this tensor is an operand of a record, or a view of it was made */
+    /* For a root: `buffer` holds the value as bf16 (release.c). a.data is no longer the address of anything then, but the addresses of views
+     * still tell where they lie in it. */
+    bool rounded;
     const char *name;    /* set by wf_name, or the parameter's name; may be NULL */
     const char *made_by; /* the name of the op or function that made the tensor, for messages */
     wf_tensor *base;     /* the tensor of which this is a view; NULL for a root */
@@ -97,6 +100,7 @@ struct wf_tensor {
     wf_tensor *detached_at;
     struct buffer *buffer; /* holds the value; NULL if the value lies elsewhere, as that of a view does */
     int readers;           /* for a root: the number of records whose backward will read the value */
+    int rounding;          /* for a root: the number of those readers that may read the value in bf16 (node.rounds) */
     int uses;              /* the number of records whose backward will add to the gradient */
     /* Equal to tape->path if this tensor depends on a tensor that the running wf_gradients wants. */
     uint32_t path;
@@ -134,6 +138,7 @@ struct node {
     int inputs, outputs, saves;
     /* Bit i is set if input i needs a gradient; with more than WF_MAX_INPUTS inputs, 1 if any input needs one (node_needs). */
     unsigned need;
+    unsigned rounds; /* the values that backward may read in bf16: op->rounds, in a pass with products in bf16 */
     uint32_t dropout_call;
     uint64_t first_row; /* tape->options.first_row when the op ran: the index of this pass's first row in the global batch */
     uint64_t event;     /* number of this record, counting all records and backwards of the pass */
@@ -193,6 +198,8 @@ struct wf_tape {
     bool in_gradients;   /* wf_gradients is running: it computes the gradients of wanted tensors only, and writes none into a slab */
     uint32_t path;       /* number of calls of wf_gradients so far; the running call marks tensors with it (wf_tensor.path) */
     int checkpoints;     /* the nesting depth of wf_checkpoint calls whose function is running */
+    /* The nesting depth of wf_checkpoint calls whose function runs for the first time, so that a backward calls it again. 0 while it does. */
+    int to_repeat;
     int recomputing;     /* the nesting depth of running backwards of wf_checkpoint calls, which call the function a second time */
     /* For gradient checks: a backward releases values of any size; the pool fills a buffer with NaN when it gives it out and when it takes
      * it back, and never gives it out again in the pass. */
@@ -272,6 +279,12 @@ static inline const char *op_name(const wf_op *op, const void *attr)
 static inline bool reads_input(const wf_op *op, int i)
 {
     return i < WF_MAX_INPUTS && values_read(op) & WF_READS_INPUT(i); /* the backward of an op with .many reads no operand */
+}
+
+/* Whether the record's backward may read input i in bf16. */
+static inline bool rounds_input(const struct node *n, int i)
+{
+    return i < WF_MAX_INPUTS && n->rounds & WF_READS_INPUT(i);
 }
 
 static inline bool node_needs(const struct node *n, int i)
@@ -393,6 +406,9 @@ struct earlier *gradients_set_aside(wf_tape *tape);                         /* s
 
 /* with_respect_to.c */
 extern const char made_by_gradients[]; /* `made_by` of the results of wf_gradients */
+
+/* release.c: the value of x for a backward that may read it in bf16. */
+wf_array value_for_backward(wf_tensor *x);
 
 /* call.c */
 void call_begin(wf_call *c, wf_tape *tape, struct node *node, struct call_state *state);

@@ -243,7 +243,7 @@ bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x)
         return false;
     }
     /* While a checkpoint's function runs again, it may read tensors that the user released after its first call. */
-    if (by_user && tape->recomputing == 0) {
+    if (by_user && (tape->recomputing == 0 || root->rounded)) {
         wf_tape_fail(tape, WF_ERR_STATE,
                      "%s: '%s' was released with wf_release%s: release a tensor after its last use, and that of its views", op,
                      wf_name_of(x), by_user == x ? "" : ", as the tensor that it is a view of");

@@ -26,12 +26,13 @@ static void release_value(wf_tape *tape, wf_tensor *x)
 
 /* For a record that needs its operand x no more: takes back what the record added to the counts of x, and does what is due when a count
  * becomes 0, that is, releases the value, or calls the ready function of a leaf's slab. `read` says that the record was counted as a reader
- * of the value, `need` that it was counted as a use of the gradient. */
-static void operand_done(wf_tape *tape, wf_tensor *x, bool read, bool need)
+ * of the value, `rounds` that it may read it in bf16, `need` that it was counted as a use of the gradient. */
+static void operand_done(wf_tape *tape, wf_tensor *x, bool read, bool rounds, bool need)
 {
     if (read) {
         wf_tensor *root = value_root(x);
         root->readers--;
+        root->rounding -= rounds;
         release_value(tape, root);
     }
     wf_tensor *root = need ? uses_root(x) : NULL;
@@ -51,15 +52,17 @@ static void node_done(wf_tape *tape, const struct node *node)
         pool_release(tape, node->saved[i].buffer);
     for (int i = 0; i < node->inputs; i++)
         if (node->in[i])
-            operand_done(tape, node->in[i], reads_input(node->op, i), node_needs(node, i));
+            operand_done(tape, node->in[i], reads_input(node->op, i), rounds_input(node, i), node_needs(node, i));
     if (node->op == &op_checkpoint) {
         const struct checkpoint *k = node->attr;
         for (int64_t i = 0; i < k->operands; i++)
-            operand_done(tape, k->operand[i].x, true, k->operand[i].need);
+            operand_done(tape, k->operand[i].x, true, false, k->operand[i].need);
     }
     for (int j = 0; j < node->outputs; j++) {
-        if (reads & WF_READS_OUTPUT(j))
+        if (reads & WF_READS_OUTPUT(j)) {
             node->out[j]->readers--;
+            node->out[j]->rounding -= (node->rounds & WF_READS_OUTPUT(j)) != 0;
+        }
         node->out[j]->detached_at = node->out[j];
         set_used_by(tape, node->out[j]);
         release_value(tape, node->out[j]);
@@ -159,7 +162,7 @@ static wf_status node_backward(wf_tape *tape, struct node *node)
         }
     bool any = false;
     for (int j = 0; j < node->outputs; j++) {
-        c.out[j] = node->out[j]->a;
+        c.out[j] = node->rounds & WF_READS_OUTPUT(j) ? value_for_backward(node->out[j]) : node->out[j]->a;
         c.dout[j].data = NULL;
         if (node->out[j]->grad_buffer) {
             c.dout[j] = gradient_of(node->out[j]);

@@ -132,10 +132,9 @@ V_INLINE vr bf16_high_halves(vr x, vr y)
 }
 #endif
 
-/* The 2 V_LANES elements of x and y in their order. */
-V_INLINE vr bf16_narrowed(vr x, vr y)
+/* The high halves of the 2 V_LANES lanes of low and high in their order. */
+V_INLINE vr bf16_halves(vu low, vu high)
 {
-    const vu low = bf16_rounded(x), high = bf16_rounded(y);
 #if defined(WF_ISA_AVX512)
     return bf16_high_halves((vr)low, (vr)high);
 #elif defined(WF_ISA_AVX2)
@@ -152,6 +151,12 @@ V_INLINE vr bf16_narrowed(vr x, vr y)
     }
     return both.whole;
 #endif
+}
+
+/* The 2 V_LANES elements of x and y in their order. */
+V_INLINE vr bf16_narrowed(vr x, vr y)
+{
+    return bf16_halves(bf16_rounded(x), bf16_rounded(y));
 }
 
 #if defined(WF_ISA_AVX512)

@@ -60,7 +60,9 @@ static wf_tensor *block_forward(const void *block, wf_tensor *x, const struct wf
     x = wf_mha_forward(&b->attn, x, .causal = e->causal, .key_lengths = e->lengths, .mask = e->mask, .packed = e->packed,
                        .weights = call->weights, .residual = x); /* [B,T,d] */
     x = wf_layer_norm_forward(&b->norm1, x);
-    return wf_layer_norm_forward(&b->norm2, wf_ffn_forward(&b->ffn, x, .residual = x)); /* [B,T,d] */
+    wf_tensor *sum = wf_ffn_forward(&b->ffn, x, .residual = x);
+    wf_release(x);
+    return wf_layer_norm_forward(&b->norm2, sum); /* [B,T,d] */
 }
 
 struct bert {

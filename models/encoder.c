@@ -63,11 +63,16 @@ static wf_tensor *block_forward(const void *block, wf_tensor *x, const struct wf
     const struct block *b = block;
     const struct wf_encoder_call *e = call->ctx;
     /* for each sublayer f: x + drop(f(norm(x))) if pre, else norm(x + drop(f(x))); all tensors are [B,T,d] */
-    x = wf_mha_forward(&b->attn, b->pre ? wf_layer_norm_forward(&b->norm1, x) : x, .causal = e->causal, .key_lengths = e->lengths,
-                       .mask = e->mask, .packed = e->packed, .weights = call->weights, .residual = x);
-    x = b->pre ? x : wf_layer_norm_forward(&b->norm1, x);
-    x = wf_ffn_forward(&b->ffn, b->pre ? wf_layer_norm_forward(&b->norm2, x) : x, .residual = x);
-    return b->pre ? x : wf_layer_norm_forward(&b->norm2, x);
+    wf_tensor *h = b->pre ? wf_layer_norm_forward(&b->norm1, x) : x;
+    wf_tensor *sum = wf_mha_forward(&b->attn, h, .causal = e->causal, .key_lengths = e->lengths, .mask = e->mask, .packed = e->packed,
+                                    .weights = call->weights, .residual = x);
+    if (b->pre)
+        wf_release(h);
+    x = b->pre ? sum : wf_layer_norm_forward(&b->norm1, sum);
+    h = b->pre ? wf_layer_norm_forward(&b->norm2, x) : x;
+    sum = wf_ffn_forward(&b->ffn, h, .residual = x);
+    wf_release(h);
+    return b->pre ? sum : wf_layer_norm_forward(&b->norm2, sum);
 }
 
 struct encoder {

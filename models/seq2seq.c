@@ -84,11 +84,17 @@ static void block_init(wf_scope s, struct block *b, const struct seq2seq_config 
     b->pre = c->norm == WF_NORM_PRE;
 }
 
-/* A sublayer f computes x + drop(f(norm(x))) if b->pre, else norm(x + drop(f(x))). enter() returns the input of f, and leave() turns the
- * residual sum into the result. */
+/* A sublayer f computes x + drop(f(norm(x))) if b->pre, else norm(x + drop(f(x))). enter() returns the input h of f, entered() releases it
+ * after f unless it is x itself, and leave() turns the residual sum into the result. */
 static wf_tensor *enter(const struct block *b, const struct wf_layer_norm *norm, wf_tensor *x)
 {
     return b->pre ? wf_layer_norm_forward(norm, x) : x;
+}
+
+static void entered(wf_tensor *h, const wf_tensor *x)
+{
+    if (h != x)
+        wf_release(h);
 }
 
 static wf_tensor *leave(const struct block *b, const struct wf_layer_norm *norm, wf_tensor *sum)
@@ -98,15 +104,22 @@ static wf_tensor *leave(const struct block *b, const struct wf_layer_norm *norm,
 
 static wf_tensor *feed_forward(const struct block *b, const struct wf_layer_norm *norm, wf_tensor *x)
 {
-    return leave(b, norm, wf_ffn_forward(&b->ffn, enter(b, norm, x), .residual = x));
+    wf_tensor *h = enter(b, norm, x), *sum = wf_ffn_forward(&b->ffn, h, .residual = x);
+    entered(h, x);
+    return leave(b, norm, sum);
 }
 
 static wf_tensor *encoder_block(const void *block, wf_tensor *x, const struct wf_block_call *call)
 {
     const struct block *b = block;
     const struct wf_packed *source = call->ctx;
-    x = wf_mha_forward(&b->self, enter(b, &b->norm1, x), .packed = *source, .weights = call->weights, .residual = x); /* [M,d] */
-    return feed_forward(b, &b->norm2, leave(b, &b->norm1, x));
+    wf_tensor *h = enter(b, &b->norm1, x);
+    wf_tensor *sum = wf_mha_forward(&b->self, h, .packed = *source, .weights = call->weights, .residual = x); /* [M,d] */
+    entered(h, x);
+    x = leave(b, &b->norm1, sum);
+    wf_tensor *y = feed_forward(b, &b->norm2, x);
+    wf_release(x);
+    return y;
 }
 
 /* x [N,d] -> x + self-attention [N,d]. Without a cache x holds packed targets. With a cache x holds T new tokens for each of its R rows,
@@ -114,11 +127,14 @@ static wf_tensor *encoder_block(const void *block, wf_tensor *x, const struct wf
 static wf_tensor *decoder_self(const struct block *b, wf_tensor *x, const struct wf_packed *target, struct wf_kv *cache,
                                wf_tensor **weights)
 {
-    wf_tensor *y = enter(b, &b->norm1, x);
-    if (!cache)
-        return wf_mha_forward(&b->self, y, .causal = true, .packed = *target, .weights = weights, .residual = x);
+    wf_tensor *h = enter(b, &b->norm1, x), *y;
+    if (!cache) {
+        y = wf_mha_forward(&b->self, h, .causal = true, .packed = *target, .weights = weights, .residual = x);
+        entered(h, x);
+        return y;
+    }
     const int64_t rows = cache->cache->rows, d = wf_dim(x, -1);
-    y = wf_mha_forward(&b->self, wf_reshape(y, rows, -1, d), .causal = true, .cache = cache, .residual = wf_reshape(x, rows, -1, d));
+    y = wf_mha_forward(&b->self, wf_reshape(h, rows, -1, d), .causal = true, .cache = cache, .residual = wf_reshape(x, rows, -1, d));
     return wf_reshape(y, wf_dim(x, 0), d);
 }
 
@@ -128,10 +144,15 @@ static wf_tensor *decoder_block(const void *block, wf_tensor *x, const struct wf
     const struct wf_decoding *d = call->ctx;
     const int64_t i = call->index;
     x = leave(b, &b->norm1, decoder_self(b, x, &d->target, call->cache, call->weights)); /* [N,d] */
-    x = wf_mha_forward(&b->cross, enter(b, &b->norm2, x), .memory = d->kv ? NULL : d->memory, .memory_kv = d->kv ? d->kv[i] : NULL,
-                       .packed = d->target, .k_packed = d->source, .weights = d->cross_weights ? &d->cross_weights[i] : NULL,
-                       .residual = x);
-    return feed_forward(b, &b->norm3, leave(b, &b->norm2, x)); /* [N,d] */
+    wf_tensor *h = enter(b, &b->norm2, x);
+    wf_tensor *sum =
+        wf_mha_forward(&b->cross, h, .memory = d->kv ? NULL : d->memory, .memory_kv = d->kv ? d->kv[i] : NULL, .packed = d->target,
+                       .k_packed = d->source, .weights = d->cross_weights ? &d->cross_weights[i] : NULL, .residual = x);
+    entered(h, x);
+    wf_tensor *y = leave(b, &b->norm2, sum), *z = feed_forward(b, &b->norm3, y); /* [N,d] */
+    wf_release(x);
+    wf_release(y);
+    return z;
 }
 
 struct seq2seq {

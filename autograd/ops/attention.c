@@ -65,6 +65,7 @@ static wf_status attention_forward(wf_call *c)
 const wf_op wf_op_attention = {
     .name = "attention", .operands = "q k v mask bias", .attr_size = sizeof(struct attention_attr), .random = true,
     .reads = WF_READS_INPUT(Q) | WF_READS_INPUT(K) | WF_READS_INPUT(V) | WF_READS_INPUT(MASK) | WF_READS_INPUT(BIAS) | WF_READS_OUTPUT(0),
+    .rounds = WF_READS_INPUT(Q) | WF_READS_INPUT(K) | WF_READS_INPUT(V),
     .shape = wf_attention_shape, .forward = attention_forward, .backward = wf_attention_backward,
     .cases = WF_CASES(
         {"plain", {{2, 5, 6}, {2, 5, 6}, {2, 5, 6}}, A(2, 2)},

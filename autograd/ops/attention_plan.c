@@ -16,7 +16,9 @@ struct attention_rows wf_attention_rows(const wf_array *a)
 
 bool wf_attention_operand(wf_call *c, const wf_array *a, struct attention_rows *out)
 {
-    wf_array x = wf_attention_adjoin(a) ? *a : wf_call_contiguous(c, a);
+    wf_array x = wf_reals_of(c, a); /* the kernels round what was in bf16 again, which changes nothing */
+    if (x.data && !wf_attention_adjoin(&x))
+        x = wf_call_contiguous(c, &x);
     *out = wf_attention_rows(&x);
     return x.data != NULL;
 }

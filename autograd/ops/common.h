@@ -81,10 +81,12 @@ wf_array wf_matrix_of(wf_call *c, const wf_array *a);
 wf_array wf_rows_of(wf_call *c, const wf_array *a);
 /* Like wf_matrix_of, but the result is contiguous as a whole. */
 wf_array wf_contiguous_rows_of(wf_call *c, const wf_array *a);
+/* `a` itself, or if it holds numbers in bf16 (wf_op.rounds) their contiguous copy as reals. Without memory its data are NULL. */
+wf_array wf_reals_of(wf_call *c, const wf_array *a);
 /* Sets *v to the contiguous elements of operand i, a vector, or to NULL if the operand is absent. False without memory. */
 bool wf_vector_of(wf_call *c, int i, const wf_real **v);
 
-/* Whether two real arrays of two or three dimensions are known to share no element: they lie apart in memory, or are different columns of
+/* Whether two arrays of one dtype and of two or three dimensions are known to share no element: they lie apart in memory, or are different columns of
  * one matrix (such as the slices q, k and v of one product). */
 bool wf_apart(const wf_array *a, const wf_array *b);
 

@@ -195,12 +195,15 @@ static void relu_dropout_slope(const void *scale, int64_t n, const wf_real *cons
 }
 
 /* y > 0 exactly where x > 0 and the element was kept, and there y = x / (1 - p). So backward reads y alone: it draws no mask, and x is not
- * kept for it. */
+ * kept for it. The sign is enough, and rounding keeps it. */
 static wf_status relu_dropout_backward(wf_call *c)
 {
     const wf_real scale = scale_of(c);
+    const wf_array y = wf_reals_of(c, &c->out[0]);
     wf_array dx = wf_grad_new(c, 0);
-    wf_status status = wf_map(relu_dropout_slope, &scale, 2, (const wf_array *const[]){&c->out[0], &c->dout[0]}, &dx, 0.13);
+    if (!y.data)
+        return WF_ERR_MEMORY;
+    wf_status status = wf_map(relu_dropout_slope, &scale, 2, (const wf_array *const[]){&y, &c->dout[0]}, &dx, 0.13);
     if (status == WF_OK)
         wf_grad_give(c, 0, &dx);
     return status;
@@ -211,6 +214,7 @@ const wf_op wf_op_relu_dropout = {.name = "relu_dropout",
                                   .attr_size = sizeof(struct dropout_attr),
                                   .random = true,
                                   .reads = WF_READS_OUTPUT(0),
+                                  .rounds = WF_READS_OUTPUT(0),
                                   .shape = dropout_shape,
                                   .forward = relu_dropout_forward,
                                   .backward = relu_dropout_backward,

@@ -189,6 +189,7 @@ const wf_op wf_op_linear_cross_entropy = {
     .attr_size = sizeof(struct loss_attr),
     .outputs = 2,
     .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1), /* backward reads x and weight if the gradient of all logits is kept */
+    .rounds = WF_READS_INPUT(0),
     .shape = fused_shape,
     .forward = fused_forward,
     .backward = fused_backward,

@@ -269,6 +269,7 @@ const wf_op wf_op_linear = {
     .name = "linear",
     .operands = "x weight bias",
     .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
+    .rounds = WF_READS_INPUT(0), /* x is the second operand of dY^T X */
     .shape = linear_shape,
     .forward = linear_forward,
     .backward = linear_backward,

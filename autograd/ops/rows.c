@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/bf16.h>
 #include <weft/internal/shape.h>
 
 #include "common.h"
@@ -141,6 +142,20 @@ wf_array wf_contiguous_rows_of(wf_call *c, const wf_array *a)
     return wf_call_contiguous(c, &x);
 }
 
+wf_array wf_reals_of(wf_call *c, const wf_array *a)
+{
+    if (a->dtype != WF_BF16)
+        return *a;
+    const wf_array rows = wf_rows_of(c, a);
+    const wf_shape shape = wf_array_shape(a);
+    wf_array x = wf_call_temp(c, WF_REAL, &shape);
+    if (!rows.data)
+        x.data = NULL;
+    if (x.data)
+        wf_bf16_widen(rows.dim[0], rows.dim[1], rows.data, rows.stride[0], x.data);
+    return x;
+}
+
 bool wf_vector_of(wf_call *c, int i, const wf_real **v)
 {
     *v = wf_has(c, i) ? wf_call_contiguous(c, &c->in[i]).data : NULL;
@@ -160,7 +175,7 @@ bool wf_apart(const wf_array *a, const wf_array *b)
     const int64_t step = a->stride[last - 1];
     if (step <= 0 || b->stride[last - 1] != step || (last == 2 && (a->stride[0] % step != 0 || b->stride[0] % step != 0)))
         return false;
-    int64_t column = ((const wf_real *)b->data - (const wf_real *)a->data) % step;
+    int64_t column = ((const char *)b->data - (const char *)a->data) / (int64_t)wf_dtype_size(a->dtype) % step;
     column += column < 0 ? step : 0;
     return column >= a->dim[last] && column + b->dim[last] <= step;
 }

@@ -7,9 +7,14 @@
              {"odd", {{13, 17}}, {how}}, {"six dims", {{2, 1, 3, 1, 2, 3}}, {how}}, {"long", {{1031}}, {how}})
 
 /* Defines an op, which applies the kernel with the same name, and defines the op's constructor. `how`: how the test cases fill the operand.
- * The gradient is dx = grad(value, dy), where `value` is `in` (the operand) or `out` (the result), as the formula requires. */
+ * The gradient is dx = grad(value, dy), where `value` is `in` (the operand), `out` (the result) or `sign` (the result, of which the sign
+ * is enough), as the formula requires. */
 #define READS_in .reads = WF_READS_INPUT(0)
 #define READS_out .reads = WF_READS_OUTPUT(0)
+#define READS_sign .reads = WF_READS_OUTPUT(0), .rounds = WF_READS_OUTPUT(0)
+#define VALUE_in c->in[0]
+#define VALUE_out c->out[0]
+#define VALUE_sign wf_reals_of(c, &c->out[0])
 #define UNARY(op, how, cost, grad, value, grad_cost)                                                                                       \
     static wf_status op##_forward(wf_call *c)                                                                                              \
     {                                                                                                                                      \
@@ -18,8 +23,11 @@
     }                                                                                                                                      \
     static wf_status op##_backward(wf_call *c)                                                                                             \
     {                                                                                                                                      \
+        const wf_array from = VALUE_##value;                                                                                               \
         wf_array dx = wf_grad_new(c, 0);                                                                                                   \
-        wf_map_grad(grad, &c->value[0], &c->dout[0], &dx, grad_cost);                                                                      \
+        if (!from.data)                                                                                                                    \
+            return WF_ERR_MEMORY;                                                                                                          \
+        wf_map_grad(grad, &from, &c->dout[0], &dx, grad_cost);                                                                             \
         wf_grad_give(c, 0, &dx);                                                                                                           \
         return WF_OK;                                                                                                                      \
     }                                                                                                                                      \
@@ -64,7 +72,7 @@ UNARY(sigmoid, WF_FILL_NORMAL, 0.25, wf_kernel->sigmoid_grad, out, 0.11)
 
 /* relu: y' = 1 where x > 0, which is where y > 0, else 0. Reading y costs no memory, because y is kept anyway for the backward of the
  * matrix product that usually follows. */
-UNARY(relu, WF_FILL_APART, 0.08, wf_kernel->relu_grad, out, 0.11)
+UNARY(relu, WF_FILL_APART, 0.08, wf_kernel->relu_grad, sign, 0.11)
 
 /* gelu: y = x Phi(x), y' = Phi(x) + x phi(x) with phi(x) = e^(-x^2/2) / sqrt(2 pi). */
 UNARY(gelu, WF_FILL_NORMAL, 0.3, wf_kernel->gelu_grad, in, 0.5)

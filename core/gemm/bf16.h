@@ -57,6 +57,9 @@ typedef void bf16_pack_stored(int64_t lines, int64_t k, const wf_bf16 *s, int64_
 struct bf16_isa {
     bf16_pack *pack_a, *pack_b;
     bf16_pack_stored *pack_b_stored;
+    /* Rounds n elements to bf16, and makes floats of n elements in bf16 (weft/internal/bf16.h). */
+    void (*keep)(int64_t n, const float *from, wf_bf16 *to);
+    void (*widen)(int64_t n, const wf_bf16 *from, float *to);
     /* The epilogue for m x n sums, which belong to the elements of C from row `row` and column `column` of the block on. */
     void (*store)(const struct bf16_block *b, int64_t m, int64_t n, int64_t row, int64_t column, const float *sum, int64_t sum_rs);
     /* Stores m rows of BF16_MR sums, which are the elements of C as they are, past the caches. Rows of c begin at multiples of a cache
@@ -70,6 +73,8 @@ struct bf16_isa {
 #ifdef WF_ISA
 bf16_pack WF_GEMM(bf16_pack_a), WF_GEMM(bf16_pack_b);
 bf16_pack_stored WF_GEMM(bf16_pack_b_stored);
+void WF_GEMM(bf16_keep)(int64_t n, const float *from, wf_bf16 *to);
+void WF_GEMM(bf16_widen)(int64_t n, const wf_bf16 *from, float *to);
 extern const struct bf16_isa WF_GEMM(bf16);
 #endif
 

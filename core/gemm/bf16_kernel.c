@@ -234,5 +234,5 @@ static void block(const struct bf16_block *b, float *room)
 }
 
 const struct bf16_isa WF_GEMM(bf16) = {
-    WF_GEMM(bf16_pack_a), WF_GEMM(bf16_pack_b), WF_GEMM(bf16_pack_b_stored), store, store_far, scratch, block};
+    WF_GEMM(bf16_pack_a), WF_GEMM(bf16_pack_b), WF_GEMM(bf16_pack_b_stored), WF_GEMM(bf16_keep), WF_GEMM(bf16_widen), store, store_far, scratch, block};
 #endif

@@ -3,6 +3,8 @@
 #ifndef WF_DOUBLE
 #include <weft/internal/runtime.h>
 
+#include <string.h>
+
 #include "../bf16_lanes.h"
 #include "../transpose.h"
 #include "bf16.h"
@@ -148,5 +150,33 @@ void WF_GEMM(bf16_pack_b_stored)(int64_t lines, int64_t k, const wf_bf16 *s, int
             bf16_widen(length, s + i * (by_line ? is : ps), by_line ? ps : is, piece + i * run);
         pack_tile(false, true, lines, most, piece, by_line ? run : 1, by_line ? 1 : run, (float *)tiles);
     }
+}
+
+/* The elements rounded to bf16 in the high halves of the lanes. A denormal becomes the smallest one of its sign. */
+V_INLINE vu kept(vr x)
+{
+    const vu size = (vu)x & (vu)v_seti(0x7fffffff);
+    const vi denormal = ((vi)size < v_seti(0x00800000)) & ((vi)size > v_seti(0));
+    return bf16_rounded(x) | ((vu)denormal & (vu)v_seti(0x00010000));
+}
+
+void WF_GEMM(bf16_keep)(int64_t n, const float *from, wf_bf16 *to)
+{
+    int64_t i = 0;
+    for (; i + 2 * V_LANES <= n; i += 2 * V_LANES) {
+        const vr both = bf16_halves(kept(v_load(from + i)), kept(v_load(from + i + V_LANES)));
+        memcpy(to + i, &both, sizeof both);
+    }
+    if (i < n) {
+        float last[2 * V_LANES] = {0};
+        memcpy(last, from + i, (size_t)(n - i) * sizeof *from);
+        const vr both = bf16_halves(kept(v_load(last)), kept(v_load(last + V_LANES)));
+        memcpy(to + i, &both, (size_t)(n - i) * sizeof *to);
+    }
+}
+
+void WF_GEMM(bf16_widen)(int64_t n, const wf_bf16 *from, float *to)
+{
+    bf16_widen(n, from, 1, to);
 }
 #endif
