@@ -85,12 +85,12 @@ struct wf_tensor {
     uint8_t by;    /* an enum used_by */
     uint8_t place; /* an enum gradient_place */
     /* These four flags are independent of each other and of the states above. */
-    bool needs_grad;     /* a gradient can reach this tensor: an input with needs_grad, a trained parameter, or what depends on these */
-    bool retain;         /* wf_retain_grad was called: the gradient is kept after wf_backward */
-    bool wanted;         /* the running wf_gradients returns the gradient of this tensor */
-    bool recorded;       /* this tensor is an operand of a record, or a view of it was made */
-    /* For a root: `buffer` holds the value as bf16 (release.c). a.data is no longer the address of anything then, but the addresses of views
-     * still tell where they lie in it. */
+    bool needs_grad; /* a gradient can reach this tensor: an input with needs_grad, a trained parameter, or what depends on these */
+    bool retain;     /* wf_retain_grad was called: the gradient is kept after wf_backward */
+    bool wanted;     /* the running wf_gradients returns the gradient of this tensor */
+    bool recorded;   /* this tensor is an operand of a record, or a view of it was made */
+    /* For a root: `buffer` holds the value as bf16 (release.c). a.data is no longer the address of anything then, but the addresses of
+     * views still tell where they lie in it. */
     bool rounded;
     const char *name;    /* set by wf_name, or the parameter's name; may be NULL */
     const char *made_by; /* the name of the op or function that made the tensor, for messages */
@@ -198,9 +198,10 @@ struct wf_tape {
     bool in_gradients;   /* wf_gradients is running: it computes the gradients of wanted tensors only, and writes none into a slab */
     uint32_t path;       /* number of calls of wf_gradients so far; the running call marks tensors with it (wf_tensor.path) */
     int checkpoints;     /* the nesting depth of wf_checkpoint calls whose function is running */
-    /* The nesting depth of wf_checkpoint calls whose function runs for the first time, so that a backward calls it again. 0 while it does. */
+    /* The nesting depth of wf_checkpoint calls whose function runs for the first time, so that a backward calls it again. 0 while it does.
+     */
     int to_repeat;
-    int recomputing;     /* the nesting depth of running backwards of wf_checkpoint calls, which call the function a second time */
+    int recomputing; /* the nesting depth of running backwards of wf_checkpoint calls, which call the function a second time */
     /* For gradient checks: a backward releases values of any size; the pool fills a buffer with NaN when it gives it out and when it takes
      * it back, and never gives it out again in the pass. */
     bool erase;

@@ -86,8 +86,8 @@ wf_array wf_reals_of(wf_call *c, const wf_array *a);
 /* Sets *v to the contiguous elements of operand i, a vector, or to NULL if the operand is absent. False without memory. */
 bool wf_vector_of(wf_call *c, int i, const wf_real **v);
 
-/* Whether two arrays of one dtype and of two or three dimensions are known to share no element: they lie apart in memory, or are different columns of
- * one matrix (such as the slices q, k and v of one product). */
+/* Whether two arrays of one dtype and of two or three dimensions are known to share no element: they lie apart in memory, or are different
+ * columns of one matrix (such as the slices q, k and v of one product). */
 bool wf_apart(const wf_array *a, const wf_array *b);
 
 /* Turns a negative *dim, which counts from the end, into one that counts from the front. Returns whether the dimension exists. */

@@ -17,7 +17,8 @@ enum {
     FAR_C = 1 << 20,     /* speed: elements of a C that no cache holds until it is read */
     TASK_B = 1 << 18,    /* speed: elements of packed B in a task, about: half of the second-level cache */
     BLOCK_M = 128,       /* speed: rows of a task */
-    EMULATED_N = 512,    /* speed: without AMX: columns of a task */
+    EMULATED_N = 512,    /* speed: without AMX: columns of a task, */
+    IN_PLACE = 2,        /* speed: and with up to this many tasks across each of them rounds A itself, if its k are contiguous */
     PACK = 1 << 15,      /* speed: elements that a task packs */
     FLOPS_NS_AMX = 1000, /* speed: arithmetic of one core, */
     FLOPS_NS = 140,      /* speed: and without AMX */
@@ -42,6 +43,7 @@ struct bf16_work {
     float *sums;       /* of C between chunks of k; NULL: a chunk has all k. Sides are multiples of BF16_MR */
     int64_t sums_rs;
     bool pack_a, pack_b;                  /* in this stage */
+    bool in_place;                        /* tasks read A in place */
     int64_t down, across, task_m, task_n; /* tasks of C, and their sides */
 };
 
@@ -101,6 +103,11 @@ static bool multiply_stage(void *ctx, int64_t index)
     };
     /* A transposed A: usually the gradient of a weight, which nothing reads before the optimiser. */
     block.far = g->a_rs == 1 && g->a_cs != 1 && g->m * g->n >= FAR_C;
+    if (w->in_place) {
+        block.rows = g->a + row * g->a_rs + w->k0 * g->a_cs;
+        block.rows_rs = g->a_rs;
+        block.k = g->k - w->k0;
+    }
     if (w->sums) {
         float *const sums = w->sums + row * w->sums_rs + column;
         if (w->k0 > 0) {
@@ -199,12 +206,14 @@ bool wf_gemm_bf16(const struct wf_gemm *given, bool serial)
             for (int64_t j = 0; j < g->n; j += chunk_n) {
                 w.k0 = step * BF16_K;
                 w.steps = WF_MIN(chunk_steps, steps - step);
-                w.pack_a = j == 0;
+                w.pack_a = j == 0 || w.in_place; /* if the chunk before was read in place, nothing is packed */
                 w.pack_b = i == 0 || chunk_n < g->n;
                 set_chunk(&w.a, i, chunk_m, w.steps);
                 set_chunk(&w.b, j, chunk_n, w.steps);
                 const double cost = cost_of((double)(w.a.end - i), (double)(w.b.end - j), (double)(w.steps * BF16_K));
                 divide(&w, threads, cost);
+                w.in_place = !wf_amx() && !w.sums && g->a_cs == 1 && w.across <= IN_PLACE;
+                w.pack_a = w.pack_a && !w.in_place;
                 const struct stages stages = {.count = 2,
                                               .stage = {{(w.pack_a ? w.a.tasks : 0) + (w.pack_b ? w.b.tasks : 0), pack_stage, &w},
                                                         {w.down * w.across, multiply_stage, &w}}};

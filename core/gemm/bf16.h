@@ -36,6 +36,9 @@ enum {
 struct bf16_block {
     int64_t m, n, steps;
     const wf_bf16 *a, *b; /* panels, steps * BF16_TILE elements apart */
+    /* Instead of `a`, not for AMX: rows of A as they are, a_rs elements apart, with k contiguous elements. NULL: none. */
+    const float *rows;
+    int64_t rows_rs, k;
     float *c;
     int64_t c_rs, c_cs;
     struct gemm_epilogue epilogue;

@@ -106,9 +106,38 @@ V_INLINE void expand(const wf_bf16 *pairs, float *even, float *odd)
     v_store(odd, bf16_odd(x));
 }
 
+/* The first n elements from p on, rounded; the other lanes are 0. */
+V_INLINE vr rounded(const float *p, int64_t n)
+{
+    return bf16_floats(n >= V_LANES ? v_load(p) : n > 0 ? v_load_n(p, n, 0) : v_set(0));
+}
+
+#define EVERY_OTHER(lane, first) (2 * (lane) + (first))
+
+/* A step of a row of A in place, of which n elements are left. */
+V_INLINE void expand_row(int64_t n, const float *row, float *out)
+{
+    for (int v = 0; v < CHAIN; v += V_LANES) {
+        const vr x = rounded(row + 2 * v, n - 2 * v), y = rounded(row + 2 * v + V_LANES, n - 2 * v - V_LANES);
+        v_store(out + v, __builtin_shufflevector(x, y, V_LIST(EVERY_OTHER, 0)));
+        v_store(out + CHAIN + v, __builtin_shufflevector(x, y, V_LIST(EVERY_OTHER, 1)));
+    }
+}
+
 /* `steps` steps of m rows of A: rows of EK floats. */
 static void expand_a(const struct bf16_block *b, int64_t first, int64_t steps, float *out)
 {
+    for (int64_t i = 0; b->rows && i < b->m; i++)
+        for (int64_t s = first; s < first + steps; s++) {
+            const float *row = b->rows + i * b->rows_rs + s * BF16_K;
+            float *to = out + i * EK + (s - first) * BF16_K;
+            if (b->k - s * BF16_K >= BF16_K)
+                expand_row(BF16_K, row, to);
+            else
+                expand_row(b->k - s * BF16_K, row, to);
+        }
+    if (b->rows)
+        return;
     for (int64_t i = 0; i < b->m; i++, out += EK) {
         const wf_bf16 *row = b->a + (i / BF16_LINES * b->steps + first) * BF16_TILE + i % BF16_LINES * BF16_K;
         for (int64_t s = 0; s < steps; s++, row += BF16_TILE)
@@ -156,6 +185,12 @@ static void store_row(const struct gemm_epilogue *e, int64_t row, int64_t column
     }
 }
 
+/* c = sum, plus what there is of c and of the bias. */
+V_INLINE vr stored(bool add, bool bias, vr sum, vr c, vr bias_value)
+{
+    return add && bias ? sum + (c + bias_value) : add ? sum + c : bias ? sum + bias_value : sum;
+}
+
 V_NOINLINE void store_rows(const struct bf16_block *b, int64_t m, int64_t n, int64_t row, int64_t column, const float *sum, int64_t sum_rs)
 {
     const struct gemm_epilogue *e = &b->epilogue;
@@ -170,16 +205,13 @@ V_NOINLINE void store_rows(const struct bf16_block *b, int64_t m, int64_t n, int
         const float *bias_n = e->bias_n ? e->bias_n + column : NULL;
         const bool bias = bias_n || e->bias_m;
         const vr bias_m = v_set(e->bias_m ? e->bias_m[row + i] : 0);
-        for (int64_t j = 0; j < n; j += V_LANES) {
-            const v_mask mask = V_FIRST((int)WF_MIN(n - j, V_LANES));
-            vr x = v_load_mask(sum + j, mask);
-            if (add && bias)
-                x = x + (v_load_mask(c + j, mask) + (bias_n ? v_load_mask(bias_n + j, mask) : bias_m));
-            else if (add)
-                x = x + v_load_mask(c + j, mask);
-            else if (bias)
-                x = x + (bias_n ? v_load_mask(bias_n + j, mask) : bias_m);
-            v_store_mask(c + j, mask, x);
+        int64_t j = 0;
+        for (; j + V_LANES <= n; j += V_LANES) /* masked stores are slow */
+            v_store(c + j, stored(add, bias, v_load(sum + j), add ? v_load(c + j) : v_set(0), bias_n ? v_load(bias_n + j) : bias_m));
+        if (j < n) {
+            const v_mask mask = V_FIRST((int)(n - j));
+            const vr old = add ? v_load_mask(c + j, mask) : v_set(0), bias_j = bias_n ? v_load_mask(bias_n + j, mask) : bias_m;
+            v_store_mask(c + j, mask, stored(add, bias, v_load_mask(sum + j, mask), old, bias_j));
         }
     }
 }
@@ -203,36 +235,70 @@ static void store_far(int64_t m, const float *sum, float *c, int64_t c_rs)
 #define store_far NULL
 #endif
 
-static int64_t scratch(const struct bf16_block *b)
+/* Elements of d: those of a panel of NR columns if one cache block has all k, else those of all panels. */
+static int64_t sums_of(const struct bf16_block *b)
 {
-    return b->m * (EK + gemm_ceil_div(b->n, NR) * NR) + EK * NR;
+    return b->m * NR * (b->steps > BF16_EMULATED_STEPS ? gemm_ceil_div(b->n, NR) : 1);
 }
 
+static int64_t scratch(const struct bf16_block *b)
+{
+    return b->m * EK + sums_of(b) + EK * NR;
+}
+
+static void begin_sums(const struct bf16_block *b, int64_t column, float *d)
+{
+    for (int64_t i = 0; i < b->m; i++)
+        for (int v = 0; v < NR; v += V_LANES)
+            v_store(d + i * NR + v, b->before ? v_load(b->before + i * b->before_rs + column + v) : v_set(0));
+}
+
+/* Fetches the lines of C that the sums of a register tile go to. */
+V_INLINE void fetch(const struct bf16_block *b, struct gemm_range rows, int64_t column)
+{
+#if defined V_HAS_FMA
+    for (int64_t i = rows.begin; i < rows.end; i++)
+        __asm__ volatile("prefetchw %0" : : "m"(b->c[i * b->c_rs + column * b->c_cs]));
+#else
+    (void)b, (void)rows, (void)column;
+#endif
+}
+
+/* The sums of a panel begin and end in the first-level cache. */
 static void block(const struct bf16_block *b, float *room)
 {
     const int64_t tiles = gemm_ceil_div(b->m, TILE_M);
-    float *const panel = room, *const rows = panel + EK * NR, *const d = rows + b->m * EK; /* d: a panel of NR columns after the other */
-    for (int64_t j = 0; j < b->n; j += NR)
-        for (int64_t i = 0; i < b->m; i++)
-            for (int v = 0; v < NR; v += V_LANES)
-                v_store(d + j * b->m + i * NR + v, b->before ? v_load(b->before + i * b->before_rs + j + v) : v_set(0));
+    float *const panel = room, *const rows = panel + EK * NR, *const sums = rows + b->m * EK;
     for (int64_t first = 0; first < b->steps; first += BF16_EMULATED_STEPS) {
         const int64_t steps = WF_MIN(b->steps - first, BF16_EMULATED_STEPS);
+        const bool last = first + steps == b->steps;
         expand_a(b, first, steps, rows);
         for (int64_t j = 0; j < b->n; j += NR) {
+            float *const d = b->steps > BF16_EMULATED_STEPS ? sums + j * b->m : sums;
+            if (first == 0)
+                begin_sums(b, j, d);
             expand_b(b, j, first, steps, panel);
             const unsigned mode = bf16_mode(BF16_FLUSH);
             for (int64_t i = 0; i < tiles; i++) {
                 const struct gemm_range at = gemm_share(b->m, 1, tiles, i);
-                multiply_tile(at.end - at.begin, &(struct tile){steps, rows + at.begin * EK, panel, d + j * b->m + at.begin * NR});
+                if (last)
+                    fetch(b, at, j);
+                multiply_tile(at.end - at.begin, &(struct tile){steps, rows + at.begin * EK, panel, d + at.begin * NR});
             }
             bf16_mode(mode);
+            if (last)
+                store(b, b->m, WF_MIN(b->n - j, NR), 0, j, d, NR);
         }
     }
-    for (int64_t j = 0; j < b->n; j += NR)
-        store(b, b->m, WF_MIN(b->n - j, NR), 0, j, d + j * b->m, NR);
 }
 
-const struct bf16_isa WF_GEMM(bf16) = {
-    WF_GEMM(bf16_pack_a), WF_GEMM(bf16_pack_b), WF_GEMM(bf16_pack_b_stored), WF_GEMM(bf16_keep), WF_GEMM(bf16_widen), store, store_far, scratch, block};
+const struct bf16_isa WF_GEMM(bf16) = {WF_GEMM(bf16_pack_a),
+                                       WF_GEMM(bf16_pack_b),
+                                       WF_GEMM(bf16_pack_b_stored),
+                                       WF_GEMM(bf16_keep),
+                                       WF_GEMM(bf16_widen),
+                                       store,
+                                       store_far,
+                                       scratch,
+                                       block};
 #endif

@@ -90,9 +90,10 @@ struct wf_op {
      * of values that are left out may be reused before `backward` runs. */
     unsigned reads;
     /* A mask like .reads: those of the values for which `backward` also takes arrays of dtype WF_BF16. In a pass with products in bf16 it
-     * gets one if the caller released the value (wf_release) and all its other readers take it too; the array has the same dims and strides,
-     * and its elements are rounded as products round them, except that a denormal becomes a denormal of its sign instead of 0. So `backward`
-     * may use such a value as the second operand of products, which gives the same bits, or look at its sign; name no other value here. */
+     * gets one if the caller released the value (wf_release) and all its other readers take it too; the array has the same dims and
+     * strides, and its elements are rounded as products round them, except that a denormal becomes a denormal of its sign instead of 0. So
+     * `backward` may use such a value as the second operand of products, which gives the same bits, or look at its sign; name no other
+     * value here. */
     unsigned rounds;
     /* The outputs are views of in[0]. There is no `forward`, and `shape` also sets the data and strides of the outputs. A view may repeat
      * elements (stride 0, windows). In `backward`, dout is contiguous, and `backward` must add up the gradients of all places at which the
