@@ -244,8 +244,6 @@ static wf_status checkpoint_backward(wf_call *c)
     const uint64_t first_row = tape->options.first_row;
     const uint32_t dropout_calls = tape->dropout_calls;
     const bool no_grad = tape->no_grad;
-    const int to_repeat = tape->to_repeat;
-    tape->to_repeat = 0;
     tape->no_grad = false; /* the forward ran with no_grad false */
     tape->options.first_row = k->first_row;
     tape->dropout_calls = k->dropout_calls;
@@ -253,7 +251,6 @@ static wf_status checkpoint_backward(wf_call *c)
     wf_status status = recompute(tape, k, state->node->out[0]);
     tape->recomputing--;
     tape->no_grad = no_grad;
-    tape->to_repeat = to_repeat;
     tape->options.first_row = first_row;
     tape->dropout_calls = dropout_calls;
     return status;

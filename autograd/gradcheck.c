@@ -136,7 +136,7 @@ static wf_shape leaf_shape(const struct check_input *in, enum layout layout)
 
 wf_status check_operands(struct check *k, wf_mode mode, unsigned need, enum layout layout, wf_tensor *leaf[], wf_tensor *operand[])
 {
-    wf_tape_reset(k->tape, mode, .seed = k->seed + 7, .step = 3, .first_row = 2, .exact = true);
+    wf_tape_reset(k->tape, mode, .seed = k->seed + 7, .step = 3, .first_row = 2, .exact = true, .precision = k->precision);
     for (int i = 0; i < k->inputs; i++) {
         const struct check_input *in = &k->in[i];
         leaf[i] = NULL;

@@ -40,6 +40,7 @@ struct check {
     wf_mode mode;
     bool constant; /* the op is .constant, so only values are checked */
     bool routed;   /* the operands are results of wf_scale instead of leaves, so that a backward releases their values */
+    enum wf_precision precision;
     double tolerance, step;
     uint64_t seed;
     wf_tape *tape;

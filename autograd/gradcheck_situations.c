@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/gemm.h>
 #include <weft/ops.h>
 
 #include "engine.h"
@@ -336,13 +337,70 @@ static wf_status refused_or_given(struct check *k, int i)
                         k->what, i, i);
 }
 
+/* --- values that backward reads in bf16 ------------------------------------------------------------------------------- */
+
+/* Runs the op in bf16. With `release`, operands and result are released before the backward, so that it gets the values of the descriptor's
+ * .rounds in bf16. Copies the gradients of the inputs in `real` to `grad`. */
+static wf_status run_in_bf16(struct check *k, bool release, unsigned real, enum layout layout, wf_real *const grad[])
+{
+    const char *situation = "in bf16";
+    const wf_op *op = ((const struct applied *)k->ctx)->op;
+    wf_tensor *leaf[WF_MAX_INPUTS], *operand[WF_MAX_INPUTS];
+    wf_status status = check_operands(k, k->mode, ~0u, layout, leaf, operand);
+    if (status != WF_OK)
+        return status;
+    wf_tensor *y = k->fn(k->ctx, k->tape, operand),
+              *loss = check_weighted_sum(k, wf_scale(y, 1)); /* wf_scale: its backward reads nothing */
+    for (int i = 0; i < k->inputs && release; i++)
+        if (operand[i] && check_is_real(&k->in[i]))
+            wf_release(value_root(operand[i]));
+    if (release && op->rounds & WF_READS_OUTPUT(0))
+        wf_release(y);
+    if (wf_backward(loss) != WF_OK)
+        return check_status(k, situation);
+    for (int i = 0; i < k->inputs && status == WF_OK; i++) {
+        wf_array g, to = wf_array_contiguous(grad[i], WF_REAL, &k->in[i].shape);
+        if (real >> i & 1 && (status = check_leaf_grad(k, i, layout, leaf[i], &g)) == WF_OK)
+            wf_array_copy(&to, &g);
+    }
+    return status;
+}
+
+/* If backward gets the values of .rounds in bf16, the gradients must have the same bits. */
+static wf_status rounded_values(struct check *k, unsigned real)
+{
+    const wf_op *op = ((const struct applied *)k->ctx)->op;
+    if (!op->rounds || !real || wf_precision_refused(WF_PRECISION_BF16))
+        return WF_OK;
+    wf_real *grad[2][WF_MAX_INPUTS] = {{NULL}};
+    wf_status status = WF_OK;
+    for (int i = 0; i < k->inputs; i++)
+        for (int release = 0; release < 2; release++)
+            if (real >> i & 1 && !(grad[release][i] = check_memory(k, k->in[i].count)))
+                return WF_ERR_MEMORY;
+    k->routed = true;
+    k->precision = WF_PRECISION_BF16;
+    for (int layout = LAYOUT_CONTIGUOUS; layout <= LAYOUT_SLICED && status == WF_OK; layout++) {
+        for (int release = 0; release < 2 && status == WF_OK; release++)
+            status = run_in_bf16(k, release, real, (enum layout)layout, grad[release]);
+        for (int i = 0; i < k->inputs && status == WF_OK; i++)
+            if (real >> i & 1 && memcmp(grad[0][i], grad[1][i], (size_t)k->in[i].count * sizeof(wf_real)) != 0)
+                status = wf_error_set(k->error, WF_ERR_NUMERIC,
+                                      "%s: in bf16 the gradient of input %d has other bits if backward gets the values of .rounds in bf16",
+                                      k->what, i);
+    }
+    k->routed = false;
+    k->precision = WF_PRECISION_REAL;
+    return status;
+}
+
 wf_status check_all_situations(struct check *k)
 {
     wf_status status;
     unsigned real = 0;
     for (int i = 0; i < k->inputs && !k->constant; i++)
         real |= (unsigned)check_has_gradient(&k->in[i]) << i;
-    if ((status = only_declared_values(k, real)) != WF_OK)
+    if ((status = only_declared_values(k, real)) != WF_OK || (status = rounded_values(k, real)) != WF_OK)
         return status;
     static const struct {
         const char *situation;

@@ -170,7 +170,7 @@ bool wf_grad_fills(wf_call *c, int count)
         if (!c->need[i] || gradient_root(state->node->in[i]) != owner || state->node->in[i] == owner)
             return false;
         for (int j = 0; j < i; j++)
-            if (!wf_apart(&state->node->in[i]->a, &state->node->in[j]->a))
+            if (!wf_apart(&c->in[i], &c->in[j]))
                 return false;
         elements += wf_array_count(&c->in[i]);
     }

@@ -51,7 +51,7 @@ void wf_release(wf_tensor *x)
     if (x->readers == 0) {
         x->value = VALUE_USER_RELEASED;
         pool_release(tape, x->buffer);
-    } else if (x->readers == x->rounding && tape->to_repeat == 0 && (x->buffer->bytes > SMALL || tape->erase)) {
+    } else if (x->readers == x->rounding && (x->buffer->bytes > SMALL || tape->erase)) {
         round_value(tape, x);
     }
 }

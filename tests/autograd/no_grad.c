@@ -182,7 +182,7 @@ START_TEST(rewinds_that_would_drop_a_record)
         switch (use) {
         case 0:
             ck_assert_ptr_eq(wf_tape_compact(mark, made), made);
-            ck_wrong_state(wf_tape_rewind(tape, mark, NULL), "since the mark ops were recorded or a backward ran");
+            ck_wrong_state(wf_tape_rewind(tape, mark, NULL), "since the mark ops were recorded, a backward ran");
             break;
         case 1:
             ck_assert_ptr_eq(wf_tape_compact(mark, made), made);
