@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Values that only products in bf16 read in their backward are kept in bf16 once they are released (wf_op.rounds): half the memory, the same
- * bits. */
+/* Values that only products in bf16 read in their backward are kept in bf16 once they are released (wf_op.rounds): half the memory, the
+ * same bits. */
 #include <weft/gradcheck.h>
 #include <weft/internal/ops_all.h>
 
@@ -145,8 +145,8 @@ static wf_tensor *outside(void *ctx, wf_tensor *x)
 
 typedef wf_tensor *function_of(void *ctx, wf_tensor *x);
 
-/* Runs f LAYERS times in bf16, first on x [2, ROWS, WIDE]. Returns a hash of the result and of all gradients, and the bytes in use after the
- * forward. */
+/* Runs f LAYERS times in bf16, first on x [2, ROWS, WIDE]. Returns a hash of the result and of all gradients, and the bytes in use after
+ * the forward. */
 static uint64_t run(function_of *f, int64_t middle, bool release, int backwards, size_t *used)
 {
     begin_bf16(WF_TRAIN);

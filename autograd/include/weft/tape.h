@@ -87,7 +87,8 @@ WF_API wf_tensor *wf_tape_fail(wf_tape *tape, wf_status code, const char *format
 /* Promises that neither the host nor a later op will read the value of x. The gradient of x is not affected. The memory returns to the tape
  * when no recorded backward will read the value any more: at once in WF_INFER or if no backward needs it, otherwise during wf_backward. A
  * later use of x, or of a view of x, is an error on the tape. If x is a view, only the view ends; the memory stays with the tensor that x
- * shows. Nothing happens if x is NULL, poison, a parameter or an input, or if it was given to wf_keep or released before.
+ * shows. Nothing happens if x is NULL, poison, a parameter or an input, or if it was given to wf_keep, released before, or dropped by
+ * wf_tape_rewind.
  *
  * A module releases the tensors that it makes and does not return, each after its last use. It never releases an operand of its caller:
  *
@@ -96,6 +97,9 @@ WF_API wf_tensor *wf_tape_fail(wf_tape *tape, wf_status code, const char *format
  *   wf_tensor *y = wf_linear_forward(&m->down, a);
  *   wf_release(a);
  *   return y;
+ *
+ * In a pass with products in bf16, a value that only such products will read is kept in bf16 until then, in half the memory and with the
+ * same bits of all gradients (wf_op.rounds).
  *
  * Some ops return their operand h itself (wf_dropout in WF_INFER, wf_contiguous) or a view of h (wf_reshape). Then release h only after the
  * last use of both h and the result. */
@@ -109,8 +113,8 @@ WF_API void wf_release(wf_tensor *x);
  * If an op gets a dropped tensor, even one that was given to wf_keep, the error names the op that made the tensor. This is reliable until
  * rewinds have dropped more than 128 tensors (768 without NDEBUG), whose structs are then used again.
  *
- * If an op was recorded or a backward ran since the mark, wf_tape_rewind is an error on the tape and returns poison. So use it in WF_INFER,
- * or under wf_tape_no_grad. */
+ * If since the mark an op was recorded, a backward ran, or in bf16 a value that a backward will read was released, wf_tape_rewind is an
+ * error on the tape and returns poison. So use it in WF_INFER, or under wf_tape_no_grad. */
 typedef struct wf_tape_mark {
     uint64_t word[8];
 } wf_tape_mark;
