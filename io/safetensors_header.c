@@ -138,6 +138,11 @@ const struct wf_safetensors_entry *wf_safetensors_find(const wf_safetensors *fil
     return found ? *found : NULL;
 }
 
+void safetensors_sort(wf_safetensors *file)
+{
+    qsort(file->by_name, (size_t)file->count, sizeof *file->by_name, by_name);
+}
+
 /* Checks that every byte behind the header belongs to exactly one tensor. For this check by_name is sorted by offset, and afterwards by
  * name. */
 static wf_status check_cover(wf_safetensors *file, wf_error *error)
@@ -159,7 +164,7 @@ static wf_status check_cover(wf_safetensors *file, wf_error *error)
     if (end < file->bytes)
         return wf_error_set(error, WF_ERR_FORMAT, "%" PRId64 " bytes after the last tensor, from byte %" PRId64 " on, belong to no tensor",
                             file->bytes - end, end);
-    qsort(file->by_name, (size_t)file->count, sizeof *file->by_name, by_name);
+    safetensors_sort(file);
     return WF_OK;
 }
 

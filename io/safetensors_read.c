@@ -89,6 +89,12 @@ wf_safetensors *wf_safetensors_open_with(const char *path, const struct wf_safet
         return NULL;
     wf_safetensors *file = new_file(path, error);
     bool pages = options && options->map;
+    if (file && safetensors_is_index(path)) {
+        if (safetensors_open_index(file, options, error) == WF_OK)
+            return file;
+        wf_safetensors_close(file);
+        return NULL;
+    }
     if (file && wf_map_open(path, pages, &file->map, error) == WF_OK) {
         file->memory = pages ? file->map.data : NULL;
         file->bytes = file->map.bytes;
@@ -118,6 +124,10 @@ void wf_safetensors_close(wf_safetensors *file)
 {
     if (!file)
         return;
+    for (int i = 0; i < file->shards; i++)
+        wf_safetensors_close(file->shard[i]);
+    wf_free(file->shard);
+    wf_free(file->shard_of);
     wf_map_close(&file->map);
     json_decref(file->header);
     wf_free(file->entry);
@@ -138,6 +148,12 @@ const struct wf_safetensors_entry *wf_safetensors_at(const wf_safetensors *file,
     if (!file)
         return NULL;
     return index >= 0 && index < file->count ? &file->entry[index] : NULL;
+}
+
+/* The file that has the bytes of an entry: a shard, if `file` is an index. */
+static const wf_safetensors *holder(const wf_safetensors *file, const struct wf_safetensors_entry *entry)
+{
+    return file->shards > 0 ? file->shard[file->shard_of[entry - file->entry]] : file;
 }
 
 static wf_status check_bools(const wf_safetensors *file, const struct wf_safetensors_entry *entry, const unsigned char *data,
@@ -179,6 +195,7 @@ static wf_status read_elements(const wf_safetensors *file, const struct wf_safet
                                int64_t count, wf_error *error)
 {
     char quoted[WF_QUOTE_SIZE];
+    file = holder(file, whole);
     const int64_t size = (int64_t)wf_dtype_size(whole->dtype);
     struct wf_safetensors_entry part = *whole, *entry = &part;
     part.offset += at * size;
@@ -238,6 +255,7 @@ const void *wf_safetensors_data(const wf_safetensors *file, const struct wf_safe
 {
     if (!file || !entry)
         return NULL;
+    file = holder(file, entry);
     if (!file->memory)
         return NULL;
     const char *data = file->memory + entry->offset;

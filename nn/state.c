@@ -36,6 +36,7 @@ static bool matches(const char *pattern, const char *name, const char **number, 
 /* The names of the tensors that make up one parameter. */
 struct sources {
     int count;
+    bool uneven, transposed; /* wf_load_rule.uneven, .transposed */
     char name[PARTS][NAME];
 };
 
@@ -96,6 +97,8 @@ static int next_rule(const struct rule_table *t, const char *name, int after, co
 
 static void expand(const struct wf_load_rule *rule, const char *prefix, const char *number, int digits, struct sources *out)
 {
+    out->uneven = rule->uneven;
+    out->transposed = rule->transposed;
     for (out->count = 0; out->count < PARTS && rule->source[out->count]; out->count++) {
         const char *pattern = rule->source[out->count];
         bool whole = pattern[0] == '/';
@@ -130,17 +133,66 @@ static void find_sources(const struct entry *e, const struct reading *r, struct 
         return;
     }
     out->count = 1;
+    out->uneven = out->transposed = false;
     full_name(e, prefix, out->name[0]);
 }
 
-/* The shape of each of `parts` tensors that are stacked along dim 0. If `parts` does not divide dim 0, this shape has 0 rows, so that no
- * tensor with rows fits. */
-static wf_shape share_of(const struct entry *e, int parts)
+/* The shape of a source as it is stacked: that of its tensor, or of the transpose. */
+static wf_shape stacked_shape(const struct wf_safetensors_entry *found, const struct sources *s)
+{
+    wf_shape shape = found->shape;
+    if (s->transposed && shape.ndim == 2) {
+        shape.dim[0] = found->shape.dim[1];
+        shape.dim[1] = found->shape.dim[0];
+    }
+    return shape;
+}
+
+/* The tensor's own shape for a shape as it is stacked. */
+static wf_shape own_shape(wf_shape stacked, const struct sources *s)
+{
+    const int64_t rows = stacked.dim[0];
+    if (s->transposed && stacked.ndim == 2) {
+        stacked.dim[0] = stacked.dim[1];
+        stacked.dim[1] = rows;
+    }
+    return stacked;
+}
+
+/* Whether the sources, all of which are in the file, stack to the parameter. */
+static bool fits(const struct entry *e, const wf_safetensors *file, const struct sources *s)
+{
+    int64_t rows = 0;
+    for (int i = 0; i < s->count; i++) {
+        wf_shape shape = stacked_shape(wf_safetensors_find(file, s->name[i]), s);
+        if (s->count > 1 && shape.ndim > 0) {
+            if (!s->uneven && shape.dim[0] * s->count != e->shape.dim[0])
+                return false;
+            rows += shape.dim[0];
+            shape.dim[0] = e->shape.dim[0];
+        }
+        if (!wf_shape_equal(&shape, &e->shape))
+            return false;
+    }
+    return s->count == 1 || rows == e->shape.dim[0];
+}
+
+/* The shape that the tensor of source i should have, for the message about sources that do not fit: an equal share of the parameter, or if
+ * the rows have no equal shares, the rows that the sources before it leave. */
+static wf_shape wanted_shape(const struct entry *e, const wf_safetensors *file, const struct sources *s, int i)
 {
     wf_shape shape = e->shape;
-    if (parts > 1)
-        shape.dim[0] = shape.ndim > 0 && shape.dim[0] % parts == 0 ? shape.dim[0] / parts : 0;
-    return shape;
+    if (shape.ndim > 0 && (!s->uneven || shape.dim[0] % s->count == 0)) {
+        shape.dim[0] = shape.dim[0] % s->count == 0 ? shape.dim[0] / s->count : 0;
+        return own_shape(shape, s);
+    }
+    for (int j = 0; j < i && shape.ndim > 0; j++) {
+        const wf_shape before = stacked_shape(wf_safetensors_find(file, s->name[j]), s);
+        shape.dim[0] -= before.ndim > 0 ? before.dim[0] : 0;
+    }
+    if (shape.ndim > 0 && (shape.dim[0] < 0 || i + 1 < s->count))
+        shape.dim[0] = i + 1 < s->count ? stacked_shape(wf_safetensors_find(file, s->name[i]), s).dim[0] : 0;
+    return own_shape(shape, s);
 }
 
 static bool is_ignored(const char *name, const char *const *ignored)
@@ -161,7 +213,6 @@ static void compare_one(const struct entry *e, const struct reading *r, bool *us
 {
     struct sources s;
     find_sources(e, r, &s);
-    wf_shape share = share_of(e, s.count);
     int present = 0;
     for (int i = 0; i < s.count; i++)
         present += wf_safetensors_find(r->file, s.name[i]) != NULL;
@@ -173,10 +224,13 @@ static void compare_one(const struct entry *e, const struct reading *r, bool *us
             continue;
         }
         used[found - wf_safetensors_at(r->file, 0)] = true;
-        if (!wf_shape_equal(&found->shape, &share)) {
+        if (present < s.count || fits(e, r->file, &s))
+            continue;
+        const wf_shape wanted = wanted_shape(e, r->file, &s, i);
+        if (!wf_shape_equal(&found->shape, &wanted)) {
             char have[96], want[96], detail[256];
             snprintf(detail, sizeof detail, " %s instead of %s", wf_shape_text(&found->shape, have, sizeof have),
-                     wf_shape_text(&share, want, sizeof want));
+                     wf_shape_text(&wanted, want, sizeof want));
             wf_name_list_add(shaped, s.name[i], detail);
         }
     }
@@ -227,15 +281,36 @@ static wf_status compare(const wf_registry *registry, const struct reading *r, w
     return wf_error_set(error, WF_ERR_FORMAT, "%s: the weights do not match the model: %s", wf_safetensors_path(file), text);
 }
 
+/* Reads a matrix [in, out] and writes its transpose to `dst`. */
+static wf_status read_transposed(const struct reading *r, const struct wf_safetensors_entry *found, wf_dtype dtype, void *dst,
+                                 wf_error *error)
+{
+    void *data = wf_alloc((size_t)found->count * wf_dtype_size(dtype) + 1);
+    if (!data)
+        return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to transpose '%s'", wf_safetensors_path(r->file), found->name);
+    const wf_status status = wf_safetensors_read(r->file, found->name, dtype, data, found->count, error);
+    const wf_array matrix = wf_array_transpose(wf_array_contiguous(data, dtype, &found->shape), 0, 1);
+    const wf_shape shape = wf_array_shape(&matrix);
+    wf_array to = wf_array_contiguous(dst, dtype, &shape);
+    if (status == WF_OK)
+        wf_array_copy(&to, &matrix);
+    wf_free(data);
+    return status;
+}
+
 static wf_status read_one(const struct entry *e, const struct reading *r, wf_error *error)
 {
     struct sources s;
     wf_status status = WF_OK;
     find_sources(e, r, &s);
-    int64_t share = e->count / s.count;
-    for (int i = 0; status == WF_OK && i < s.count; i++)
-        status = wf_safetensors_read(r->file, s.name[i], e->info.value.dtype,
-                                     (char *)e->info.value.data + (size_t)(i * share) * wf_dtype_size(e->info.value.dtype), share, error);
+    const wf_dtype dtype = e->info.value.dtype;
+    char *dst = e->info.value.data;
+    for (int i = 0; status == WF_OK && i < s.count; i++) {
+        const struct wf_safetensors_entry *found = wf_safetensors_find(r->file, s.name[i]);
+        status = s.transposed && found->shape.ndim == 2 ? read_transposed(r, found, dtype, dst, error)
+                                                        : wf_safetensors_read(r->file, s.name[i], dtype, dst, found->count, error);
+        dst += (size_t)found->count * wf_dtype_size(dtype);
+    }
     return status;
 }
 

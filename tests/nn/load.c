@@ -141,6 +141,42 @@ START_TEST(an_uneven_stack)
 }
 END_TEST
 
+/* Fewer heads of keys and values than of queries; and matrices that a file has transposed. */
+START_TEST(uneven_and_transposed)
+{
+    static const struct wf_load_rule shared[] = {{"w", {"q", "k", "v"}, .uneven = true}, {"t", {"a", "b"}, .uneven = true, .transposed = true}};
+    static const struct wf_load_options by = {.rule = shared, .rules = 2};
+    static const struct tensor tensor[] = {{"q", 4, 3, 0}, {"k", 1, 3, 12}, {"v", 1, 3, 15}, {"a", 2, 3, 0}, {"b", 2, 1, 20}};
+    static const struct {
+        int at;
+        struct tensor tensor;
+        const char *message;
+    } bad[] = {{1, {"k", 2, 3, 0}, "2 with another shape: q [4,3] instead of [2,3], v [1,3] instead of [2,3]"},
+               {1, {"k", 1, 4, 0}, "k [1,4] instead of [2,3]"},
+               {4, {"b", 1, 2, 0}, "b [1,2] instead of [2,2]"},
+               {2, {"u", 1, 3, 0}, "1 missing: v; 1 unexpected: u"}};
+    for (int which = -1; which < (int)(sizeof bad / sizeof *bad); which++) {
+        struct tensor given[5];
+        memcpy(given, tensor, sizeof given);
+        wf_registry *r = new_registry();
+        wf_parameter(wf_root(r), "w", WF_SHAPE(6, 3));
+        wf_parameter(wf_root(r), "t", WF_SHAPE(4, 2));
+        if (which >= 0) {
+            given[bad[which].at] = bad[which].tensor;
+            ck_fails(load_by(r, &by, given, 5, error), WF_ERR_FORMAT, bad[which].message);
+        } else {
+            const wf_real expected[] = {0, 3, 1, 4, 2, 5, 20, 21};
+            wf_real value[8];
+            ck_ok(load_by(r, &by, given, 5, error));
+            ck_values(r, "w", 18, 0);
+            ck_read(wf_registry_find(r, "t"), value, 8);
+            ck_assert_mem_eq(value, expected, sizeof expected);
+        }
+        wf_registry_free(r);
+    }
+}
+END_TEST
+
 /* The first rule whose tensor is in the file counts, with or without a '*' at any place. If there is none, the first rule's tensor is
  * reported as missing. */
 START_TEST(the_first_rule_counts)
@@ -239,4 +275,4 @@ START_TEST(missing_ones_keep_their_values)
 END_TEST
 
 WF_TEST_MAIN("nn/load", buffers_alone, missing_ones_keep_their_values, the_first_rule_counts, tensors_are_stacked, mismatches_are_listed,
-             a_source_outside_the_prefix, an_uneven_stack)
+             a_source_outside_the_prefix, an_uneven_stack, uneven_and_transposed)

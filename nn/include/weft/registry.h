@@ -128,6 +128,8 @@ struct wf_load_rule {
     const char *parameter; /* for example "blocks.*.attn.qkv.weight" */
     const char *source[4]; /* names of 1 to 4 tensors of one shape, which are stacked along dimension 0; a NULL ends a list of fewer than 4:
                               for example "layer.*.query.weight", "layer.*.key.weight", "layer.*.value.weight" */
+    bool uneven;           /* the sources may have different sizes along dimension 0, as with fewer heads of keys than of queries */
+    bool transposed;       /* each source is a matrix [in, out], the transpose of what is stacked, as in files of GPT-2 */
 };
 /* WF_STORED_REAL: as wf_real. WF_STORED_BF16, for the library of floats: as bf16; values of another dtype in the file are rounded.
  * WF_STORED_AS_FILE: as bf16 if all tensors of the parameter are BF16 in the file, so that no value changes; otherwise as wf_real. */
