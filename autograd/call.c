@@ -128,7 +128,7 @@ const wf_array *wf_call_in(const wf_call *c, int input)
 {
     const struct call_state *state = c->internal;
     const wf_tensor *x = input >= 0 && input < c->inputs ? state->node->in[input] : NULL;
-    return x ? &x->a : NULL;
+    return !x ? NULL : input < WF_MAX_INPUTS ? &c->in[input] : &x->a;
 }
 
 bool wf_call_needs(const wf_call *c, int input)

@@ -186,7 +186,8 @@ struct wf_tape {
     const char *doing; /* the name of the op whose forward or backward runs; may be NULL */
     struct node *last; /* the newest record */
     int64_t nodes;
-    /* The number of records and backwards in this pass. If a mark has the same number, no record needs the tensors made since the mark. */
+    /* The number of records, backwards and values rounded by wf_release in this pass. If a mark has the same number, nothing that is older
+     * needs the memory taken since the mark. */
     uint64_t events;
     bool no_grad; /* set by wf_tape_no_grad: no result needs a gradient, so only calls inside a checkpoint make records */
     uint32_t dropout_calls;
@@ -198,8 +199,8 @@ struct wf_tape {
     bool in_gradients;   /* wf_gradients is running: it computes the gradients of wanted tensors only, and writes none into a slab */
     uint32_t path;       /* number of calls of wf_gradients so far; the running call marks tensors with it (wf_tensor.path) */
     int checkpoints;     /* the nesting depth of wf_checkpoint calls whose function is running */
-    /* The nesting depth of wf_checkpoint calls whose function runs for the first time, so that a backward calls it again. 0 while it does.
-     */
+    /* The nesting depth of the running wf_checkpoint calls, without those whose function a backward calls again. Records made meanwhile are
+     * replaced by that of the checkpoint, so they don't count as `rounding`. */
     int to_repeat;
     int recomputing; /* the nesting depth of running backwards of wf_checkpoint calls, which call the function a second time */
     /* For gradient checks: a backward releases values of any size; the pool fills a buffer with NaN when it gives it out and when it takes

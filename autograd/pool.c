@@ -20,15 +20,20 @@ static int class_of(size_t bytes, size_t *rounded)
     return e * 8 + (int)((up - ((size_t)1 << e)) >> (e - 3));
 }
 
+enum { LARGER = 3 };
+
 enum { NAN_BYTE = 0xFF }; /* a float or double in which all bytes have this value is NaN */
 
 struct buffer *pool_take(wf_tape *tape, size_t bytes)
 {
     size_t rounded;
     int class = class_of(bytes, &rounded);
-    struct buffer *b = tape->pool.free[class];
+    struct buffer *b = NULL;
+    int from = class; /* a buffer that is up to LARGER classes too large serves before the arena grows */
+    for (; !b && from <= class + LARGER && from < POOL_CLASSES; from++)
+        b = tape->pool.free[from];
     if (b) {
-        tape->pool.free[class] = b->next;
+        tape->pool.free[from - 1] = b->next;
     } else {
         b = wf_tape_memory(tape, sizeof *b);
         void *data = b ? wf_tape_memory(tape, rounded) : NULL;

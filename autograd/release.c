@@ -12,8 +12,10 @@ static void round_value(wf_tape *tape, wf_tensor *x)
 {
     const int64_t count = wf_array_count(&x->a);
     struct buffer *b = pool_take(tape, (size_t)count * wf_dtype_size(WF_BF16));
-    if (!b)
+    if (!b) {
+        wf_error_clear(&tape->error); /* the value stays as it is */
         return;
+    }
     wf_bf16_keep(count, x->a.data, b->data);
     pool_release(tape, x->buffer);
     x->buffer = b;
@@ -51,7 +53,10 @@ void wf_release(wf_tensor *x)
     if (x->readers == 0) {
         x->value = VALUE_USER_RELEASED;
         pool_release(tape, x->buffer);
-    } else if (x->readers == x->rounding && (x->buffer->bytes > SMALL || tape->erase)) {
-        round_value(tape, x);
+        return;
     }
+    /* A checkpoint that runs for the first time may still become a reader. A mark of a loop without gradients must stay valid. */
+    const bool now = tape->to_repeat == 0 && !tape->no_grad && x->a.dtype == WF_REAL;
+    if (now && x->readers == x->rounding && (x->buffer->bytes > SMALL || tape->erase))
+        round_value(tape, x);
 }

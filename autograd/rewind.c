@@ -36,8 +36,8 @@ wf_tensor *wf_tape_rewind(wf_tape *tape, wf_tape_mark mark, wf_tensor *keep)
     if (mark.word[4] != tape->events)
         return wf_tape_fail(
             tape, WF_ERR_STATE,
-            "wf_tape_rewind: since the mark ops were recorded, a backward ran, or in bf16 wf_release of a tensor that a backward will "
-            "read, which need their tensors: rewind in WF_INFER, "
+            "wf_tape_rewind: since the mark ops were recorded, a backward ran, or in bf16 a tensor that a backward will read was given to "
+            "wf_release, so that tensors made since are needed: take the mark after that, or rewind in WF_INFER, "
             "or between wf_tape_no_grad(tape, true) and (tape, false)");
     wf_tensor kept = {0};
     if (keep) {

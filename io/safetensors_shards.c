@@ -89,8 +89,9 @@ static wf_status take_tensors(wf_safetensors *file, json_t *map, int at, const s
             return wf_error_set(error, WF_ERR_FORMAT, "%s has the tensor %s, which %s does not list: the files are not of one download",
                                 shard->path, quoted[0], file->path);
         if (wf_name_table_find(names, in, strlen(in)) != at)
-            return wf_error_set(error, WF_ERR_FORMAT, "%s has the tensor %s, but %s says that it is in %s: the files are not of one download",
-                                shard->path, quoted[0], file->path, wf_text_quote(in, quoted[1]));
+            return wf_error_set(error, WF_ERR_FORMAT,
+                                "%s has the tensor %s, but %s says that it is in %s: the files are not of one download", shard->path,
+                                quoted[0], file->path, wf_text_quote(in, quoted[1]));
         file->shard_of[file->count] = at;
         file->entry[file->count] = *entry;
         file->by_name[file->count] = &file->entry[file->count];
@@ -131,9 +132,10 @@ wf_status safetensors_open_index(wf_safetensors *file, const struct wf_safetenso
     wf_error failure = {0};
     json_t *index = wf_json_load(file->path, LIMIT, &failure), *map = json_object_get(index, "weight_map");
     if (index && !json_is_object(map))
-        wf_error_set(&failure, WF_ERR_FORMAT, "%s: it has no \"weight_map\", so it is not the index of weights in several files", file->path);
-    if (!failure.code && open_shards(file, map, &names, options, &failure) == WF_OK &&
-        take_all(file, map, &names, &failure) == WF_OK && file->shards > 0)
+        wf_error_set(&failure, WF_ERR_FORMAT, "%s: it has no \"weight_map\", so it is not the index of weights in several files",
+                     file->path);
+    if (!failure.code && open_shards(file, map, &names, options, &failure) == WF_OK && take_all(file, map, &names, &failure) == WF_OK &&
+        file->shards > 0)
         file->metadata = file->shard[0]->metadata;
     wf_name_table_free(&names);
     json_decref(index);

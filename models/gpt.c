@@ -54,12 +54,10 @@ static void block_init(wf_scope s, struct block *b, const struct gpt_config *c)
 static wf_tensor *block_forward(const void *block, wf_tensor *x, const struct wf_block_call *call)
 {
     const struct block *b = block;
-    wf_tensor *h = wf_layer_norm_forward(&b->norm1, x);
-    x = wf_mha_forward(&b->attn, h, .causal = true, .cache = call->cache, .weights = call->weights, .residual = x); /* [B,T,d] */
-    wf_release(h);
-    h = wf_layer_norm_forward(&b->norm2, x);
-    x = wf_ffn_forward(&b->ffn, h, .residual = x); /* [B,T,d] */
-    wf_release(h);
+    wf_tensor *h1 = wf_layer_norm_forward(&b->norm1, x), *h2;
+    x = wf_mha_forward(&b->attn, h1, .causal = true, .cache = call->cache, .weights = call->weights, .residual = x); /* [B,T,d] */
+    x = wf_ffn_forward(&b->ffn, h2 = wf_layer_norm_forward(&b->norm2, x), .residual = x);                            /* [B,T,d] */
+    wf_release(h1), wf_release(h2);
     return x;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Products in bf16's arithmetic (bf16.h): blocking, packing and work distribution. The operands are packed in chunks, then blocks of C are
- * computed from them. A chunk has all k, or with a long k a part of it; the sums then wait in memory for the next part. All choices depend
- * on shapes, strides, the number of threads and the processor, and none changes a bit. */
+/* Products in bf16's arithmetic (bf16.h): blocking, packing and work distribution. The operands are packed in chunks (A may be read in
+ * place), then blocks of C are computed from them. A chunk has all k, or with a long k a part of it; the sums then wait in memory for the
+ * next part. All choices depend on shapes, strides, the number of threads and the processor, and none changes a bit. */
 #include <weft/internal/runtime.h>
 
 #ifndef WF_DOUBLE
@@ -17,8 +17,8 @@ enum {
     FAR_C = 1 << 20,     /* speed: elements of a C that no cache holds until it is read */
     TASK_B = 1 << 18,    /* speed: elements of packed B in a task, about: half of the second-level cache */
     BLOCK_M = 128,       /* speed: rows of a task */
-    EMULATED_N = 512,    /* speed: without AMX: columns of a task, */
-    IN_PLACE = 2,        /* speed: and with up to this many tasks across each of them rounds A itself, if its k are contiguous */
+    EMULATED_N = 512,    /* speed: without AMX: columns of a task */
+    IN_PLACE = 2,        /* speed: without AMX: A with contiguous k is read in place if at most this many tasks read the same rows */
     PACK = 1 << 15,      /* speed: elements that a task packs */
     FLOPS_NS_AMX = 1000, /* speed: arithmetic of one core, */
     FLOPS_NS = 140,      /* speed: and without AMX */

@@ -32,11 +32,11 @@ enum {
 /* Panels are arrays of tiles, one tile a step. A tile of A holds, for each row, BF16_K elements in order of k. A tile of B holds, for each
  * pair of k, the pair's two elements of each column. Rows, columns and k past the end are zeros. */
 
-/* Part of a product whose operands are packed: m x n elements of C over all k, or over a chunk of it. */
+/* Part of a product whose operands are packed, or A in place: m x n elements of C over all k, or over a chunk of it. */
 struct bf16_block {
     int64_t m, n, steps;
     const wf_bf16 *a, *b; /* panels, steps * BF16_TILE elements apart */
-    /* Instead of `a`, not for AMX: rows of A as they are, a_rs elements apart, with k contiguous elements. NULL: none. */
+    /* Instead of `a`, not for AMX: rows of A as they are, rows_rs elements apart, with k contiguous elements. NULL: none. */
     const float *rows;
     int64_t rows_rs, k;
     float *c;

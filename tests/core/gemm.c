@@ -459,7 +459,7 @@ END_TEST
 /* BLIS is printed and recorded if it computes. The product is the gradient of a weight, the only kind that "auto" may give to BLIS. */
 START_TEST(blis_is_named_where_it_computes)
 {
-    enum { SIDE = 384, DEPTH = 700 }; /* own blocks of 240 k, others than those of 256 or 512 of BLIS */
+    enum { SIDE = 384, DEPTH = 700 }; /* Weft adds 240 steps of k at a time, BLIS 256 or 512 */
     EACH_ISA
     {
         struct wf_gemm g = product(SIDE, SIDE, DEPTH, TN, 1);

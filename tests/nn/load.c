@@ -144,7 +144,8 @@ END_TEST
 /* Fewer heads of keys and values than of queries; and matrices that a file has transposed. */
 START_TEST(uneven_and_transposed)
 {
-    static const struct wf_load_rule shared[] = {{"w", {"q", "k", "v"}, .uneven = true}, {"t", {"a", "b"}, .uneven = true, .transposed = true}};
+    static const struct wf_load_rule shared[] = {{"w", {"q", "k", "v"}, .uneven = true},
+                                                 {"t", {"a", "b"}, .uneven = true, .transposed = true}};
     static const struct wf_load_options by = {.rule = shared, .rules = 2};
     static const struct tensor tensor[] = {{"q", 4, 3, 0}, {"k", 1, 3, 12}, {"v", 1, 3, 15}, {"a", 2, 3, 0}, {"b", 2, 1, 20}};
     static const struct {

@@ -89,12 +89,6 @@ struct wf_op {
     /* The values that `backward` reads: WF_READS_INPUT(i) | WF_READS_OUTPUT(j) | ..., or WF_READS_NOTHING. 0 means all values. The memory
      * of values that are left out may be reused before `backward` runs. */
     unsigned reads;
-    /* A mask like .reads: those of the values for which `backward` also takes arrays of dtype WF_BF16. In a pass with products in bf16 it
-     * gets one if the caller released the value (wf_release) and all its other readers take it too; the array has the same dims and
-     * strides, and its elements are rounded as products round them, except that a denormal becomes a denormal of its sign instead of 0. So
-     * `backward` may use such a value as the second operand of products, which gives the same bits, or look at its sign; name no other
-     * value here. */
-    unsigned rounds;
     /* The outputs are views of in[0]. There is no `forward`, and `shape` also sets the data and strides of the outputs. A view may repeat
      * elements (stride 0, windows). In `backward`, dout is contiguous, and `backward` must add up the gradients of all places at which the
      * view shows an element. */
@@ -110,6 +104,12 @@ struct wf_op {
     /* The names of the operands, such as "x weight bias", with which Weft's ops say which operand is missing; may be NULL. */
     const char *operands;
     bool many; /* the op takes any number of operands (wf_call_in), and `backward` reads none of their values */
+    /* A mask like .reads: those of the values for which `backward` also takes arrays of dtype WF_BF16. In a pass with products in bf16 it
+     * gets one if the caller released the value (wf_release) and all its other readers take it too; the array has the same dims and
+     * strides, and its elements are rounded as products round them, except that a denormal becomes a denormal of its sign instead of 0. So
+     * `backward` may use such a value as the second operand of products, which gives the same bits, or look at its sign; name no other
+     * value here. */
+    unsigned rounds;
 };
 
 /* Applies an op: replaces parameters by their leaves (the tape's tensors for them), checks the operands, runs `shape` and `forward`, and

@@ -98,8 +98,9 @@ WF_API wf_tensor *wf_tape_fail(wf_tape *tape, wf_status code, const char *format
  *   wf_release(a);
  *   return y;
  *
- * In a pass with products in bf16, a value that only such products will read is kept in bf16 until then, in half the memory and with the
- * same bits of all gradients (wf_op.rounds).
+ * In a pass with products in bf16, the value is kept in bf16 if each backward that will read it takes bf16 (wf_op.rounds): in half the
+ * memory, and with the same bits of all gradients. Those are x of wf_linear and wf_linear_cross_entropy, q, k and v, and results of ReLU;
+ * not values of a few KiB.
  *
  * Some ops return their operand h itself (wf_dropout in WF_INFER, wf_contiguous) or a view of h (wf_reshape). Then release h only after the
  * last use of both h and the result. */

@@ -37,8 +37,9 @@ struct wf_safetensors_options {
  *
  * A path that ends in .json is that of an index, such as model.safetensors.index.json: a JSON file whose "weight_map" has for each tensor
  * the name of the file beside the index that holds it. The handle then has the tensors of all these files and the metadata of the first;
- * the index and the files must list the same tensors. The `offset` of an entry is counted in its own file. Returns NULL and sets *error on failure. WF_ERR_FORMAT: the header is
- * invalid; the message names the file and the tensor or the byte. WF_ERR_IO: the file can't be read. The caller closes the file. */
+ * the index and the files must list the same tensors. The `offset` of an entry is counted in its own file. Returns NULL and sets *error on
+ * failure. WF_ERR_FORMAT: the header is invalid; the message names the file and the tensor or the byte. WF_ERR_IO: the file can't be read.
+ * The caller closes the file. */
 WF_API wf_safetensors *wf_safetensors_open_with(const char *path, const struct wf_safetensors_options *options, wf_error *error) WF_CHECKED;
 #ifndef __cplusplus
 /* The same with options as arguments: wf_safetensors_open(path, &error) or wf_safetensors_open(path, &error, .map = true). */

@@ -37,7 +37,7 @@ struct wf_blocks_options {
     /* A mark that the caller took with wf_tape_here before it made x. With it the memory of a sublayer is freed after that sublayer, not
      * only after the whole block (see below). A model may set `since` if each block is a chain of sublayers wf_mha_forward and
      * wf_ffn_forward with .residual and a norm before or after each of them, and if it uses no tensor made since the mark other than the
-     * residual sum. All zeros: memory is freed after each block. */
+     * residual sum; wf_release of such a tensor is allowed. All zeros: memory is freed after each block. */
     wf_tape_mark since;
 };
 
