@@ -7,11 +7,9 @@
  * transform.norm and head.{weight [V,d],bias [V]}; a tied head has only the bias. `rules` below maps Hugging Face's names to these. */
 #include <string.h>
 
-#include <weft/internal/json.h>
-#include <weft/internal/text.h>
 #include <weft/nn.h>
 
-#include <weft/family.h>
+#include "foreign.h"
 
 struct bert_config {
     int64_t d_model, heads, d_ff, layers, context, vocab_size, segments;
@@ -192,56 +190,20 @@ static wf_status bert_load(wf_registry *registry, const wf_safetensors *file, co
 
 /* --- Hugging Face's config.json ------------------------------------------------------------------------------------ */
 
-/* Refuses a key of the file with a value that Weft does not support. It is called only for keys that would change the model's results;
- * other unknown keys are ignored. */
-static void refuse(struct wf_json_reader *r, const char *key, const char *value, const char *what)
-{
-    char quoted[WF_QUOTE_SIZE];
-    wf_json_read_status(r, wf_error_set(r->error, WF_ERR_FORMAT, "%s: key \"%s\": %s%s%s", r->where, key,
-                                        value ? wf_text_quote(value, quoted) : "", value ? " is not supported: " : "", what));
-}
-
 static void refuse_others(struct wf_json_reader *r)
 {
     static const char *const truths[] = {"is_decoder", "add_cross_attention", "is_encoder_decoder"};
     const char *positions = "absolute";
-    json_t *pruned = NULL, *quantized = json_object_get(r->object, "quantization_config");
+    json_t *pruned = NULL;
     wf_json_read_string(r, "position_embedding_type", WF_JSON_OPTIONAL, &positions);
-    if (r->status == WF_OK && strcmp(positions, "absolute") != 0)
-        refuse(r, "position_embedding_type", positions, "only \"absolute\"");
+    if (strcmp(positions, "absolute") != 0)
+        foreign_refuse(r, "position_embedding_type", positions, "only \"absolute\"");
     wf_json_read_object(r, "pruned_heads", WF_JSON_OPTIONAL, &pruned);
-    if (r->status == WF_OK && pruned && json_object_size(pruned) > 0)
-        refuse(r, "pruned_heads", NULL, "models with pruned heads are not supported");
-    if (r->status == WF_OK && quantized && !json_is_null(quantized))
-        refuse(r, "quantization_config", NULL, "quantised weights are not supported");
-    for (size_t i = 0; i < sizeof truths / sizeof *truths; i++) {
-        bool on = false;
-        wf_json_read_bool(r, truths[i], WF_JSON_OPTIONAL, &on);
-        if (r->status == WF_OK && on)
-            refuse(r, truths[i], NULL, "only a BERT encoder is supported");
-    }
-}
-
-/* Reads the activation. Hugging Face has several names for the same function, whose implementations differ only by rounding. */
-static void read_activation(struct wf_json_reader *r, enum wf_activation *out)
-{
-    static const struct {
-        const char *name;
-        enum wf_activation activation;
-    } names[] = {
-        {"gelu", WF_GELU},           {"gelu_python", WF_GELU},        {"gelu_new", WF_GELU_TANH}, {"gelu_pytorch_tanh", WF_GELU_TANH},
-        {"gelu_fast", WF_GELU_TANH}, {"gelu_accurate", WF_GELU_TANH}, {"relu", WF_RELU},          {"silu", WF_SILU},
-        {"swish", WF_SILU}};
-    const char *name = "gelu";
-    wf_json_read_string(r, "hidden_act", WF_JSON_OPTIONAL, &name);
-    if (r->status != WF_OK)
-        return;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(names[i].name, name) == 0) {
-            *out = names[i].activation;
-            return;
-        }
-    refuse(r, "hidden_act", name, "only gelu, gelu_new, relu and silu");
+    if (pruned && json_object_size(pruned) > 0)
+        foreign_refuse(r, "pruned_heads", NULL, "models with pruned heads are not supported");
+    foreign_expect_floats(r);
+    for (size_t i = 0; i < sizeof truths / sizeof *truths; i++)
+        foreign_expect_bool(r, truths[i], false, "only a BERT encoder is supported");
 }
 
 static wf_status bert_read(const json_t *object, const char *path, void *config, wf_error *error)
@@ -260,7 +222,8 @@ static wf_status bert_read(const json_t *object, const char *path, void *config,
     wf_json_read_double(&r, "hidden_dropout_prob", WF_JSON_OPTIONAL, 0, 0.999999, &c->dropout);
     wf_json_read_double(&r, "attention_probs_dropout_prob", WF_JSON_OPTIONAL, 0, 0.999999, &c->attention_dropout);
     wf_json_read_bool(&r, "tie_word_embeddings", WF_JSON_OPTIONAL, &c->tied);
-    read_activation(&r, &c->activation);
+    c->activation = WF_GELU;
+    foreign_read_activation(&r, "hidden_act", &c->activation);
     c->masked_head = false; /* vectors of sentences need no output layer, and few folders contain one */
     if (r.status == WF_OK && c->d_model % c->heads != 0)
         return wf_error_set(error, WF_ERR_FORMAT, "%s: hidden_size %lld is not a multiple of num_attention_heads %lld", path,

@@ -206,11 +206,11 @@ const char *wf_config_set_head(struct wf_config *config)
 bool wf_config_fits(const struct wf_config *config, int64_t types)
 {
     int64_t rows = wf_config_shape(config).vocab_size;
-    int64_t multiple = 128; /* other libraries pad to a multiple of at most 128 rows */
+    int64_t multiple = 128; /* other libraries pad to a multiple of at most 128 rows, and some leave room for further tokens */
     while (multiple > 1 && rows % multiple != 0)
         multiple /= 2;
     bool padded = config->family && config->family->model_type && multiple >= 8;
-    return types == rows || (padded && types < rows && rows - types < multiple);
+    return types == rows || (padded && types < rows && rows - types < (multiple == 128 ? 1024 : multiple));
 }
 
 /* --- properties of the family -------------------------------------------------------------------------------------- */
@@ -250,7 +250,8 @@ struct wf_model_shape wf_config_shape(const struct wf_config *config)
                                    .layers = has[WF_KEY_LAYERS] ? of[WF_KEY_LAYERS] : 1,
                                    .encoder_layers = of[WF_KEY_ENCODER_LAYERS],
                                    .heads = heads,
-                                   .kv_width = heads > 0 ? kv_heads * (of[WF_KEY_WIDTH] / heads) : of[WF_KEY_WIDTH],
+                                   .kv_width = heads > 0 ? kv_heads * (of[WF_KEY_HEAD_WIDTH] > 0 ? of[WF_KEY_HEAD_WIDTH] : of[WF_KEY_WIDTH] / heads)
+                                                         : of[WF_KEY_WIDTH],
                                    .ffn_weights = (of[WF_KEY_ACTIVATION] == WF_SWIGLU ? 3 : 2) * of[WF_KEY_WIDTH] * of[WF_KEY_FFN_WIDTH],
                                    .segments = of[WF_KEY_SEGMENTS],
                                    .shared_tokenizer = of[WF_KEY_SHARED],
@@ -274,6 +275,16 @@ static wf_status check_multiple(const struct wf_config *config, enum wf_key_role
     if (value[part] == 0 || fmod(value[whole], value[part]) == 0)
         return WF_OK;
     return wf_key_conflict(name[whole], value[whole], "be a multiple of", name[part], value[part], error);
+}
+
+/* Whether the configuration gives the width of a head. */
+static bool has_head_width(const struct wf_config *config)
+{
+    const struct wf_keys *keys = &config->family->keys;
+    for (int i = 0; i < keys->count; i++)
+        if (keys->key[i].role == WF_KEY_HEAD_WIDTH)
+            return key_number(&keys->key[i], config->architecture) != 0;
+    return false;
 }
 
 /* Refuses models with more than 2^40 parameters. The number computed here is a lower bound; the registry later counts exactly. */
@@ -315,7 +326,7 @@ wf_status config_check_model(const struct wf_config *config, wf_error *error)
             if (!slot_find(config, key->name, &slot) && key_number(key, (const char *)config + sections[i].offset) != 0)
                 return key_unknown(config, key->name, error);
         }
-    if (check_multiple(config, WF_KEY_WIDTH, WF_KEY_HEADS, error) || check_multiple(config, WF_KEY_HEADS, WF_KEY_KV_HEADS, error) ||
+    if ((!has_head_width(config) && check_multiple(config, WF_KEY_WIDTH, WF_KEY_HEADS, error)) || check_multiple(config, WF_KEY_HEADS, WF_KEY_KV_HEADS, error) ||
         (family->check && family->check(config->architecture, error)) || check_size(config, error))
         return WF_ERR_ARGUMENT;
     if (family->read_only)

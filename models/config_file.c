@@ -184,7 +184,7 @@ static bool read_other(struct wf_json_reader *r, struct wf_config *c)
     const char *type = json_string_value(json_object_get(r->object, "model_type"));
     const struct wf_family *family;
     for (int i = 0; type && (family = wf_family_at(i)); i++)
-        if (family->model_type && strcmp(type, family->model_type) == 0) {
+        if (family_reads(family, type)) {
             if (wf_config_preset(c, family->name, NULL) != WF_OK) /* the preset, if there is one, has the settings for further training */
                 wf_json_read_status(r, wf_config_defaults(c, family->name, r->error));
             if (r->status == WF_OK)

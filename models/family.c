@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <weft/internal/fork.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/needs.h>
 #include <weft/internal/text.h>
 
@@ -18,6 +19,25 @@ static const struct wf_family *registered[WF_FAMILIES_MOST];
 static atomic_int registered_count;
 static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
 WF_FREE_AFTER_FORK(registering)
+
+/* The next of the words that spaces separate, cut at 63 characters. False at the end. */
+static bool next_type(const char **at, char type[64])
+{
+    *at += strspn(*at, " ");
+    const size_t length = strcspn(*at, " ");
+    snprintf(type, 64, "%.*s", (int)WF_MIN(length, 63), *at);
+    *at += length;
+    return length > 0;
+}
+
+bool family_reads(const struct wf_family *family, const char *type)
+{
+    char own[64];
+    for (const char *at = family->model_type; at && next_type(&at, own);)
+        if (strcmp(own, type) == 0)
+            return true;
+    return false;
+}
 
 const struct wf_family *wf_family_at(int index)
 {
@@ -172,9 +192,11 @@ static wf_status check_names(const struct wf_family *f, wf_error *error)
     for (int i = 0; (other = wf_family_at(i)); i++) {
         if (strcmp(other->name, f->name) == 0)
             return wf_error_set(error, WF_ERR_ARGUMENT, "family %s: another family has this name: choose another", f->name);
-        if (f->model_type && other->model_type && strcmp(f->model_type, other->model_type) == 0)
-            return wf_error_set(error, WF_ERR_ARGUMENT, "family %s: the family %s already reads the model_type %s", f->name, other->name,
-                                f->model_type);
+        char type[64];
+        for (const char *at = f->model_type; at && next_type(&at, type);)
+            if (family_reads(other, type))
+                return wf_error_set(error, WF_ERR_ARGUMENT, "family %s: the family %s already reads the model_type %s", f->name, other->name,
+                                    type);
     }
     for (int i = 0; i < f->presets.count; i++) {
         const struct wf_preset *known;

@@ -3,12 +3,12 @@
  * the embedding as output matrix. GPT-2 itself has biases and the tanh approximation of GELU; the nanogpt presets have neither.
  *
  * Parameters: embed.weight [V,d], positions.weight [context,d], blocks.N.{norm1,attn.qkv,attn.out,norm2,ffn.up,ffn.down},
- * norm, and head.weight [V,d] unless it is tied. */
+ * norm, and head.weight [V,d] unless it is tied. `rules` below maps the names of Hugging Face's GPT-2 to these. */
 #include <math.h>
 
 #include <weft/nn.h>
 
-#include <weft/family.h>
+#include "foreign.h"
 
 struct gpt_config {
     int64_t d_model, heads, kv_heads, d_ff, layers, context, vocab_size;
@@ -102,6 +102,74 @@ static wf_tensor *gpt_forward(const void *model, wf_tensor *ids, struct wf_cache
     return wf_layer_norm_forward(&m->norm, x);
 }
 
+/* --- folders of Hugging Face --------------------------------------------------------------------------------------- */
+
+/* GPT-2's files hold the matrices of linear maps transposed. */
+/* clang-format off */
+#define NORM(ours, theirs) {ours ".weight", {theirs ".weight"}}, {ours ".bias", {theirs ".bias"}}
+#define LINEAR(ours, theirs) {ours ".weight", {theirs ".weight"}, .transposed = true}, {ours ".bias", {theirs ".bias"}}
+/* clang-format on */
+static const struct wf_load_rule rules[] = {
+    {"embed.weight", {"wte.weight"}},
+    {"positions.weight", {"wpe.weight"}},
+    NORM("blocks.*.norm1", "h.*.ln_1"),
+    LINEAR("blocks.*.attn.qkv", "h.*.attn.c_attn"),
+    LINEAR("blocks.*.attn.out", "h.*.attn.c_proj"),
+    NORM("blocks.*.norm2", "h.*.ln_2"),
+    LINEAR("blocks.*.ffn.up", "h.*.mlp.c_fc"),
+    LINEAR("blocks.*.ffn.down", "h.*.mlp.c_proj"),
+    NORM("norm", "ln_f"),
+    {"head.weight", {"/lm_head.weight"}},
+};
+static const char *const ignored[] = {"h.*.attn.bias", "h.*.attn.masked_bias", "lm_head.weight", NULL}; /* masks; the tied output layer */
+
+static wf_status gpt_load(wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *options, wf_error *error)
+{
+    const bool within = wf_safetensors_find(file, "transformer.wte.weight");
+    if (!within && !wf_safetensors_find(file, "wte.weight")) /* the file has Weft's names */
+        return wf_registry_load_with(registry, file, options, error);
+    struct wf_load_options o = *options;
+    o.prefix = within ? "transformer." : "";
+    o.rule = rules;
+    o.rules = sizeof rules / sizeof *rules;
+    o.ignored = ignored;
+    return wf_registry_load_with(registry, file, &o, error);
+}
+
+static wf_status gpt_read(const json_t *object, const char *path, void *config, wf_error *error)
+{
+    struct gpt_config *c = config;
+    struct wf_json_reader r = {.object = object, .where = path, .error = error};
+    double eps = 1e-5, embedding = 0.1, attention = 0.1;
+    int64_t inner = 0;
+    c->bias = c->tied = true;
+    c->kv_heads = 0;
+    c->activation = WF_GELU_TANH;
+    c->dropout = 0.1; /* what transformers takes if a key is absent, as above */
+    foreign_expect_floats(&r);
+    wf_json_read_int(&r, "vocab_size", WF_JSON_REQUIRED, 1, 16777216, &c->vocab_size);
+    wf_json_read_int(&r, "n_embd", WF_JSON_REQUIRED, 1, 65536, &c->d_model);
+    wf_json_read_int(&r, "n_layer", WF_JSON_REQUIRED, 1, 1024, &c->layers);
+    wf_json_read_int(&r, "n_head", WF_JSON_REQUIRED, 1, 1024, &c->heads);
+    wf_json_read_int(&r, "n_positions", WF_JSON_REQUIRED, 1, 1048576, &c->context);
+    wf_json_read_int(&r, "n_inner", WF_JSON_OPTIONAL, 1, 262144, &inner);
+    c->d_ff = inner > 0 ? inner : 4 * c->d_model;
+    wf_json_read_double(&r, "layer_norm_epsilon", WF_JSON_OPTIONAL, 0, 1, &eps);
+    wf_json_read_double(&r, "resid_pdrop", WF_JSON_OPTIONAL, 0, 0.999999, &c->dropout);
+    wf_json_read_double(&r, "embd_pdrop", WF_JSON_OPTIONAL, 0, 0.999999, &embedding);
+    wf_json_read_double(&r, "attn_pdrop", WF_JSON_OPTIONAL, 0, 0.999999, &attention);
+    wf_json_read_bool(&r, "tie_word_embeddings", WF_JSON_OPTIONAL, &c->tied);
+    foreign_read_activation(&r, "activation_function", &c->activation);
+    if (eps != 1e-5)
+        foreign_refuse(&r, "layer_norm_epsilon", NULL, "only 1e-5 is supported");
+    if (embedding != c->dropout || attention != c->dropout)
+        foreign_refuse(&r, "resid_pdrop", NULL, "it must equal embd_pdrop and attn_pdrop: other dropout is not supported");
+    foreign_expect_bool(&r, "scale_attn_weights", true, "scores that are not divided by the root of the width are not supported");
+    foreign_expect_bool(&r, "scale_attn_by_inverse_layer_idx", false, "scores that are divided by the number of the layer are not supported");
+    foreign_expect_bool(&r, "add_cross_attention", false, "cross-attention is not supported");
+    return r.status;
+}
+
 /* clang-format off */
 static const struct wf_preset presets[] = {
     {"nanogpt-char", "a character model for a book or two, such as the works of Shakespeare",
@@ -124,9 +192,12 @@ const struct wf_family family_gpt = {
     .config_size = sizeof(struct gpt_config),
     .keys = WF_ROWS(keys),
     .presets = WF_ROWS(presets),
+    .model_type = "gpt2",
+    .read = gpt_read,
     .size = sizeof(struct gpt),
     .block_size = sizeof(struct block),
     .init = gpt_init,
+    .load = gpt_load,
     .forward = gpt_forward,
     .head = WF_HEAD_AT(struct gpt, head),
 };

@@ -99,7 +99,7 @@ void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, co
         wf_linear_init(wf_sub(scope, "qkv"), &m->qkv, d, q + k + v, .no_bias = o->no_bias, .parts = q == k && k == v ? 3 : 1);
     }
     if (!m->no_output)
-        wf_linear_init(wf_sub(scope, "out"), &m->out, m->heads * m->d_value, d, .no_bias = o->no_bias, .residual = true);
+        wf_linear_init(wf_sub(scope, "out"), &m->out, m->heads * m->d_value, d, .no_bias = o->no_bias || o->no_out_bias, .residual = true);
 }
 
 enum { MADE = 6 };

@@ -5,6 +5,7 @@
 
 #include <weft/internal/files.h>
 #include <weft/internal/name_list.h>
+#include <weft/internal/pattern.h>
 
 #include "internal.h"
 
@@ -198,9 +199,7 @@ static wf_shape wanted_shape(const struct entry *e, const wf_safetensors *file, 
 static bool is_ignored(const char *name, const char *const *ignored)
 {
     for (; ignored && *ignored; ignored++) {
-        size_t n = strlen(*ignored);
-        bool begins = n > 0 && (*ignored)[n - 1] == '*';
-        if (begins ? strncmp(*ignored, name, n - 1) == 0 : strcmp(*ignored, name) == 0)
+        if (wf_pattern_matches(*ignored, name))
             return true;
     }
     return false;

@@ -52,6 +52,7 @@ enum wf_key_role {
     WF_KEY_WIDTH,
     WF_KEY_HEADS,    /* number of attention heads, which must divide the width; a family without attention has no such key */
     WF_KEY_KV_HEADS, /* number of key and value heads, which must divide the number of attention heads; 0: the same number */
+    WF_KEY_HEAD_WIDTH, /* width of a head; 0: width / heads. With another value the heads need not divide the width */
     WF_KEY_FFN_WIDTH,
     WF_KEY_ACTIVATION, /* an enum wf_activation */
     WF_KEY_SEGMENTS,
@@ -144,7 +145,8 @@ struct wf_family {
     struct wf_presets presets;
     /* Checks conditions between keys, after the ranges and the roles were checked. NULL: there are no other conditions. */
     wf_status (*check)(const void *config, wf_error *error);
-    /* If the config.json of another library has this "model_type", `read` fills *config from it. NULL: the family reads no such files. */
+    /* If the config.json of another library has one of these "model_type"s, which spaces separate, `read` fills *config from it. NULL: the
+     * family reads no such files. */
     const char *model_type;
     wf_status (*read)(const struct json_t *object, const char *path, void *config, wf_error *error);
 

@@ -176,6 +176,7 @@ struct wf_mha_options {
     bool no_output;   /* the result is the concatenated heads [B,T,H F], without the output projection */
     bool apart;       /* keys and values have different sources. Set .cross too, and in each call that has .memory also give .value */
     int64_t d_values; /* width of .value, with .apart; 0: d_memory */
+    bool no_out_bias; /* the output projection alone has no bias, as in Qwen 2 */
 };
 WF_API void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, const struct wf_mha_options *options);
 struct wf_mha_call {

@@ -139,8 +139,8 @@ struct wf_load_options {
     const char *prefix; /* prefix of the model's tensors in the file; tensors without it are ignored. NULL: no prefix */
     const struct wf_load_rule *rule;
     int rules;
-    const char *const *ignored; /* names, after the prefix, that may be in the file and are not read; the list ends with NULL. "pooler.*"
-                                   stands for all names that begin with "pooler." */
+    const char *const *ignored; /* names, after the prefix, that may be in the file and are not read; the list ends with NULL. Each
+                                   '*' stands for any characters: "pooler.*" for all names that begin with "pooler." */
     /* A parameter that has no tensor in the file keeps its value, so build the registry first. It is still an error if the file has none of
      * the parameters, or only some of the tensors of one parameter. */
     bool allow_missing;

@@ -7,6 +7,8 @@
 
 /* Weft's own families, in the order of the list in models/meson.build; ends with NULL. */
 extern const struct wf_family *const wf_zoo[];
+/* Whether the family reads config.json of another library with this "model_type". */
+bool family_reads(const struct wf_family *family, const char *type);
 
 /* Sets one key as wf_config_set does, but changes no second key, except that a new value of `optimizer` also gives the keys of that
  * optimiser their defaults. in_file: the value comes from a file that Weft wrote, which may name kinds of tokenizer that users cannot

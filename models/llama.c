@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+/* Llama (Touvron et al. 2023, Dubey et al. 2024) and the decoders with its block: RMS norms before each sublayer and after the last block,
+ * rotary positions, fewer heads of keys than of queries, and SwiGLU. Mistral (Jiang et al. 2023) adds a sliding window, Qwen 2 (Yang et al.
+ * 2024) biases of queries, keys and values, Qwen 3 (2025) norms of queries and keys and a head width of its own.
+ *
+ * Parameters: embed.weight [V,d], blocks.N.{norm1,attn.qkv,attn.out,norm2,ffn.gate,ffn.up,ffn.down}, with qk_norm also
+ * blocks.N.attn.{q_norm,k_norm}, norm, and head.weight [V,d] unless it is tied. `rules` below maps Hugging Face's names to these. */
+#include <math.h>
+#include <string.h>
+
+#include <weft/nn.h>
+
+#include "foreign.h"
+
+struct llama_config {
+    int64_t d_model, heads, kv_heads, d_key, d_ff, layers, context, vocab_size, window;
+    double dropout, norm_eps, rope_base, rope_factor, rope_low, rope_high, rope_context;
+    enum wf_rope_scaling rope_scaling;
+    bool tied, qkv_bias, qk_norm;
+};
+
+#define NUMBER(...) WF_NUMBER_KEY(struct llama_config, __VA_ARGS__)
+#define BOOL(...) WF_BOOL_KEY(struct llama_config, __VA_ARGS__)
+static const char *const scaling_words[] = {"none", "linear", "ntk", "llama3", NULL}; /* of enum wf_rope_scaling */
+/* clang-format off */
+static const struct wf_key keys[] = {
+    NUMBER(d_model, "128", 1, 65536, "model width", .role = WF_KEY_WIDTH),
+    NUMBER(heads, "4", 1, 1024, "attention heads", .role = WF_KEY_HEADS),
+    NUMBER(kv_heads, "0", 0, 1024, "key and value heads; a divisor of heads; 0: as many as heads", .role = WF_KEY_KV_HEADS),
+    NUMBER(d_key, "0", 0, 65536, "width of a head, even; 0: d_model / heads", .role = WF_KEY_HEAD_WIDTH, .also = "head_dim"),
+    NUMBER(d_ff, "384", 1, 262144, "inner width of the feed-forward", .role = WF_KEY_FFN_WIDTH),
+    NUMBER(layers, "4", 1, 1024, "blocks", .role = WF_KEY_LAYERS, .also = "encoder_layers decoder_layers"),
+    NUMBER(context, "256", 1, 1048576, "maximum sequence length in tokens", .role = WF_KEY_CONTEXT, .also = "max_length positions"),
+    NUMBER(vocab_size, "0", 0, 16777216, "maximum vocabulary size when a tokenizer is trained; 0: no limit", .role = WF_KEY_VOCAB, .also = "source_vocab_size"),
+    NUMBER(window, "0", 0, 1048576, "sliding window: a token attends to this many last tokens, itself included; 0: to all", .also = "sliding_window"),
+    NUMBER(dropout, "0", 0, 1, "dropout probability", .below = true, .resumable = true, .also = "inner_dropout dropout_rate hidden_dropout hidden_dropout_prob classifier_dropout resid_pdrop embd_pdrop attn_pdrop resid_dropout residual_dropout attention_dropout attn_dropout attention_probs_dropout_prob activation_dropout relu_dropout"),
+    NUMBER(norm_eps, "1e-5", 0, 1, "epsilon of the norms", .above = true, .also = "layer_norm_eps layer_norm_epsilon rms_norm_eps layernorm_epsilon norm_epsilon"),
+    NUMBER(rope_base, "10000", 0, 1e12, "base of the rotary frequencies", .above = true, .also = "rope_theta"),
+    WF_WORD_KEY(struct llama_config, rope_scaling, "none", scaling_words, "scaling of the rotary frequencies for longer texts", .also = "rope_type"),
+    NUMBER(rope_factor, "1", 0, 1e6, "factor of rope_scaling", .above = true),
+    NUMBER(rope_low, "1", 0, 1e6, "llama3: turns in rope_context below which a frequency is divided by the factor", .above = true),
+    NUMBER(rope_high, "4", 0, 1e6, "llama3: turns in rope_context above which a frequency stays", .above = true),
+    NUMBER(rope_context, "8192", 1, 1e9, "llama3: the context before the scaling"),
+    BOOL(tied, "true", "the output layer shares the embedding", .also = "shared tie_word_embeddings tie_embeddings tie_weights weight_tying share_decoder_input_output_embed share_input_output_embed"),
+    BOOL(qkv_bias, "false", "queries, keys and values have a bias", .also = "use_bias attention_bias add_bias_linear"),
+    BOOL(qk_norm, "false", "norms of queries and keys"),
+};
+/* clang-format on */
+
+struct block {
+    struct wf_rms_norm norm1, norm2;
+    struct wf_mha attn;
+    struct wf_ffn ffn;
+};
+
+static struct wf_rotary rotary_of(const struct llama_config *c)
+{
+    struct wf_rotary r = {.base = c->rope_base, .scaling = c->rope_scaling};
+    if (r.scaling != WF_ROPE_UNSCALED)
+        r.factor = c->rope_factor;
+    if (r.scaling == WF_ROPE_LLAMA3) {
+        r.low_frequency = c->rope_low;
+        r.high_frequency = c->rope_high;
+        r.original_context = c->rope_context;
+    }
+    return r;
+}
+
+static void block_init(wf_scope s, struct block *b, const struct llama_config *c)
+{
+    wf_rms_norm_init(wf_sub(s, "norm1"), &b->norm1, c->d_model, .eps = c->norm_eps);
+    wf_mha_init(wf_sub(s, "attn"), &b->attn, c->d_model, (int)c->heads, .kv_heads = (int)c->kv_heads, .d_key = c->d_key,
+                .no_bias = !c->qkv_bias, .no_out_bias = true, .dropout = c->dropout, .residual_dropout = c->dropout, .rope = true,
+                .rotary = rotary_of(c), .window = c->window, .qk_norm = c->qk_norm, .qk_norm_eps = c->qk_norm ? c->norm_eps : 0);
+    wf_rms_norm_init(wf_sub(s, "norm2"), &b->norm2, c->d_model, .eps = c->norm_eps);
+    wf_ffn_init(wf_sub(s, "ffn"), &b->ffn, c->d_model, c->d_ff, .activation = WF_SWIGLU, .no_bias = true, .residual_dropout = c->dropout);
+}
+
+static wf_tensor *block_forward(const void *block, wf_tensor *x, const struct wf_block_call *call)
+{
+    const struct block *b = block;
+    wf_tensor *h1 = wf_rms_norm_forward(&b->norm1, x), *h2;
+    x = wf_mha_forward(&b->attn, h1, .causal = true, .cache = call->cache, .weights = call->weights, .residual = x); /* [B,T,d] */
+    x = wf_ffn_forward(&b->ffn, h2 = wf_rms_norm_forward(&b->norm2, x), .residual = x);                              /* [B,T,d] */
+    wf_release(h1), wf_release(h2);
+    return x;
+}
+
+struct llama {
+    struct wf_embedding embed;
+    struct wf_dropout drop;
+    struct wf_rms_norm norm;
+    struct wf_linear head;
+    int64_t layers;
+    struct block block[];
+};
+
+static void llama_init(wf_scope s, void *model, const void *config)
+{
+    const struct llama_config *c = config;
+    struct llama *m = model;
+    s = wf_with_init(s, &(struct wf_init_rules){.weight = {WF_INIT_NORMAL, 0.02},
+                                                .embedding = {WF_INIT_NORMAL, 0.02},
+                                                .residual = {WF_INIT_NORMAL, 0.02 / sqrt(2.0 * (double)c->layers)},
+                                                .bias = {WF_INIT_CONSTANT, 0}});
+    m->layers = c->layers;
+    wf_embedding_init(wf_sub(s, "embed"), &m->embed, c->vocab_size, c->d_model);
+    wf_dropout_init(s, &m->drop, c->dropout);
+    for (int64_t i = 0; i < m->layers; i++)
+        block_init(wf_sub_at(s, "blocks", i), &m->block[i], c);
+    wf_rms_norm_init(wf_sub(s, "norm"), &m->norm, c->d_model, .eps = c->norm_eps);
+    wf_linear_init(wf_sub(s, "head"), &m->head, c->d_model, c->vocab_size, .no_bias = true, .tied = c->tied ? m->embed.weight : NULL);
+}
+
+static wf_tensor *llama_forward(const void *model, wf_tensor *ids, struct wf_cache *cache, wf_tensor **weights)
+{
+    const struct llama *m = model;
+    const wf_tape_mark start = wf_tape_here(wf_tape_of(ids));
+    wf_tensor *x = wf_dropout_forward(&m->drop, wf_embedding_forward(&m->embed, ids)); /* [B,T] -> [B,T,d] */
+    x = wf_blocks_forward(m->block, m->layers, block_forward, x, .cache = cache, .weights = weights, .since = start);
+    return wf_rms_norm_forward(&m->norm, x);
+}
+
+static wf_status llama_check(const void *config, wf_error *error)
+{
+    const struct llama_config *c = config;
+    const int64_t width = c->d_key > 0 ? c->d_key : c->d_model / c->heads;
+    if (width % 2 != 0)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "rotary positions need heads of even width, and d_key, or d_model / heads, is %lld",
+                            (long long)width);
+    if (c->rope_scaling == WF_ROPE_LLAMA3 && c->rope_low >= c->rope_high)
+        return wf_key_conflict("rope_high", c->rope_high, "be greater than", "rope_low", c->rope_low, error);
+    return WF_OK;
+}
+
+/* --- folders of Hugging Face --------------------------------------------------------------------------------------- */
+
+#define LAYER "layers.*."
+#define SELF LAYER "self_attn."
+static const struct wf_load_rule rules[] = {
+    {"embed.weight", {"embed_tokens.weight"}},
+    {"blocks.*.norm1.weight", {LAYER "input_layernorm.weight"}},
+    {"blocks.*.attn.qkv.weight", {SELF "q_proj.weight", SELF "k_proj.weight", SELF "v_proj.weight"}, .uneven = true},
+    {"blocks.*.attn.qkv.bias", {SELF "q_proj.bias", SELF "k_proj.bias", SELF "v_proj.bias"}, .uneven = true},
+    {"blocks.*.attn.q_norm.weight", {SELF "q_norm.weight"}},
+    {"blocks.*.attn.k_norm.weight", {SELF "k_norm.weight"}},
+    {"blocks.*.attn.out.weight", {SELF "o_proj.weight"}},
+    {"blocks.*.norm2.weight", {LAYER "post_attention_layernorm.weight"}},
+    {"blocks.*.ffn.gate.weight", {LAYER "mlp.gate_proj.weight"}},
+    {"blocks.*.ffn.up.weight", {LAYER "mlp.up_proj.weight"}},
+    {"blocks.*.ffn.down.weight", {LAYER "mlp.down_proj.weight"}},
+    {"norm.weight", {"norm.weight"}},
+    {"head.weight", {"/lm_head.weight"}},
+};
+static const char *const ignored[] = {SELF "rotary_emb.inv_freq", NULL}; /* frequencies, in files until 2023 */
+
+static wf_status llama_load(wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *options, wf_error *error)
+{
+    if (wf_safetensors_find(file, "embed.weight")) /* the file has Weft's names */
+        return wf_registry_load_with(registry, file, options, error);
+    struct wf_load_options o = *options;
+    o.prefix = wf_safetensors_find(file, "model.embed_tokens.weight") ? "model." : "";
+    o.rule = rules;
+    o.rules = sizeof rules / sizeof *rules;
+    o.ignored = ignored;
+    return wf_registry_load_with(registry, file, &o, error);
+}
+
+/* What the architectures do with the keys that only some of them have. */
+static void read_variant(struct wf_json_reader *r, struct llama_config *c)
+{
+    const char *type = "", *layer = NULL;
+    json_t *layers = NULL;
+    wf_json_read_string(r, "model_type", WF_JSON_REQUIRED, &type);
+    const bool qwen2 = strcmp(type, "qwen2") == 0, mistral = strcmp(type, "mistral") == 0;
+    c->qkv_bias = qwen2;
+    c->qk_norm = strcmp(type, "qwen3") == 0;
+    c->window = 0;
+    if (mistral)
+        wf_json_read_int(r, "sliding_window", WF_JSON_OPTIONAL, 1, 1048576, &c->window);
+    foreign_expect_bool(r, "use_sliding_window", false, "sliding windows in some layers are not supported");
+    wf_json_read_array(r, "layer_types", WF_JSON_OPTIONAL, &layers);
+    for (size_t i = 0; r->status == WF_OK && i < json_array_size(layers); i++) {
+        layer = json_string_value(json_array_get(layers, i));
+        if (!layer || strcmp(layer, c->window > 0 ? "sliding_attention" : "full_attention") != 0)
+            foreign_refuse(r, "layer_types", layer ? layer : "", "only layers that are all alike");
+    }
+    foreign_expect_bool(r, "attention_bias", false, "biases of attention are not supported");
+    foreign_expect_bool(r, "mlp_bias", false, "biases of the feed-forward are not supported");
+}
+
+static wf_status llama_read(const json_t *object, const char *path, void *config, wf_error *error)
+{
+    struct llama_config *c = config;
+    struct wf_json_reader r = {.object = object, .where = path, .error = error};
+    struct foreign_rotary rotary;
+    enum wf_activation activation = WF_SILU;
+    c->norm_eps = 1e-6; /* what transformers takes if a key is absent, here and below */
+    c->tied = false;
+    c->kv_heads = c->d_key = 0;
+    foreign_expect_floats(&r);
+    wf_json_read_int(&r, "vocab_size", WF_JSON_REQUIRED, 1, 16777216, &c->vocab_size);
+    wf_json_read_int(&r, "hidden_size", WF_JSON_REQUIRED, 1, 65536, &c->d_model);
+    wf_json_read_int(&r, "num_hidden_layers", WF_JSON_REQUIRED, 1, 1024, &c->layers);
+    wf_json_read_int(&r, "num_attention_heads", WF_JSON_REQUIRED, 1, 1024, &c->heads);
+    wf_json_read_int(&r, "num_key_value_heads", WF_JSON_OPTIONAL, 1, 1024, &c->kv_heads);
+    wf_json_read_int(&r, "head_dim", WF_JSON_OPTIONAL, 1, 65536, &c->d_key);
+    wf_json_read_int(&r, "intermediate_size", WF_JSON_REQUIRED, 1, 262144, &c->d_ff);
+    wf_json_read_int(&r, "max_position_embeddings", WF_JSON_REQUIRED, 1, 1048576, &c->context);
+    wf_json_read_double(&r, "rms_norm_eps", WF_JSON_OPTIONAL, 1e-300, 1, &c->norm_eps);
+    wf_json_read_double(&r, "attention_dropout", WF_JSON_OPTIONAL, 0, 0.999999, &c->dropout);
+    wf_json_read_bool(&r, "tie_word_embeddings", WF_JSON_OPTIONAL, &c->tied);
+    foreign_read_activation(&r, "hidden_act", &activation);
+    if (activation != WF_SILU)
+        foreign_refuse(&r, "hidden_act", NULL, "only silu is supported in this architecture");
+    foreign_read_rotary(&r, &rotary);
+    c->rope_base = rotary.base;
+    c->rope_scaling = rotary.scaling;
+    c->rope_factor = rotary.factor;
+    if (rotary.scaling == WF_ROPE_LLAMA3) {
+        c->rope_low = rotary.low;
+        c->rope_high = rotary.high;
+        c->rope_context = rotary.context;
+    }
+    read_variant(&r, c);
+    return r.status;
+}
+
+/* clang-format off */
+static const struct wf_preset presets[] = {
+    {"smollm2-135m", "the smallest SmolLM2, a Llama, from scratch",
+     "d_model=576 heads=9 kv_heads=3 d_ff=1536 layers=30 context=2048 vocab_size=49152 rope_base=1e4 tokenizer=byte-bpe "
+     "steps=600000 batch=480 accumulate=40 lr=3e-3 min_lr=3e-4 warmup=2000 schedule=cosine weight_decay=0.1 beta2=0.95 "
+     "save_every=100 valid_every=1000 temperature=0.8 top_k=200"},
+};
+/* clang-format on */
+
+const struct wf_family family_llama = {
+    .abi = WF_FAMILY_ABI,
+    .name = "llama",
+    .kind = WF_MODEL_LANGUAGE,
+    .config_size = sizeof(struct llama_config),
+    .keys = WF_ROWS(keys),
+    .presets = WF_ROWS(presets),
+    .check = llama_check,
+    .model_type = "llama mistral qwen2 qwen3",
+    .read = llama_read,
+    .size = sizeof(struct llama),
+    .block_size = sizeof(struct block),
+    .init = llama_init,
+    .load = llama_load,
+    .forward = llama_forward,
+    .head = WF_HEAD_AT(struct llama, head),
+};
