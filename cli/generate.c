@@ -142,6 +142,8 @@ static wf_status set_options(struct generation *g, wf_error *error)
         .max_tokens = a->max_tokens >= 0 ? a->max_tokens : c->max_tokens,
         .no_cache = a->no_cache,
         .result = &g->result,
+        .end = g->run.ends > 0 ? g->run.end : NULL,
+        .ends = g->run.ends,
     };
     if (a->samples > 1 && (g->options.sampler.greedy || g->options.sampler.top_k == 1))
         return wf_error_set(error, WF_ERR_ARGUMENT,

@@ -95,7 +95,7 @@ static wf_tensor *llama_forward(const void *model, wf_tensor *ids, struct wf_cac
 
 static const struct wf_family llama = {
     .abi = WF_FAMILY_ABI,
-    .name = "llama",
+    .name = "small-llama",
     .kind = WF_MODEL_LANGUAGE,
     .config_size = sizeof(struct llama_config),
     .keys = WF_ROWS(keys),

@@ -63,13 +63,22 @@ wf_status take_logits(const char *from, const wf_tape *tape, wf_tensor *logits, 
 
 /* Computes the logits of the window's next token and chooses its id. */
 static wf_status next_id(const struct wf_next *model, wf_tape *tape, struct window *w, struct wf_cache *cache,
-                         const struct wf_sampler *sampler, int64_t position, int32_t *id, wf_error *error)
+                         const struct wf_generate_options *o, int64_t position, int32_t *id, wf_error *error)
 {
     wf_array logits;
     wf_tensor *ids = wf_ids(tape, w->ids + w->cached, 1, w->count - w->cached);
     wf_status status =
         take_logits("next", tape, model->next(model->ctx, ids, cache), 1, model->vocab_size, cache, w->count, &logits, error);
-    return status == WF_OK ? wf_sample(sampler, logits.data, model->vocab_size, (uint64_t)position, w->order, id, error) : status;
+    const int64_t types = o->types > 0 ? WF_MIN(o->types, model->vocab_size) : model->vocab_size;
+    return status == WF_OK ? wf_sample(&o->sampler, logits.data, types, (uint64_t)position, w->order, id, error) : status;
+}
+
+static bool is_end(const struct wf_generate_options *o, int32_t id)
+{
+    bool found = false;
+    for (int i = 0; o->end && i < WF_MAX(o->ends, 1); i++)
+        found |= o->end[i] == id;
+    return found;
 }
 
 /* Writes the result if the caller wants it. */
@@ -89,13 +98,13 @@ static wf_status run(const struct wf_next *model, wf_tape *tape, struct window *
     enum wf_generate_end end = WF_GENERATE_MAX_TOKENS;
     while (*count < o->max_tokens) {
         int32_t id;
-        wf_status status = next_id(model, tape, w, cache, &o->sampler, place + *count, &id, error);
+        wf_status status = next_id(model, tape, w, cache, o, place + *count, &id, error);
         wf_tape_rewind(tape, mark, NULL);
         if (cache)
             w->cached = w->count;
         if (status != WF_OK)
             return status;
-        if (o->end && id == *o->end) {
+        if (is_end(o, id)) {
             end = WF_GENERATE_END_TOKEN;
             break;
         }
@@ -248,7 +257,11 @@ static wf_status write_text(struct writer *w, const wf_model *model, const wf_to
             return w->status;
     o.token = write_token;
     o.ctx = w;
-    o.end = end >= 0 ? &end : NULL;
+    o.types = wf_tokenizer_vocab_size(tokenizer);
+    if (!o.end && end >= 0) {
+        o.end = &end;
+        o.ends = 1;
+    }
     wf_status status = wf_generate_with(model, tape, length > 0 ? prompt : &start, length > 0 ? length : 1, &o, NULL, &count, error);
     if (status == WF_OK)
         status = w->status;
@@ -263,7 +276,7 @@ wf_status wf_generate_text(const wf_model *model, const wf_tokenizer *tokenizer,
 {
     if (wf_needs(error, "model, tokenizer, tape, options, text", model, tokenizer, tape, options, text))
         return WF_ERR_ARGUMENT;
-    if (wf_tokenizer_vocab_size(tokenizer) != wf_model_shape_of(model)->vocab_size)
+    if (!wf_config_fits(wf_model_config(model), wf_tokenizer_vocab_size(tokenizer)))
         return wf_error_set(error, WF_ERR_ARGUMENT, "vocabulary size mismatch: tokenizer %lld, model %lld",
                             (long long)wf_tokenizer_vocab_size(tokenizer), (long long)wf_model_shape_of(model)->vocab_size);
     struct writer w = {.decoder = wf_decoder_new(tokenizer, NULL, error), .text = text, .ctx = ctx, .error = error};

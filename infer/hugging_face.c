@@ -110,12 +110,17 @@ wf_status hf_tokenizer_load(const char *folder, const struct wf_config *config, 
 
 /* --- weights ------------------------------------------------------------------------------------------------------- */
 
+char *hf_weights_path(const char *folder, wf_error *error)
+{
+    static const char own[] = "model.safetensors", index[] = "model.safetensors.index.json";
+    return wf_run_path(folder, !wf_run_has(folder, own) && wf_run_has(folder, index) ? index : own, error);
+}
+
 const char *hf_other_weights(const char *folder)
 {
     static const struct {
         const char *name, *what;
-    } others[] = {{"model.safetensors.index.json", "weights in several files are not supported: save them as one file"},
-                  {"pytorch_model.bin", "pytorch_model.bin is not supported: save the model as safetensors "
+    } others[] = {{"pytorch_model.bin", "pytorch_model.bin is not supported: save the model as safetensors "
                                         "(save_pretrained of transformers does)"},
                   {"tf_model.h5", "tf_model.h5 is not supported: save the model as safetensors"},
                   {"flax_model.msgpack", "flax_model.msgpack is not supported: save the model as safetensors"}};

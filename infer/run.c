@@ -202,8 +202,8 @@ static wf_status open_weights(struct wf_run *run, const char *folder, const stru
     const char *weights = o->weights;
     const bool best = weights && strcmp(weights, "best") == 0, mean = weights && strcmp(weights, "ema") == 0;
     const bool named = weights && !best && !mean, two = two_files(&run->config);
-    const char *own = best ? "best.safetensors" : mean ? "ema.safetensors" : "model.safetensors";
-    char *path = named ? wf_strdup(weights) : wf_run_path(folder, own, error);
+    const char *own = best ? "best.safetensors" : "ema.safetensors";
+    char *path = named ? wf_strdup(weights) : weights ? wf_run_path(folder, own, error) : hf_weights_path(folder, error);
     if (!path)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
     const char *other = weights ? NULL : hf_other_weights(folder);
@@ -253,7 +253,8 @@ wf_status wf_run_open_with(struct wf_run *run, const char *folder, const struct 
     char *config = wf_run_path(folder, "config.json", &failure);
     if (!config || wf_run_check(folder, &failure) || wf_config_load(&run->config, config, &failure) ||
         load_tokenizers(run, folder, &failure) || hf_embed_options(folder, &run->config, &run->embed, &failure) ||
-        !(run->model = wf_model_new(&run->config, &failure)) || open_weights(run, folder, options, &failure))
+        hf_generation_load(folder, run, &failure) || !(run->model = wf_model_new(&run->config, &failure)) ||
+        open_weights(run, folder, options, &failure))
         wf_run_close(run);
     wf_free(config);
     return failure.code ? wf_error_set(error, failure.code, "%s", failure.message) : WF_OK;

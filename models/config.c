@@ -250,8 +250,9 @@ struct wf_model_shape wf_config_shape(const struct wf_config *config)
                                    .layers = has[WF_KEY_LAYERS] ? of[WF_KEY_LAYERS] : 1,
                                    .encoder_layers = of[WF_KEY_ENCODER_LAYERS],
                                    .heads = heads,
-                                   .kv_width = heads > 0 ? kv_heads * (of[WF_KEY_HEAD_WIDTH] > 0 ? of[WF_KEY_HEAD_WIDTH] : of[WF_KEY_WIDTH] / heads)
-                                                         : of[WF_KEY_WIDTH],
+                                   .kv_width =
+                                       heads > 0 ? kv_heads * (of[WF_KEY_HEAD_WIDTH] > 0 ? of[WF_KEY_HEAD_WIDTH] : of[WF_KEY_WIDTH] / heads)
+                                                 : of[WF_KEY_WIDTH],
                                    .ffn_weights = (of[WF_KEY_ACTIVATION] == WF_SWIGLU ? 3 : 2) * of[WF_KEY_WIDTH] * of[WF_KEY_FFN_WIDTH],
                                    .segments = of[WF_KEY_SEGMENTS],
                                    .shared_tokenizer = of[WF_KEY_SHARED],
@@ -326,8 +327,9 @@ wf_status config_check_model(const struct wf_config *config, wf_error *error)
             if (!slot_find(config, key->name, &slot) && key_number(key, (const char *)config + sections[i].offset) != 0)
                 return key_unknown(config, key->name, error);
         }
-    if ((!has_head_width(config) && check_multiple(config, WF_KEY_WIDTH, WF_KEY_HEADS, error)) || check_multiple(config, WF_KEY_HEADS, WF_KEY_KV_HEADS, error) ||
-        (family->check && family->check(config->architecture, error)) || check_size(config, error))
+    if ((!has_head_width(config) && check_multiple(config, WF_KEY_WIDTH, WF_KEY_HEADS, error)) ||
+        check_multiple(config, WF_KEY_HEADS, WF_KEY_KV_HEADS, error) || (family->check && family->check(config->architecture, error)) ||
+        check_size(config, error))
         return WF_ERR_ARGUMENT;
     if (family->read_only)
         return WF_OK;

@@ -183,7 +183,8 @@ static bool read_other(struct wf_json_reader *r, struct wf_config *c)
     wf_error why = {0};
     const char *type = json_string_value(json_object_get(r->object, "model_type"));
     const struct wf_family *family;
-    for (int i = 0; type && (family = wf_family_at(i)); i++)
+    const bool own_file = json_object_get(r->object, "weft_version");
+    for (int i = 0; type && !own_file && (family = wf_family_at(i)); i++)
         if (family_reads(family, type)) {
             if (wf_config_preset(c, family->name, NULL) != WF_OK) /* the preset, if there is one, has the settings for further training */
                 wf_json_read_status(r, wf_config_defaults(c, family->name, r->error));
@@ -197,9 +198,10 @@ static bool read_other(struct wf_json_reader *r, struct wf_config *c)
     if (!type || strncmp(type, "weft-", 5) == 0 || json_object_get(r->object, "family") || json_object_get(r->object, "model"))
         return false;
     struct wf_name_list known = {0};
+    char own[64];
     for (int i = 0; (family = wf_family_at(i)); i++)
-        if (family->model_type)
-            wf_name_list_add(&known, family->model_type, "");
+        for (const char *at = family->model_type; at && family_next_type(&at, own);)
+            wf_name_list_add(&known, own, "");
     wf_json_read_status(r, wf_error_set(r->error, WF_ERR_FORMAT,
                                         "%s: key \"model_type\": models of the type %s are not supported; these types are: %s", r->where,
                                         wf_text_quote(type, quoted), known.text));

@@ -20,8 +20,7 @@ static atomic_int registered_count;
 static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
 WF_FREE_AFTER_FORK(registering)
 
-/* The next of the words that spaces separate, cut at 63 characters. False at the end. */
-static bool next_type(const char **at, char type[64])
+bool family_next_type(const char **at, char type[64])
 {
     *at += strspn(*at, " ");
     const size_t length = strcspn(*at, " ");
@@ -33,7 +32,7 @@ static bool next_type(const char **at, char type[64])
 bool family_reads(const struct wf_family *family, const char *type)
 {
     char own[64];
-    for (const char *at = family->model_type; at && next_type(&at, own);)
+    for (const char *at = family->model_type; at && family_next_type(&at, own);)
         if (strcmp(own, type) == 0)
             return true;
     return false;
@@ -193,10 +192,10 @@ static wf_status check_names(const struct wf_family *f, wf_error *error)
         if (strcmp(other->name, f->name) == 0)
             return wf_error_set(error, WF_ERR_ARGUMENT, "family %s: another family has this name: choose another", f->name);
         char type[64];
-        for (const char *at = f->model_type; at && next_type(&at, type);)
+        for (const char *at = f->model_type; at && family_next_type(&at, type);)
             if (family_reads(other, type))
-                return wf_error_set(error, WF_ERR_ARGUMENT, "family %s: the family %s already reads the model_type %s", f->name, other->name,
-                                    type);
+                return wf_error_set(error, WF_ERR_ARGUMENT, "family %s: the family %s already reads the model_type %s", f->name,
+                                    other->name, type);
     }
     for (int i = 0; i < f->presets.count; i++) {
         const struct wf_preset *known;

@@ -165,7 +165,8 @@ static wf_status gpt_read(const json_t *object, const char *path, void *config, 
     if (embedding != c->dropout || attention != c->dropout)
         foreign_refuse(&r, "resid_pdrop", NULL, "it must equal embd_pdrop and attn_pdrop: other dropout is not supported");
     foreign_expect_bool(&r, "scale_attn_weights", true, "scores that are not divided by the root of the width are not supported");
-    foreign_expect_bool(&r, "scale_attn_by_inverse_layer_idx", false, "scores that are divided by the number of the layer are not supported");
+    foreign_expect_bool(&r, "scale_attn_by_inverse_layer_idx", false,
+                        "scores that are divided by the number of the layer are not supported");
     foreign_expect_bool(&r, "add_cross_attention", false, "cross-attention is not supported");
     return r.status;
 }

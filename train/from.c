@@ -67,7 +67,7 @@ wf_status origin_find(const char *from, struct origin *out, wf_error *error)
     if (!folder && !wf_file_exists(from))
         return wf_error_set(error, WF_ERR_IO, "%s is missing: --from takes the folder of a run or a safetensors file", from);
     out->folder = folder ? wf_strdup(from) : folder_of(from);
-    out->weights = folder ? wf_run_path(from, "model.safetensors", error) : wf_strdup(from);
+    out->weights = folder ? hf_weights_path(from, error) : wf_strdup(from);
     wf_status status = WF_OK;
     if (!out->weights || (folder && !out->folder))
         status = wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");

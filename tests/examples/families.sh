@@ -29,11 +29,11 @@ survives()
 }
 
 run ./llama models
-grep -q '^llama-small  *llama  *[0-9]' out || wrong 'models does not list llama-small'
+grep -q '^llama-small  *small-llama  *[0-9]' out || wrong 'models does not list llama-small'
 run ./llama models llama-small
 grep -q 'rope_base=10000' out || wrong 'models llama-small does not list the key rope_base'
 run ./llama train --help
-grep -q 'Keys of the family llama' out || wrong 'train --help does not list the keys of llama'
+grep -q 'Keys of the family small-llama' out || wrong 'train --help does not list the keys of llama'
 
 survives llama llama-small "$story" dropout=0.1
 run ./llama generate llama.straight --prompt 'The ' --max-tokens 100 --seed 3
@@ -72,7 +72,7 @@ grep -q '^llama: .*did you mean llama-small' err || wrong "the unknown model: $(
 ./llama train llama-small --train "$story" --out x --set heads=3 2>err && wrong 'heads=3 was taken'
 grep -q '^llama: .*d_model (128) must be a multiple of heads (3)' err || wrong "heads=3: $(tail -1 err)"
 "$build/cli/weft" generate llama.straight 2>err && wrong 'weft opened a run of a family that it does not know'
-grep -q 'no family "llama" is registered here: .*use the program that registers it' err || wrong "the unknown family: $(tail -1 err)"
+grep -q 'no family "small-llama" is registered here: .*use the program that registers it' err || wrong "the unknown family: $(tail -1 err)"
 
 printf 'the cat sleeps\nthe dog runs\nthe river is deep\na cat runs\nthe dog is deep\na river sleeps\n' >s.en
 printf 'die Katze schläft\nder Hund läuft\nder Fluss ist tief\neine Katze läuft\nder Hund ist tief\nein Fluss schläft\n' >s.de

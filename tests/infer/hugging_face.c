@@ -301,7 +301,7 @@ START_TEST(files_that_are_missing)
     put_text("pytorch_model.bin", "x");
     ck_refused_folder(WF_ERR_IO, "pytorch_model.bin is not supported: save the model as safetensors");
     put_text("model.safetensors.index.json", "{}");
-    ck_refused_folder(WF_ERR_IO, "weights in several files are not supported");
+    ck_refused_folder(WF_ERR_FORMAT, "model.safetensors.index.json: it has no \"weight_map\"");
     unlink(at("vocab.txt"));
     ck_refused_folder(WF_ERR_IO, "has no tokenizer: tokenizer.json and vocab.txt are both missing");
     unlink(at("config.json"));

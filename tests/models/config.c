@@ -17,6 +17,16 @@ static const struct {
     {"char-rms", "kv_heads", {"0", "2", "1024"}, {"-1", "1025", "nan"}},
     {"char-rms", "d_ff", {"1", "262144"}, {"0", "262145"}},
     {"char-rms", "layers", {"1", "1024"}, {"0", "1025", "6 "}},
+    {"smollm2-135m", "d_key", {"0", "64", "65536"}, {"-1", "65537", "x"}},
+    {"smollm2-135m", "window", {"0", "4096", "1048576"}, {"-1", "1048577"}},
+    {"smollm2-135m", "rope_base", {"1e4", "500000"}, {"0", "-1", "1e13"}},
+    {"smollm2-135m", "rope_scaling", {"none", "linear", "ntk", "llama3"}, {"yarn", "", "default"}},
+    {"smollm2-135m", "rope_factor", {"1", "8"}, {"0", "-1", "1e7"}},
+    {"smollm2-135m", "rope_low", {"1", "0.5"}, {"0", "1e7"}},
+    {"smollm2-135m", "rope_high", {"4", "8"}, {"0", "1e7"}},
+    {"smollm2-135m", "rope_context", {"1", "8192"}, {"0", "1e10"}},
+    {"smollm2-135m", "qkv_bias", {"true", "false"}, {"q"}},
+    {"smollm2-135m", "qk_norm", {"true", "false"}, {"2"}},
     {"multi30k", "encoder_layers", {"1", "6", "1024"}, {"0", "1025", "six"}},
     {"multi30k", "decoder_layers", {"1", "7", "1024"}, {"0", "1025", "-6"}},
     {"char-rms", "context", {"1", "1048576"}, {"0", "1048577"}},
@@ -195,11 +205,13 @@ END_TEST
 /* Each key sets the member of its name, and no other one. */
 START_TEST(keys_reach_their_fields)
 {
-    struct wf_config c = preset("char-rms"), p = preset("multi30k"), e = preset("encoder-attention"), read = with_key(NULL);
+    struct wf_config c = preset("char-rms"), p = preset("multi30k"), e = preset("encoder-attention"), l = preset("smollm2-135m"),
+                     read = with_key(NULL);
     for (int i = 0; i < ROWS; i++) {
         struct wf_config *to = !rows[i].preset                                    ? &read
                                : strcmp(rows[i].preset, "multi30k") == 0          ? &p
                                : strcmp(rows[i].preset, "encoder-attention") == 0 ? &e
+                               : strcmp(rows[i].preset, "smollm2-135m") == 0      ? &l
                                                                                   : &c;
         set_value(to, rows[i].key, rows[i].good[1] ? rows[i].good[1] : rows[i].good[0]);
     }
@@ -208,6 +220,8 @@ START_TEST(keys_reach_their_fields)
                 "tied=false bias=false sgd.momentum=0.9 sgd.nesterov=true");
     ck_keys(&p, "encoder_layers=6 decoder_layers=7 max_length=1048576 positions=5000 source_vocab_size=41 inner_dropout=true norm=post "
                 "final_norm=false shared=false scale_embeddings=false xavier=false source_bos=true source_eos=false");
+    ck_keys(&l, "d_key=64 window=4096 rope_base=500000.0 rope_scaling=linear rope_factor=8.0 rope_low=0.5 rope_high=8.0 "
+                "rope_context=8192.0 qkv_bias=false qk_norm=false");
     ck_assert_str_eq(c.model, "char-rms");
     ck_assert_str_eq(wf_config_family(&c), "rms");
     ck_assert(c.optimizer.kind == WF_OPTIMIZER_SGD && e.training.mask_rate == 0.5 && c.training.steps == 5000);
@@ -457,7 +471,7 @@ START_TEST(configurations_set_by_hand)
     ck_conflict(&c, "no model family");
     ck_fails(wf_config_set(&c, "lr", "1", error), WF_ERR_STATE, "no model family");
     ck_fails(wf_config_defaults(&c, "gtp", error), WF_ERR_ARGUMENT, "did you mean gpt");
-    ck_fails(wf_config_defaults(&c, "llama", error), WF_ERR_ARGUMENT, "choose one of rms, ");
+    ck_fails(wf_config_defaults(&c, "mamba", error), WF_ERR_ARGUMENT, "choose one of rms, ");
     c = good, c.training.schedule = -1;
     ck_conflict(&c, "schedule");
     c = good, c.training.clip = INFINITY;

@@ -43,6 +43,8 @@ struct wf_generate_options {
     void *ctx;          /* argument of `token` */
     const int32_t *end; /* the end-of-text token: when it is chosen, generation ends without returning it. NULL: there is none */
     struct wf_generate_result *result; /* set by each call that returns WF_OK; may be NULL */
+    int ends;                          /* `end` is a list of this many tokens, each of which ends the text; 0 stands for 1 */
+    int64_t types;                     /* only ids below this number are chosen; 0: all ids of the vocabulary */
 };
 /* Continues prompt[length], which has at least one id, by up to max_tokens ids. These ids are written to out[max_tokens], which may be
  * NULL, and *count is set to their number. When the context is full, its oldest quarter is dropped and the remaining ids are computed
@@ -56,9 +58,10 @@ WF_API wf_status wf_generate_with(const wf_model *model, wf_tape *tape, const in
  * still change is held back, as in wf_decoder_push. If the callback returns false, generation ends. All pieces together are the text that
  * wf_tokenizer_decode gives for the prompt and all new ids.
  *
- * Generation also ends at the tokenizer's end-of-text token (WF_SPECIAL_EOS), if the tokenizer has one. An empty prompt (length 0) is
+ * If `end` is NULL, generation also ends at the tokenizer's end-of-text token (WF_SPECIAL_EOS), if the tokenizer has one. A model may have
+ * more rows than the tokenizer has tokens: these ids are never chosen. An empty prompt (length 0) is
  * replaced by one token that is not printed: a line end, or if the tokenizer cannot encode that, its end-of-text token, its BOS token, or
- * id 0. The members `token`, `ctx` and `end` of the options are ignored. */
+ * id 0. The members `token`, `ctx` and `types` of the options are ignored. */
 WF_API wf_status wf_generate_text(const wf_model *model, const wf_tokenizer *tokenizer, wf_tape *tape, const int32_t *prompt,
                                   int64_t length, const struct wf_generate_options *options,
                                   bool (*text)(void *ctx, const char *text, int64_t length), void *ctx, wf_error *error) WF_CHECKED;

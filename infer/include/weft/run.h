@@ -16,6 +16,7 @@
 
 WF_BEGIN_DECLS
 
+enum { WF_RUN_ENDS = 16 };
 /* A trained model with its tokenizers. */
 struct wf_run {
     struct wf_config config;
@@ -25,9 +26,15 @@ struct wf_run {
     /* Options for wf_embedder_new. A sentence-transformers model, and a run that started from one, store them in modules.json, in the files
      * that modules.json names, and in sentence_bert_config.json. For other models: mean pooling without normalisation. */
     struct wf_embedder_options embed;
+    /* Of a language model in a Hugging Face folder: the tokens that end a text ("eos_token_id" of generation_config.json, or else of
+     * config.json), for wf_generate_options.end and .ends. */
+    int32_t end[WF_RUN_ENDS];
+    int ends;
 };
-/* Opens a run: configuration, tokenizer and weights. Also opens a Hugging Face folder with a BERT model, whose tokenizer is tokenizer.json,
- * or vocab.txt with tokenizer_config.json. `weights` is NULL for model.safetensors, "best" for best.safetensors, "ema" for ema.safetensors,
+/* Opens a run: configuration, tokenizer and weights. Also opens a Hugging Face folder with a model whose "model_type" in config.json a
+ * family reads: bert, gpt2, llama, mistral, qwen2 or qwen3. Its tokenizer is tokenizer.json, or vocab.txt with tokenizer_config.json, and
+ * its weights are model.safetensors, or the files that model.safetensors.index.json lists. Settings of sampling in generation_config.json
+ * replace the defaults. `weights` is NULL for model.safetensors, "best" for best.safetensors, "ema" for ema.safetensors,
  * or the path of a file. Close the run with wf_run_close.
  *
  * It is an error if a file is missing, if the vocabulary sizes of tokenizer and model differ, if the tokenizer of a translation model has

@@ -50,8 +50,8 @@ enum wf_key_role {
     WF_KEY_LAYERS, /* number of blocks; a family without such a key has 1 */
     WF_KEY_ENCODER_LAYERS,
     WF_KEY_WIDTH,
-    WF_KEY_HEADS,    /* number of attention heads, which must divide the width; a family without attention has no such key */
-    WF_KEY_KV_HEADS, /* number of key and value heads, which must divide the number of attention heads; 0: the same number */
+    WF_KEY_HEADS,      /* number of attention heads, which must divide the width; a family without attention has no such key */
+    WF_KEY_KV_HEADS,   /* number of key and value heads, which must divide the number of attention heads; 0: the same number */
     WF_KEY_HEAD_WIDTH, /* width of a head; 0: width / heads. With another value the heads need not divide the width */
     WF_KEY_FFN_WIDTH,
     WF_KEY_ACTIVATION, /* an enum wf_activation */

@@ -47,6 +47,11 @@ wf_status wf_masked_count(const struct wf_config *config, const wf_tokenizer *to
 wf_status hf_tokenizer_load(const char *folder, const struct wf_config *config, wf_tokenizer **out, wf_error *error) WF_CHECKED;
 /* For a folder without model.safetensors. If it has weights in another known form, returns advice for the error message, else NULL. */
 const char *hf_other_weights(const char *folder);
+/* The path of a folder's weights: model.safetensors, or if only that file is there the index of weights in several files. The caller frees
+ * it with wf_free. */
+char *hf_weights_path(const char *folder, wf_error *error);
+/* Sets the end tokens of the run, and the settings of sampling in its configuration (hf_generation.c). */
+wf_status hf_generation_load(const char *folder, struct wf_run *run, wf_error *error) WF_CHECKED;
 /* Reads from the files of sentence-transformers how sentence vectors are made, and sets max_length to a number above 0. If there is no
  * modules.json, or if the model's family has no .model_type, the options are mean pooling without normalisation, and max_length is 0. */
 wf_status hf_embed_options(const char *folder, const struct wf_config *config, struct wf_embedder_options *out, wf_error *error) WF_CHECKED;

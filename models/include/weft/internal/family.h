@@ -7,6 +7,8 @@
 
 /* Weft's own families, in the order of the list in models/meson.build; ends with NULL. */
 extern const struct wf_family *const wf_zoo[];
+/* The next type of a list model_type, cut at 63 characters; moves *at. False at the end. */
+bool family_next_type(const char **at, char type[64]);
 /* Whether the family reads config.json of another library with this "model_type". */
 bool family_reads(const struct wf_family *family, const char *type);
 

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+# Folders of Hugging Face with a decoder: generated from, evaluated, inspected, trained further; what is wrong with one is said in one line.
+. "$2/tests/cli/lib.sh"
+
+golden=$source/tests/golden/decoders
+for i in 1 2 3 4 5 6 7 8 9 10 11 12; do printf 'abc def ghi jkl mno pqr stu vw bcd efg hij klm %s' ''; done >text
+for name in gpt2 llama llama-linear mistral qwen2 qwen3; do
+    folder=$golden/$name
+    "$weft" generate "$folder" --prompt 'abc d' --seed 3 --max-tokens 60 --json >cached 2>err || failed "$name: generate: $(cat err)"
+    "$weft" generate "$folder" --prompt 'abc d' --seed 3 --max-tokens 60 --json --no-cache >uncached 2>err || failed "$name: $(cat err)"
+    cmp cached uncached || failed "$name: the cache changes the text"
+    grep -q '"prompt_tokens": 5' cached || failed "$name: another prompt: $(cat cached)"
+    "$weft" evaluate "$folder" --data text --json >loss 2>err || failed "$name: evaluate: $(cat err)"
+    grep -q '"tokens": 5[0-9][0-9]' loss || failed "$name: evaluated $(cat loss)"
+    "$weft" inspect "$folder" >out 2>err || failed "$name: inspect: $(cat err)"
+    grep -q '^d_model: 16$' out || failed "$name: inspect says $(head -3 out)"
+done
+grep -q '^rope_base: 1000000.0$' out || failed "no rope_base: $(cat out)"
+
+# --- the end of a text: eos_token_id of generation_config.json, one id or several, else of config.json
+cp -r "$golden/llama" FOLDER
+chmod -R u+w FOLDER
+"$weft" generate FOLDER --prompt abc --greedy --json --max-tokens 200 >own 2>err || failed "generate: $(cat err)"
+grep -q '"end": "end_token"' own || failed "no end: $(cat own)"
+first=$("$weft" generate FOLDER --prompt abc --greedy --max-tokens 1 2>/dev/null | cut -c 4)
+id=$(awk -v c="$first" 'BEGIN { print index("abcdefghijklmnopqrstuvw ", c) + 1 }')
+echo "{\"eos_token_id\": [0, $id], \"temperature\": 0.5, \"top_k\": 3}" >FOLDER/generation_config.json
+"$weft" generate FOLDER --prompt abc --greedy --json >out 2>err || failed "generate: $(cat err)"
+grep -q '"tokens": 0, "end": "end_token"' out || failed "token $id ('$first') does not end the text: $(cat out)"
+echo "{\"eos_token_id\": 99}" >FOLDER/generation_config.json
+expect 1 'generation_config.json: key "eos_token_id": an id is not a number from 0 to 25' "$weft" generate FOLDER
+rm FOLDER/generation_config.json
+
+# --- trained further; interrupted and resumed, with another number of threads
+further="--from FOLDER --train text --set batch=4 --set lr=1e-2 --set valid_tokens=0 --set save_every=3"
+# shellcheck disable=SC2086
+"$weft" train $further --steps 8 --out straight 2>log || failed "train: $(tail -1 log)"
+# shellcheck disable=SC2086
+"$weft" train $further --steps 5 --out halves --threads 1 2>log || failed "train: $(tail -1 log)"
+"$weft" train halves --resume --steps 8 --threads 2 2>log || failed "resume: $(tail -1 log)"
+cmp straight/model.safetensors halves/model.safetensors || failed 'a resume gives other weights'
+"$weft" generate straight --prompt abc --max-tokens 5 >out 2>err || failed "the run: $(cat err)"
+
+# --- what is wrong with a folder
+sed 's/.*"rope_theta".*//' "$golden/llama/config.json" >FOLDER/config.json
+expect 1 'the base of rotary positions is missing' "$weft" generate FOLDER
+sed 's/"llama3"/"yarn"/' "$golden/llama/config.json" >FOLDER/config.json
+expect 1 'key "rope_scaling": "yarn" is not supported: only the rope types default, linear and llama3' "$weft" generate FOLDER
+sed 's/"model_type": "llama"/"model_type": "mamba"/' "$golden/llama/config.json" >FOLDER/config.json
+expect 1 'models of the type "mamba" are not supported; these types are: gpt2, llama, mistral, qwen2, qwen3, bert' "$weft" generate FOLDER
+cp "$golden/llama/config.json" FOLDER/config.json
+head -c 9000 "$golden/llama/model.safetensors" >FOLDER/model.safetensors
+expect 1 'is it truncated?' "$weft" generate FOLDER
+printf 'version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 3\n' >FOLDER/model.safetensors
+expect 1 'FOLDER/model.safetensors' "$weft" generate FOLDER
+rm FOLDER/model.safetensors
+expect 1 'FOLDER/model.safetensors is missing' "$weft" generate FOLDER
+
+finish
