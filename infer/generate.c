@@ -157,7 +157,8 @@ wf_status wf_generate_next(const struct wf_next *model, wf_tape *tape, const int
     if (!w.ids || !w.order)
         status = wf_error_set(error, WF_ERR_MEMORY, "no memory to generate with");
     else if (model->cache && !options->no_cache) /* with room for the whole text, but not for more than a context */
-        status = model->cache(model->ctx, &w.cache, 1, WF_MIN(model->context, w.count + WF_MIN(options->max_tokens, model->context)), error);
+        status =
+            model->cache(model->ctx, &w.cache, 1, WF_MIN(model->context, w.count + WF_MIN(options->max_tokens, model->context)), error);
     if (status == WF_OK) {
         memcpy(w.ids, prompt + first, (size_t)w.count * sizeof *w.ids);
         status = run(model, tape, &w, length, options, out, count, error);

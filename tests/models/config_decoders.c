@@ -28,8 +28,9 @@ START_TEST(values_and_defaults)
     static const struct {
         const char *type, *more, *keys;
     } good[] = {
-        {"llama", THETA, "d_model=12 heads=6 kv_heads=0 d_key=0 d_ff=20 layers=2 context=64 vocab_size=30 norm_eps=1e-06 rope_base=5000.0 "
-                         "rope_scaling=none tied=false qkv_bias=false qk_norm=false window=0 dropout=0.0"},
+        {"llama", THETA,
+         "d_model=12 heads=6 kv_heads=0 d_key=0 d_ff=20 layers=2 context=64 vocab_size=30 norm_eps=1e-06 rope_base=5000.0 "
+         "rope_scaling=none tied=false qkv_bias=false qk_norm=false window=0 dropout=0.0"},
         {"llama", THETA ", \"rope_scaling\": null, \"head_dim\": null, \"num_key_value_heads\": 2, \"tie_word_embeddings\": true",
          "kv_heads=2 d_key=0 tied=true"},
         {"llama", THETA ", \"rope_scaling\": {\"type\": \"linear\", \"factor\": 2.5}", "rope_scaling=linear rope_factor=2.5"},
@@ -38,10 +39,12 @@ START_TEST(values_and_defaults)
                "\"original_max_position_embeddings\": 8192}",
          "rope_scaling=llama3 rope_factor=32.0 rope_low=1.0 rope_high=4.0 rope_context=8192.0"},
         {"llama", "\"rope_parameters\": {\"rope_theta\": 7, \"rope_type\": \"default\"}", "rope_base=7.0 rope_scaling=none"},
-        {"llama", "\"rope_parameters\": {\"rope_theta\": 7, \"rope_type\": \"linear\", \"factor\": 3}", "rope_base=7.0 rope_scaling=linear rope_factor=3.0"},
+        {"llama", "\"rope_parameters\": {\"rope_theta\": 7, \"rope_type\": \"linear\", \"factor\": 3}",
+         "rope_base=7.0 rope_scaling=linear rope_factor=3.0"},
         {"mistral", THETA ", \"sliding_window\": 8", "window=8"},
         {"mistral", THETA ", \"sliding_window\": null", "window=0"},
-        {"qwen2", THETA ", \"use_sliding_window\": false, \"sliding_window\": 8, \"max_window_layers\": 2", "window=0 qkv_bias=true qk_norm=false"},
+        {"qwen2", THETA ", \"use_sliding_window\": false, \"sliding_window\": 8, \"max_window_layers\": 2",
+         "window=0 qkv_bias=true qk_norm=false"},
         {"qwen3", THETA ", \"head_dim\": 4", "d_key=4 qkv_bias=false qk_norm=true"},
         {"gpt2", "", "d_model=12 heads=3 d_ff=48 layers=2 context=16 vocab_size=30 activation=gelu_tanh tied=true bias=true dropout=0.1"},
         {"gpt2", "\"n_inner\": 20, \"activation_function\": \"relu\", \"resid_pdrop\": 0, \"embd_pdrop\": 0, \"attn_pdrop\": 0",
