@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Generation: the same ids with and without a cache, when the window slides, and on any number of threads; the same bits of logits. */
 #include <weft/internal/scratch.h>
+#include <weft/search.h>
 
 #include "../models/memory_test.h"
 
@@ -50,6 +51,51 @@ START_TEST(the_cache_changes_nothing)
             }
     ck_assert_int_gt(different, 1000); /* the texts are not constant */
     wf_tape_free(tape);
+}
+END_TEST
+
+/* A cache has room for the prompt and the new ids, or for a context if that is less. */
+struct asked {
+    const wf_model *model;
+    int64_t capacity;
+};
+static wf_tensor *next_of(void *ctx, wf_tensor *ids, struct wf_cache *cache)
+{
+    return wf_model_next(((struct asked *)ctx)->model, ids, cache);
+}
+static wf_status cache_of(void *ctx, struct wf_cache *cache, int64_t rows, int64_t capacity, wf_error *error)
+{
+    struct asked *a = ctx;
+    a->capacity = capacity;
+    return wf_model_cache_with(a->model, cache, rows, &(struct wf_model_cache_options){.capacity = capacity}, error);
+}
+
+START_TEST(the_cache_is_no_larger_than_the_text)
+{
+    static const struct {
+        int64_t prompt, more, capacity;
+    } cases[] = {{2, 3, 5}, {2, 0, 2}, {10, 6, 16}, {10, 7, 16}, {20, 3, 16}, {2, INT64_MAX, 16}};
+    struct wf_config c = small_config(names[0], 16, V);
+    struct asked a = {.model = model_of(&c, 1)};
+    const struct wf_next next = {.next = next_of, .cache = cache_of, .ctx = &a, .vocab_size = V, .context = 16};
+    wf_tape *tape = new_tape();
+    int32_t prompt[20], first = 0;
+    int64_t count;
+    random_ids(prompt, 20, V, 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const bool endless = cases[i].more == INT64_MAX;
+        struct wf_generate_options o = {.max_tokens = cases[i].more, .sampler.greedy = true, .end = endless ? &first : NULL};
+        if (endless) { /* ends at once */
+            int32_t one;
+            ck_ok(wf_generate_next(&next, tape, prompt, 2, &(struct wf_generate_options){.max_tokens = 1, .sampler.greedy = true}, &one,
+                                   &count, error));
+            first = one;
+        }
+        ck_ok(wf_generate_next(&next, tape, prompt, cases[i].prompt, &o, NULL, &count, error));
+        ck_assert_int_eq(a.capacity, cases[i].capacity);
+    }
+    wf_tape_free(tape);
+    wf_model_free((wf_model *)(uintptr_t)a.model);
 }
 END_TEST
 
@@ -223,9 +269,22 @@ START_TEST(callbacks_and_limits)
     o.end = &last; /* the first such id ends the text */
     ck_ok(wf_generate_with(m, tape, prompt, 2, &o, out, &count, error));
     ck_assert(result.tokens == before_it && count == before_it && result.end == WF_GENERATE_END_TOKEN);
+    const int32_t several[2] = {l.heard[2], l.heard[0]}; /* the second of them comes first */
+    o.end = several;
+    o.ends = 2;
+    ck_ok(wf_generate_with(m, tape, prompt, 2, &o, out, &count, error));
+    ck_assert(result.tokens == 0 && result.end == WF_GENERATE_END_TOKEN);
     o.end = NULL;
     ck_ok(wf_generate_with(m, tape, prompt, 2, &o, out, &count, error));
     ck_assert(result.tokens == MANY && result.end == WF_GENERATE_MAX_TOKENS);
+    bool high = false;
+    for (int i = 0; i < MANY; i++)
+        high |= out[i] >= 5;
+    o.types = 5; /* of a tokenizer with fewer tokens than the model has rows */
+    ck_ok(wf_generate_with(m, tape, prompt, 2, &o, out, &count, error));
+    for (int i = 0; i < MANY; i++)
+        ck_assert(high && out[i] >= 0 && out[i] < 5);
+    o.types = 0;
 
 #define refused(length, status, says) ck_fails(wf_generate_with(m, tape, prompt, length, &o, out, &count, error), status, says)
     refused(0, WF_ERR_ARGUMENT, "prompt is empty");
@@ -364,6 +423,6 @@ START_TEST(out_of_memory)
 }
 END_TEST
 
-WF_TEST_MAIN("models/generate", the_cache_changes_nothing, the_window_slides_by_a_quarter, logits_have_the_same_bits,
-             threads_change_nothing, a_trained_model_repeats_its_text, callbacks_and_limits, text_is_that_of_all_ids, memory_stays_flat,
-             out_of_memory)
+WF_TEST_MAIN("models/generate", the_cache_changes_nothing, the_cache_is_no_larger_than_the_text, the_window_slides_by_a_quarter,
+             logits_have_the_same_bits, threads_change_nothing, a_trained_model_repeats_its_text, callbacks_and_limits,
+             text_is_that_of_all_ids, memory_stays_flat, out_of_memory)
