@@ -101,7 +101,8 @@ wf_status hf_tokenizer_load(const char *folder, const struct wf_config *config, 
         return wf_error_set(error, WF_ERR_IO, "%s has no tokenizer: tokenizer.json and vocab.txt are both missing", folder);
     char *path = wf_run_path(folder, json ? "tokenizer.json" : "vocab.txt", error);
     wf_status status = !path ? WF_ERR_MEMORY : json ? wf_tokenizer_load(path, out, error) : load_vocab(folder, path, out, error);
-    if (status == WF_OK && !wf_config_fits(config, wf_tokenizer_vocab_size(*out)))
+    const bool known = wf_config_shape(config).vocab_size > 0; /* else a training takes it from the tokenizer */
+    if (status == WF_OK && known && !wf_config_fits(config, wf_tokenizer_vocab_size(*out)))
         status = wf_error_set(error, WF_ERR_FORMAT, "vocabulary size mismatch: %s has %" PRId64 " tokens, the model in %s %" PRId64, path,
                               wf_tokenizer_vocab_size(*out), folder, wf_config_shape(config).vocab_size);
     wf_free(path);
