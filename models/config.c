@@ -213,6 +213,11 @@ bool wf_config_fits(const struct wf_config *config, int64_t types)
     return types == rows || (padded && types < rows && rows - types < (multiple == 128 ? 1024 : multiple));
 }
 
+bool wf_config_takes(const struct wf_config *config, int64_t types)
+{
+    return wf_config_shape(config).vocab_size == 0 || wf_config_fits(config, types);
+}
+
 /* --- properties of the family -------------------------------------------------------------------------------------- */
 
 const char *wf_config_family(const struct wf_config *config)

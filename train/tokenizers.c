@@ -112,7 +112,7 @@ wf_status tokenizers_open(struct trainer *t, bool resuming)
         (pairs && given && wf_tokenizers_check(&t->config, t->tokenizer, t->source_tokenizer, given, t->error)))
         return t->error->code;
     if (!resuming && o->tokenizer && t->from.folder && t->config.family->model_type &&
-        !wf_config_fits(&t->config, wf_tokenizer_vocab_size(t->tokenizer)))
+        !wf_config_takes(&t->config, wf_tokenizer_vocab_size(t->tokenizer)))
         return wf_error_set(
             t->error, WF_ERR_ARGUMENT,
             "vocabulary size mismatch: %s has %lld tokens, the model in %s %lld: give the tokenizer that it was trained with", o->tokenizer,

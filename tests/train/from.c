@@ -104,6 +104,11 @@ START_TEST(from_any_path)
         trained(&o);
         assert_told(i == 0 ? "/caf\\xe9/model.safetensors" : "starting from the weights in ");
     }
+    /* with the tokenizer named, which belongs to the weights */
+    struct wf_train_options o = model("named", "second.txt", "steps=2");
+    o.from = in_folder("first");
+    o.tokenizer = in_folder("first/tokenizer.json");
+    trained(&o);
 }
 END_TEST
 

@@ -33,8 +33,10 @@ const char *wf_config_set_head(struct wf_config *config);
  * from two configurations. */
 void wf_config_settle(struct wf_config *config);
 /* Whether a tokenizer with `types` ids fits the model. The embeddings of a model that another library trained are often padded to a
- * multiple of 8 to 128 rows, so a tokenizer with slightly fewer ids fits such a model. */
+ * multiple of 8 to 128 rows, or have room for further tokens, so a tokenizer with slightly fewer ids fits such a model. */
 bool wf_config_fits(const struct wf_config *config, int64_t types);
+/* The same, but before a training has set the vocabulary size (0), any tokenizer is taken. */
+bool wf_config_takes(const struct wf_config *config, int64_t types);
 /* Hidden states [..,d] -> logits [..,V]. A model without an output layer is an error of the tape. */
 wf_tensor *wf_head_logits(const wf_model *model, wf_tensor *x);
 /* Hidden states [..,d] -> mean cross-entropy of targets [..]. A model without an output layer is an error of the tape. */
