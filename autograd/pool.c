@@ -28,12 +28,12 @@ struct buffer *pool_take(wf_tape *tape, size_t bytes)
 {
     size_t rounded;
     int class = class_of(bytes, &rounded);
-    struct buffer *b = NULL;
     int from = class; /* a buffer that is up to LARGER classes too large serves before the arena grows */
-    for (; !b && from <= class + LARGER && from < POOL_CLASSES; from++)
-        b = tape->pool.free[from];
+    while (!tape->pool.free[from] && from < class + LARGER && from + 1 < POOL_CLASSES)
+        from++;
+    struct buffer *b = tape->pool.free[from];
     if (b) {
-        tape->pool.free[from - 1] = b->next;
+        tape->pool.free[from] = b->next;
     } else {
         b = wf_tape_memory(tape, sizeof *b);
         void *data = b ? wf_tape_memory(tape, rounded) : NULL;

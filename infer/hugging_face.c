@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads the files of a Hugging Face or sentence-transformers folder except the weights: the tokenizer, from tokenizer.json or vocab.txt,
- * and the settings for sentence vectors, which hf_embed_save also writes. Keys that change neither ids nor vectors are ignored. Settings
- * that would change them and are not supported are refused, and the message names the key. */
+ * the tokens that end a text and the settings of sampling, and the settings for sentence vectors, which hf_embed_save also writes. Keys
+ * that change neither ids nor vectors are ignored. Settings that would change them and are not supported are refused, and the message names
+ * the key. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -101,8 +102,7 @@ wf_status hf_tokenizer_load(const char *folder, const struct wf_config *config, 
         return wf_error_set(error, WF_ERR_IO, "%s has no tokenizer: tokenizer.json and vocab.txt are both missing", folder);
     char *path = wf_run_path(folder, json ? "tokenizer.json" : "vocab.txt", error);
     wf_status status = !path ? WF_ERR_MEMORY : json ? wf_tokenizer_load(path, out, error) : load_vocab(folder, path, out, error);
-    const bool known = wf_config_shape(config).vocab_size > 0; /* else a training takes it from the tokenizer */
-    if (status == WF_OK && known && !wf_config_fits(config, wf_tokenizer_vocab_size(*out)))
+    if (status == WF_OK && !wf_config_takes(config, wf_tokenizer_vocab_size(*out)))
         status = wf_error_set(error, WF_ERR_FORMAT, "vocabulary size mismatch: %s has %" PRId64 " tokens, the model in %s %" PRId64, path,
                               wf_tokenizer_vocab_size(*out), folder, wf_config_shape(config).vocab_size);
     wf_free(path);
@@ -129,6 +129,53 @@ const char *hf_other_weights(const char *folder)
         if (wf_run_has(folder, others[i].name))
             return others[i].what;
     return NULL;
+}
+
+/* --- generation ---------------------------------------------------------------------------------------------------- */
+
+static wf_status take_end(struct wf_json_reader *r, const json_t *value, struct wf_run *run)
+{
+    const int64_t id = json_integer_value(value), types = wf_config_shape(&run->config).vocab_size;
+    if (!json_is_integer(value) || id < 0 || id >= types)
+        return wf_error_set(r->error, WF_ERR_FORMAT, "%s: key \"eos_token_id\": an id is not a number from 0 to %lld", r->where,
+                            (long long)types - 1);
+    if (run->ends == WF_RUN_ENDS)
+        return wf_error_set(r->error, WF_ERR_FORMAT, "%s: key \"eos_token_id\": more than %d ids", r->where, WF_RUN_ENDS);
+    run->end[run->ends++] = (int32_t)id;
+    return WF_OK;
+}
+
+/* An id, a list of ids, or null. */
+static void read_ends(struct wf_json_reader *r, struct wf_run *run)
+{
+    const json_t *value = json_object_get(r->object, "eos_token_id");
+    if (r->status != WF_OK || !value || json_is_null(value))
+        return;
+    if (!json_is_array(value))
+        r->status = take_end(r, value, run);
+    for (size_t i = 0; r->status == WF_OK && i < json_array_size(value); i++)
+        r->status = take_end(r, json_array_get(value, i), run);
+}
+
+static void read_sampling(struct wf_json_reader *r, struct wf_generation *g)
+{
+    wf_json_read_double(r, "temperature", WF_JSON_OPTIONAL, 0, 1000, &g->temperature);
+    wf_json_read_double(r, "top_p", WF_JSON_OPTIONAL, 1e-9, 1, &g->top_p);
+    wf_json_read_int(r, "top_k", WF_JSON_OPTIONAL, 0, INT32_MAX, &g->top_k);
+}
+
+wf_status hf_generation_load(const char *folder, struct wf_run *run, wf_error *error)
+{
+    if (!run->config.family->model_type || wf_config_kind(&run->config) != WF_MODEL_LANGUAGE)
+        return WF_OK;
+    struct file f = open_file(folder, "generation_config.json", error);
+    read_ends(&f.r, run);
+    read_sampling(&f.r, &run->config.generation);
+    if (close_file(&f) != WF_OK || run->ends > 0)
+        return f.r.status;
+    f = open_file(folder, "config.json", error);
+    read_ends(&f.r, run);
+    return close_file(&f);
 }
 
 /* --- sentence vectors ---------------------------------------------------------------------------------------------- */

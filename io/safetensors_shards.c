@@ -7,7 +7,6 @@
 #include <weft/file.h>
 #include <weft/internal/json.h>
 #include <weft/internal/name_table.h>
-#include <weft/internal/needs.h>
 #include <weft/internal/text.h>
 #include <weft/memory.h>
 

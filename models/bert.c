@@ -174,18 +174,13 @@ static const struct wf_load_rule rules[] = {
  * 0, 1, 2, ... */
 static const char *const ignored[] = {"pooler.*", "cls.*", "embeddings.position_ids", NULL};
 
+static const struct foreign_weights weights = {"bert.", "embeddings.word_embeddings.weight", rules, sizeof rules / sizeof *rules, ignored};
+
 static wf_status bert_load(wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *options, wf_error *error)
 {
     if (wf_safetensors_find(file, "embed.weight")) /* the file has Weft's names */
         return wf_registry_load_with(registry, file, options, error);
-    /* In the file of a model with an output layer, the names of all other tensors begin with "bert.". */
-    bool within = wf_safetensors_find(file, "bert.embeddings.word_embeddings.weight") != NULL;
-    struct wf_load_options o = *options;
-    o.prefix = within ? "bert." : "";
-    o.rule = rules;
-    o.rules = sizeof rules / sizeof *rules;
-    o.ignored = ignored;
-    return wf_registry_load_with(registry, file, &o, error);
+    return foreign_load(registry, file, options, &weights, error);
 }
 
 /* --- Hugging Face's config.json ------------------------------------------------------------------------------------ */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads parts of config.json of Hugging Face. */
+/* Reads parts of config.json, and weights, of Hugging Face. */
+#include <stdio.h>
 #include <string.h>
 
 #include <weft/internal/text.h>
@@ -47,6 +48,19 @@ void foreign_read_activation(struct wf_json_reader *r, const char *key, enum wf_
         }
     if (name)
         foreign_refuse(r, key, name, "only gelu, gelu_new, relu and silu");
+}
+
+wf_status foreign_load(wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *options,
+                       const struct foreign_weights *weights, wf_error *error)
+{
+    char name[128];
+    snprintf(name, sizeof name, "%s%s", weights->prefix, weights->embedding);
+    struct wf_load_options o = *options;
+    o.prefix = wf_safetensors_find(file, name) ? weights->prefix : "";
+    o.rule = weights->rule;
+    o.rules = weights->rules;
+    o.ignored = weights->ignored;
+    return wf_registry_load_with(registry, file, &o, error);
 }
 
 /* Reads the scaling of frequencies from the object that holds it. */

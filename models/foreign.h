@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the families share that read config.json of Hugging Face. Each function does nothing if an earlier read has failed. */
+/* Functions that the families share which read folders of Hugging Face. Those that read config.json do nothing if an earlier read has
+ * failed. */
 #ifndef WEFT_MODELS_FOREIGN_H
 #define WEFT_MODELS_FOREIGN_H
 
@@ -16,6 +17,17 @@ void foreign_expect_floats(struct wf_json_reader *r);
 /* Reads an activation, of which Hugging Face has several names for the same function, whose implementations differ only by rounding. An
  * absent key leaves *out as it is. */
 void foreign_read_activation(struct wf_json_reader *r, const char *key, enum wf_activation *out);
+
+/* The weights of another library: their names, and those of a model with an output layer, which begin with `prefix`. */
+struct foreign_weights {
+    const char *prefix,
+        *embedding; /* the name of a tensor that is always there, after the prefix: it tells whether names have the prefix */
+    const struct wf_load_rule *rule;
+    int rules;
+    const char *const *ignored;
+};
+wf_status foreign_load(wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *options,
+                       const struct foreign_weights *weights, wf_error *error);
 
 /* The rotary positions of a model, as keys of a configuration. */
 struct foreign_rotary {

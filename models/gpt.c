@@ -123,17 +123,13 @@ static const struct wf_load_rule rules[] = {
 };
 static const char *const ignored[] = {"h.*.attn.bias", "h.*.attn.masked_bias", "lm_head.weight", NULL}; /* masks; the tied output layer */
 
+static const struct foreign_weights weights = {"transformer.", "wte.weight", rules, sizeof rules / sizeof *rules, ignored};
+
 static wf_status gpt_load(wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *options, wf_error *error)
 {
-    const bool within = wf_safetensors_find(file, "transformer.wte.weight");
-    if (!within && !wf_safetensors_find(file, "wte.weight")) /* the file has Weft's names */
+    if (!wf_safetensors_find(file, "transformer.wte.weight") && !wf_safetensors_find(file, "wte.weight")) /* it has Weft's names */
         return wf_registry_load_with(registry, file, options, error);
-    struct wf_load_options o = *options;
-    o.prefix = within ? "transformer." : "";
-    o.rule = rules;
-    o.rules = sizeof rules / sizeof *rules;
-    o.ignored = ignored;
-    return wf_registry_load_with(registry, file, &o, error);
+    return foreign_load(registry, file, options, &weights, error);
 }
 
 static wf_status gpt_read(const json_t *object, const char *path, void *config, wf_error *error)

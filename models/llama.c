@@ -154,19 +154,16 @@ static const struct wf_load_rule rules[] = {
 };
 static const char *const ignored[] = {SELF "rotary_emb.inv_freq", NULL}; /* frequencies, in files until 2023 */
 
+static const struct foreign_weights weights = {"model.", "embed_tokens.weight", rules, sizeof rules / sizeof *rules, ignored};
+
 static wf_status llama_load(wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *options, wf_error *error)
 {
     if (wf_safetensors_find(file, "embed.weight")) /* the file has Weft's names */
         return wf_registry_load_with(registry, file, options, error);
-    struct wf_load_options o = *options;
-    o.prefix = wf_safetensors_find(file, "model.embed_tokens.weight") ? "model." : "";
-    o.rule = rules;
-    o.rules = sizeof rules / sizeof *rules;
-    o.ignored = ignored;
-    return wf_registry_load_with(registry, file, &o, error);
+    return foreign_load(registry, file, options, &weights, error);
 }
 
-/* What the architectures do with the keys that only some of them have. */
+/* Reads the keys that mean something in only some of the architectures, and sets what differs between them. */
 static void read_variant(struct wf_json_reader *r, struct llama_config *c)
 {
     const char *type = "", *layer = NULL;

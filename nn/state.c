@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <weft/internal/files.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/name_list.h>
 #include <weft/internal/pattern.h>
 
@@ -183,16 +184,21 @@ static bool fits(const struct entry *e, const wf_safetensors *file, const struct
 static wf_shape wanted_shape(const struct entry *e, const wf_safetensors *file, const struct sources *s, int i)
 {
     wf_shape shape = e->shape;
-    if (shape.ndim > 0 && (!s->uneven || shape.dim[0] % s->count == 0)) {
-        shape.dim[0] = shape.dim[0] % s->count == 0 ? shape.dim[0] / s->count : 0;
-        return own_shape(shape, s);
+    if (shape.ndim == 0)
+        return shape;
+    if (shape.dim[0] % s->count == 0) {
+        shape.dim[0] /= s->count;
+    } else if (!s->uneven) {
+        shape.dim[0] = 0;
+    } else if (i + 1 < s->count) { /* the last one is named */
+        shape.dim[0] = stacked_shape(wf_safetensors_find(file, s->name[i]), s).dim[0];
+    } else {
+        for (int j = 0; j < i; j++) {
+            const wf_shape before = stacked_shape(wf_safetensors_find(file, s->name[j]), s);
+            shape.dim[0] -= before.ndim > 0 ? before.dim[0] : 0;
+        }
+        shape.dim[0] = WF_MAX(shape.dim[0], 0);
     }
-    for (int j = 0; j < i && shape.ndim > 0; j++) {
-        const wf_shape before = stacked_shape(wf_safetensors_find(file, s->name[j]), s);
-        shape.dim[0] -= before.ndim > 0 ? before.dim[0] : 0;
-    }
-    if (shape.ndim > 0 && (shape.dim[0] < 0 || i + 1 < s->count))
-        shape.dim[0] = i + 1 < s->count ? stacked_shape(wf_safetensors_find(file, s->name[i]), s).dim[0] : 0;
     return own_shape(shape, s);
 }
 

@@ -233,7 +233,7 @@ START_TEST(denormals)
 }
 END_TEST
 
-/* What releasing must not change: each case does without an error what it does in f32. */
+/* A release must not change whether a program works: each case does in bf16 what it does in f32. */
 static void begin_in(bool bf16)
 {
     begin(WF_GRADIENTS);

@@ -59,9 +59,9 @@ WF_API wf_status wf_generate_with(const wf_model *model, wf_tape *tape, const in
  * wf_tokenizer_decode gives for the prompt and all new ids.
  *
  * If `end` is NULL, generation also ends at the tokenizer's end-of-text token (WF_SPECIAL_EOS), if the tokenizer has one. A model may have
- * more rows than the tokenizer has tokens: these ids are never chosen. An empty prompt (length 0) is
- * replaced by one token that is not printed: a line end, or if the tokenizer cannot encode that, its end-of-text token, its BOS token, or
- * id 0. The members `token`, `ctx` and `types` of the options are ignored. */
+ * more rows than the tokenizer has tokens: these ids are never chosen. An empty prompt (length 0) is replaced by one token that is not
+ * printed: a line end, or if the tokenizer cannot encode that, its end-of-text token, its BOS token, or id 0. The members `token`, `ctx`
+ * and `types` of the options are ignored. */
 WF_API wf_status wf_generate_text(const wf_model *model, const wf_tokenizer *tokenizer, wf_tape *tape, const int32_t *prompt,
                                   int64_t length, const struct wf_generate_options *options,
                                   bool (*text)(void *ctx, const char *text, int64_t length), void *ctx, wf_error *error) WF_CHECKED;

@@ -50,7 +50,8 @@ const char *hf_other_weights(const char *folder);
 /* The path of a folder's weights: model.safetensors, or if only that file is there the index of weights in several files. The caller frees
  * it with wf_free. */
 char *hf_weights_path(const char *folder, wf_error *error);
-/* Sets the end tokens of the run, and the settings of sampling in its configuration (hf_generation.c). */
+/* Sets the end tokens of the run ("eos_token_id" of generation_config.json, or if that has none, of config.json), and the settings of
+ * sampling in its configuration. *error must have no error yet. */
 wf_status hf_generation_load(const char *folder, struct wf_run *run, wf_error *error) WF_CHECKED;
 /* Reads from the files of sentence-transformers how sentence vectors are made, and sets max_length to a number above 0. If there is no
  * modules.json, or if the model's family has no .model_type, the options are mean pooling without normalisation, and max_length is 0. */
