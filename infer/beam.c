@@ -195,8 +195,10 @@ static wf_status next_logits(struct search *s, int64_t rows, int32_t step, int64
     wf_tensor *logits = s->next ? s->next->next(s->next->ctx, ids, &s->cache)
                                 : wf_model_decode(s->model, ids, &s->cache, s->kv, (struct wf_packed){s->row_offsets, (int)count},
                                                   (struct wf_packed){s->source_offsets, (int)count});
-    return take_logits(s->next ? "next" : wf_model_config(s->model)->model, s->tape, logits, rows, s->types, s->next ? &s->cache : NULL,
-                       s->prompt_length + step - 1, out, error);
+    wf_status status = take_logits(s->next ? "next" : wf_model_config(s->model)->model, s->tape, logits, rows, s->types, out, error);
+    for (int64_t i = 0; status == WF_OK && s->next && i < rows; i++)
+        status = check_advanced("next", &s->cache, i, s->prompt_length + step - 1, error);
+    return status;
 }
 
 wf_status search_batch(struct search *s, int64_t count, wf_error *error)

@@ -2,6 +2,7 @@
 /* Chooses a token from logits. Candidates are ordered by descending logit, and equal logits by ascending id. This order has no ties, so the
  * same logits and random number always give the same token. */
 #include <math.h>
+#include <string.h>
 
 #include <weft/generate.h>
 #include <weft/internal/needs.h>
@@ -53,6 +54,13 @@ static double odds(const wf_real *logits, int32_t id, double most, double temper
     return x == most ? 1 : exp((x - most) / temperature);
 }
 
+/* As `odds`, but 0 for a token that is less than min_p times as likely as the likeliest. */
+static double share(const wf_real *logits, int32_t id, double most, double temperature, double min_p)
+{
+    double x = odds(logits, id, most, temperature);
+    return x < min_p ? 0 : x;
+}
+
 static wf_status scan(const wf_real *logits, int64_t n, int32_t *largest, wf_error *error)
 {
     bool finite = false;
@@ -79,6 +87,8 @@ static wf_status check(const struct wf_sampler *s, int64_t n, wf_error *error)
         return wf_error_set(error, WF_ERR_ARGUMENT, "temperature %g is out of range: above 0, or 0 for 1", s->temperature);
     if (!(s->top_p >= 0 && s->top_p <= 1))
         return wf_error_set(error, WF_ERR_ARGUMENT, "top_p %g is out of range: above 0 and at most 1, or 0 for 1", s->top_p);
+    if (!(s->min_p >= 0 && s->min_p <= 1))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "min_p %g is out of range: 0 to 1", s->min_p);
     if (s->top_k < 0)
         return wf_error_set(error, WF_ERR_ARGUMENT, "top_k %lld is out of range: at least 1, or 0 for all", (long long)s->top_k);
     return WF_OK;
@@ -125,6 +135,11 @@ wf_status wf_sample(const struct wf_sampler *s, const wf_real *logits, int64_t n
         k = kept;
         mass = have;
     }
+    if (s->min_p > 0) { /* no order is needed: the others just have no share */
+        mass = 0;
+        for (int64_t i = 0; i < k; i++)
+            mass += share(logits, candidate(order, n, i, ordered), most, t, s->min_p);
+    }
 
     /* each draw takes two random words of 32 bits, from a stream that nothing else uses */
     wf_rng rng = wf_rng_new(s->seed, wf_stream_of("weft.sample"));
@@ -132,12 +147,39 @@ wf_status wf_sample(const struct wf_sampler *s, const wf_real *logits, int64_t n
     double target = wf_rng_uniform(&rng) * mass, sum = 0;
     for (int64_t i = 0; i < k; i++) {
         int32_t c = candidate(order, n, i, ordered);
-        double w = odds(logits, c, most, t);
+        double w = share(logits, c, most, t, s->min_p);
         sum += w;
         if (w > 0)
             *id = c; /* if rounding leaves `target` above the whole sum, the last possible token is drawn */
         if (target < sum)
             break;
+    }
+    return WF_OK;
+}
+
+wf_status wf_penalize(const struct wf_sampler *s, wf_real *logits, int64_t n, const int32_t *ids, int64_t count, int64_t prompt,
+                      int32_t *times, wf_error *error)
+{
+    if (wf_needs(error, "sampler, logits, ids, times", s, logits, wf_some(ids, count), times))
+        return WF_ERR_ARGUMENT;
+    const double again = s->repetition_penalty > 0 ? s->repetition_penalty : 1;
+    if (!(s->repetition_penalty >= 0) || isinf(s->repetition_penalty))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "repetition_penalty %g is out of range: above 0, or 0 for 1", s->repetition_penalty);
+    if (!isfinite(s->presence_penalty) || !isfinite(s->frequency_penalty))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "presence_penalty %g or frequency_penalty %g is not a finite number",
+                            s->presence_penalty, s->frequency_penalty);
+    memset(times, 0, (size_t)n * sizeof *times);
+    for (int64_t i = 0; i < count; i++) { /* bit 0: among all ids; the rest counts the new ids */
+        if (ids[i] >= 0 && ids[i] < n)
+            times[ids[i]] = (times[ids[i]] | 1) + (i >= prompt ? 2 : 0);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        if (times[i] == 0)
+            continue;
+        const int32_t new = times[i] / 2;
+        double x = logits[i];
+        x = x > 0 ? x / again : x * again;
+        logits[i] = (wf_real)(x - (new > 0 ? s->presence_penalty + new * s->frequency_penalty : 0));
     }
     return WF_OK;
 }

@@ -18,13 +18,16 @@ struct candidate {
 int64_t top_continuations(const wf_real *logits, int64_t rows, int64_t types, const double *total, int64_t most, struct candidate *out);
 
 /* --- generate.c ---------------------------------------------------------------------------------------------------- */
+/* Checks the fields of `model`. */
+wf_status check_model(const struct wf_next *model, wf_error *error) WF_CHECKED;
 /* Checks that a prompt can be continued: the fields of `model`, the prompt's length and ids, and max_tokens. */
 wf_status check_prompt(const struct wf_next *model, const int32_t *prompt, int64_t length, int64_t max_tokens, wf_error *error) WF_CHECKED;
 /* Checks the logits that a model returned, and makes *out a row-major view of them [rows,types], valid until the tape is rewound. They must
- * be on `tape` and have this shape. Each row of the cache must now hold `held` ids; if cache is NULL, this is not checked. `from` names the
- * model, or the function .next of struct wf_next, in messages. */
-wf_status take_logits(const char *from, const wf_tape *tape, wf_tensor *logits, int64_t rows, int64_t types, const struct wf_cache *cache,
-                      int64_t held, wf_array *out, wf_error *error) WF_CHECKED;
+ * be on `tape` and have this shape. `from` names the model, or the function of struct wf_next, in messages. */
+wf_status take_logits(const char *from, const wf_tape *tape, wf_tensor *logits, int64_t rows, int64_t types, wf_array *out,
+                      wf_error *error) WF_CHECKED;
+/* Checks that row `row` of the cache now holds `held` ids. */
+wf_status check_advanced(const char *from, const struct wf_cache *cache, int64_t row, int64_t held, wf_error *error) WF_CHECKED;
 
 /* --- beam.c -------------------------------------------------------------------------------------------------------- */
 /* A token of a hypothesis. The hypotheses of a sentence form a tree, because several of them may continue the same shorter one. */

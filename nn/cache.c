@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <weft/compute.h>
+#include <weft/internal/needs.h>
 #include <weft/memory.h>
 
 /* Makes a cache with room for `capacity` tokens in each row, or with capacity 1 for states. */
@@ -58,9 +59,11 @@ wf_status wf_cache_init_states(struct wf_cache *cache, int layers, int64_t rows,
 void wf_cache_free(struct wf_cache *cache)
 {
     wf_free(cache->layer);
-    wf_free(cache->length);
-    wf_free(cache->scratch);
-    wf_free(cache->memory);
+    if (!cache->view) {
+        wf_free(cache->length);
+        wf_free(cache->scratch);
+        wf_free(cache->memory);
+    }
     *cache = (struct wf_cache){0};
 }
 
@@ -154,6 +157,8 @@ wf_status wf_cache_select(struct wf_cache *cache, const int32_t *from, int64_t r
 {
     if (cache->error.code != WF_OK)
         return wf_error_set(error, cache->error.code, "%s", cache->error.message);
+    if (cache->view)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_cache_select: this is a view: select rows of the cache that it shows");
     if (rows > 0 && !from)
         return wf_error_set(error, WF_ERR_ARGUMENT, "wf_cache_select: the list of %lld rows is NULL", (long long)rows);
     if (rows < 0 || rows > cache->most_rows)
@@ -172,5 +177,55 @@ wf_status wf_cache_select(struct wf_cache *cache, const int32_t *from, int64_t r
     }
     wf_parallel(2 * cache->layers, tokens * (double)cache->layers * (double)(cache->key_width + cache->value_width) * 0.2, move_rows, &m);
     cache->rows = rows;
+    return WF_OK;
+}
+
+wf_status wf_cache_view(struct wf_cache *view, const struct wf_cache *cache, int64_t first, int64_t rows, wf_error *error)
+{
+    if (wf_needs(error, "view, cache", view, cache))
+        return WF_ERR_ARGUMENT;
+    if (cache->view || first < 0 || rows < 1 || first + rows > cache->rows || (view->layer && view->layers != cache->layers))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_cache_view: rows %lld to %lld: the cache %s %lld rows", (long long)first,
+                            (long long)(first + rows - 1), cache->view ? "is itself a view, of" : "has", (long long)cache->rows);
+    struct wf_kv *layer = view->layer ? view->layer : wf_alloc_zero((size_t)cache->layers, sizeof *layer);
+    if (!layer)
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for a view of a cache");
+    const int64_t tokens = cache->states ? 1 : cache->capacity;
+    for (int i = 0; i < cache->layers; i++)
+        layer[i] = (struct wf_kv){.keys = cache->layer[i].keys + first * tokens * cache->key_width,
+                                  .values = cache->layer[i].values + first * tokens * cache->value_width,
+                                  .cache = view};
+    *view = *cache;
+    view->view = true;
+    view->layer = layer;
+    view->length = cache->length + first;
+    view->scratch = NULL;
+    view->memory = NULL;
+    view->rows = view->most_rows = rows;
+    return WF_OK;
+}
+
+wf_status wf_cache_copy(struct wf_cache *to, const struct wf_cache *from, wf_error *error)
+{
+    if (wf_needs(error, "to, from", to, from))
+        return WF_ERR_ARGUMENT;
+    int64_t most = 0;
+    for (int64_t b = 0; b < from->rows; b++)
+        most = from->length[b] > most ? from->length[b] : most;
+    if (to->layers != from->layers || to->key_width != from->key_width || to->value_width != from->value_width ||
+        to->states != from->states || to->rows < from->rows || to->capacity < most)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_cache_copy: the caches are of different models, or the target is too small");
+    const int64_t step[2] = {from->states ? 1 : from->capacity, to->states ? 1 : to->capacity};
+    for (int64_t b = 0; b < from->rows; b++) {
+        const size_t tokens = from->states ? 1 : (size_t)from->length[b];
+        for (int i = 0; i < from->layers; i++) {
+            const struct wf_kv *of = &from->layer[i], *in = &to->layer[i];
+            memcpy(in->keys + b * step[1] * to->key_width, of->keys + b * step[0] * to->key_width,
+                   tokens * (size_t)to->key_width * sizeof *in->keys);
+            memcpy(in->values + b * step[1] * to->value_width, of->values + b * step[0] * to->value_width,
+                   (from->states ? 0 : tokens) * (size_t)to->value_width * sizeof *in->values);
+        }
+        to->length[b] = from->length[b];
+    }
     return WF_OK;
 }

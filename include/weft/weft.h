@@ -43,6 +43,7 @@
 #include <weft/average.h>
 #include <weft/embed.h>
 #include <weft/generate.h>
+#include <weft/generator.h>
 #include <weft/run.h>
 #include <weft/search.h>
 #include <weft/translate.h>

@@ -294,6 +294,8 @@ START_TEST(models)
     POISON(wf_model_next, "model", tensor("ids"), GIVEN);
     POISON(wf_model_loss_with, "model", tensor("ids"), tensor("targets"), GIVEN);
     REFUSES(wf_model_cache, "model", "cache", 1);
+    REFUSES(wf_cache_view, "view", "cache", 0, 1);
+    REFUSES(wf_cache_copy, "to", "from");
     REFUSES(wf_model_cache_with, "model", "cache", 1, GIVEN);
     POISON(wf_pairs_logits, "model", tape, "pairs", GIVEN);
     POISON(wf_pairs_loss_with, "model", tape, "pairs", GIVEN);
@@ -324,6 +326,11 @@ START_TEST(infer)
     REFUSES(wf_embed, "embedder", "lines", "lengths", 1, 1, "out", GIVEN);
     REFUSES(wf_cosines, "x", 1, 1, 1, 1, "out");
     REFUSES(wf_sample, "sampler", "logits", 1, 1, "order", "id");
+    REFUSES(wf_penalize, "sampler", "logits", 1, "ids", 1, 1, "times");
+    REFUSES(wf_generator_new, "model", "tape", GIVEN);
+    REFUSES(wf_generator_add, "generator", "prompt", 1, "options");
+    REFUSES(wf_generator_add_text, "generator", "tokenizer", "prompt", 1, "options", "text", GIVEN);
+    REFUSES(wf_generator_step, "generator");
     REFUSES(wf_generate_with, "model", "tape", "prompt", 1, "options", GIVEN, "count");
     REFUSES(wf_generate_text, "model", "tokenizer", "tape", GIVEN, 1, "options", "text", GIVEN);
     REFUSES(wf_run_open, "run", "folder", GIVEN);

@@ -37,9 +37,12 @@ static void expected(const struct wf_sampler *s, const wf_real *logits, int n, d
                     p[i] = 0;
                 have += p[i];
             }
+    double most = 0;
+    for (int i = 0; i < n; i++)
+        most = fmax(most, p[i]);
     sum = 0;
     for (int i = 0; i < n; i++)
-        sum += p[i];
+        sum += p[i] = p[i] < s->min_p * most ? 0 : p[i];
     for (int i = 0; i < n; i++)
         p[i] /= sum;
 }
@@ -77,6 +80,8 @@ START_TEST(draws_follow_the_distribution)
     static const struct wf_sampler samplers[] = {
         {.temperature = 0},
         {.temperature = 0.8, .top_k = 200},
+        {.min_p = 0.1},
+        {.min_p = 0.2, .top_k = 40, .top_p = 0.97, .temperature = 1.3},
         {.temperature = 1, .top_k = 4},
         {.temperature = 2, .top_k = 10},
         {.temperature = 1, .top_p = 0.9},
@@ -244,6 +249,12 @@ START_TEST(refusals)
         ck_fails(wf_sample(&s, logits, N, 0, order, &id, error), WF_ERR_ARGUMENT, "temperature");
         s = (struct wf_sampler){.top_p = ps[i]};
         ck_fails(wf_sample(&s, logits, N, 0, order, &id, error), WF_ERR_ARGUMENT, "top_p");
+        s = (struct wf_sampler){.min_p = ps[i]};
+        ck_fails(wf_sample(&s, logits, N, 0, order, &id, error), WF_ERR_ARGUMENT, "min_p");
+        s = (struct wf_sampler){.repetition_penalty = temperatures[i]};
+        ck_fails(wf_penalize(&s, logits, N, NULL, 0, 0, order, error), WF_ERR_ARGUMENT, "repetition_penalty");
+        s = (struct wf_sampler){.presence_penalty = i ? temperatures[i] : NAN};
+        ck_fails(wf_penalize(&s, logits, N, NULL, 0, 0, order, error), WF_ERR_ARGUMENT, "presence_penalty");
     }
     s = (struct wf_sampler){.top_k = -1};
     ck_fails(wf_sample(&s, logits, N, 0, order, &id, error), WF_ERR_ARGUMENT, "top_k");
@@ -251,5 +262,21 @@ START_TEST(refusals)
 }
 END_TEST
 
-WF_TEST_MAIN("models/sample", draws_follow_the_distribution, the_test_sees_a_wrong_distribution, draws_depend_on_seed_and_position_alone,
-             greedy, edges, a_large_vocabulary, refusals)
+/* By the definition, id by id. Ids beyond the logits count for nothing. */
+START_TEST(penalties)
+{
+    const struct wf_sampler s = {.repetition_penalty = 1.25, .presence_penalty = 0.5, .frequency_penalty = 0.125};
+    const int32_t ids[] = {1, 2, 2, 70, 3, 2, 3, 3, 4, 70}; /* five of the prompt, five new ones */
+    wf_real logits[6] = {1, 2, -2, 4, 0, -1};
+    const double expect[6] = {1, 2 / 1.25, -2 * 1.25 - 0.5 - 0.125, 4 / 1.25 - 0.5 - 2 * 0.125, -0.5 - 0.125, -1};
+    ck_ok(wf_penalize(&s, logits, 6, ids, 10, 5, order, error));
+    for (int i = 0; i < 6; i++)
+        ck_assert_msg(fabs((double)logits[i] - expect[i]) < 1e-6, "logit %d: %g, not %g", i, (double)logits[i], expect[i]);
+    wf_real same[6] = {1, 2, -2, 4, 0, -1};
+    ck_ok(wf_penalize(&(struct wf_sampler){0}, same, 6, ids, 10, 5, order, error));
+    ck_assert(same[1] == 2 && same[2] == -2 && same[3] == 4);
+}
+END_TEST
+
+WF_TEST_MAIN("models/sample", penalties, draws_follow_the_distribution, the_test_sees_a_wrong_distribution,
+             draws_depend_on_seed_and_position_alone, greedy, edges, a_large_vocabulary, refusals)

@@ -260,6 +260,52 @@ START_TEST(masks_and_lengths_of_the_caller)
 }
 END_TEST
 
+/* Rows that a view computes alone, and all rows in a larger copy: the values of each row at once. Views are of any rows, and reused. */
+START_TEST(views_and_a_larger_copy)
+{
+    static wf_real whole[MOST * D], part[4 * MOST * D];
+    for (int k = 0; k < KINDS; k++) {
+        struct rig r = start(&kinds[k]);
+        struct wf_cache cache, larger, view = {0};
+        int64_t done[3] = {0};
+        make(&cache, &r, 3, 12);
+        static const struct {
+            int first, rows, tokens;
+        } steps[] = {{1, 1, 5}, {0, 2, 1}, {2, 1, 7}, {0, 3, 2}, {1, 2, 1}, {0, 1, 4}};
+        for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+            const int first = steps[i].first, rows = steps[i].rows, T = steps[i].tokens, row[] = {first, first + 1, first + 2};
+            ck_ok(wf_cache_view(&view, &cache, first, rows, error));
+            ck_assert_int_eq(view.rows, rows);
+            run(&r, row, done + first, rows, T, &view, part);
+            for (int b = 0; b < rows; b++) {
+                done[first + b] += T;
+                ck_assert_int_eq(cache.length[first + b], done[first + b]);
+                at_once(&r, first + b, done[first + b], whole);
+                same(part + b * T * D, whole + (done[first + b] - T) * D, T * D, "a view");
+            }
+        }
+        wf_tape_reset(r.tape, WF_INFER);
+        ck_fails(wf_cache_select(&view, (const int32_t[]){0}, 1, error), WF_ERR_ARGUMENT, "this is a view");
+        ck_fails(wf_cache_view(&(struct wf_cache){0}, &view, 0, 1, error), WF_ERR_ARGUMENT, "itself a view");
+        ck_fails(wf_cache_view(&view, &cache, 2, 2, error), WF_ERR_ARGUMENT, "rows 2 to 3");
+        ck_fails(wf_cache_view(&view, &cache, -1, 1, error), WF_ERR_ARGUMENT, "rows -1");
+        make(&larger, &r, 4, 20);
+        ck_ok(wf_cache_copy(&larger, &cache, error));
+        ck_fails(wf_cache_copy(&cache, &larger, error), WF_ERR_ARGUMENT, "too small");
+        wf_cache_free(&cache);
+        wf_cache_free(&view); /* after its cache */
+        run(&r, (const int[]){0, 1, 2, 0}, (const int64_t[]){done[0], done[1], done[2], 0}, 4, 3, &larger, part);
+        for (int b = 0; b < 3; b++) {
+            at_once(&r, b, done[b] + 3, whole);
+            same(part + b * 3 * D, whole + done[b] * D, 3 * D, "a larger cache");
+        }
+        wf_tape_reset(r.tape, WF_INFER);
+        wf_cache_free(&larger);
+        stop(&r);
+    }
+}
+END_TEST
+
 /* A single row takes the memory of one: the spare row is for rows that change places. */
 START_TEST(a_row_alone)
 {
@@ -281,5 +327,5 @@ START_TEST(a_row_alone)
 }
 END_TEST
 
-WF_TEST_MAIN("cache", IN_BF16 pieces_equal_the_whole, rows_of_different_lengths, rows_selected, any_selection, a_row_alone,
-             neighbours_do_not_matter, memory_of_different_lengths, masks_and_lengths_of_the_caller)
+WF_TEST_MAIN("cache", IN_BF16 pieces_equal_the_whole, rows_of_different_lengths, rows_selected, any_selection, views_and_a_larger_copy,
+             a_row_alone, neighbours_do_not_matter, memory_of_different_lengths, masks_and_lengths_of_the_caller)

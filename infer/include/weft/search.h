@@ -29,6 +29,9 @@ struct wf_next {
     int64_t vocab_size;          /* V, at most 2^31 - 1 */
     int64_t context;             /* maximum number of ids in a row, at most 2^31 - 1 */
     enum wf_precision precision; /* arithmetic of the model's matrix products */
+    /* As `next`, but returns the logits after each of the T ids: [R,T,V]. Only the model that a draft is checked against needs it (weft/
+     * generator.h); NULL: there is none. */
+    wf_tensor *(*all)(void *ctx, wf_tensor *ids, struct wf_cache *cache);
 };
 /* Returns a struct wf_next for a language model. The model must outlive it. If the model is of another kind, the first call of .next sets
  * an error of the tape. */

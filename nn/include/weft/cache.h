@@ -39,6 +39,7 @@ struct wf_cache {
     bool states;         /* the cache was made with wf_cache_init_states */
     wf_error error; /* the error of the first invalid call of wf_cache_advance or wf_cache_rewind. That call changed nothing. Forwards with
                        the cache, and wf_cache_select, fail with this error from then on, until wf_cache_free */
+    bool view;      /* made by wf_cache_view: the memory is that of another cache */
 };
 
 /* Makes a cache of empty rows, filled with zeros. Free it with wf_cache_free. Do not move *cache before that, because its layers point to
@@ -62,6 +63,17 @@ WF_API void wf_cache_rewind(struct wf_cache *cache, int64_t row, int32_t length)
  * of rows, up to most_rows. A row with from[i] == i is not copied. Nothing is allocated. WF_ERR_ARGUMENT: a row from[i] does not exist, or
  * `rows` is out of range. */
 WF_API wf_status wf_cache_select(struct wf_cache *cache, const int32_t *from, int64_t rows, wf_error *error) WF_CHECKED;
+
+/* Makes *view a cache of the rows first .. first + rows - 1 of `cache`, with which a forward processes these rows alone. Keys, values,
+ * states and lengths are those of `cache`; nothing is copied. *view is zeroed, or a view of the same cache: then nothing is allocated. Do
+ * not move *view. It is valid until rows of the cache are selected or the cache is freed; free it with wf_cache_free, before or after the
+ * cache. WF_ERR_ARGUMENT: the rows do not exist, or `cache` is a view. */
+WF_API wf_status wf_cache_view(struct wf_cache *view, const struct wf_cache *cache, int64_t first, int64_t rows,
+                               wf_error *error) WF_CHECKED;
+/* Copies all rows of `from` to the first rows of `to`, which has the same layers and widths, and may have more rows and a larger capacity:
+ * this is how a cache grows. The other rows of `to` stay as they are. WF_ERR_ARGUMENT: the caches are of different models, or `to` is too
+ * small. */
+WF_API wf_status wf_cache_copy(struct wf_cache *to, const struct wf_cache *from, wf_error *error) WF_CHECKED;
 
 /* --- for attention other than wf_mha --------------------------------------------------------------------------------- */
 /* The contents of a layer's R rows, new tokens included: keys [R,S,key_width] and values [R,S,value_width], on the tape of the new tokens.

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: MIT */
+/* Generates several texts at once, each in a row of one cache. Texts whose prompt is computed stand in the first rows, so that one pass
+ * takes the next token of all of them; of the others, one text's prompt is computed in each step, a chunk at a time. */
+#include <string.h>
+
+#include <weft/internal/grow.h>
+#include <weft/internal/minmax.h>
+#include <weft/internal/needs.h>
+#include <weft/memory.h>
+
+#include "generator.h"
+#include "search.h"
+
+enum {
+    MOST_ROWS = 4096,
+    MOST_GUESSES = 64,
+    GUESSES = 8,
+    CHUNK = 512,
+    ROOM = 1 << 16 /* ids for which a text has room from its beginning */
+};
+
+/* --- making a generator -------------------------------------------------------------------------------------------- */
+
+static wf_status check(const struct wf_next *model, const struct wf_generator_options *o, wf_error *error)
+{
+    const struct wf_next *d = o->draft;
+    if (o->rows < 0 || o->rows > MOST_ROWS)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "rows: %lld is out of range: 0 to %d", (long long)o->rows, MOST_ROWS);
+    if (o->chunk < 0)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "chunk: %lld is out of range: at least 0", (long long)o->chunk);
+    if (o->guesses < 0 || o->guesses > MOST_GUESSES)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "guesses: %lld is out of range: 0 to %d", (long long)o->guesses, MOST_GUESSES);
+    if (check_model(model, error) != WF_OK || (d && check_model(d, error) != WF_OK))
+        return WF_ERR_ARGUMENT;
+    if (d && d->vocab_size != model->vocab_size)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "the draft has a vocabulary of %lld, the model one of %lld: they must be the same",
+                            (long long)d->vocab_size, (long long)model->vocab_size);
+    if (d && (o->rows > 1 || o->no_cache))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "a draft needs a cache, and one text at a time: set rows to 1, and not no_cache");
+    if (d && (!model->all || !model->cache || !d->cache))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "a draft needs .cache of both models, and .all of the one that checks it");
+    return WF_OK;
+}
+
+static wf_status make(wf_generator *g, wf_error *error)
+{
+    const size_t rows = (size_t)g->rows, types = (size_t)g->main.model.vocab_size;
+    g->text = wf_alloc_zero(rows, sizeof *g->text);
+    g->moved = wf_alloc_zero(rows, sizeof *g->moved);
+    g->from = wf_alloc_zero(rows, sizeof *g->from);
+    g->last = wf_alloc_zero(rows, sizeof *g->last);
+    g->order = wf_alloc(types * sizeof *g->order);
+    g->logits = wf_alloc(types * sizeof *g->logits);
+    if (!g->text || !g->moved || !g->from || !g->last || !g->order || !g->logits)
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory to generate with");
+    wf_tape_reset(g->tape, WF_INFER, .precision = g->main.model.precision);
+    g->mark = wf_tape_here(g->tape);
+    return WF_OK;
+}
+
+wf_generator *wf_generator_new(const struct wf_next *model, wf_tape *tape, const struct wf_generator_options *options, wf_error *error)
+{
+    if (wf_needs(error, "model, tape", model, tape))
+        return NULL;
+    options = options ? options : &(const struct wf_generator_options){0};
+    if (check(model, options, error) != WF_OK)
+        return NULL;
+    wf_generator *g = wf_alloc_zero(1, sizeof *g);
+    if (!g) {
+        wf_error_set(error, WF_ERR_MEMORY, "no memory to generate with");
+        return NULL;
+    }
+    g->main.model = *model;
+    if (options->draft)
+        g->draft.model = *options->draft;
+    g->tape = tape;
+    g->rows = options->rows > 0 ? options->rows : 1;
+    g->chunk = options->chunk > 0 ? options->chunk : CHUNK;
+    g->most_guesses = options->guesses > 0 ? options->guesses : GUESSES;
+    g->guess = WF_MIN(4, g->most_guesses);
+    g->no_cache = options->no_cache || !model->cache;
+    if (make(g, error) == WF_OK)
+        return g;
+    wf_generator_free(g);
+    return NULL;
+}
+
+static void side_free(struct side *side)
+{
+    wf_cache_free(&side->view);
+    if (side->cache)
+        wf_cache_free(side->cache);
+    wf_free(side->cache);
+}
+
+void wf_generator_free(wf_generator *g)
+{
+    if (!g)
+        return;
+    wf_tape_reset(g->tape, WF_INFER); /* its records point into the caches */
+    side_free(&g->main);
+    side_free(&g->draft);
+    for (int64_t i = 0; g->text && i < g->rows; i++) {
+        if (g->text[i].active && g->text[i].stream)
+            stream_free(g->text[i].stream);
+        wf_free(g->text[i].ids);
+    }
+    wf_free(g->text);
+    wf_free(g->moved);
+    wf_free(g->from);
+    wf_free(g->last);
+    wf_free(g->order);
+    wf_free(g->logits);
+    wf_free(g);
+}
+
+int64_t wf_generator_active(const wf_generator *generator)
+{
+    return generator ? generator->active : 0;
+}
+
+struct wf_generator_counts wf_generator_counts(const wf_generator *generator)
+{
+    return generator ? generator->counts : (struct wf_generator_counts){0};
+}
+
+/* --- texts come in ------------------------------------------------------------------------------------------------- */
+
+/* Makes a cache of at least `need` ids a row, or replaces the cache by a larger one with the same contents. */
+static wf_status reserve(struct side *side, int64_t rows, int64_t need, wf_error *error)
+{
+    const struct wf_next *m = &side->model;
+    need = WF_MIN(need, m->context);
+    if (side->cache && side->cache->capacity >= need)
+        return WF_OK;
+    const int64_t had = side->cache ? side->cache->capacity : 0;
+    struct wf_cache *cache = wf_alloc_zero(1, sizeof *cache);
+    if (!cache)
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for a cache");
+    wf_status status = m->cache(m->ctx, cache, rows, WF_MAX(need, WF_MIN(m->context, had + had / 2)), error);
+    if (status == WF_OK && side->cache)
+        status = wf_cache_copy(cache, side->cache, error);
+    if (status != WF_OK) {
+        wf_cache_free(cache);
+        wf_free(cache);
+        return status;
+    }
+    side_free(side);
+    side->view = (struct wf_cache){0};
+    side->cache = cache;
+    return WF_OK;
+}
+
+/* The number of ids of a prompt's window that row `row` has in its cache already. At least the last id is computed, for its logits. */
+static int64_t known(const wf_generator *g, int64_t row, const int32_t *prompt, int64_t length, int64_t first)
+{
+    const struct text *t = &g->text[row];
+    const int64_t most = WF_MIN(t->cached, length - first - 1);
+    int64_t same = 0;
+    if (!g->main.cache || t->first != first)
+        return 0;
+    while (same < most && t->ids[first + same] == prompt[first + same])
+        same++;
+    return g->main.cache->states && same < t->cached ? 0 : same; /* a state cannot go back */
+}
+
+/* The free row that has most of the prompt's ids; -1: no row is free. */
+static int64_t find_row(const wf_generator *g, const int32_t *prompt, int64_t length, int64_t first, int64_t *same)
+{
+    int64_t best = -1;
+    for (int64_t i = 0; i < g->rows; i++) {
+        const int64_t have = g->text[i].active ? -1 : known(g, i, prompt, length, first);
+        if (have >= 0 && (best < 0 || have > *same)) {
+            best = i;
+            *same = have;
+        }
+    }
+    return best;
+}
+
+/* States that the cache, and the draft's, hold only the first `cached` ids of a text's window. */
+static void truncate_row(wf_generator *g, int64_t row, int64_t cached)
+{
+    g->text[row].cached = WF_MIN(g->text[row].cached, cached);
+    if (g->main.cache)
+        wf_cache_rewind(g->main.cache, row, (int32_t)g->text[row].cached);
+    if (g->draft.cache) {
+        g->draft_cached = WF_MIN(g->draft_cached, cached);
+        wf_cache_rewind(g->draft.cache, row, (int32_t)g->draft_cached);
+    }
+}
+
+wf_status generator_add(wf_generator *g, const int32_t *prompt, int64_t length, const struct wf_generate_options *options,
+                        struct stream *stream, wf_error *error)
+{
+    if (check_prompt(&g->main.model, prompt, length, options->max_tokens, error) != WF_OK)
+        return WF_ERR_ARGUMENT;
+    const int64_t context = g->main.model.context, first = WF_MAX(0, length - context);
+    const int64_t more = WF_MIN(options->max_tokens, context);
+    int64_t same = 0, row = find_row(g, prompt, length, first, &same);
+    if (row < 0)
+        return wf_error_set(error, WF_ERR_STATE, "all %lld rows of the generator are taken: call wf_generator_step until a text is done",
+                            (long long)g->rows);
+    struct text *t = &g->text[row];
+    wf_status status = g->no_cache ? WF_OK : reserve(&g->main, g->rows, length - first + more, error);
+    if (status == WF_OK && g->draft.model.next)
+        status = reserve(&g->draft, 1, length - first + more, error);
+    if (status == WF_OK && g->draft.model.next && (g->main.cache->states || g->draft.cache->states))
+        status =
+            wf_error_set(error, WF_ERR_ARGUMENT, "a draft needs caches of keys and values: the state of a recurrent model cannot go back");
+    if (status != WF_OK)
+        return status;
+    if (!wf_grow(&t->ids, &t->capacity, length + WF_MIN(options->max_tokens, WF_MAX(context, ROOM)), sizeof *t->ids))
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for a prompt of %lld ids", (long long)length);
+    if (g->draft.cache && t->first != first)
+        g->draft_cached = 0;
+    truncate_row(g, row, same);
+    memcpy(t->ids, prompt, (size_t)length * sizeof *prompt);
+    t->options = *options;
+    t->count = t->prompt = length;
+    t->first = first;
+    t->stream = stream;
+    t->number = g->added++;
+    t->active = true;
+    g->active++;
+    g->counts.reused += same;
+    return WF_OK;
+}
+
+wf_status wf_generator_add(wf_generator *g, const int32_t *prompt, int64_t length, const struct wf_generate_options *options,
+                           wf_error *error)
+{
+    if (wf_needs(error, "generator, prompt, options", g, wf_some(prompt, length), options))
+        return WF_ERR_ARGUMENT;
+    return generator_add(g, prompt, length, options, NULL, error);
+}
+
+/* --- passes -------------------------------------------------------------------------------------------------------- */
+
+wf_status generator_pass(wf_generator *g, struct side *side, struct wf_cache *cache, const int32_t *ids, int64_t rows, int64_t T, bool all,
+                         wf_array *logits, wf_error *error)
+{
+    const struct wf_next *m = &side->model;
+    const char *from = all ? "all" : "next";
+    for (int64_t i = 0; cache && i < rows; i++)
+        g->from[i] = cache->length[i];
+    wf_tensor *given = wf_ids(g->tape, ids, rows, T);
+    wf_tensor *out = all ? m->all(m->ctx, given, cache) : m->next(m->ctx, given, cache);
+    if (all && out && wf_ndim(out) == 3)
+        out = wf_reshape(out, wf_dim(out, 0) * wf_dim(out, 1), wf_dim(out, 2));
+    if (take_logits(from, g->tape, out, all ? rows * T : rows, m->vocab_size, logits, error) != WF_OK)
+        return error->code;
+    for (int64_t i = 0; cache && i < rows; i++)
+        if (check_advanced(from, cache, i, g->from[i] + T, error) != WF_OK)
+            return error->code;
+    return WF_OK;
+}
+
+/* Number of ids of a text's window that are not in the cache. */
+static int64_t pending(const struct text *t)
+{
+    return t->active ? t->count - t->first - t->cached : 0;
+}
+
+/* Chooses and gives out the next id of the text in row `row`. */
+static wf_status advance(wf_generator *g, int64_t row, const wf_real *logits, wf_error *error)
+{
+    struct text *t = &g->text[row];
+    int32_t id;
+    wf_error failed = {0};
+    if (choose(g, t, logits, &id, error) != WF_OK)
+        return error->code;
+    const int64_t first = t->first;
+    if (!accept(g, t, logits, id, &failed) && failed.code != WF_OK)
+        return wf_error_set(error, failed.code, "%s", failed.message);
+    if (t->first != first) /* the window has slid */
+        truncate_row(g, row, 0);
+    return WF_OK;
+}
+
+/* Computes `T` ids of the text in row `row`; after the last one, its next id is chosen. */
+static wf_status compute_row(wf_generator *g, int64_t row, int64_t T, wf_error *error)
+{
+    struct text *t = &g->text[row];
+    struct wf_cache *view = g->no_cache ? NULL : &g->main.view;
+    wf_array logits;
+    if (view && wf_cache_view(view, g->main.cache, row, 1, error) != WF_OK)
+        return error->code;
+    wf_status status = generator_pass(g, &g->main, view, t->ids + t->first + t->cached, 1, T, false, &logits, error);
+    const bool last = T == pending(t);
+    g->counts.prompt += t->count == t->prompt ? T : 0;
+    g->counts.passes += last;
+    if (view)
+        t->cached += T;
+    if (status == WF_OK && last)
+        status = advance(g, row, logits.data, error);
+    wf_tape_rewind(g->tape, g->mark, NULL);
+    return status;
+}
+
+/* Computes the last id of the texts in the rows 0 to rows - 1, and chooses their next ids. */
+static wf_status compute_ready(wf_generator *g, int64_t rows, wf_error *error)
+{
+    wf_array logits;
+    for (int64_t i = 0; i < rows; i++)
+        g->last[i] = g->text[i].ids[g->text[i].count - 1];
+    wf_status status = wf_cache_view(&g->main.view, g->main.cache, 0, rows, error);
+    if (status == WF_OK)
+        status = generator_pass(g, &g->main, &g->main.view, g->last, rows, 1, false, &logits, error);
+    g->counts.passes++;
+    for (int64_t i = 0; status == WF_OK && i < rows; i++) {
+        g->text[i].cached++;
+        status = advance(g, i, (const wf_real *)logits.data + i * g->main.model.vocab_size, error);
+    }
+    wf_tape_rewind(g->tape, g->mark, NULL);
+    return status;
+}
+
+/* --- a step -------------------------------------------------------------------------------------------------------- */
+
+static int class_of(const struct text *t)
+{
+    return !t->active ? 2 : pending(t) > 1;
+}
+
+/* Moves the texts of which one id is not computed to the first rows, then those with more, then the free rows. Returns the number of the
+ * first. */
+static wf_status arrange(wf_generator *g, int64_t *ready, wf_error *error)
+{
+    int64_t at = 0;
+    bool moved = false;
+    for (int class = 0; class < 3; class ++) {
+        for (int64_t i = 0; i < g->rows; i++)
+            if (class_of(&g->text[i]) == class) {
+                moved |= i != at;
+                g->from[at++] = (int32_t)i;
+            }
+        if (class == 0)
+            *ready = at;
+    }
+    if (!moved)
+        return WF_OK;
+    for (int64_t i = 0; i < g->rows; i++)
+        g->moved[i] = g->text[g->from[i]];
+    memcpy(g->text, g->moved, (size_t)g->rows * sizeof *g->text);
+    return wf_cache_select(g->main.cache, g->from, g->rows, error);
+}
+
+/* The row of the text whose prompt is computed next: of those with more than one id to compute the one that was added first; -1: none. */
+static int64_t next_prompt(const wf_generator *g)
+{
+    int64_t best = -1;
+    for (int64_t i = 0; i < g->rows; i++)
+        if (pending(&g->text[i]) > 1 && (best < 0 || g->text[i].number < g->text[best].number))
+            best = i;
+    return best;
+}
+
+static wf_status step(wf_generator *g, wf_error *error)
+{
+    int64_t ready = 0, row;
+    for (int64_t i = 0; i < g->rows; i++)
+        if (g->text[i].active && g->text[i].options.max_tokens == 0)
+            finish(g, &g->text[i], WF_GENERATE_MAX_TOKENS);
+    wf_status status = WF_OK;
+    if (g->no_cache) {
+        for (int64_t i = 0; status == WF_OK && i < g->rows; i++)
+            if (g->text[i].active)
+                status = compute_row(g, i, pending(&g->text[i]), error);
+        return status;
+    }
+    if (g->active > 0 && (row = next_prompt(g)) >= 0)
+        status = compute_row(g, row, WF_MIN(g->chunk, pending(&g->text[row])), error);
+    if (status == WF_OK && g->active > 0)
+        status = arrange(g, &ready, error);
+    if (status == WF_OK && ready > 0)
+        status = g->draft.model.next ? speculate(g, error) : compute_ready(g, ready, error);
+    return status;
+}
+
+wf_status wf_generator_step(wf_generator *g, wf_error *error)
+{
+    if (wf_needs(error, "generator", g))
+        return WF_ERR_ARGUMENT;
+    if (g->error.code == WF_OK && step(g, &g->error) == WF_OK && g->error.code == WF_OK) /* a stream may have set an error, too */
+        return WF_OK;
+    return wf_error_set(error, g->error.code, "%s", g->error.message);
+}
