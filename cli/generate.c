@@ -1,124 +1,38 @@
 /* SPDX-License-Identifier: MIT */
-/* weft generate RUN --prompt TEXT ...: continues a text with a language model. */
+/* weft generate RUN --prompt TEXT ...: continues texts with a language model. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <weft/internal/string.h>
+#include <weft/internal/minmax.h>
+#include <weft/internal/runtime.h>
 
-#include "cli.h"
-#include "prompt.h"
+#include "generation.h"
 
-struct arguments {
-    struct run_options on;
-    const char *prompt, *prompt_file;
-    int64_t max_tokens; /* -1: the run's setting */
-    int64_t top_k;      /* -1: the run's setting */
-    int64_t seed;
-    int64_t samples;
-    double temperature; /* -1: the run's setting */
-    double top_p;       /* 0: the run's setting */
-    bool greedy, no_cache, json;
-};
-
-/* The state of the command, which all samples share. */
-struct generation {
-    const struct arguments *a;
-    struct wf_run run;
-    struct prompt prompt;
-    struct wf_tokens ids; /* ids of the prompt */
-    wf_tape *tape;
-    struct wf_generate_options options;
-    struct wf_generate_result result;
-};
-
-/* --- output -------------------------------------------------------------------------------------------------------- */
-
-static bool print(void *unused, const char *text, int64_t length)
-{
-    fwrite(text, 1, (size_t)length, stdout);
-    fflush(stdout);
-    return !interrupted(unused) && !ferror(stdout);
-}
-
-static bool keep(void *text, const char *part, int64_t length)
-{
-    return wf_string_add(text, part, length) && !interrupted(NULL);
-}
-
-/* Finds where the continuation starts in `text`: at the end of the prompt's decoded text, or earlier if the new tokens have changed the end
- * of that text. */
-static wf_status continuation_of(const struct generation *g, const struct wf_string *text, int64_t *at, wf_error *error)
-{
-    struct wf_string prompt = {0};
-    wf_status status = wf_tokenizer_decode(g->run.tokenizer, g->ids.id, g->ids.count, &prompt, error);
-    for (*at = 0; *at < prompt.length && *at < text->length && prompt.data[*at] == text->data[*at];)
-        ++*at;
-    while (*at > 0 && *at < text->length && (text->data[*at] & 0xc0) == 0x80) /* go back to the start of a UTF-8 character */
-        --*at;
-    wf_string_free(&prompt);
-    return status;
-}
-
-static wf_status print_json(const struct generation *g, const struct wf_string *text, wf_error *error)
-{
-    static const char *const ends[] = {
-        [WF_GENERATE_MAX_TOKENS] = "max_tokens", [WF_GENERATE_END_TOKEN] = "end_token", [WF_GENERATE_STOPPED] = "interrupted"};
-    struct wf_string out = {0};
-    const char *written = text->data ? text->data : "";
-    int64_t at;
-    wf_status status = continuation_of(g, text, &at, error);
-    if (status != WF_OK)
-        return status;
-    wf_string_text(&out, "{\"prompt\": ");
-    wf_string_json(&out, g->prompt.text, g->prompt.length);
-    wf_string_text(&out, ", \"text\": ");
-    wf_string_json(&out, written, text->length);
-    wf_string_text(&out, ", \"continuation\": ");
-    wf_string_json(&out, written + at, text->length - at);
-    wf_string_format(&out, ", \"seed\": %" PRIu64 ", \"prompt_tokens\": %" PRId64 ", \"tokens\": %" PRId64 ", \"end\": \"%s\"}\n",
-                     g->options.sampler.seed, g->ids.count, g->result.tokens, ends[g->result.end]);
-    if (out.failed)
-        status = wf_error_set(error, WF_ERR_MEMORY, "no memory for the JSON of a text");
-    else
-        fwrite(out.data, 1, (size_t)out.length, stdout);
-    wf_string_free(&out);
-    return status;
-}
-
-/* --- the command --------------------------------------------------------------------------------------------------- */
-
-static wf_status encode(struct generation *g, wf_error *error)
-{
-    int64_t unknown = 0;
-    const struct wf_encode_options o = {.whole = true, .unknown = &unknown};
-    wf_status status = prompt_read(g->a->prompt, g->a->prompt_file, &g->prompt, error);
-    if (status != WF_OK)
-        return status;
-    if (!g->prompt.given && input_waits())
-        fprintf(stderr, "%s: standard input is not read: give --prompt -\n", program());
-    if (g->prompt.given)
-        status = wf_tokenizer_encode_with(g->run.tokenizer, g->prompt.text, g->prompt.length, &o, &g->ids, error);
-    if (status != WF_OK)
-        wf_error_prefix(error, "the prompt");
-    else if (unknown > 0)
-        fprintf(stderr, "%s: warning: unknown tokens in the prompt: %" PRId64 " of %" PRId64 "; they are not printed\n", program(), unknown,
-                g->ids.count);
-    return status;
-}
+enum { BATCH = 16 };
 
 /* Checks the options before the run is read. */
-static wf_status check_options(const struct arguments *a, wf_error *error)
+static wf_status check_options(const struct generate_arguments *a, wf_error *error)
 {
     if (a->prompt && a->prompt_file)
         return wf_error_set(error, WF_ERR_ARGUMENT, "--prompt and --prompt-file both give the prompt: leave one of the two out");
+    if (a->input && (a->prompt || a->prompt_file))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "--input gives the prompts, a line each: leave --%s out",
+                            a->prompt ? "prompt" : "prompt-file");
     if (a->seed > INT64_MAX - (a->samples - 1))
         return wf_error_set(error, WF_ERR_ARGUMENT, "--seed %lld leaves no seeds for %lld samples: give a smaller one", (long long)a->seed,
                             (long long)a->samples);
+    if (a->logprobs >= 0 && !a->json)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "--logprobs adds members to the JSON of a text: give --json, too");
+    if (a->draft && (a->input || a->samples > 1 || a->no_cache))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "--draft works for one text at a time, with a cache: leave --%s out",
+                            a->input         ? "input"
+                            : a->samples > 1 ? "samples"
+                                             : "no-cache");
     return WF_OK;
 }
 
-static wf_status check(const struct run_options *on, enum wf_model_kind kind, wf_error *error)
+static wf_status check_kind(const struct run_options *on, enum wf_model_kind kind, wf_error *error)
 {
     if (kind == WF_MODEL_PAIRS)
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s is a translation model: use %s translate %s < FILE", on->run, program(), on->run);
@@ -129,110 +43,193 @@ static wf_status check(const struct run_options *on, enum wf_model_kind kind, wf
     return WF_OK;
 }
 
+static struct wf_sampler sampler_of(const struct generate_arguments *a, const struct wf_run *run)
+{
+    struct wf_sampler s = run->sampler;
+    /* a setting of sampling on the command line asks for sampling */
+    const bool asks = a->temperature > 0 || a->top_k >= 0 || a->top_p > 0 || a->min_p >= 0;
+    s.temperature = a->temperature >= 0 ? a->temperature : s.temperature;
+    s.top_k = a->top_k >= 0 ? a->top_k : s.top_k;
+    s.top_p = a->top_p > 0 ? a->top_p : s.top_p;
+    s.min_p = a->min_p >= 0 ? a->min_p : s.min_p;
+    s.repetition_penalty = a->repetition_given ? a->repetition_penalty : s.repetition_penalty;
+    s.presence_penalty = a->presence_given ? a->presence_penalty : s.presence_penalty;
+    s.frequency_penalty = a->frequency_given ? a->frequency_penalty : s.frequency_penalty;
+    s.greedy = a->greedy || s.temperature == 0 || (s.greedy && !asks);
+    return s;
+}
+
 static wf_status set_options(struct generation *g, wf_error *error)
 {
-    const struct arguments *a = g->a;
-    const struct wf_generation *c = &g->run.config.generation;
-    const double temperature = a->temperature >= 0 ? a->temperature : c->temperature;
+    const struct generate_arguments *a = g->a;
     g->options = (struct wf_generate_options){
-        .sampler = {.temperature = temperature,
-                    .top_k = a->top_k >= 0 ? a->top_k : c->top_k,
-                    .top_p = a->top_p > 0 ? a->top_p : c->top_p,
-                    .greedy = a->greedy || temperature == 0},
-        .max_tokens = a->max_tokens >= 0 ? a->max_tokens : c->max_tokens,
-        .no_cache = a->no_cache,
-        .result = &g->result,
+        .sampler = sampler_of(a, &g->run),
+        .max_tokens = a->max_tokens >= 0 ? a->max_tokens : g->run.config.generation.max_tokens,
         .end = g->run.ends > 0 ? g->run.end : NULL,
         .ends = g->run.ends,
+        .stop = a->stop,
+        .stops = a->stops,
     };
     if (a->samples > 1 && (g->options.sampler.greedy || g->options.sampler.top_k == 1))
-        return wf_error_set(error, WF_ERR_ARGUMENT,
-                            "--samples %lld would give the same text each time, because the most likely token is always taken (--greedy, a "
-                            "temperature of 0, or a top-k of 1): leave one of them out",
-                            (long long)a->samples);
+        return wf_error_set(
+            error, WF_ERR_ARGUMENT,
+            "--samples %lld would give the same text each time, because the most likely token is always taken (--greedy, a "
+            "temperature of 0, a top-k of 1, or generation_config.json without \"do_sample\": true): leave --samples out, or "
+            "give --temperature 1",
+            (long long)a->samples);
     return WF_OK;
 }
 
-/* Generates and prints the sample with number `index`, counted from 0. */
-static wf_status generate_one(struct generation *g, int64_t index, wf_error *error)
+/* Reads the draft and checks that it can guess the model's tokens. */
+static wf_status open_draft(struct generation *g, wf_error *error)
 {
-    const struct arguments *a = g->a;
-    struct wf_string text = {0};
-    g->options.sampler.seed = (uint64_t)(a->seed + index);
-    if (a->samples > 1 && !a->json)
-        printf("=== sample %lld of %lld, seed %lld ===\n", (long long)index + 1, (long long)a->samples, (long long)(a->seed + index));
-    wf_status status = wf_generate_text(g->run.model, g->run.tokenizer, g->tape, g->ids.id, g->ids.count, &g->options,
-                                        a->json ? keep : print, a->json ? &text : NULL, error);
-    if (!a->json)
-        fputc('\n', stdout);
-    else if (status == WF_OK && text.failed)
-        status = wf_error_set(error, WF_ERR_MEMORY, "no memory for a text");
-    else if (status == WF_OK)
-        status = print_json(g, &text, error);
-    fflush(stdout);
-    wf_string_free(&text);
-    if (status == WF_OK && interrupted(NULL))
-        status = wf_error_set(error, WF_ERR_CANCELLED, "interrupted");
+    const struct generate_arguments *a = g->a;
+    if (!a->draft)
+        return WF_OK;
+    wf_status status = wf_run_open_with(&g->draft, a->draft, &(struct wf_run_options){.stored = WF_STORED_AS_FILE}, error);
+    if (status == WF_OK)
+        status = check_kind(&(struct run_options){.run = a->draft}, wf_model_kind_of(g->draft.model), error);
+    if (status == WF_OK && wf_tokenizer_hash(g->draft.tokenizer) != wf_tokenizer_hash(g->run.tokenizer))
+        status = wf_error_set(error, WF_ERR_ARGUMENT, "the draft %s has another tokenizer than %s: both must have the same", a->draft,
+                              a->on.run);
+    if (status == WF_OK && a->on.precision_given)
+        status = wf_model_set_precision(g->draft.model, (enum wf_precision)a->on.precision, error);
     return status;
+}
+
+/* Says what the weights take, and the cache for a text of the length that is asked for. The prompts are not read yet. */
+static void tell_memory(const struct generation *g)
+{
+    const struct wf_model_bytes m = wf_model_bytes(g->run.model), d = wf_model_bytes(g->draft.model);
+    const int64_t context = wf_model_shape_of(g->run.model)->context;
+    const int64_t tokens = WF_MIN(context, g->options.max_tokens + (g->prompt.given ? g->prompt.length / 4 : 0));
+    char weights[WF_NUMBER_SIZE], token[WF_NUMBER_SIZE], all[WF_NUMBER_SIZE];
+    const int64_t rows = g->a->input || g->a->samples > 1 ? g->a->batch : 1;
+    if (m.weights + d.weights < 1 << 25) /* of small models nobody asks */
+        return;
+    fprintf(stderr, "%s: memory: weights %s; cache %s for each token, about %s for %lld token%s", program(),
+            wf_text_bytes(m.weights + d.weights, weights), wf_text_bytes(m.token + d.token, token),
+            wf_text_bytes((m.token + d.token) * tokens * rows, all), (long long)tokens, plural(tokens));
+    fprintf(stderr, rows > 1 ? " of %lld texts\n" : "\n", (long long)rows);
+}
+
+static wf_status open_generator(struct generation *g, wf_error *error)
+{
+    const struct generate_arguments *a = g->a;
+    const struct wf_next model = wf_next_of(g->run.model), draft = a->draft ? wf_next_of(g->draft.model) : (struct wf_next){0};
+    if (!(g->tape = wf_tape_new(error)))
+        return error->code;
+    const struct wf_generator_options o = {.rows = a->input || a->samples > 1 ? a->batch : 1,
+                                           .no_cache = a->no_cache,
+                                           .draft = a->draft ? &draft : NULL,
+                                           .guesses = a->guesses};
+    g->generator = wf_generator_new(&model, g->tape, &o, error);
+    return g->generator ? WF_OK : error->code;
 }
 
 static wf_status generate(void *arguments, wf_error *error)
 {
-    const struct arguments *a = arguments;
+    const struct generate_arguments *a = arguments;
     struct generation g = {.a = a};
     wf_status status = check_options(a, error);
     if (status == WF_OK)
         status = open_run(&a->on, &g.run, error);
     if (status == WF_OK)
-        status = check(&a->on, wf_model_kind_of(g.run.model), error);
+        status = check_kind(&a->on, wf_model_kind_of(g.run.model), error);
     if (status == WF_OK)
         status = set_options(&g, error);
     if (status == WF_OK)
-        status = encode(&g, error);
+        status = open_draft(&g, error);
+    if (status == WF_OK)
+        status = prompt_read(a->prompt, a->prompt_file, &g.prompt, error);
+    if (status == WF_OK && !g.prompt.given && !a->input && input_waits())
+        fprintf(stderr, "%s: standard input is not read: give --prompt -, or --input - for a prompt a line\n", program());
     watch_interrupts(WATCH_BRIEF); /* before this call, while the user may type a prompt, an interruption ends the command at once */
-    if (status == WF_OK && !(g.tape = wf_tape_new(error)))
-        status = error->code;
-    for (int64_t i = 0; status == WF_OK && i < a->samples && !ferror(stdout); i++)
-        status = generate_one(&g, i, error);
-    wf_tokens_free(&g.ids);
-    prompt_free(&g.prompt);
+    if (status == WF_OK) {
+        tell_memory(&g);
+        status = open_generator(&g, error);
+    }
+    if (status == WF_OK)
+        status = generate_texts(&g, error);
+    wf_generator_free(g.generator);
     wf_tape_free(g.tape);
+    prompt_free(&g.prompt);
+    wf_run_close(&g.draft);
     wf_run_close(&g.run);
     return status;
 }
 
+static bool take_stop(const char *option, const char *value, void *to)
+{
+    struct generate_arguments *a = to;
+    const int most = sizeof a->stop / sizeof *a->stop - 1;
+    if (a->stops == most)
+        return fail_usage("--%s can be given %d times at most", option, most), false;
+    if (!*value)
+        return fail_usage("--%s: the text is empty", option), false;
+    a->stop[a->stops++] = value;
+    return true;
+}
+
 int run_generate(int argc, char **argv)
 {
-    struct arguments a = {.max_tokens = -1, .top_k = -1, .seed = 1, .samples = 1, .temperature = -1};
+    struct generate_arguments a = {
+        .max_tokens = -1, .top_k = -1, .seed = 1, .samples = 1, .temperature = -1, .min_p = -1, .batch = BATCH, .logprobs = -1};
     const struct option_row options[] = {
         {"prompt", "TEXT",
          "text to continue (default: none; the model begins a text); - reads standard input to its end and drops one final newline",
          .text = &a.prompt},
         {"prompt-file", "FILE", "read the prompt from a file; one final newline is dropped", .text = &a.prompt_file},
+        {"input", "FILE",
+         "read a prompt from each line; - reads standard input. Several texts are computed at once, each the same as alone, and printed in "
+         "order, each after a line with its number",
+         .text = &a.input},
         {"max-tokens", "N", "maximum number of tokens to generate", .number = &a.max_tokens, .low = 0, .high = 1000000000},
+        {"stop", "TEXT", "end before this text; may be given up to 16 times", .take = take_stop, .to = &a, .repeatable = true},
         {"temperature", "X", "softmax temperature; below 1 less random, above 1 more random; 0: as --greedy", .real = &a.temperature,
          .least = 0, .most = 1e6},
         {"top-k", "K", "sample from the K most likely tokens; 0: all", .number = &a.top_k, .low = 0, .high = INT32_MAX},
         {"top-p", "P", "sample from the most likely tokens with a total probability of P", .real = &a.top_p, .least = 1e-9, .most = 1},
+        {"min-p", "P", "sample from tokens that are at least P times as likely as the likeliest; 0: all", .real = &a.min_p, .least = 0,
+         .most = 1},
+        {"repetition-penalty", "X", "divide positive logits, and multiply others, of tokens that the prompt or the text has; 1: no penalty",
+         .real = &a.repetition_penalty, .least = 1e-3, .most = 1e3, .given = &a.repetition_given},
+        {"presence-penalty", "X", "subtract X from logits of tokens that the text has", .real = &a.presence_penalty, .least = -1e3,
+         .most = 1e3, .given = &a.presence_given},
+        {"frequency-penalty", "X", "subtract X from logits of tokens for each time that the text has them", .real = &a.frequency_penalty,
+         .least = -1e3, .most = 1e3, .given = &a.frequency_given},
         {"greedy", NULL, "always take the most likely token", .flag = &a.greedy},
         {"no-cache", NULL, "compute each token from the whole context, to compare: the text is the same", .flag = &a.no_cache},
         {"seed", "N", "random seed (default 1)", .number = &a.seed, .low = 0, .high = INT64_MAX},
         {"samples", "N",
-         "number of texts (default 1), with the seeds N, N+1, ... where N is --seed, so that each can be repeated alone; a line before "
-         "each "
-         "gives its number and its seed",
+         "number of texts for each prompt (default 1), with the seeds N, N+1, ... where N is --seed, so that each can be repeated alone; a "
+         "line before each gives its number and its seed",
          .number = &a.samples, .low = 1, .high = 1000000000},
+        {"batch", "N", "texts that are computed at once, with --input or --samples (default 16); does not change the texts",
+         .number = &a.batch, .low = 1, .high = 4096},
+        {"draft", "FOLDER",
+         "a smaller model with the same tokenizer, which guesses tokens that RUN then checks several at a time: the text is the same, and "
+         "sooner there if the guesses are good",
+         .text = &a.draft},
+        {"draft-tokens", "N", "maximum number of tokens that the draft guesses at a time (default 8)", .number = &a.guesses, .low = 1,
+         .high = 64},
         {"json", NULL,
-         "print one JSON object per text and line: prompt, text (with the prompt), continuation, seed, prompt_tokens, tokens (new ones), "
-         "end "
-         "(max_tokens or end_token)",
+         "print one JSON object per text and line: line (with --input), prompt, text (with the prompt), continuation, seed, prompt_tokens, "
+         "log_probability (of the continuation), tokens (new ones), end (max_tokens, end_token or stop)",
          .flag = &a.json},
+        {"logprobs", "N",
+         "add log_probabilities to the JSON: for each new token id, token and log_probability, and top with the N likeliest tokens",
+         .number = &a.logprobs, .low = 0, .high = 100},
         RUN_ROWS(a.on),
         {0},
     };
     return run_command(
-        &(struct command_line){"RUN", "Prints a prompt and the model's continuation. Defaults of sampling are in the run's config.json.",
-                               options, &a.on.run, .too_few = "RUN is missing: $0 generate RUN; RUN is the --out of $0 train",
+        &(struct command_line){"RUN",
+                               "Prints a prompt and the model's continuation. Defaults of sampling are in the run's config.json, or in a "
+                               "Hugging Face folder's "
+                               "generation_config.json.",
+                               options, &a.on.run,
+                               .too_few = "RUN is missing: $0 generate RUN; RUN is the --out of $0 train, or a Hugging Face folder",
                                .too_many = "quote the prompt, --prompt 'TEXT'"},
         generate, &a, argc, argv);
 }

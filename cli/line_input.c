@@ -60,6 +60,12 @@ wf_status line_input_wait(struct wf_lines *in, int64_t most, int64_t bytes, int6
     }
 }
 
+bool line_input_ready(const struct wf_lines *in)
+{
+    return in->ended || memchr(in->data + in->begin, '\n', (size_t)(in->end - in->begin)) ||
+           poll(&(struct pollfd){.fd = in->fd, .events = POLLIN}, 1, 0) > 0;
+}
+
 double line_input_share(const struct wf_lines *in, double given)
 {
     return in->size <= 0 ? -1 : given > (double)in->size ? 1 : given / (double)in->size;

@@ -17,6 +17,8 @@ wf_status line_input_open(struct wf_lines *in, const char *path, wf_error *error
  * times, which then reads nothing, so that the texts of all lines stay valid together; or call wf_lines_block with *length bytes for all
  * lines. */
 wf_status line_input_wait(struct wf_lines *in, int64_t most, int64_t bytes, int64_t *count, int64_t *length, wf_error *error) WF_CHECKED;
+/* Whether line_input_wait for one line would return at once, or soon: a line is held, the input has ended, or bytes can be read. */
+bool line_input_ready(const struct wf_lines *in);
 /* The number of bytes `given`, which the reader has given out, as a share of the input's size: 0 to 1, or -1 if the size is unknown. */
 double line_input_share(const struct wf_lines *in, double given);
 /* Appends the ids of the line that the reader gave out last. An error (not UTF-8, not in the vocabulary) names file, line and byte. */

@@ -151,7 +151,7 @@ static wf_status reserve(struct side *side, int64_t rows, int64_t need, wf_error
     return WF_OK;
 }
 
-/* The number of ids of a prompt's window that row `row` has in its cache already. At least the last id is computed, for its logits. */
+/* The number of ids of a prompt's window that row `row` has in its cache. At least the last id is computed, for its logits. */
 static int64_t known(const wf_generator *g, int64_t row, const int32_t *prompt, int64_t length, int64_t first)
 {
     const struct text *t = &g->text[row];
@@ -346,6 +346,25 @@ static wf_status arrange(wf_generator *g, int64_t *ready, wf_error *error)
     return wf_cache_select(g->main.cache, g->from, g->rows, error);
 }
 
+/* Copies to row `row` what another row has of its ids already: texts that share a prompt compute it once. */
+static wf_status share(wf_generator *g, int64_t row, wf_error *error)
+{
+    struct text *t = &g->text[row];
+    int64_t from = -1, most = t->cached;
+    for (int64_t i = 0; i < g->rows && !g->main.cache->states; i++) {
+        const int64_t have = i == row ? 0 : known(g, i, t->ids, t->count, t->first);
+        if (have > most) {
+            from = i;
+            most = have;
+        }
+    }
+    if (from < 0)
+        return WF_OK;
+    g->counts.reused += most - t->cached;
+    t->cached = most;
+    return wf_cache_copy_row(g->main.cache, row, from, (int32_t)most, error);
+}
+
 /* The row of the text whose prompt is computed next: of those with more than one id to compute the one that was added first; -1: none. */
 static int64_t next_prompt(const wf_generator *g)
 {
@@ -369,8 +388,11 @@ static wf_status step(wf_generator *g, wf_error *error)
                 status = compute_row(g, i, pending(&g->text[i]), error);
         return status;
     }
-    if (g->active > 0 && (row = next_prompt(g)) >= 0)
-        status = compute_row(g, row, WF_MIN(g->chunk, pending(&g->text[row])), error);
+    if (g->active > 0 && (row = next_prompt(g)) >= 0) {
+        status = share(g, row, error);
+        if (status == WF_OK)
+            status = compute_row(g, row, WF_MIN(g->chunk, pending(&g->text[row])), error);
+    }
     if (status == WF_OK && g->active > 0)
         status = arrange(g, &ready, error);
     if (status == WF_OK && ready > 0)

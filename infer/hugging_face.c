@@ -157,20 +157,66 @@ static void read_ends(struct wf_json_reader *r, struct wf_run *run)
         r->status = take_end(r, json_array_get(value, i), run);
 }
 
-static void read_sampling(struct wf_json_reader *r, struct wf_generation *g)
+/* Keys of generation_config.json that change a text and are not supported, with the value that changes nothing. */
+static void refuse_search(struct wf_json_reader *r)
 {
-    wf_json_read_double(r, "temperature", WF_JSON_OPTIONAL, 0, 1000, &g->temperature);
-    wf_json_read_double(r, "top_p", WF_JSON_OPTIONAL, 1e-9, 1, &g->top_p);
-    wf_json_read_int(r, "top_k", WF_JSON_OPTIONAL, 0, INT32_MAX, &g->top_k);
+    static const struct {
+        const char *key;
+        double none;
+    } keys[] = {{"num_beams", 1},
+                {"num_beam_groups", 1},
+                {"no_repeat_ngram_size", 0},
+                {"encoder_no_repeat_ngram_size", 0},
+                {"penalty_alpha", 0},
+                {"typical_p", 1},
+                {"epsilon_cutoff", 0},
+                {"eta_cutoff", 0},
+                {"min_length", 0},
+                {"encoder_repetition_penalty", 1},
+                {"guidance_scale", 1}};
+    static const char *const lists[] = {"bad_words_ids", "force_words_ids",     "suppress_tokens",     "begin_suppress_tokens",
+                                        "sequence_bias", "forced_bos_token_id", "forced_eos_token_id", "exponential_decay_length_penalty",
+                                        "stop_strings"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const json_t *value = json_object_get(r->object, keys[i].key);
+        if (json_is_number(value) && json_number_value(value) != keys[i].none)
+            refuse(r, keys[i].key, "this setting of generation is not supported: remove the key, or set it to its default");
+    }
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        const json_t *value = json_object_get(r->object, lists[i]);
+        if (value && !json_is_null(value))
+            refuse(r, lists[i], "this setting of generation is not supported: remove the key");
+    }
+}
+
+/* Reads the settings of sampling. transformers samples only if the file says so. */
+static void read_sampling(struct wf_json_reader *r, struct wf_sampler *s)
+{
+    bool sample = false;
+    wf_json_read_bool(r, "do_sample", WF_JSON_OPTIONAL, &sample);
+    wf_json_read_double(r, "temperature", WF_JSON_OPTIONAL, 0, 1000, &s->temperature);
+    wf_json_read_double(r, "top_p", WF_JSON_OPTIONAL, 1e-9, 1, &s->top_p);
+    wf_json_read_int(r, "top_k", WF_JSON_OPTIONAL, 0, INT32_MAX, &s->top_k);
+    wf_json_read_double(r, "min_p", WF_JSON_OPTIONAL, 0, 1, &s->min_p);
+    wf_json_read_double(r, "repetition_penalty", WF_JSON_OPTIONAL, 1e-6, 1e6, &s->repetition_penalty);
+    s->greedy = !sample || s->temperature == 0;
+    refuse_search(r);
 }
 
 wf_status hf_generation_load(const char *folder, struct wf_run *run, wf_error *error)
 {
-    if (!run->config.family->model_type || wf_config_kind(&run->config) != WF_MODEL_LANGUAGE)
+    const struct wf_generation *c = &run->config.generation;
+    if (wf_config_kind(&run->config) != WF_MODEL_LANGUAGE)
+        return WF_OK;
+    run->sampler = (struct wf_sampler){.temperature = c->temperature, .top_k = c->top_k, .top_p = c->top_p, .greedy = c->temperature == 0};
+    if (!run->config.family->model_type)
         return WF_OK;
     struct file f = open_file(folder, "generation_config.json", error);
     read_ends(&f.r, run);
-    read_sampling(&f.r, &run->config.generation);
+    if (json_object_size(f.json) > 0) {
+        run->sampler = (struct wf_sampler){.temperature = 1, .top_k = 50, .top_p = 1}; /* transformers' defaults */
+        read_sampling(&f.r, &run->sampler);
+    }
     if (close_file(&f) != WF_OK || run->ends > 0)
         return f.r.status;
     f = open_file(folder, "config.json", error);

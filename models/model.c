@@ -354,3 +354,15 @@ wf_status wf_model_cache(const wf_model *model, struct wf_cache *cache, int64_t 
         return WF_ERR_ARGUMENT;
     return wf_model_cache_with(model, cache, rows, NULL, error);
 }
+
+struct wf_model_bytes wf_model_bytes(const wf_model *model)
+{
+    struct wf_model_bytes m = {0};
+    for (int i = 0; model && i < wf_registry_count(model->registry); i++) {
+        const wf_array *value = &wf_parameter_info(wf_registry_at(model->registry, i))->value;
+        m.weights += wf_array_count(value) * (int64_t)wf_dtype_size(value->dtype);
+    }
+    if (model && model->family->kind == WF_MODEL_LANGUAGE && !model->family->no_cache && !model->family->cache)
+        m.token = model->shape.layers * 2 * model->shape.kv_width * (int64_t)sizeof(wf_real);
+    return m;
+}

@@ -6,7 +6,11 @@
 
 #include <weft/compute.h>
 #include <weft/internal/needs.h>
+#include <weft/internal/runtime.h>
+#include <weft/internal/text.h>
 #include <weft/memory.h>
+
+enum { LARGE = 1 << 26 }; /* bytes above which a cache is compared with the memory that is free */
 
 /* Makes a cache with room for `capacity` tokens in each row, or with capacity 1 for states. */
 static wf_status make(struct wf_cache *cache, int layers, int64_t rows, int64_t capacity, int64_t key_width, int64_t value_width,
@@ -22,6 +26,15 @@ static wf_status make(struct wf_cache *cache, int layers, int64_t rows, int64_t 
         return wf_error_set(error, WF_ERR_ARGUMENT,
                             "a cache of %d layers, %lld rows and %lld tokens is invalid: a size is not positive or too large", layers,
                             (long long)rows, (long long)capacity);
+    }
+    const int64_t room = (uint64_t)all > LARGE / sizeof(wf_real) ? wf_memory_free("") : INT64_MAX;
+    if (all > room / (int64_t)sizeof(wf_real)) {
+        char need[WF_NUMBER_SIZE], have[WF_NUMBER_SIZE];
+        *cache = (struct wf_cache){0};
+        return wf_error_set(error, WF_ERR_MEMORY,
+                            "a cache of %lld row%s and %lld tokens needs %s, and %s of memory are free: use fewer rows or tokens",
+                            (long long)rows, rows == 1 ? "" : "s", (long long)capacity, wf_text_bytes(all * (int64_t)sizeof(wf_real), need),
+                            wf_text_bytes(room, have));
     }
     cache->layer = wf_alloc_zero((size_t)layers, sizeof *cache->layer);
     cache->length = wf_alloc_zero((size_t)rows + 1, sizeof *cache->length);
@@ -227,5 +240,25 @@ wf_status wf_cache_copy(struct wf_cache *to, const struct wf_cache *from, wf_err
         }
         to->length[b] = from->length[b];
     }
+    return WF_OK;
+}
+
+wf_status wf_cache_copy_row(struct wf_cache *cache, int64_t to, int64_t from, int32_t length, wf_error *error)
+{
+    if (wf_needs(error, "cache", cache))
+        return WF_ERR_ARGUMENT;
+    if (cache->view || cache->states || to < 0 || to >= cache->rows || from < 0 || from >= cache->rows || length < 0 ||
+        length > cache->length[from])
+        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_cache_copy_row: %d tokens of row %lld to row %lld is out of range", length,
+                            (long long)from, (long long)to);
+    const int64_t step[2] = {cache->capacity * cache->key_width, cache->capacity * cache->value_width};
+    const size_t size[2] = {(size_t)length * (size_t)cache->key_width * sizeof(wf_real),
+                            (size_t)length * (size_t)cache->value_width * sizeof(wf_real)};
+    for (int i = 0; to != from && i < cache->layers; i++) {
+        struct wf_kv *kv = &cache->layer[i];
+        memcpy(kv->keys + to * step[0], kv->keys + from * step[0], size[0]);
+        memcpy(kv->values + to * step[1], kv->values + from * step[1], size[1]);
+    }
+    cache->length[to] = length;
     return WF_OK;
 }

@@ -103,6 +103,22 @@ char *wf_text_count(int64_t count, char out[WF_NUMBER_SIZE])
     return out;
 }
 
+char *wf_text_bytes(int64_t bytes, char out[WF_NUMBER_SIZE])
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double value = (double)bytes;
+    int unit = 0;
+    for (; value >= 999.5 && unit < 6; unit++)
+        value /= 1024;
+    const int places = unit == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+    const long long ten = places == 2 ? 100 : places == 1 ? 10 : 1, digits = llround(value * (double)ten);
+    if (places > 0)
+        snprintf(out, WF_NUMBER_SIZE, "%lld.%0*lld %s", digits / ten, places, digits % ten, units[unit]);
+    else
+        snprintf(out, WF_NUMBER_SIZE, "%lld %s", digits, units[unit]);
+    return out;
+}
+
 enum { MOST_DAYS = 10000 };
 
 /* Reads a number of at most 10 digits at *at, and moves *at past it. *count becomes the number of digits. Returns -1 if there is no

@@ -296,6 +296,7 @@ START_TEST(models)
     REFUSES(wf_model_cache, "model", "cache", 1);
     REFUSES(wf_cache_view, "view", "cache", 0, 1);
     REFUSES(wf_cache_copy, "to", "from");
+    REFUSES(wf_cache_copy_row, "cache", 0, 0, 0);
     REFUSES(wf_model_cache_with, "model", "cache", 1, GIVEN);
     POISON(wf_pairs_logits, "model", tape, "pairs", GIVEN);
     POISON(wf_pairs_loss_with, "model", tape, "pairs", GIVEN);

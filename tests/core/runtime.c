@@ -147,6 +147,35 @@ START_TEST(cgroups)
 }
 END_TEST
 
+START_TEST(memory_that_is_free)
+{
+    static const struct {
+        const char *files[13];
+        int64_t free;
+    } cases[] = {
+        {{NULL}, INT64_MAX},
+        {{"/proc/meminfo", "MemTotal: 100 kB\nMemFree: 5 kB\nMemAvailable:   30 kB\n", NULL}, 30 * 1024},
+        {{"/proc/meminfo", "MemAvailable: 300 kB\n", "/sys/fs/cgroup/memory.max", "max\n", "/sys/fs/cgroup/memory.current", "5\n", NULL},
+         300 * 1024},
+        {{"/proc/meminfo", "MemAvailable: 300 kB\n", "/sys/fs/cgroup/memory.max", "102400\n", "/sys/fs/cgroup/memory.current", "90000\n",
+          "/sys/fs/cgroup/memory.stat", "anon 1\ninactive_file 7600\n", NULL},
+         20000},
+        {{"/sys/fs/cgroup/memory/memory.limit_in_bytes", "1000\n", "/sys/fs/cgroup/memory/memory.usage_in_bytes", "2000\n", NULL}, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char root[] = "/tmp/weft-memory-XXXXXX", command[64];
+        ck_assert_ptr_nonnull(mkdtemp(root));
+        for (int f = 0; cases[i].files[f]; f += 2)
+            write_file(root, cases[i].files[f], cases[i].files[f + 1]);
+        const int64_t got = wf_memory_free(root);
+        snprintf(command, sizeof command, "rm -r %s", root);
+        ck_assert_int_eq(system(command), 0);
+        ck_assert_msg(got == cases[i].free, "case %zu: %lld bytes, not %lld", i, (long long)got, (long long)cases[i].free);
+    }
+    ck_assert_int_gt(wf_memory_free(""), 1 << 20);
+}
+END_TEST
+
 static void *count_bound(void *result)
 {
     cpu_set_t set;
@@ -192,4 +221,4 @@ START_TEST(start_from_threads)
 }
 END_TEST
 
-WF_TEST_MAIN("runtime", bad_settings, settings, thread_bounds, cgroups, affinity, start_from_threads)
+WF_TEST_MAIN("runtime", bad_settings, settings, thread_bounds, cgroups, memory_that_is_free, affinity, start_from_threads)

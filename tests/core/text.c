@@ -145,6 +145,20 @@ START_TEST(counts)
 }
 END_TEST
 
+START_TEST(bytes)
+{
+    static const struct {
+        int64_t bytes;
+        const char *text;
+    } cases[] = {{0, "0 bytes"},         {999, "999 bytes"},    {1000, "0.98 KiB"},    {1024, "1.00 KiB"},
+                 {46080, "45.0 KiB"},    {1040000, "0.99 MiB"}, {1048576, "1.00 MiB"}, {(int64_t)513 << 20, "513 MiB"},
+                 {INT64_MAX, "8.00 EiB"}};
+    char out[WF_NUMBER_SIZE];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        ck_assert_str_eq(wf_text_bytes(cases[i].bytes, out), cases[i].text);
+}
+END_TEST
+
 START_TEST(times)
 {
     static const struct {
@@ -210,4 +224,4 @@ START_TEST(times)
 END_TEST
 
 WF_TEST_MAIN("text", utf8_is_checked, names_are_quoted, numbers_round_trip, numbers_know_no_locale, not_every_text_is_a_number, counts,
-             times)
+             bytes, times)

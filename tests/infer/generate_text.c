@@ -6,7 +6,8 @@
 
 #include "../models/memory_test.h"
 
-static const char story[] = "Die k\xC3\xBChle See \xE2\x80\x94 \xE6\xB5\xB7. Wer ruft? \xC3\x84rger! Die See, die See ruft wieder und wieder.\n";
+static const char story[] =
+    "Die k\xC3\xBChle See \xE2\x80\x94 \xE6\xB5\xB7. Wer ruft? \xC3\x84rger! Die See, die See ruft wieder und wieder.\n";
 enum { MANY = 60 };
 
 struct heard {
@@ -44,7 +45,8 @@ struct fixture {
 static void open_fixture(struct fixture *f, wf_tokenizer_kind kind)
 {
     *f = (struct fixture){.tape = new_tape()};
-    ck_ok(wf_tokenizer_train(story, sizeof story - 1, &f->tokenizer, error, .kind = kind, .vocab_size = kind == WF_TOKENIZER_CHAR ? 0 : 300));
+    ck_ok(
+        wf_tokenizer_train(story, sizeof story - 1, &f->tokenizer, error, .kind = kind, .vocab_size = kind == WF_TOKENIZER_CHAR ? 0 : 300));
     ck_ok(wf_tokenizer_encode(f->tokenizer, story, 14, &f->ids, error));
     struct wf_config c = small_config("char-rms", 16, wf_tokenizer_vocab_size(f->tokenizer));
     f->model = model_of(&c, 3);
@@ -107,7 +109,8 @@ START_TEST(a_text_ends_before_a_stop_text)
         ck_assert_int_gt(tried, 50);
         const char *empty[] = {""};
         ck_fails(wf_generate_text(f.model, f.tokenizer, f.tape, f.ids.id, f.ids.count,
-                                  &(struct wf_generate_options){.max_tokens = 1, .stop = empty, .stops = 1}, hear, &(struct heard){0}, error),
+                                  &(struct wf_generate_options){.max_tokens = 1, .stop = empty, .stops = 1}, hear, &(struct heard){0},
+                                  error),
                  WF_ERR_ARGUMENT, "stop text 1 of 1 is empty");
         close_fixture(&f);
     }

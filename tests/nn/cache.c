@@ -267,7 +267,7 @@ START_TEST(views_and_a_larger_copy)
     for (int k = 0; k < KINDS; k++) {
         struct rig r = start(&kinds[k]);
         struct wf_cache cache, larger, view = {0};
-        int64_t done[3] = {0};
+        int64_t done[4] = {0};
         make(&cache, &r, 3, 12);
         static const struct {
             int first, rows, tokens;
@@ -292,11 +292,16 @@ START_TEST(views_and_a_larger_copy)
         make(&larger, &r, 4, 20);
         ck_ok(wf_cache_copy(&larger, &cache, error));
         ck_fails(wf_cache_copy(&cache, &larger, error), WF_ERR_ARGUMENT, "too small");
+        ck_ok(wf_cache_copy_row(&larger, 3, 2, 6, error)); /* and a row goes on like another one */
+        ck_assert_int_eq(larger.length[3], 6);
+        ck_fails(wf_cache_copy_row(&larger, 0, 3, 7, error), WF_ERR_ARGUMENT, "7 tokens of row 3 to row 0");
+        ck_fails(wf_cache_copy_row(&view, 0, 0, 1, error), WF_ERR_ARGUMENT, "out of range");
         wf_cache_free(&cache);
         wf_cache_free(&view); /* after its cache */
-        run(&r, (const int[]){0, 1, 2, 0}, (const int64_t[]){done[0], done[1], done[2], 0}, 4, 3, &larger, part);
-        for (int b = 0; b < 3; b++) {
-            at_once(&r, b, done[b] + 3, whole);
+        done[3] = 6;
+        run(&r, (const int[]){0, 1, 2, 2}, done, 4, 3, &larger, part);
+        for (int b = 0; b < 4; b++) {
+            at_once(&r, b < 3 ? b : 2, done[b] + 3, whole);
             same(part + b * 3 * D, whole + done[b] * D, 3 * D, "a larger cache");
         }
         wf_tape_reset(r.tape, WF_INFER);

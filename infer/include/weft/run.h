@@ -9,6 +9,7 @@
 #include <weft/batches.h>
 #include <weft/bitext.h>
 #include <weft/embed.h>
+#include <weft/generate.h>
 #include <weft/models.h>
 #include <weft/score.h>
 #include <weft/tokenizer.h>
@@ -30,6 +31,9 @@ struct wf_run {
      * config.json), for wf_generate_options.end and .ends. */
     int32_t end[WF_RUN_ENDS];
     int ends;
+    /* Of a language model: how to choose tokens, from the configuration, or from generation_config.json of a Hugging Face folder: greedily
+     * if that file does not say "do_sample": true. */
+    struct wf_sampler sampler;
 };
 /* Opens a run: configuration, tokenizer and weights. Also opens a Hugging Face folder with a model whose "model_type" in config.json a
  * family reads: bert, gpt2, llama, mistral, qwen2 or qwen3. Its tokenizer is tokenizer.json, or vocab.txt with tokenizer_config.json, and

@@ -69,6 +69,12 @@ struct wf_model_cache_options {
 /* wf_model_cache with options; `options` may be NULL. */
 WF_API wf_status wf_model_cache_with(const wf_model *model, struct wf_cache *cache, int64_t rows,
                                      const struct wf_model_cache_options *options, wf_error *error) WF_CHECKED;
+/* The memory that a model takes. */
+struct wf_model_bytes {
+    int64_t weights; /* bytes of the parameters as they are stored */
+    int64_t token;   /* bytes of a cache for each token and row; 0 if the family has no cache of keys and values */
+};
+WF_API struct wf_model_bytes wf_model_bytes(const wf_model *model);
 
 WF_END_DECLS
 

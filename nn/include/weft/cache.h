@@ -74,6 +74,9 @@ WF_API wf_status wf_cache_view(struct wf_cache *view, const struct wf_cache *cac
  * this is how a cache grows. The other rows of `to` stay as they are. WF_ERR_ARGUMENT: the caches are of different models, or `to` is too
  * small. */
 WF_API wf_status wf_cache_copy(struct wf_cache *to, const struct wf_cache *from, wf_error *error) WF_CHECKED;
+/* Row `to` becomes a copy of the first `length` tokens of row `from`, of which it holds at least as many. For a cache of keys and values.
+ * WF_ERR_ARGUMENT: a row does not exist or holds fewer tokens, or the cache is a view or holds states. */
+WF_API wf_status wf_cache_copy_row(struct wf_cache *cache, int64_t to, int64_t from, int32_t length, wf_error *error) WF_CHECKED;
 
 /* --- for attention other than wf_mha --------------------------------------------------------------------------------- */
 /* The contents of a layer's R rows, new tokens included: keys [R,S,key_width] and values [R,S,value_width], on the tape of the new tokens.

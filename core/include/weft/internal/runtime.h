@@ -39,6 +39,10 @@ int wf_count_processors(void);
  * the file system: "" normally, a folder in tests. (processors.c) */
 int wf_cgroup_processors(const char *root);
 
+/* The bytes that can be allocated before the system must swap or end processes: what /proc/meminfo says, or what the control group of this
+ * process leaves, if that is less; INT64_MAX if neither is known. `root` is as above. (memory_free.c) */
+int64_t wf_memory_free(const char *root);
+
 /* The number of threads of a parallel region. (parallel.c) */
 int wf_parallel_threads(void);
 /* The speed of a core with the instruction set in use: 1 for a peak of 230 GFLOP/s, to which costs refer; 0.5 if its multiply-adds are

@@ -22,6 +22,9 @@ char *wf_text_double(double value, char out[WF_NUMBER_SIZE]);
 /* Writes the number for people, with commas: "28,988". The text is the same in every locale. Returns out. */
 char *wf_text_count(int64_t count, char out[WF_NUMBER_SIZE]);
 
+/* Writes a number of bytes for people, with three digits: "45.0 KiB", "513 MiB", "1.21 GiB". Returns out. */
+char *wf_text_bytes(int64_t bytes, char out[WF_NUMBER_SIZE]);
+
 /* Reads all of `text` as a finite number in C's notation, in any locale. Returns false if it is not such a number. */
 bool wf_text_to_double(const char *text, double *value);
 

@@ -51,7 +51,7 @@ const char *hf_other_weights(const char *folder);
  * it with wf_free. */
 char *hf_weights_path(const char *folder, wf_error *error);
 /* Sets the end tokens of the run ("eos_token_id" of generation_config.json, or if that has none, of config.json), and the settings of
- * sampling in its configuration. *error must have no error yet. */
+ * its sampler. *error must have no error yet. */
 wf_status hf_generation_load(const char *folder, struct wf_run *run, wf_error *error) WF_CHECKED;
 /* Reads from the files of sentence-transformers how sentence vectors are made, and sets max_length to a number above 0. If there is no
  * modules.json, or if the model's family has no .model_type, the options are mean pooling without normalisation, and max_length is 0. */

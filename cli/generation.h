@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* The state of `weft generate`, which its files share: generate.c (options, models, memory) and generate_texts.c (prompts in, texts out). */
+#ifndef WEFT_CLI_GENERATION_H
+#define WEFT_CLI_GENERATION_H
+
+#include <weft/generator.h>
+
+#include "answer.h"
+#include "cli.h"
+#include "display.h"
+#include "prompt.h"
+
+struct generate_arguments {
+    struct run_options on;
+    const char *prompt, *prompt_file, *input, *draft;
+    const char *stop[17];
+    int stops;
+    int64_t max_tokens; /* -1: the run's setting */
+    int64_t top_k;      /* -1: the run's setting */
+    int64_t seed;
+    int64_t samples;
+    int64_t batch;
+    int64_t logprobs; /* -1: not given */
+    int64_t guesses;
+    double temperature; /* -1: the run's setting */
+    double top_p;       /* 0: the run's setting */
+    double min_p;       /* -1: the run's setting */
+    double repetition_penalty, presence_penalty, frequency_penalty; /* `given` says whether they replace the run's setting */
+    const char *repetition_given, *presence_given, *frequency_given;
+    bool greedy, no_cache, json;
+};
+
+struct generation {
+    const struct generate_arguments *a;
+    struct wf_run run, draft;
+    struct prompt prompt;
+    struct wf_generate_options options; /* of all texts; the seed differs */
+    wf_tape *tape;
+    wf_generator *generator;
+    struct display display;
+};
+
+/* Generates and prints all texts. */
+wf_status generate_texts(struct generation *g, wf_error *error) WF_CHECKED;
+
+#endif
