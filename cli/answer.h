@@ -8,13 +8,13 @@
 
 struct answer {
     const wf_tokenizer *tokenizer;
-    struct wf_string prompt;         /* the prompt's text */
-    struct wf_tokens ids;            /* the prompt's ids */
-    struct wf_string text;           /* prompt and continuation, as the model writes them */
-    struct wf_string scores;         /* JSON of the tokens' log-probabilities */
-    int64_t tops;                    /* for each token so many of the likeliest ones are listed; -1: the tokens are not listed */
-    double log_probability;          /* of all tokens that were chosen */
-    int64_t line;                    /* number of the prompt's line, from 1; 0: there is one prompt */
+    struct wf_string prompt; /* the prompt's text */
+    struct wf_tokens ids;    /* the prompt's ids */
+    struct wf_string text;   /* prompt and continuation, as the model writes them */
+    struct wf_string scores; /* JSON of the tokens' log-probabilities */
+    int64_t tops;            /* for each token so many of the likeliest ones are listed; -1: the tokens are not listed */
+    double log_probability;  /* of all tokens that were chosen */
+    int64_t line;            /* number of the prompt's line, from 1; 0: there is one prompt */
     uint64_t seed;
     struct wf_generate_result result;
     bool stream; /* the text is printed as it comes, and not kept */

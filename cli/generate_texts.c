@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <weft/internal/grow.h>
 #include <weft/internal/string.h>
@@ -22,7 +23,7 @@ struct texts {
     int64_t sample;     /* number of the next sample of the present prompt */
     struct wf_string prompt;
     struct wf_tokens ids;
-    int64_t line;        /* number of the present prompt's line; 0 without --input */
+    int64_t line; /* number of the present prompt's line; 0 without --input */
     int64_t prompt_unknown;
     double first_token; /* time of the first new token, seconds */
 };
@@ -177,7 +178,7 @@ static void report(const struct texts *t)
     const struct wf_generator_counts c = wf_generator_counts(t->g->generator);
     const double seconds = display_seconds(&t->g->display), first = t->first_token;
     char texts[WF_NUMBER_SIZE], tokens[WF_NUMBER_SIZE], time[DISPLAY_TIME];
-    if (c.tokens == 0)
+    if (c.tokens == 0 || !(t->g->a->input || isatty(STDERR_FILENO)))
         return;
     if (t->count > 1)
         fprintf(stderr, "%s: %s texts, %s tokens in %s: %.1f tokens/s\n", program(), wf_text_count(t->count, texts),

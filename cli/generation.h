@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The state of `weft generate`, which its files share: generate.c (options, models, memory) and generate_texts.c (prompts in, texts out). */
+/* The state of `weft generate`, which its files share: generate.c (options, models, memory) and generate_texts.c (prompts in, texts out).
+ */
 #ifndef WEFT_CLI_GENERATION_H
 #define WEFT_CLI_GENERATION_H
 
@@ -22,9 +23,9 @@ struct generate_arguments {
     int64_t batch;
     int64_t logprobs; /* -1: not given */
     int64_t guesses;
-    double temperature; /* -1: the run's setting */
-    double top_p;       /* 0: the run's setting */
-    double min_p;       /* -1: the run's setting */
+    double temperature;                                             /* -1: the run's setting */
+    double top_p;                                                   /* 0: the run's setting */
+    double min_p;                                                   /* -1: the run's setting */
     double repetition_penalty, presence_penalty, frequency_penalty; /* `given` says whether they replace the run's setting */
     const char *repetition_given, *presence_given, *frequency_given;
     bool greedy, no_cache, json;

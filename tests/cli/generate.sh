@@ -92,11 +92,11 @@ expect 2 'would give the same text each time' "$weft" generate cold --samples 2
 
 # --- JSON: an object a line, from which the text comes back
 printf 'The\nThe ' | gen --prompt - --max-tokens 0 --json >out
-[ "$(cat out)" = '{"prompt": "The\nThe ", "text": "The\nThe ", "continuation": "", "seed": 1, "prompt_tokens": 8, "tokens": 0, "end": "max_tokens"}' ] ||
+[ "$(cat out)" = '{"prompt": "The\nThe ", "text": "The\nThe ", "continuation": "", "seed": 1, "prompt_tokens": 8, "log_probability": 0, "tokens": 0, "end": "max_tokens"}' ] ||
     failed "--json: $(cat out)"
 gen --prompt 'The ' --max-tokens 50 --seed 3 --samples 2 --json >out
 [ "$(wc -l <out)" = 2 ] || failed "--json: $(cat out)"
-grep -q '^{"prompt": "The ", "text": "The .*", "continuation": ".*", "seed": 4, "prompt_tokens": 4, "tokens": 50, "end": "max_tokens"}$' out || failed "--json: $(cat out)"
+grep -q '^{"prompt": "The ", "text": "The .*", "continuation": ".*", "seed": 4, "prompt_tokens": 4, "log_probability": -[0-9.]*, "tokens": 50, "end": "max_tokens"}$' out || failed "--json: $(cat out)"
 # with the escapes undone: the text of the other form, and its continuation
 printf '%b\n' "$(head -1 out | sed 's/.*"text": "\(.*\)", "continuation".*/\1/')" | cmp - as-option || failed "text: $(head -1 out)"
 printf 'The %b\n' "$(head -1 out | sed 's/.*"continuation": "\(.*\)", "seed".*/\1/')" | cmp - as-option || failed "continuation: $(head -1 out)"
