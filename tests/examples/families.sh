@@ -4,7 +4,7 @@
 # whole command: train, kill, resume to the same bytes, generate with and without the cache, evaluate, translate with a beam, attention
 # maps, bench; a term of the loss; and the optimiser's keys.
 . "$(dirname "$0")/common.sh"
-example llama translator moe ssm lion
+example llama translator moe ssm lion complete
 
 # survives PROGRAM MODEL FILES SETTING: a training that is killed and resumed ends with the bytes of one that is not.
 survives()
@@ -38,6 +38,13 @@ grep -q 'Keys of the family small-llama' out || wrong 'train --help does not lis
 survives llama llama-small "$story" dropout=0.1
 run ./llama generate llama.straight --prompt 'The ' --max-tokens 100 --seed 3
 mv out cached
+run ./llama generate llama.straight --prompt 'The ' --max-tokens 40 --greedy
+# a program of forty lines reads a folder of any family that Weft has; of others it says whose they are
+run ./complete "$root/tests/golden/decoders/llama" 'the king'
+[ "$(wc -l <out)" -ge 2 ] && grep -q "^the likeliest token after the text: '.*', logit -*[0-9.]*$" out || wrong "complete: $(cat out)"
+./complete llama.straight x >out 2>err && wrong 'complete opens a family that is not registered'
+grep -q 'no family "small-llama" is registered here' err || wrong "complete: $(cat err)"
+[ "$(wc -l <"$root/examples/complete.c")" -le 48 ] || wrong 'examples/complete.c is not short'
 [ "$(wc -m <cached)" -ge 100 ] || wrong "generated only: $(cat cached)"
 run ./llama generate llama.straight --prompt 'The ' --max-tokens 100 --seed 3 --no-cache
 cmp cached out || wrong 'the text generated without the cache differs'
