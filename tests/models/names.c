@@ -82,6 +82,10 @@ static const struct {
     {"multi30k", "save-interval-updates", "use save_every"},
     {"multi30k", "lenpen", "use length_penalty"},
     {"multi30k", "encoder-normalize-before", "use norm"},
+    /* transformers' Phi-3 */
+    {"phi3-mini", "resid_pdrop", "use dropout"},
+    {"phi3-mini", "embd_pdrop", "use embedding_dropout"},
+    {"phi3-mini", "sliding_window", "use window"},
     /* llama.cpp */
     {"char-rms", "embedding_length", "use d_model"},
     {"char-rms", "block_count", "use layers"},
