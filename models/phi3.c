@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Phi-3 (Abdin et al. 2024): the decoder of Llama, with dropout of the embedding, of attention weights and of residuals apart. Its files have
- * one matrix for queries, keys and values, and one for the gate and the inner layer of SwiGLU.
+/* Phi-3 (Abdin et al. 2024): the decoder of Llama, with dropout of the embedding, of attention weights and of residuals apart. Its files
+ * have one matrix for queries, keys and values, and one for the gate and the inner layer of SwiGLU.
  *
  * Parameters: embed.weight [V,d], blocks.N.{norm1,attn.qkv,attn.out,norm2,ffn.gate,ffn.up,ffn.down}, norm, and head.weight [V,d] unless it
  * is tied. `rules` below maps Hugging Face's names to these. */

@@ -41,7 +41,7 @@ static const struct {
     {"multi30k", "source_vocab_size", {"0", "41"}, {"-1", "16777217"}},
     {"char-rms", "dropout", {"0", "0.2", "0.999", "1e-3"}, {"1", "1.5", "-0.1", "nan", "inf", "0,1", "0x1p-2", ""}},
     {"multi30k", "inner_dropout", {"false", "true"}, {"0.1"}},
-    {"char-rms", "activation", {"relu", "gelu", "gelu_tanh", "swiglu"}, {"GELU", "tanh", "", "0"}},
+    {"char-rms", "activation", {"relu", "gelu_tanh", "swiglu", "geglu_tanh"}, {"GELU", "tanh", "", "0"}},
     {"multi30k", "norm", {"pre", "post"}, {"Pre", "", "1", "middle"}},
     {"multi30k", "final_norm", {"true", "false"}, {"maybe"}},
     {"multi30k", "shared", {"true", "false"}, {"maybe"}},
@@ -218,7 +218,7 @@ START_TEST(keys_reach_their_fields)
         set_value(to, rows[i].key, rows[i].good[1] ? rows[i].good[1] : rows[i].good[0]);
     }
     ck_keys(&read, "segments=2 norm_eps=1e-12 attention_dropout=0.1");
-    ck_keys(&c, "d_model=384 heads=8 kv_heads=2 d_ff=262144 layers=1024 context=1048576 vocab_size=50257 dropout=0.2 activation=gelu "
+    ck_keys(&c, "d_model=384 heads=8 kv_heads=2 d_ff=262144 layers=1024 context=1048576 vocab_size=50257 dropout=0.2 activation=gelu_tanh "
                 "tied=false bias=false sgd.momentum=0.9 sgd.nesterov=true");
     ck_keys(&p, "encoder_layers=6 decoder_layers=7 max_length=1048576 positions=5000 source_vocab_size=41 inner_dropout=true norm=post "
                 "final_norm=false shared=false scale_embeddings=false xavier=false source_bos=true source_eos=false");
@@ -300,13 +300,13 @@ END_TEST
 
 START_TEST(words_are_those_of_nn_and_optim)
 {
-    static const char *const activations[] = {
-        [WF_RELU] = "relu", [WF_GELU] = "gelu", [WF_GELU_TANH] = "gelu_tanh", [WF_SILU] = "silu", [WF_SWIGLU] = "swiglu"};
+    static const char *const activations[] = {[WF_RELU] = "relu", [WF_GELU] = "gelu",     [WF_GELU_TANH] = "gelu_tanh",
+                                              [WF_SILU] = "silu", [WF_SWIGLU] = "swiglu", [WF_GEGLU_TANH] = "geglu_tanh"};
     static const char *const schedules[] = {
         [WF_SCHEDULE_CONSTANT] = "constant", [WF_SCHEDULE_COSINE] = "cosine", [WF_SCHEDULE_INVERSE_SQRT] = "inverse_sqrt"};
     struct wf_config c = preset("char-rms");
     char text[64];
-    for (int i = WF_RELU; i <= WF_SWIGLU; i++) {
+    for (int i = WF_RELU; i <= WF_GEGLU_TANH; i++) {
         set_value(&c, "activation", activations[i]);
         ck_assert_int_eq(key_of(&c, "activation"), i);
         ck_assert(wf_config_get(&c, "activation", text, sizeof text));
