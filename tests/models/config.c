@@ -27,6 +27,11 @@ static const struct {
     {"smollm2-135m", "rope_context", {"1", "8192"}, {"0", "1e10"}},
     {"smollm2-135m", "qkv_bias", {"true", "false"}, {"q"}},
     {"smollm2-135m", "qk_norm", {"true", "false"}, {"2"}},
+    {"gemma3-270m", "full_every", {"0", "6", "1024"}, {"-1", "1025", "x"}},
+    {"gemma3-270m", "score_divisor", {"0", "256", "144.5"}, {"-1", "1e13", "nan"}},
+    {"gemma3-270m", "score_softcap", {"0", "50"}, {"-1", "inf"}},
+    {"gemma3-270m", "logit_softcap", {"0", "30"}, {"-1", "inf"}},
+    {"gemma3-270m", "window_rope_base", {"1e4", "5000"}, {"0", "-1", "1e13"}},
     {"phi3-mini", "embedding_dropout", {"0", "0.1", "0.999"}, {"1", "-0.1", "nan"}},
     {"multi30k", "encoder_layers", {"1", "6", "1024"}, {"0", "1025", "six"}},
     {"multi30k", "decoder_layers", {"1", "7", "1024"}, {"0", "1025", "-6"}},
@@ -207,13 +212,14 @@ END_TEST
 START_TEST(keys_reach_their_fields)
 {
     struct wf_config c = preset("char-rms"), p = preset("multi30k"), e = preset("encoder-attention"), l = preset("smollm2-135m"),
-                     phi3 = preset("phi3-mini"), read = with_key(NULL);
+                     phi3 = preset("phi3-mini"), gemma = preset("gemma3-270m"), read = with_key(NULL);
     for (int i = 0; i < ROWS; i++) {
         struct wf_config *to = !rows[i].preset                                    ? &read
                                : strcmp(rows[i].preset, "multi30k") == 0          ? &p
                                : strcmp(rows[i].preset, "encoder-attention") == 0 ? &e
                                : strcmp(rows[i].preset, "smollm2-135m") == 0      ? &l
                                : strcmp(rows[i].preset, "phi3-mini") == 0         ? &phi3
+                               : strcmp(rows[i].preset, "gemma3-270m") == 0       ? &gemma
                                                                                   : &c;
         set_value(to, rows[i].key, rows[i].good[1] ? rows[i].good[1] : rows[i].good[0]);
     }
@@ -224,6 +230,9 @@ START_TEST(keys_reach_their_fields)
                 "final_norm=false shared=false scale_embeddings=false xavier=false source_bos=true source_eos=false");
     ck_keys(&l, "d_key=64 window=4096 rope_base=500000.0 rope_scaling=linear rope_factor=8.0 rope_low=0.5 rope_high=8.0 "
                 "rope_context=8192.0 qkv_bias=false qk_norm=false");
+    ck_keys(&gemma,
+            "full_every=6 score_divisor=256.0 score_softcap=50.0 logit_softcap=30.0 window_rope_base=5000.0 window=512 qk_norm=true "
+            "rope_base=1000000.0");
     ck_keys(&phi3, "embedding_dropout=0.1 attention_dropout=0.0 dropout=0.0");
     ck_assert_str_eq(c.model, "char-rms");
     ck_assert_str_eq(wf_config_family(&c), "rms");

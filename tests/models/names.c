@@ -86,6 +86,12 @@ static const struct {
     {"phi3-mini", "resid_pdrop", "use dropout"},
     {"phi3-mini", "embd_pdrop", "use embedding_dropout"},
     {"phi3-mini", "sliding_window", "use window"},
+    /* and Gemma */
+    {"gemma3-270m", "query_pre_attn_scalar", "use score_divisor"},
+    {"gemma3-270m", "attn_logit_softcapping", "use score_softcap"},
+    {"gemma3-270m", "final_logit_softcapping", "use logit_softcap"},
+    {"gemma3-270m", "sliding_window_pattern", "use full_every"},
+    {"gemma3-270m", "rope_local_base_freq", "use window_rope_base"},
     /* llama.cpp */
     {"char-rms", "embedding_length", "use d_model"},
     {"char-rms", "block_count", "use layers"},
