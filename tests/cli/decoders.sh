@@ -4,7 +4,7 @@
 
 golden=$source/tests/golden/decoders
 for i in 1 2 3 4 5 6 7 8 9 10 11 12; do printf 'abc def ghi jkl mno pqr stu vw bcd efg hij klm %s' ''; done >text
-for name in gpt2 llama llama-linear mistral phi3 gemma2 gemma3 qwen2 qwen3; do
+for name in gpt2 llama llama-linear mistral phi3 gemma2 gemma3 llama-bias qwen2-window qwen2 qwen3; do
     folder=$golden/$name
     "$weft" generate "$folder" --prompt 'abc d' --seed 3 --max-tokens 60 --json >cached 2>err || failed "$name: generate: $(cat err)"
     "$weft" generate "$folder" --prompt 'abc d' --seed 3 --max-tokens 60 --json --no-cache >uncached 2>err || failed "$name: $(cat err)"

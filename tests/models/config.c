@@ -26,6 +26,9 @@ static const struct {
     {"smollm2-135m", "rope_high", {"4", "8"}, {"0", "1e7"}},
     {"smollm2-135m", "rope_context", {"1", "8192"}, {"0", "1e10"}},
     {"smollm2-135m", "qkv_bias", {"true", "false"}, {"q"}},
+    {"smollm2-135m", "out_bias", {"true", "false"}, {"q"}},
+    {"smollm2-135m", "ffn_bias", {"false", "true"}, {"q"}},
+    {"smollm2-135m", "window_from", {"0", "2", "1024"}, {"-1", "1025"}},
     {"smollm2-135m", "qk_norm", {"true", "false"}, {"2"}},
     {"gemma3-270m", "full_every", {"0", "6", "1024"}, {"-1", "1025", "x"}},
     {"gemma3-270m", "score_divisor", {"0", "256", "144.5"}, {"-1", "1e13", "nan"}},
@@ -229,7 +232,7 @@ START_TEST(keys_reach_their_fields)
     ck_keys(&p, "encoder_layers=6 decoder_layers=7 max_length=1048576 positions=5000 source_vocab_size=41 inner_dropout=true norm=post "
                 "final_norm=false shared=false scale_embeddings=false xavier=false source_bos=true source_eos=false");
     ck_keys(&l, "d_key=64 window=4096 rope_base=500000.0 rope_scaling=linear rope_factor=8.0 rope_low=0.5 rope_high=8.0 "
-                "rope_context=8192.0 qkv_bias=false qk_norm=false");
+                "rope_context=8192.0 qkv_bias=false qk_norm=false out_bias=false ffn_bias=true window_from=2");
     ck_keys(&gemma,
             "full_every=6 score_divisor=256.0 score_softcap=50.0 logit_softcap=30.0 window_rope_base=5000.0 window=512 qk_norm=true "
             "rope_base=1000000.0");
@@ -430,6 +433,12 @@ START_TEST(conditions_between_keys)
         {"nanogpt-char", "accumulate=65", "accumulate"},
         {"nanogpt-char", "steps=50", NULL}, /* shorter than the warm-up: a preset can be tried */
         {"encoder-attention", "accumulate=33", "batch (32) must be at least accumulate (33)"},
+        {"smollm2-135m", "out_bias=true", "out_bias=true needs qkv_bias=true"},
+        {"smollm2-135m", "out_bias=true qkv_bias=true ffn_bias=true window=8 window_from=4", NULL},
+        {"gemma3-270m", "d_key=5", "heads of even width"},
+        {"gemma3-270m", "kv_heads=3", "heads (4) must be a multiple of kv_heads (3)"},
+        {"gemma2-2b", "full_every=0 score_softcap=0 logit_softcap=0", NULL},
+        {"phi3-mini", "d_model=96", "heads of even width"},
         {"bert", "context=64 crop=65", "crop (65) must be at most context (64)"},
         {"bert", "context=64 crop=2", "rows of 2 have no room for text"},
         {"multi30k", "source_vocab_size=5000", "source_vocab_size"},

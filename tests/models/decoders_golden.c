@@ -6,7 +6,8 @@
 
 enum { B = 2, T = 11, V = 26 };
 
-static const char *const folders[] = {"gpt2", "llama", "llama-linear", "mistral", "qwen2", "qwen3", "phi3", "gemma2", "gemma3"};
+static const char *const folders[] = {"gpt2", "llama",  "llama-linear", "mistral",    "qwen2",       "qwen3",
+                                      "phi3", "gemma2", "gemma3",       "llama-bias", "qwen2-window"};
 enum { FOLDERS = sizeof folders / sizeof *folders };
 
 static const char *path_in(const char *folder, const char *name)

@@ -86,6 +86,10 @@ static const struct {
     {"phi3-mini", "resid_pdrop", "use dropout"},
     {"phi3-mini", "embd_pdrop", "use embedding_dropout"},
     {"phi3-mini", "sliding_window", "use window"},
+    /* Llama, Qwen 2 */
+    {"smollm2-135m", "attention_bias", "use qkv_bias"},
+    {"smollm2-135m", "mlp_bias", "use ffn_bias"},
+    {"smollm2-135m", "max_window_layers", "use window_from"},
     /* and Gemma */
     {"gemma3-270m", "query_pre_attn_scalar", "use score_divisor"},
     {"gemma3-270m", "attn_logit_softcapping", "use score_softcap"},
