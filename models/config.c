@@ -258,7 +258,7 @@ struct wf_model_shape wf_config_shape(const struct wf_config *config)
                                    .kv_width =
                                        heads > 0 ? kv_heads * (of[WF_KEY_HEAD_WIDTH] > 0 ? of[WF_KEY_HEAD_WIDTH] : of[WF_KEY_WIDTH] / heads)
                                                  : of[WF_KEY_WIDTH],
-                                   .ffn_weights = (of[WF_KEY_ACTIVATION] == WF_SWIGLU ? 3 : 2) * of[WF_KEY_WIDTH] * of[WF_KEY_FFN_WIDTH],
+                                   .ffn_weights = (of[WF_KEY_ACTIVATION] >= WF_SWIGLU ? 3 : 2) * of[WF_KEY_WIDTH] * of[WF_KEY_FFN_WIDTH],
                                    .segments = of[WF_KEY_SEGMENTS],
                                    .shared_tokenizer = of[WF_KEY_SHARED],
                                    .source_bos = of[WF_KEY_SOURCE_BOS],

@@ -97,11 +97,50 @@ static struct wf_json_reader within(struct wf_json_reader *r, const char *key)
     return inner;
 }
 
+static void refuse_part(struct wf_json_reader *r)
+{
+    double part = 1;
+    wf_json_read_double(r, "partial_rotary_factor", WF_JSON_OPTIONAL, 0, 1, &part);
+    if (part != 1)
+        foreign_refuse(r, "partial_rotary_factor", NULL, "heads that are rotated in part are not supported");
+}
+
+/* Reads the positions of one kind of layer from the object `key` in rope_parameters, whose reader is `kinds`. */
+static void read_kind(struct wf_json_reader *kinds, const char *key, struct foreign_rotary *out)
+{
+    struct wf_json_reader kind = within(kinds, key);
+    *out = (struct foreign_rotary){.scaling = WF_ROPE_UNSCALED, .factor = 1};
+    if (kind.object)
+        wf_json_read_double(&kind, "rope_theta", WF_JSON_OPTIONAL, 1e-6, 1e12, &out->base);
+    if (kind.status == WF_OK && out->base == 0)
+        kind.status = wf_error_set(kind.error, WF_ERR_FORMAT,
+                                   "%s: key \"rope_parameters\": \"rope_theta\", the base of rotary positions, is missing for \"%s\"",
+                                   kind.where, key);
+    if (kind.object) {
+        read_scaling(&kind, "rope_parameters", out);
+        refuse_part(&kind);
+    }
+    wf_json_read_status(kinds, kind.status);
+}
+
+void foreign_read_rotary_kinds(struct wf_json_reader *r, struct foreign_rotary *full, struct foreign_rotary *window)
+{
+    struct wf_json_reader kinds = within(r, "rope_parameters");
+    if (kinds.object && kinds.status == WF_OK) {
+        read_kind(&kinds, "full_attention", full);
+        read_kind(&kinds, "sliding_attention", window);
+        wf_json_read_status(r, kinds.status);
+        return;
+    }
+    foreign_read_rotary(r, full);
+    *window = (struct foreign_rotary){.scaling = WF_ROPE_UNSCALED, .factor = 1};
+    wf_json_read_double(r, "rope_local_base_freq", WF_JSON_REQUIRED, 1e-6, 1e12, &window->base);
+}
+
 void foreign_read_rotary(struct wf_json_reader *r, struct foreign_rotary *out)
 {
     struct wf_json_reader now = within(r, "rope_parameters"), before = within(r, "rope_scaling");
     struct wf_json_reader *base = now.object ? &now : r, *scaling = now.object ? &now : &before;
-    double part = 1, base_of_part = 1;
     *out = (struct foreign_rotary){.scaling = WF_ROPE_UNSCALED, .factor = 1};
     wf_json_read_double(base, "rope_theta", WF_JSON_OPTIONAL, 1e-6, 1e12, &out->base);
     if (base->status == WF_OK && out->base == 0)
@@ -110,11 +149,9 @@ void foreign_read_rotary(struct wf_json_reader *r, struct foreign_rotary *out)
                                   : "the base of rotary positions is missing: take it from the model's publication");
     if (scaling->object)
         read_scaling(scaling, now.object ? "rope_parameters" : "rope_scaling", out);
-    wf_json_read_double(r, "partial_rotary_factor", WF_JSON_OPTIONAL, 0, 1, &part);
+    refuse_part(r);
     if (now.object)
-        wf_json_read_double(&now, "partial_rotary_factor", WF_JSON_OPTIONAL, 0, 1, &base_of_part);
-    if (part != 1 || base_of_part != 1)
-        foreign_refuse(r, "partial_rotary_factor", NULL, "heads that are rotated in part are not supported");
+        refuse_part(&now);
     wf_json_read_status(r, base->status);
     wf_json_read_status(r, scaling->status);
 }

@@ -37,5 +37,8 @@ struct foreign_rotary {
 };
 /* Reads them in the layouts of transformers 4 (rope_theta, rope_scaling) and 5 (rope_parameters). */
 void foreign_read_rotary(struct wf_json_reader *r, struct foreign_rotary *out);
+/* The same for a model whose layers with a sliding window have positions of their own, as in Gemma 3: in the layout of transformers 4 their
+ * base is rope_local_base_freq, and in that of 5 rope_parameters has an object for each kind of layer. */
+void foreign_read_rotary_kinds(struct wf_json_reader *r, struct foreign_rotary *full, struct foreign_rotary *window);
 
 #endif

@@ -12,7 +12,7 @@
 
 #include "keys.h"
 
-const char *const wf_activation_words[] = {"relu", "gelu", "gelu_tanh", "silu", "swiglu", NULL};
+const char *const wf_activation_words[] = {"relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu_tanh", NULL};
 const char *const wf_norm_words[] = {"post", "pre", NULL};
 
 bool key_used(const struct wf_key *key, enum wf_model_kind kind)

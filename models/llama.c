@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Llama (Touvron et al. 2023, Dubey et al. 2024) and the decoders with its block: RMS norms before each sublayer and after the last block,
  * rotary positions, fewer heads of keys than of queries, and SwiGLU. Mistral (Jiang et al. 2023) adds a sliding window, Qwen 2 (Yang et al.
- * 2024) biases of queries, keys and values, Qwen 3 (2025) norms of queries and keys and a head width of its own.
+ * 2024) biases of queries, keys and values, and in large models a window in the later blocks, Qwen 3 (2025) norms of queries and keys and a
+ * head width of its own.
  *
  * Parameters: embed.weight [V,d], blocks.N.{norm1,attn.qkv,attn.out,norm2,ffn.gate,ffn.up,ffn.down}, with qk_norm also
  * blocks.N.attn.{q_norm,k_norm}, norm, and head.weight [V,d] unless it is tied. `rules` below maps Hugging Face's names to these. */
@@ -13,10 +14,10 @@
 #include "foreign.h"
 
 struct llama_config {
-    int64_t d_model, heads, kv_heads, d_key, d_ff, layers, context, vocab_size, window;
+    int64_t d_model, heads, kv_heads, d_key, d_ff, layers, context, vocab_size, window, window_from;
     double dropout, norm_eps, rope_base, rope_factor, rope_low, rope_high, rope_context;
     enum wf_rope_scaling rope_scaling;
-    bool tied, qkv_bias, qk_norm;
+    bool tied, qkv_bias, out_bias, ffn_bias, qk_norm;
 };
 
 #define NUMBER(...) WF_NUMBER_KEY(struct llama_config, __VA_ARGS__)
@@ -33,6 +34,7 @@ static const struct wf_key keys[] = {
     NUMBER(context, "256", 1, 1048576, "maximum sequence length in tokens", .role = WF_KEY_CONTEXT, .also = "max_length positions"),
     NUMBER(vocab_size, "0", 0, 16777216, "maximum vocabulary size when a tokenizer is trained; 0: no limit", .role = WF_KEY_VOCAB, .also = "source_vocab_size"),
     NUMBER(window, "0", 0, 1048576, "sliding window: a token attends to this many last tokens, itself included; 0: to all", .also = "sliding_window"),
+    NUMBER(window_from, "0", 0, 1024, "number of the first block with the window, counted from 0; those before it attend to all tokens", .also = "max_window_layers"),
     NUMBER(dropout, "0", 0, 1, "dropout probability", .below = true, .resumable = true, .also = "inner_dropout dropout_rate hidden_dropout hidden_dropout_prob classifier_dropout resid_pdrop embd_pdrop attn_pdrop resid_dropout residual_dropout attention_dropout attn_dropout attention_probs_dropout_prob activation_dropout relu_dropout"),
     NUMBER(norm_eps, "1e-5", 0, 1, "epsilon of the norms", .above = true, .also = "layer_norm_eps layer_norm_epsilon rms_norm_eps layernorm_epsilon norm_epsilon"),
     NUMBER(rope_base, "10000", 0, 1e12, "base of the rotary frequencies", .above = true, .also = "rope_theta"),
@@ -43,6 +45,8 @@ static const struct wf_key keys[] = {
     NUMBER(rope_context, "8192", 1, 1e9, "llama3: the context before the scaling"),
     BOOL(tied, "true", "the output layer shares the embedding", .also = "shared tie_word_embeddings tie_embeddings tie_weights weight_tying share_decoder_input_output_embed share_input_output_embed"),
     BOOL(qkv_bias, "false", "queries, keys and values have a bias", .also = "use_bias attention_bias add_bias_linear"),
+    BOOL(out_bias, "false", "the output projection of attention has a bias; needs qkv_bias"),
+    BOOL(ffn_bias, "false", "the linear layers of the feed-forward have a bias", .also = "mlp_bias"),
     BOOL(qk_norm, "false", "norms of queries and keys"),
 };
 /* clang-format on */
@@ -66,14 +70,16 @@ static struct wf_rotary rotary_of(const struct llama_config *c)
     return r;
 }
 
-static void block_init(wf_scope s, struct block *b, const struct llama_config *c)
+static void block_init(wf_scope s, struct block *b, const struct llama_config *c, int64_t index)
 {
     wf_rms_norm_init(wf_sub(s, "norm1"), &b->norm1, c->d_model, .eps = c->norm_eps);
     wf_mha_init(wf_sub(s, "attn"), &b->attn, c->d_model, (int)c->heads, .kv_heads = (int)c->kv_heads, .d_key = c->d_key,
-                .no_bias = !c->qkv_bias, .no_out_bias = true, .dropout = c->dropout, .residual_dropout = c->dropout, .rope = true,
-                .rotary = rotary_of(c), .window = c->window, .qk_norm = c->qk_norm, .qk_norm_eps = c->qk_norm ? c->norm_eps : 0);
+                .no_bias = !c->qkv_bias, .no_out_bias = !c->out_bias, .dropout = c->dropout, .residual_dropout = c->dropout, .rope = true,
+                .rotary = rotary_of(c), .window = index >= c->window_from ? c->window : 0, .qk_norm = c->qk_norm,
+                .qk_norm_eps = c->qk_norm ? c->norm_eps : 0);
     wf_rms_norm_init(wf_sub(s, "norm2"), &b->norm2, c->d_model, .eps = c->norm_eps);
-    wf_ffn_init(wf_sub(s, "ffn"), &b->ffn, c->d_model, c->d_ff, .activation = WF_SWIGLU, .no_bias = true, .residual_dropout = c->dropout);
+    wf_ffn_init(wf_sub(s, "ffn"), &b->ffn, c->d_model, c->d_ff, .activation = WF_SWIGLU, .no_bias = !c->ffn_bias,
+                .residual_dropout = c->dropout);
 }
 
 static wf_tensor *block_forward(const void *block, wf_tensor *x, const struct wf_block_call *call)
@@ -107,7 +113,7 @@ static void llama_init(wf_scope s, void *model, const void *config)
     wf_embedding_init(wf_sub(s, "embed"), &m->embed, c->vocab_size, c->d_model);
     wf_dropout_init(s, &m->drop, c->dropout);
     for (int64_t i = 0; i < m->layers; i++)
-        block_init(wf_sub_at(s, "blocks", i), &m->block[i], c);
+        block_init(wf_sub_at(s, "blocks", i), &m->block[i], c, i);
     wf_rms_norm_init(wf_sub(s, "norm"), &m->norm, c->d_model, .eps = c->norm_eps);
     wf_linear_init(wf_sub(s, "head"), &m->head, c->d_model, c->vocab_size, .no_bias = true, .tied = c->tied ? m->embed.weight : NULL);
 }
@@ -128,6 +134,8 @@ static wf_status llama_check(const void *config, wf_error *error)
     if (width % 2 != 0)
         return wf_error_set(error, WF_ERR_ARGUMENT, "rotary positions need heads of even width, and d_key, or d_model / heads, is %lld",
                             (long long)width);
+    if (c->out_bias && !c->qkv_bias)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "out_bias=true needs qkv_bias=true");
     if (c->rope_scaling == WF_ROPE_LLAMA3 && c->rope_low >= c->rope_high)
         return wf_key_conflict("rope_high", c->rope_high, "be greater than", "rope_low", c->rope_low, error);
     return WF_OK;
@@ -145,10 +153,14 @@ static const struct wf_load_rule rules[] = {
     {"blocks.*.attn.q_norm.weight", {SELF "q_norm.weight"}},
     {"blocks.*.attn.k_norm.weight", {SELF "k_norm.weight"}},
     {"blocks.*.attn.out.weight", {SELF "o_proj.weight"}},
+    {"blocks.*.attn.out.bias", {SELF "o_proj.bias"}},
     {"blocks.*.norm2.weight", {LAYER "post_attention_layernorm.weight"}},
     {"blocks.*.ffn.gate.weight", {LAYER "mlp.gate_proj.weight"}},
+    {"blocks.*.ffn.gate.bias", {LAYER "mlp.gate_proj.bias"}},
     {"blocks.*.ffn.up.weight", {LAYER "mlp.up_proj.weight"}},
+    {"blocks.*.ffn.up.bias", {LAYER "mlp.up_proj.bias"}},
     {"blocks.*.ffn.down.weight", {LAYER "mlp.down_proj.weight"}},
+    {"blocks.*.ffn.down.bias", {LAYER "mlp.down_proj.bias"}},
     {"norm.weight", {"norm.weight"}},
     {"head.weight", {"/lm_head.weight"}},
 };
@@ -163,27 +175,61 @@ static wf_status llama_load(wf_registry *registry, const wf_safetensors *file, c
     return foreign_load(registry, file, options, &weights, error);
 }
 
+/* Reads from which block on there is a window: from layer_types, or in files without it from `from`. */
+static void read_window_from(struct wf_json_reader *r, int64_t from, struct llama_config *c)
+{
+    json_t *types = NULL;
+    wf_json_read_array(r, "layer_types", WF_JSON_OPTIONAL, &types);
+    const int64_t count = (int64_t)json_array_size(types);
+    if (types)
+        from = c->layers;
+    for (int64_t i = 0; r->status == WF_OK && i < count; i++) {
+        const char *type = json_string_value(json_array_get(types, (size_t)i));
+        const bool sliding = type && c->window > 0 && strcmp(type, "sliding_attention") == 0;
+        if (!type || (!sliding && strcmp(type, "full_attention") != 0))
+            foreign_refuse(r, "layer_types", type ? type : "", "only full_attention, and with a window sliding_attention");
+        else if (!sliding && from < i)
+            foreign_refuse(r, "layer_types", NULL, "no layer with full attention may come after one with sliding attention");
+        from = sliding && from > i ? i : from;
+    }
+    if (r->status == WF_OK && types && count != c->layers)
+        foreign_refuse(r, "layer_types", NULL, "its length is not num_hidden_layers");
+    if (from >= c->layers)
+        c->window = 0;
+    c->window_from = c->window > 0 ? from : 0;
+}
+
 /* Reads the keys that mean something in only some of the architectures, and sets what differs between them. */
 static void read_variant(struct wf_json_reader *r, struct llama_config *c)
 {
-    const char *type = "", *layer = NULL;
-    json_t *layers = NULL;
+    const char *type = "";
+    int64_t from = 0;
+    bool sliding = false;
     wf_json_read_string(r, "model_type", WF_JSON_REQUIRED, &type);
-    const bool qwen2 = strcmp(type, "qwen2") == 0, mistral = strcmp(type, "mistral") == 0;
-    c->qkv_bias = qwen2;
-    c->qk_norm = strcmp(type, "qwen3") == 0;
+    const bool llama = strcmp(type, "llama") == 0, qwen2 = strcmp(type, "qwen2") == 0, qwen3 = strcmp(type, "qwen3") == 0;
+    c->qk_norm = qwen3;
+    c->qkv_bias = c->out_bias = c->ffn_bias = false;
     c->window = 0;
-    if (mistral)
-        wf_json_read_int(r, "sliding_window", WF_JSON_OPTIONAL, 1, 1048576, &c->window);
-    foreign_expect_bool(r, "use_sliding_window", false, "sliding windows in some layers are not supported");
-    wf_json_read_array(r, "layer_types", WF_JSON_OPTIONAL, &layers);
-    for (size_t i = 0; r->status == WF_OK && i < json_array_size(layers); i++) {
-        layer = json_string_value(json_array_get(layers, i));
-        if (!layer || strcmp(layer, c->window > 0 ? "sliding_attention" : "full_attention") != 0)
-            foreign_refuse(r, "layer_types", layer ? layer : "", "only layers that are all alike");
+    if (qwen2 || qwen3)
+        wf_json_read_bool(r, "use_sliding_window", WF_JSON_OPTIONAL, &sliding);
+    if (sliding) {
+        c->window = json_is_null(json_object_get(r->object, "sliding_window")) ? 0 : 4096; /* the default of transformers, as below */
+        from = 28;
+        wf_json_read_int(r, "max_window_layers", WF_JSON_OPTIONAL, 0, 1048576, &from);
     }
-    foreign_expect_bool(r, "attention_bias", false, "biases of attention are not supported");
-    foreign_expect_bool(r, "mlp_bias", false, "biases of the feed-forward are not supported");
+    if (sliding || strcmp(type, "mistral") == 0)
+        wf_json_read_int(r, "sliding_window", WF_JSON_OPTIONAL, 1, 1048576, &c->window);
+    read_window_from(r, from, c);
+    if (llama || qwen3)
+        wf_json_read_bool(r, "attention_bias", WF_JSON_OPTIONAL, &c->qkv_bias);
+    else
+        foreign_expect_bool(r, "attention_bias", false, "in this architecture the biases of attention are fixed");
+    c->out_bias = c->qkv_bias;
+    c->qkv_bias |= qwen2;
+    if (llama)
+        wf_json_read_bool(r, "mlp_bias", WF_JSON_OPTIONAL, &c->ffn_bias);
+    else
+        foreign_expect_bool(r, "mlp_bias", false, "this architecture has no biases in the feed-forward");
 }
 
 static wf_status llama_read(const json_t *object, const char *path, void *config, wf_error *error)

@@ -263,16 +263,34 @@ static wf_tensor *through_head(const wf_model *model, wf_tensor *x)
     return model->family->logits ? model->family->logits(model->body, x) : wf_linear_forward(head(model), x);
 }
 
+static double logits_bound(const wf_model *model)
+{
+    return model->family->softcap ? model->family->softcap(model->config.architecture) : 0;
+}
+
 wf_tensor *wf_head_logits(const wf_model *model, wf_tensor *x)
 {
-    return has_logits(model, &x) ? through_head(model, x) : x;
+    if (!has_logits(model, &x))
+        return x;
+    const double bound = logits_bound(model);
+    wf_tensor *logits = through_head(model, x);
+    if (bound == 0)
+        return logits;
+    wf_tensor *capped = wf_softcap(logits, bound);
+    wf_release(logits);
+    return capped;
 }
 
 wf_tensor *wf_head_loss(const wf_model *model, wf_tensor *x, wf_tensor *targets, const struct wf_cross_entropy_options *options)
 {
     const struct wf_linear *h = head(model);
+    struct wf_cross_entropy_options bounded = options ? *options : (struct wf_cross_entropy_options){0};
     if (!has_logits(model, &x))
         return x;
+    if (logits_bound(model) != 0) {
+        bounded.softcap = logits_bound(model);
+        options = &bounded;
+    }
     if (!h || model->family->logits || h->lora_a) /* the fused loss below needs a linear layer without adapters */
         return wf_cross_entropy_with(through_head(model, x), targets, options);
     return wf_linear_cross_entropy_with(x, h->weight, h->bias, targets, options);

@@ -67,15 +67,17 @@ static double norm_eps(wf_scope scope, double eps, double otherwise)
     return eps > 0 ? eps : otherwise;
 }
 
-static wf_tensor *ones(wf_scope scope, int64_t d)
+static wf_tensor *gain(wf_scope scope, int64_t d, double start)
 {
-    return wf_parameter(scope, "weight", &((wf_shape){1, {d}}), .init = {.kind = WF_INIT_CONSTANT, .a = 1});
+    return wf_parameter(scope, "weight", &((wf_shape){1, {d}}), .init = {.kind = WF_INIT_CONSTANT, .a = start});
 }
 
 void wf_layer_norm_init_with(wf_scope scope, struct wf_layer_norm *m, int64_t d, const struct wf_norm_options *o)
 {
     o = o ? o : &(struct wf_norm_options){0};
-    m->weight = ones(scope, d);
+    if (o->from_one)
+        wf_scope_fail(scope, WF_ERR_ARGUMENT, "from_one is for RMSNorm, not for LayerNorm");
+    m->weight = gain(scope, d, 1);
     m->bias = o->no_bias ? NULL : wf_parameter(scope, "bias", &((wf_shape){1, {d}}), .init = {.kind = WF_INIT_CONSTANT});
     m->eps = norm_eps(scope, o->eps, 1e-5);
 }
@@ -87,13 +89,14 @@ wf_tensor *wf_layer_norm_forward(const struct wf_layer_norm *m, wf_tensor *x)
 
 void wf_rms_norm_init_with(wf_scope scope, struct wf_rms_norm *m, int64_t d, const struct wf_norm_options *o)
 {
-    m->weight = ones(scope, d);
+    m->from_one = o && o->from_one;
+    m->weight = gain(scope, d, m->from_one ? 0 : 1);
     m->eps = norm_eps(scope, o ? o->eps : 0, 1.1920928955078125e-7);
 }
 
 wf_tensor *wf_rms_norm_forward(const struct wf_rms_norm *m, wf_tensor *x)
 {
-    return wf_rms_norm(x, m->weight, m->eps);
+    return (m->from_one ? wf_rms_norm_from_one : wf_rms_norm)(x, m->weight, m->eps);
 }
 
 bool dropout_valid(wf_scope scope, double p)

@@ -45,6 +45,7 @@ static bool options_valid(wf_scope scope, int64_t d, int heads, const struct wf_
     REFUSED_IF(o->rope && (turned < 2 || turned % 2 != 0 || turned > d_key),
                "rope needs an even rotary.width in 2 .. d_key = %lld, not %lld", (long long)d_key, (long long)turned);
     REFUSED_IF(!o->qk_norm && o->qk_norm_eps != 0, "qk_norm_eps = %g is given without qk_norm: set .qk_norm = true, too", o->qk_norm_eps);
+    REFUSED_IF(!o->qk_norm && o->qk_norm_from_one, "qk_norm_from_one is given without qk_norm: set .qk_norm = true, too");
     REFUSED_IF(!(o->softcap == 0 || (o->softcap >= 1e-30 && o->softcap <= 1e30)), "softcap = %g is not in 1e-30 .. 1e30; 0 stands for none",
                o->softcap);
     REFUSED_IF(!isfinite(o->scale), "scale = %g is not finite; 0 stands for 1 / sqrt(d_key)", o->scale);
@@ -83,8 +84,8 @@ void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, co
                          .softcap = o->softcap,
                          .scale = o->scale};
     if (m->qk_norm) {
-        wf_rms_norm_init(wf_sub(scope, "q_norm"), &m->q_norm, d_key, .eps = o->qk_norm_eps);
-        wf_rms_norm_init(wf_sub(scope, "k_norm"), &m->k_norm, d_key, .eps = o->qk_norm_eps);
+        wf_rms_norm_init(wf_sub(scope, "q_norm"), &m->q_norm, d_key, .eps = o->qk_norm_eps, .from_one = o->qk_norm_from_one);
+        wf_rms_norm_init(wf_sub(scope, "k_norm"), &m->k_norm, d_key, .eps = o->qk_norm_eps, .from_one = o->qk_norm_from_one);
     }
     const int64_t q = m->heads * d_key, k = m->kv_heads * d_key, v = m->kv_heads * m->d_value, memory = o->d_memory > 0 ? o->d_memory : d;
     if (m->cross)

@@ -39,6 +39,7 @@ static bool matches(const char *pattern, const char *name, const char **number, 
 struct sources {
     int count;
     bool uneven, transposed; /* wf_load_rule.uneven, .transposed */
+    int part, parts;         /* wf_load_rule.part and .parts, which is here at least 1 */
     char name[PARTS][NAME];
 };
 
@@ -101,6 +102,8 @@ static void expand(const struct wf_load_rule *rule, const char *prefix, const ch
 {
     out->uneven = rule->uneven;
     out->transposed = rule->transposed;
+    out->part = rule->part;
+    out->parts = WF_MAX(rule->parts, 1);
     for (out->count = 0; out->count < PARTS && rule->source[out->count]; out->count++) {
         const char *pattern = rule->source[out->count];
         bool whole = pattern[0] == '/';
@@ -136,13 +139,18 @@ static void find_sources(const struct entry *e, const struct reading *r, struct 
     }
     out->count = 1;
     out->uneven = out->transposed = false;
+    out->part = 0;
+    out->parts = 1;
     full_name(e, prefix, out->name[0]);
 }
 
-/* The shape of a source as it is stacked: that of its tensor, or of the transpose. */
+/* The shape of a source as it is stacked: that of its tensor, of the transpose, or of a part. If the tensor has no equal parts, dimension 0
+ * becomes -1, which no parameter has. */
 static wf_shape stacked_shape(const struct wf_safetensors_entry *found, const struct sources *s)
 {
     wf_shape shape = found->shape;
+    if (s->parts > 1 && shape.ndim > 0)
+        shape.dim[0] = shape.dim[0] % s->parts == 0 ? shape.dim[0] / s->parts : -1;
     if (s->transposed && shape.ndim == 2) {
         shape.dim[0] = found->shape.dim[1];
         shape.dim[1] = found->shape.dim[0];
@@ -154,6 +162,8 @@ static wf_shape stacked_shape(const struct wf_safetensors_entry *found, const st
 static wf_shape own_shape(wf_shape stacked, const struct sources *s)
 {
     const int64_t rows = stacked.dim[0];
+    if (stacked.ndim > 0)
+        stacked.dim[0] *= s->parts;
     if (s->transposed && stacked.ndim == 2) {
         stacked.dim[0] = stacked.dim[1];
         stacked.dim[1] = rows;
@@ -225,11 +235,13 @@ static void compare_one(const struct entry *e, const struct reading *r, bool *us
     for (int i = 0; i < s.count && !r->left_out[e->info.index]; i++) {
         const struct wf_safetensors_entry *found = wf_safetensors_find(r->file, s.name[i]);
         if (!found) {
-            wf_name_list_add(missing, s.name[i], "");
+            if (s.parts == 1 || !strstr(missing->text, s.name[i])) /* another part may have named it */
+                wf_name_list_add(missing, s.name[i], "");
             continue;
         }
-        used[found - wf_safetensors_at(r->file, 0)] = true;
-        if (present < s.count || fits(e, r->file, &s))
+        bool *known = &used[found - wf_safetensors_at(r->file, 0)], named = s.parts > 1 && *known;
+        *known = true;
+        if (present < s.count || named || fits(e, r->file, &s))
             continue;
         const wf_shape wanted = wanted_shape(e, r->file, &s, i);
         if (!wf_shape_equal(&found->shape, &wanted)) {
@@ -312,9 +324,11 @@ static wf_status read_one(const struct entry *e, const struct reading *r, wf_err
     char *dst = e->info.value.data;
     for (int i = 0; status == WF_OK && i < s.count; i++) {
         const struct wf_safetensors_entry *found = wf_safetensors_find(r->file, s.name[i]);
-        status = s.transposed && found->shape.ndim == 2 ? read_transposed(r, found, dtype, dst, error)
-                                                        : wf_safetensors_read(r->file, s.name[i], dtype, dst, found->count, error);
-        dst += (size_t)found->count * wf_dtype_size(dtype);
+        const int64_t count = found->count / s.parts;
+        status = s.transposed && found->shape.ndim == 2
+                     ? read_transposed(r, found, dtype, dst, error)
+                     : wf_safetensors_read_range(r->file, s.name[i], dtype, s.part * count, dst, count, error);
+        dst += (size_t)count * wf_dtype_size(dtype);
     }
     return status;
 }
@@ -349,6 +363,15 @@ static wf_status check_options(const wf_safetensors *file, const struct wf_load_
         if (!o->rule[i].parameter || !o->rule[i].source[0])
             return wf_error_set(error, WF_ERR_ARGUMENT, "wf_registry_load_with: rule %d, of \"%s\", names no %s", i,
                                 o->rule[i].parameter ? o->rule[i].parameter : "", o->rule[i].parameter ? "source" : "parameter");
+    for (int i = 0; i < o->rules; i++) {
+        const struct wf_load_rule *rule = &o->rule[i];
+        const bool cut = rule->part != 0 || rule->parts != 0;
+        if (cut && (rule->parts < 1 || rule->part < 0 || rule->part >= rule->parts || rule->source[1] || rule->transposed))
+            return wf_error_set(error, WF_ERR_ARGUMENT,
+                                "wf_registry_load_with: rule %d, of \"%s\", takes part %d of %d: a part is from 0 to parts - 1, of one "
+                                "source that is not transposed",
+                                i, rule->parameter, rule->part, rule->parts);
+    }
     return WF_OK;
 }
 

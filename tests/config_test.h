@@ -19,7 +19,8 @@ static inline void set_keys(struct wf_config *c, const char *settings)
 /* Words as their enums count them; NULL for keys that are numbers. */
 static inline const char *const *words_of_key(const char *key)
 {
-    static const char *const activations[] = {"relu", "gelu", "gelu_tanh", "silu", "swiglu", NULL}, *const norms[] = {"post", "pre", NULL};
+    static const char *const activations[] = {"relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu_tanh", NULL}, *const norms[] = {
+                                                                                                                      "post", "pre", NULL};
     return strcmp(key, "activation") == 0 ? activations : strcmp(key, "norm") == 0 ? norms : NULL;
 }
 

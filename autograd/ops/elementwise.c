@@ -121,3 +121,41 @@ wf_tensor *wf_elu(wf_tensor *x, double alpha)
 {
     return apply_elu(x, alpha, 0);
 }
+
+/* softcap, with a bound c: y = c tanh(x / c), y' = 1 - (y / c)^2. */
+static wf_status softcap_shape(wf_call *c)
+{
+    const double bound = ((const struct constants *)c->attr)->p[0];
+    if (!(bound >= 1e-30 && bound <= 1e30))
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "the bound %g is not in 1e-30 .. 1e30", bound);
+    return wf_same_shape(c);
+}
+
+static wf_status softcap_forward(wf_call *c)
+{
+    return run(c, wf_kernel->internal->softcap, 1, (const wf_array *const[]){&c->in[0]}, &c->out[0], 0.35);
+}
+
+static wf_status softcap_backward(wf_call *c)
+{
+    wf_array dx = wf_grad_new(c, 0);
+    wf_status status = run(c, wf_kernel->internal->softcap_grad, 2, (const wf_array *const[]){&c->out[0], &c->dout[0]}, &dx, 0.15);
+    wf_grad_give(c, 0, &dx);
+    return status;
+}
+
+#define BOUND(b) ATTR(struct constants, {b})
+const wf_op wf_op_softcap = {.name = "softcap",
+                             .attr_size = sizeof(struct constants),
+                             .reads = WF_READS_OUTPUT(0),
+                             .shape = softcap_shape,
+                             .forward = softcap_forward,
+                             .backward = softcap_backward,
+                             .cases = WF_CASES({"matrix", {{3, 5}}, BOUND(1)}, {"scalar", {{-2}}, BOUND(0.5)}, {"one", {{1, 1}}, BOUND(30)},
+                                               {"empty", {{2, -1, 3}}, BOUND(1)}, {"odd", {{13, 17}}, BOUND(2)},
+                                               {"six dims", {{2, 1, 3, 1, 2, 3}}, BOUND(0.7)}, {"long", {{1031}}, BOUND(1)})};
+
+wf_tensor *wf_softcap(wf_tensor *x, double bound)
+{
+    return wf_apply(&wf_op_softcap, &(struct constants){{bound}}, 1, &x);
+}

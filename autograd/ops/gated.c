@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The gated activation swiglu, silu(gate) up, in one sweep over the elements. Backward reads the operands, so no intermediate tensor is
- * kept. */
+/* The gated activations swiglu, silu(gate) up, and geglu_tanh, gelu_tanh(gate) up, in one sweep over the elements. Backward reads the
+ * operands, so no intermediate tensor is kept. */
 #include "common.h"
 
-static wf_status swiglu_shape(wf_call *c)
+static wf_status gated_shape(wf_call *c)
 {
     if (wf_want_reals(c, 2) != WF_OK)
         return WF_ERR_ARGUMENT;
@@ -14,13 +14,8 @@ static wf_status swiglu_shape(wf_call *c)
     return WF_OK;
 }
 
-static wf_status swiglu_forward(wf_call *c)
-{
-    return wf_map(wf_kernel->internal->swiglu, NULL, 2, (const wf_array *const[]){&c->in[0], &c->in[1]}, &c->out[0], 0.3);
-}
-
-/* y = silu(g) u, so dg = dy u silu'(g) and du = dy silu(g). */
-static wf_status swiglu_backward(wf_call *c)
+/* With f for silu or gelu_tanh: y = f(g) u, so dg = dy u f'(g) and du = dy f(g). `slope` computes dg. */
+static wf_status gated_backward(wf_call *c, wf_map_kernel *f, wf_map_kernel *slope, double cost)
 {
     const wf_array *gate = &c->in[0], *up = &c->in[1], *dy = &c->dout[0];
     for (int i = 0; i < 2; i++) {
@@ -28,8 +23,8 @@ static wf_status swiglu_backward(wf_call *c)
             continue;
         wf_array d = wf_grad_new(c, i);
         wf_status status = !d.data  ? WF_ERR_MEMORY
-                           : i == 0 ? wf_map(wf_kernel->internal->swiglu_slope, NULL, 3, (const wf_array *const[]){gate, up, dy}, &d, 0.45)
-                                    : wf_map(wf_kernel->internal->swiglu, NULL, 2, (const wf_array *const[]){gate, dy}, &d, 0.3);
+                           : i == 0 ? wf_map(slope, NULL, 3, (const wf_array *const[]){gate, up, dy}, &d, 1.5 * cost)
+                                    : wf_map(f, NULL, 2, (const wf_array *const[]){gate, dy}, &d, cost);
         if (status != WF_OK)
             return status;
         wf_grad_give(c, i, &d);
@@ -37,17 +32,28 @@ static wf_status swiglu_backward(wf_call *c)
     return WF_OK;
 }
 
-const wf_op wf_op_swiglu = {.name = "swiglu",
-                            .operands = "gate up",
-                            .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
-                            .shape = swiglu_shape,
-                            .forward = swiglu_forward,
-                            .backward = swiglu_backward,
-                            .cases = WF_CASES({"matrix", {{3, 5}, {3, 5}}}, {"scalar", {{-2}, {-2}}}, {"one", {{1, 1}, {1, 1}}},
-                                              {"empty", {{2, -1, 3}, {2, -1, 3}}}, {"odd", {{13, 17}, {13, 17}}},
-                                              {"six dims", {{2, 1, 3, 1, 2, 3}, {2, 1, 3, 1, 2, 3}}}, {"long", {{1031}, {1031}}})};
+#define GATED(op, cost)                                                                                                                    \
+    static wf_status op##_forward(wf_call *c)                                                                                              \
+    {                                                                                                                                      \
+        return wf_map(wf_kernel->internal->op, NULL, 2, (const wf_array *const[]){&c->in[0], &c->in[1]}, &c->out[0], cost);                \
+    }                                                                                                                                      \
+    static wf_status op##_backward(wf_call *c)                                                                                             \
+    {                                                                                                                                      \
+        return gated_backward(c, wf_kernel->internal->op, wf_kernel->internal->op##_slope, cost);                                          \
+    }                                                                                                                                      \
+    const wf_op wf_op_##op = {.name = #op,                                                                                                 \
+                              .operands = "gate up",                                                                                       \
+                              .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),                                                              \
+                              .shape = gated_shape,                                                                                        \
+                              .forward = op##_forward,                                                                                     \
+                              .backward = op##_backward,                                                                                   \
+                              .cases = WF_CASES({"matrix", {{3, 5}, {3, 5}}}, {"scalar", {{-2}, {-2}}}, {"one", {{1, 1}, {1, 1}}},         \
+                                                {"empty", {{2, -1, 3}, {2, -1, 3}}}, {"odd", {{13, 17}, {13, 17}}},                        \
+                                                {"six dims", {{2, 1, 3, 1, 2, 3}, {2, 1, 3, 1, 2, 3}}}, {"long", {{1031}, {1031}}})};      \
+    wf_tensor *wf_##op(wf_tensor *gate, wf_tensor *up)                                                                                     \
+    {                                                                                                                                      \
+        return wf_apply(&wf_op_##op, NULL, 2, (wf_tensor *[]){gate, up});                                                                  \
+    }
 
-wf_tensor *wf_swiglu(wf_tensor *gate, wf_tensor *up)
-{
-    return wf_apply(&wf_op_swiglu, NULL, 2, (wf_tensor *[]){gate, up});
-}
+GATED(swiglu, 0.3)
+GATED(geglu_tanh, 0.4)

@@ -205,6 +205,8 @@ const wf_op wf_op_linear_cross_entropy = {
                       {"no rows", {{-1, 4}, {5, 4}, {5}, {-1}}, FUSED_TARGETS(5), LOSS_HOW(0)},
                       {"sum", {{3, 4}, {5, 4}, {5}, {3}}, FUSED_TARGETS(5), LOSS_HOW(.reduction = WF_REDUCE_SUM)},
                       {"weighted and smoothed", {{6, 4}, {5, 4}, {5}, {6}}, FUSED_TARGETS(5), LOSS_HOW(.smoothing = 0.2, LOSS_WEIGHTS)},
+                      {"softcap", {{3, 4}, {5, 4}, {5}, {3}}, FUSED_TARGETS(5), LOSS_HOW(.softcap = 0.9)},
+                      {"softcap, no bias", {{2, 3, 4}, {5, 4}, {5}, {2, 3}}, NO_BIAS(5), LOSS_HOW(.softcap = 2, .smoothing = 0.1)},
                       {"odd", {{70, 9}, {17, 9}, {17}, {70}}, FUSED_TARGETS(17), LOSS_HOW(0)})};
 
 /* Without a reduction each row has its own upstream gradient. Only backward knows it, so backward computes the logits again. */
@@ -270,6 +272,7 @@ const wf_op wf_op_linear_cross_entropy_rows = {
                        FUSED_TARGETS(5),
                        EACH(.smoothing = 0.2, .has_ignore = true, .ignore = 1, LOSS_WEIGHTS)},
                       {"each of no rows", {{-1, 4}, {5, 4}, {5}, {-1}}, FUSED_TARGETS(5), EACH(.smoothing = 0)},
+                      {"softcap, each row", {{70, 9}, {17, 9}, {17}, {70}}, FUSED_TARGETS(17), EACH(.softcap = 1)},
                       {"each row, odd", {{70, 9}, {17, 9}, {17}, {70}}, FUSED_TARGETS(17), EACH(.smoothing = 0.1)})};
 
 wf_tensor *wf_linear_cross_entropy_with(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, wf_tensor *targets,

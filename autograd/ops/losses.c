@@ -17,6 +17,8 @@ wf_status loss_shape(wf_call *c, const wf_array *x, int targets, int64_t v)
                             (int)a->reduction);
     if (a->normalizer > 0 && a->reduction != WF_REDUCE_MEAN)
         return wf_call_fail(c, WF_ERR_ARGUMENT, "normalizer = %g is of the mean, but the reduction is another", a->normalizer);
+    if (!(a->softcap == 0 || (a->softcap >= 1e-30 && a->softcap <= 1e30)))
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "softcap = %g is not in 1e-30 .. 1e30; 0 stands for none", a->softcap);
     if (a->weight && a->classes != v)
         return wf_call_fail(c, WF_ERR_SHAPE, "there are %lld class weights for %lld classes", (long long)a->classes, (long long)v);
     wf_shape leading = wf_array_shape(x), shape = wf_array_shape(&c->in[targets]);
@@ -64,6 +66,7 @@ struct loss {
     struct loss_sums *sums; /* [blocks]: the sums of each block; may be NULL */
     struct loss_each each;
     int64_t block_rows;
+    _Atomic bool *failed; /* becomes true if there is no memory */
 };
 
 enum { MOST_ROWS = 64 };
@@ -86,24 +89,41 @@ static void weighted_row(const struct loss *s, const wf_real *z, int32_t target,
     wf_kernel->axpy(s->v, (wf_real)(-g * e / (double)s->v), w, dz);
 }
 
+/* Computes one row with a factor g of the gradient. `capped` is memory for a row if there is a softcap, and otherwise NULL. With it, y and
+ * z for a logit after and before it, dz = dy (1 - (y / softcap)^2). */
+static void loss_row(const struct loss *s, int64_t i, double g, wf_real *capped, double *plain, double *smoothed)
+{
+    const wf_real *z = s->logits + i * s->v, bound = (wf_real)s->attr->softcap;
+    wf_real *dz = s->dlogits ? s->dlogits + i * s->v : NULL;
+    if (capped) {
+        wf_kernel->internal->softcap(&bound, s->v, (const wf_real *const[]){z}, capped);
+        z = capped;
+    }
+    if (s->attr->weight && !is_ignored(s->attr, s->target[i]))
+        weighted_row(s, z, s->target[i], g, plain, smoothed, dz);
+    else
+        wf_kernel->cross_entropy(1, s->v, z, s->target + i, s->ignore, s->smoothing, (wf_real)g, plain, smoothed, dz);
+    if (capped && dz)
+        wf_kernel->internal->softcap_grad(&bound, s->v, (const wf_real *const[]){capped, dz}, dz);
+}
+
 static void loss_body(void *ctx, int64_t begin, int64_t end)
 {
     const struct loss *s = ctx;
     double plain[MOST_ROWS], smoothed[MOST_ROWS];
-    const bool smooth = s->smoothing != 0, values = s->sums || s->each.smoothed;
-    if (!s->attr->weight && !s->each.upstream)
+    const bool smooth = s->smoothing != 0, values = s->sums || s->each.smoothed, cap = s->attr->softcap > 0;
+    wf_real *capped = cap ? wf_scratch(WF_SCRATCH_OP, (size_t)s->v * sizeof *capped) : NULL;
+    if (cap && !capped) {
+        *s->failed = true;
+        return;
+    }
+    if (!s->attr->weight && !s->each.upstream && !cap)
         wf_kernel->cross_entropy(end - begin, s->v, s->logits + begin * s->v, s->target + begin, s->ignore, s->smoothing, (wf_real)s->scale,
                                  plain, smooth && values ? smoothed : NULL, s->dlogits ? s->dlogits + begin * s->v : NULL);
     else
         for (int64_t i = begin; i < end; i++) {
             const double g = s->scale * (s->each.upstream ? (double)s->each.upstream[i] : 1);
-            const wf_real *z = s->logits + i * s->v;
-            wf_real *dz = s->dlogits ? s->dlogits + i * s->v : NULL;
-            double *p = &plain[i - begin], *q = values ? &smoothed[i - begin] : NULL;
-            if (s->attr->weight && !is_ignored(s->attr, s->target[i]))
-                weighted_row(s, z, s->target[i], g, p, q, dz);
-            else
-                wf_kernel->cross_entropy(1, s->v, z, s->target + i, s->ignore, s->smoothing, (wf_real)g, p, q, dz);
+            loss_row(s, i, g, capped, &plain[i - begin], values ? &smoothed[i - begin] : NULL);
         }
     const double *loss = smooth || s->attr->weight ? smoothed : plain;
     struct loss_sums sum = {0, 0};
@@ -123,6 +143,7 @@ bool loss_rows(wf_call *c, int64_t rows, int64_t v, const wf_real *logits, const
                struct loss_sums *sums, const struct loss_each *each)
 {
     const struct loss_attr *a = c->attr;
+    _Atomic bool failed = false;
     struct loss s = {.attr = a,
                      .v = v,
                      .logits = logits,
@@ -132,19 +153,20 @@ bool loss_rows(wf_call *c, int64_t rows, int64_t v, const wf_real *logits, const
                      .scale = scale,
                      .dlogits = dlogits,
                      .each = each ? *each : (struct loss_each){0},
-                     .block_rows = wf_block_rows(v)};
+                     .block_rows = wf_block_rows(v),
+                     .failed = &failed};
     int64_t blocks = (rows + s.block_rows - 1) / s.block_rows;
     if (sums) {
         s.sums = wf_call_temp(c, WF_F64, &(wf_shape){2, {blocks, 2}}).data;
         if (!s.sums)
             return false;
     }
-    wf_parallel_ranges(rows, s.block_rows, (double)rows * (double)v * 0.3, loss_body, &s);
+    wf_parallel_ranges(rows, s.block_rows, (double)rows * (double)v * (a->softcap > 0 ? 0.8 : 0.3), loss_body, &s);
     for (int64_t i = 0; sums && i < blocks; i++) {
         sums->plain += s.sums[i].plain;
         sums->smoothed += s.sums[i].smoothed;
     }
-    return true;
+    return !failed;
 }
 
 void loss_set(wf_call *c, const struct loss_sums *sums, double scale)
@@ -206,7 +228,8 @@ wf_tensor *loss_apply(const wf_op *op, const wf_op *each, int inputs, wf_tensor 
                              .normalizer = o->normalizer,
                              .has_ignore = o->has_ignore,
                              .ignore = o->ignore,
-                             .reduction = o->reduction};
+                             .reduction = o->reduction,
+                             .softcap = o->softcap};
     wf_tape *tape = wf_tape_of_operands(inputs, in);
     if (tape && o->class_weights && wf_tape_error(tape)->code == WF_OK)
         copy_weights(tape, op->name, o->class_weights, &attr); /* on an error the op below returns poison */
@@ -300,6 +323,12 @@ const wf_op wf_op_cross_entropy = {
                   {{9, 5}, {9}},
                   TARGETS(5),
                   LOSS_HOW(LOSS_WEIGHTS, .smoothing = 0.2, .has_ignore = true, .ignore = 3)},
+                 {"softcap", {{3, 5}, {3}}, TARGETS(5), LOSS_HOW(.softcap = 0.7)},
+                 {"softcap, weighted, smoothed and ignored",
+                  {{9, 5}, {9}},
+                  TARGETS(5),
+                  LOSS_HOW(LOSS_WEIGHTS, .smoothing = 0.2, .has_ignore = true, .ignore = 3, .softcap = 2)},
+                 {"softcap, each row", {{70, 17}, {70}}, TARGETS(17), LOSS_HOW(.softcap = 1, .reduction = WF_REDUCE_NONE)},
                  {"each row", {{3, 5}, {3}}, TARGETS(5), LOSS_HOW(.reduction = WF_REDUCE_NONE)},
                  {"each row, three dims",
                   {{2, 4, 5}, {2, 4}},

@@ -15,6 +15,7 @@ struct loss_attr {
     const wf_real *weight; /* [classes]: class weights, or NULL */
     int64_t classes;       /* number of class weights */
     double weights;        /* sum of the class weights */
+    double softcap;        /* a logit z becomes softcap tanh(z / softcap); 0: logits stay as they are */
 };
 
 /* Sums of the losses of rows. */
@@ -37,7 +38,7 @@ wf_status loss_shape(wf_call *c, const wf_array *x, int targets, int64_t v);
 wf_status loss_scale(wf_call *c, const wf_array *targets, int64_t v, double *scale);
 /* Computes the losses of contiguous rows of v logits. Adds them to *sums and writes them to the arrays of `each` (`sums` and `each` may be
  * NULL). If dlogits is given (it may equal logits), also computes the gradients of the logits, times `scale` and times each->upstream if
- * that is given. False without memory. */
+ * that is given. With a softcap, `logits` are those before it, and so are their gradients. False without memory. */
 bool loss_rows(wf_call *c, int64_t rows, int64_t v, const wf_real *logits, const int32_t *target, double scale, wf_real *dlogits,
                struct loss_sums *sums, const struct loss_each *each);
 /* Sets the results of a call with a reduction. */

@@ -7,6 +7,7 @@
 
 struct norm_attr {
     double eps;
+    bool from_one; /* the gain is 1 + operand 1 */
 };
 
 enum { BLOCK_ROWS = 64 };
@@ -39,11 +40,27 @@ static wf_status norm_shape(wf_call *c)
     int64_t d = rows.dim[--rows.ndim];
     if (!(a->eps >= 0))
         return wf_call_fail(c, WF_ERR_ARGUMENT, "eps = %g must not be negative", a->eps);
+    if (a->from_one && !wf_has(c, 1))
+        return wf_want_there(c, 1);
     c->saved[RSTD] = wf_call_shape(WF_REAL, &rows);
     if (is_layer(c))
         c->saved[MEAN] = wf_call_shape(WF_REAL, &rows);
     wf_status status = wf_want_vector(c, 1, "gain", d);
     return status == WF_OK ? wf_want_vector(c, 2, "bias", d) : status;
+}
+
+/* The gain as contiguous elements. False, with the error set, if there is no memory. */
+static bool gain_of(wf_call *c, const wf_real **gain)
+{
+    const bool there = wf_vector_of(c, 1, gain);
+    if (!there || !((const struct norm_attr *)c->attr)->from_one)
+        return there;
+    const int64_t d = c->in[1].dim[0];
+    wf_real *sum = wf_call_temp(c, WF_REAL, &(wf_shape){1, {d}}).data;
+    if (sum)
+        wf_kernel->affine(d, 1, 1, *gain, sum);
+    *gain = sum;
+    return sum != NULL;
 }
 
 static void forward_body(void *ctx, int64_t begin, int64_t end)
@@ -61,7 +78,7 @@ static wf_status norm_forward(wf_call *c)
 {
     struct norm s = {.layer = is_layer(c), .eps = (wf_real)((const struct norm_attr *)c->attr)->eps, .y = c->out[0].data};
     wf_array x = wf_contiguous_rows_of(c, &c->in[0]);
-    if (!x.data || !wf_vector_of(c, 1, &s.gain) || !wf_vector_of(c, 2, &s.bias))
+    if (!x.data || !gain_of(c, &s.gain) || !wf_vector_of(c, 2, &s.bias))
         return WF_ERR_MEMORY;
     s.rows = x.dim[0];
     s.d = x.dim[1];
@@ -103,7 +120,7 @@ static wf_status norm_backward(wf_call *c)
 {
     struct norm s = {.layer = is_layer(c), .rstd = c->saved[RSTD].data, .mean = c->saved[MEAN].data};
     wf_array x = wf_contiguous_rows_of(c, &c->in[0]), dy = wf_contiguous_rows_of(c, &c->dout[0]), dgain = {0}, dbias = {0};
-    if (!x.data || !dy.data || !wf_vector_of(c, 1, &s.gain))
+    if (!x.data || !dy.data || !gain_of(c, &s.gain))
         return WF_ERR_MEMORY;
     s.rows = x.dim[0];
     s.d = x.dim[1];
@@ -147,26 +164,33 @@ const wf_op wf_op_layer_norm = {
 
 wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *gain, wf_tensor *bias, double eps)
 {
-    return wf_apply(&wf_op_layer_norm, &(struct norm_attr){eps}, 3, (wf_tensor *[]){x, gain, bias});
+    return wf_apply(&wf_op_layer_norm, &(struct norm_attr){.eps = eps}, 3, (wf_tensor *[]){x, gain, bias});
 }
 
 /* rms_norm, for one row: r = 1 / sqrt(mean(x^2) + eps), xhat = x r, y = xhat gain. dgain is the sum of dy xhat over the rows. With
- * h = dy gain and dr/dx_j = -r^2 xhat_j / D, dx = r (h - xhat mean(h xhat)). */
-const wf_op wf_op_rms_norm = {.name = "rms_norm",
-                              .operands = "x gain",
-                              .attr_size = sizeof(struct norm_attr),
-                              .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
-                              .shape = norm_shape,
-                              .forward = norm_forward,
-                              .backward = norm_backward,
-                              .cases = WF_CASES({"gain", {{2, 3, 8}, {8}}, EPS(1e-5)},
-                                                {"no gain", {{3, 5}}, EPS(1e-5), .inputs = 2, .fill = {WF_FILL_NORMAL, WF_FILL_ABSENT}},
-                                                {"vector", {{7}, {7}}, EPS(1e-3)}, {"one column", {{3, 1}, {1}}, EPS(1e-1)},
-                                                {"one", {{1, 1}, {1}}, EPS(1e-2)}, {"no rows", {{-1, 5}, {5}}, EPS(1e-5)},
-                                                {"no columns", {{3, -1}, {-1}}, EPS(1e-5)}, {"odd", {{13, 17}, {17}}, EPS(1.19e-7)},
-                                                {"several blocks", {{150, 3}, {3}}, EPS(1e-1)})};
+ * h = dy gain and dr/dx_j = -r^2 xhat_j / D, dx = r (h - xhat mean(h xhat)). With .from_one, gain = 1 + weight, so dweight = dgain. */
+const wf_op wf_op_rms_norm = {
+    .name = "rms_norm",
+    .operands = "x gain",
+    .attr_size = sizeof(struct norm_attr),
+    .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
+    .shape = norm_shape,
+    .forward = norm_forward,
+    .backward = norm_backward,
+    .cases = WF_CASES(
+        {"gain", {{2, 3, 8}, {8}}, EPS(1e-5)}, {"no gain", {{3, 5}}, EPS(1e-5), .inputs = 2, .fill = {WF_FILL_NORMAL, WF_FILL_ABSENT}},
+        {"vector", {{7}, {7}}, EPS(1e-3)}, {"one column", {{3, 1}, {1}}, EPS(1e-1)}, {"one", {{1, 1}, {1}}, EPS(1e-2)},
+        {"no rows", {{-1, 5}, {5}}, EPS(1e-5)}, {"no columns", {{3, -1}, {-1}}, EPS(1e-5)}, {"odd", {{13, 17}, {17}}, EPS(1.19e-7)},
+        {"several blocks", {{150, 3}, {3}}, EPS(1e-1)}, {"from one", {{2, 3, 8}, {8}}, ATTR(struct norm_attr, 1e-5, true)},
+        {"from one, no columns", {{3, -1}, {-1}}, ATTR(struct norm_attr, 1e-5, true)},
+        {"from one, several blocks", {{150, 3}, {3}}, ATTR(struct norm_attr, 1e-1, true)})};
 
 wf_tensor *wf_rms_norm(wf_tensor *x, wf_tensor *gain, double eps)
 {
-    return wf_apply(&wf_op_rms_norm, &(struct norm_attr){eps}, 2, (wf_tensor *[]){x, gain});
+    return wf_apply(&wf_op_rms_norm, &(struct norm_attr){.eps = eps}, 2, (wf_tensor *[]){x, gain});
+}
+
+wf_tensor *wf_rms_norm_from_one(wf_tensor *x, wf_tensor *weight, double eps)
+{
+    return wf_apply(&wf_op_rms_norm, &(struct norm_attr){.eps = eps, .from_one = true}, 2, (wf_tensor *[]){x, weight});
 }

@@ -57,6 +57,8 @@ MAP_1(leaky_relu, v_if_less(v_set(0), x, x, x * p[0]))
 MAP_2(leaky_relu_grad, v_if_less(v_set(0), x, dy, dy * p[0]))
 MAP_1(elu, elu_of(p[0], x))
 MAP_2(elu_grad, v_if_less_equal(x, v_set(0), dy * (v_exp_low(v_min(v_set(0), x)) * p[0]), dy))
+MAP_1(softcap, v_tanh(x / p[0]) * p[0])
+MAP_2(softcap_grad, dy * v_fnma(x / p[0], x / p[0], v_set(1))) /* x: the result of softcap */
 /* clang-format on */
 
 /* --- two operands ---------------------------------------------------------------------------------------------------- */

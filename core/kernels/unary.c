@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Functions of one element, y[i] = f(x[i]), and their gradients, dx[i] = dy[i] f'(x[i]). At -inf, silu and gelu_tanh are NaN as in PyTorch,
- * because their formulas give inf / inf; gelu and all gradients return their limits there. swiglu gives the same bits as silu and a
- * product. */
+ * because their formulas give inf / inf; gelu and all gradients return their limits there. swiglu and geglu_tanh give the same
+ * bits as silu or gelu_tanh and a product. */
 #include "vmath.h"
 
 /* UNARY(name, formula) defines a kernel whose formula uses x. The formula of UNARY_GRAD also uses dy. In the gradients of tanh and sigmoid,
@@ -48,6 +48,11 @@ V_INLINE vr gelu_tanh_minus_2u(vr x)
     return x * v_fmak(x * x, v_set(-GELU_TANH_3), -GELU_TANH_1);
 }
 
+V_INLINE vr gelu_tanh_of(vr x)
+{
+    return x / (v_exp(gelu_tanh_minus_2u(x)) + 1);
+}
+
 /* Not formatted automatically, because clang-format takes some products for pointer declarations. */
 /* clang-format off */
 UNARY(exp, v_exp(x))
@@ -57,7 +62,7 @@ UNARY(tanh, v_tanh(x))
 UNARY(sigmoid, v_sigmoid(x))
 UNARY(relu, v_max(v_set(0), x)) /* a NaN stays: for a NaN, v_max returns its second operand */
 UNARY(gelu, gelu_of(x))
-UNARY(gelu_tanh, x / (v_exp(gelu_tanh_minus_2u(x)) + 1))
+UNARY(gelu_tanh, gelu_tanh_of(x))
 UNARY(silu, silu_of(x))
 UNARY_GRAD(tanh_grad, dy * v_fnma(x, x, v_set(1)))
 UNARY_GRAD(sigmoid_grad, dy * (x * (1 - x)))
@@ -100,26 +105,28 @@ UNARY_GRAD(gelu_grad, gelu_grad_of(x, dy))
 UNARY_GRAD(gelu_tanh_grad, gelu_tanh_grad_of(x, dy))
 UNARY_GRAD(silu_grad, silu_grad_of(x, dy))
 
-V_INLINE void swiglu_part(int64_t i, int64_t count, const wf_real *gate, const wf_real *up, wf_real *y)
-{
-    v_put(y + i, silu_of(v_get(gate + i, count)) * v_get(up + i, count), count);
-}
+/* A gated activation, f(gate) up, and its gradient of the gate, f'(gate) up dy. */
+#define GATED(name, f)                                                                                                                     \
+    V_INLINE void name##_part(int64_t i, int64_t count, const wf_real *gate, const wf_real *up, wf_real *y)                                \
+    {                                                                                                                                      \
+        v_put(y + i, f##_of(v_get(gate + i, count)) * v_get(up + i, count), count);                                                        \
+    }                                                                                                                                      \
+    void WF_KERNEL(name)(const void *ctx, int64_t n, const wf_real *const in[], wf_real *y)                                                \
+    {                                                                                                                                      \
+        (void)ctx;                                                                                                                         \
+        const wf_real *gate = in[0], *up = in[1];                                                                                          \
+        V_LOOP(n, name##_part, gate, up, y);                                                                                               \
+    }                                                                                                                                      \
+    V_INLINE void name##_slope_part(int64_t i, int64_t count, const wf_real *gate, const wf_real *up, const wf_real *dy, wf_real *dgate)   \
+    {                                                                                                                                      \
+        v_put(dgate + i, f##_grad_of(v_get(gate + i, count), v_get(dy + i, count) * v_get(up + i, count)), count);                         \
+    }                                                                                                                                      \
+    void WF_KERNEL(name##_slope)(const void *ctx, int64_t n, const wf_real *const in[], wf_real *dgate)                                    \
+    {                                                                                                                                      \
+        (void)ctx;                                                                                                                         \
+        const wf_real *gate = in[0], *up = in[1], *dy = in[2];                                                                             \
+        V_LOOP(n, name##_slope_part, gate, up, dy, dgate);                                                                                 \
+    }
 
-void WF_KERNEL(swiglu)(const void *ctx, int64_t n, const wf_real *const in[], wf_real *y)
-{
-    (void)ctx;
-    const wf_real *gate = in[0], *up = in[1];
-    V_LOOP(n, swiglu_part, gate, up, y);
-}
-
-V_INLINE void swiglu_slope_part(int64_t i, int64_t count, const wf_real *gate, const wf_real *up, const wf_real *dy, wf_real *dgate)
-{
-    v_put(dgate + i, silu_grad_of(v_get(gate + i, count), v_get(dy + i, count) * v_get(up + i, count)), count);
-}
-
-void WF_KERNEL(swiglu_slope)(const void *ctx, int64_t n, const wf_real *const in[], wf_real *dgate)
-{
-    (void)ctx;
-    const wf_real *gate = in[0], *up = in[1], *dy = in[2];
-    V_LOOP(n, swiglu_slope_part, gate, up, dy, dgate);
-}
+GATED(swiglu, silu)
+GATED(geglu_tanh, gelu_tanh)

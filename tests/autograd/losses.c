@@ -77,8 +77,9 @@ START_TEST(nothing_counts)
 }
 END_TEST
 
-/* The fused op against linear and cross_entropy: loss and gradients, for an upstream gradient of 1 and another. */
-static void fused_equals_apart(int64_t n, int64_t d, int64_t v, bool with_bias, double upstream)
+/* The fused op against linear and cross_entropy: loss and gradients, for an upstream gradient of 1 and another, and with softcap > 0
+ * of capped logits. */
+static void fused_equals_apart(int64_t n, int64_t d, int64_t v, bool with_bias, double upstream, double softcap)
 {
     int32_t *target = malloc((size_t)n * sizeof *target);
     some_targets(target, n, v);
@@ -89,11 +90,13 @@ static void fused_equals_apart(int64_t n, int64_t d, int64_t v, bool with_bias, 
         begin(WF_GRADIENTS);
         wf_tensor *in[3] = {normal(1, WF_SHAPE(n, d)), normal(2, WF_SHAPE(v, d)), with_bias ? normal(3, WF_SHAPE(v)) : NULL};
         wf_tensor *ids = wf_ids_of(tape, target, WF_SHAPE(n)), *plain, *y;
-        const struct wf_cross_entropy_options o = {.label_smoothing = 0.1, .has_ignore = true, .ignore = 2, .plain = &plain};
+        struct wf_cross_entropy_options o = {.label_smoothing = 0.1, .has_ignore = true, .ignore = 2, .plain = &plain};
+        wf_tensor *logits = fused ? NULL : wf_linear(in[0], in[1], in[2]);
+        o.softcap = fused ? softcap : 0;
         if (fused)
             y = wf_linear_cross_entropy_with(in[0], in[1], in[2], ids, &o);
         else
-            y = wf_cross_entropy_with(wf_linear(in[0], in[1], in[2]), ids, &o);
+            y = wf_cross_entropy_with(softcap > 0 ? wf_softcap(logits, softcap) : logits, ids, &o);
         loss[fused] = number(y);
         plain_value[fused] = number(plain);
         ran(wf_backward(upstream == 1 ? y : wf_scale(y, upstream)));
@@ -114,25 +117,27 @@ static void fused_equals_apart(int64_t n, int64_t d, int64_t v, bool with_bias, 
 
 START_TEST(fused_in_one_chunk)
 {
-    fused_equals_apart(50, 7, 11, true, 1);
-    fused_equals_apart(50, 7, 11, false, -2.5);
-    fused_equals_apart(50, 7, 11, true, 0);
+    fused_equals_apart(50, 7, 11, true, 1, 0);
+    fused_equals_apart(50, 7, 11, false, -2.5, 0);
+    fused_equals_apart(50, 7, 11, true, 0, 0);
+    fused_equals_apart(50, 7, 11, true, -2.5, 2);
 }
 END_TEST
 
 START_TEST(fused_in_several_chunks)
 {
-    fused_equals_apart(300, 3, 17001, true, 1);
-    fused_equals_apart(257, 2, 17001, true, 0.5);
+    fused_equals_apart(300, 3, 17001, true, 1, 0);
+    fused_equals_apart(257, 2, 17001, true, 0.5, 0);
+    fused_equals_apart(257, 2, 17001, true, 0.5, 1);
 }
 END_TEST
 
 /* Too many rows for a chunk, but few enough for a chunk and the gradient of the weight. */
 START_TEST(fused_keeps_the_gradient_of_logits)
 {
-    fused_equals_apart(150, 80, 17001, true, 1);
-    fused_equals_apart(150, 80, 17001, true, 0.5);
-    fused_equals_apart(150, 80, 17001, false, -3);
+    fused_equals_apart(150, 80, 17001, true, 1, 0);
+    fused_equals_apart(150, 80, 17001, true, 0.5, 0);
+    fused_equals_apart(150, 80, 17001, false, -3, 0);
 }
 END_TEST
 

@@ -78,7 +78,7 @@ START_TEST(functions_of_an_element)
 END_TEST
 
 /* The same bits, also of views, and less memory. */
-START_TEST(swiglu_is_silu_and_a_product)
+static void gated_is_two_ops(wf_tensor *(*gated)(wf_tensor *, wf_tensor *), wf_tensor *(*activation)(wf_tensor *))
 {
     enum { ROWS = 37, D = 53, N = ROWS * D };
     begin(WF_GRADIENTS);
@@ -88,7 +88,7 @@ START_TEST(swiglu_is_silu_and_a_product)
         begin(WF_GRADIENTS);
         wf_tensor *both = normal(1, WF_SHAPE(ROWS, 2 * D)), *turned = normal(2, WF_SHAPE(D, ROWS)), *up = wf_transpose(turned, 0, 1);
         wf_tensor *gate = wf_slice(both, 1, D, D), *weights = normal(3, WF_SHAPE(ROWS, D));
-        wf_tensor *y = fused ? wf_swiglu(gate, up) : wf_mul(wf_silu(gate), up);
+        wf_tensor *y = fused ? gated(gate, up) : wf_mul(activation(gate), up);
         used[fused] = wf_tape_stats(tape).used;
         found[fused][0] = value_of(y);
         ran(wf_backward(wf_sum(wf_mul(y, weights))));
@@ -102,6 +102,12 @@ START_TEST(swiglu_is_silu_and_a_product)
         free(found[1][i]);
     }
     ck_assert_uint_ge(used[0], used[1] + N * sizeof(wf_real));
+}
+
+START_TEST(gated_activations)
+{
+    gated_is_two_ops(wf_swiglu, wf_silu);
+    gated_is_two_ops(wf_geglu_tanh, wf_gelu_tanh);
     begin(WF_GRADIENTS);
     wf_tensor *x = normal(1, WF_SHAPE(3)), *same = wf_swiglu(x, x); /* x^2 sigmoid(x) */
     ran(wf_backward(wf_sum(same)));
@@ -113,6 +119,36 @@ START_TEST(swiglu_is_silu_and_a_product)
     free(v);
     free(g);
     expect_error(wf_swiglu(x, normal(2, WF_SHAPE(4))), WF_ERR_SHAPE, "gate and up must have one shape");
+    begin(WF_GRADIENTS);
+    expect_error(wf_geglu_tanh(normal(1, WF_SHAPE(3)), normal(2, WF_SHAPE(4))), WF_ERR_SHAPE, "geglu_tanh(");
+}
+END_TEST
+
+/* softcap: near x far below the bound, the bound itself far above it; bounds that are refused. */
+START_TEST(soft_bounds)
+{
+    begin(WF_GRADIENTS);
+    const wf_real from[5] = {(wf_real)-1e4, (wf_real)-1e-3, 0, 30, (wf_real)1e30}, expected[5] = {-30, (wf_real)-1e-3, 0, 0, 30};
+    wf_tensor *x = wf_input(tape, from, WF_SHAPE(5), true), *y = wf_softcap(x, 30);
+    wf_real *v = value_of(y);
+    ran(wf_backward(wf_sum(y)));
+    wf_real *g = gradient_of(x);
+    for (int i = 0; i < 5; i++)
+        ck_assert_double_le(fabs((double)v[i] - (i == 3 ? 30 * tanh(1.0) : (double)expected[i])), 1e-5);
+    ck_assert(g[0] == 0 && g[2] == 1 && g[4] == 0);
+    ck_assert_double_le(fabs((double)g[3] - (1 - tanh(1.0) * tanh(1.0))), 1e-6);
+    free(v);
+    free(g);
+    static const double bad[] = {0, -1, NAN, INFINITY, 1e31};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        begin(WF_INFER);
+        expect_error(wf_softcap(normal(1, WF_SHAPE(3)), bad[i]), WF_ERR_ARGUMENT, "is not in 1e-30 .. 1e30");
+        begin(WF_INFER);
+        if (bad[i] != 0)
+            expect_error(
+                wf_cross_entropy(normal(1, WF_SHAPE(2, 3)), wf_ids_of(tape, (const int32_t[]){0, 2}, WF_SHAPE(2)), .softcap = bad[i]),
+                WF_ERR_ARGUMENT, "is not in 1e-30 .. 1e30; 0 stands for none");
+    }
 }
 END_TEST
 
@@ -445,6 +481,6 @@ START_TEST(dropout_fused_is_two_ops)
 }
 END_TEST
 
-WF_TEST_MAIN("ops", arithmetic_broadcasts, functions_of_an_element, swiglu_is_silu_and_a_product, views_reach_the_right_elements,
+WF_TEST_MAIN("ops", arithmetic_broadcasts, functions_of_an_element, gated_activations, soft_bounds, views_reach_the_right_elements,
              many_parts_are_joined, sums_and_means, matmul_broadcasts_and_takes_views, linear_adds_its_bias, linear_of_views_of_its_weight,
              embedding_gathers_and_scatters, softmax_of_rows, norms_of_rows, dropout_keeps_its_word, dropout_fused_is_two_ops)

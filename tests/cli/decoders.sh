@@ -4,7 +4,7 @@
 
 golden=$source/tests/golden/decoders
 for i in 1 2 3 4 5 6 7 8 9 10 11 12; do printf 'abc def ghi jkl mno pqr stu vw bcd efg hij klm %s' ''; done >text
-for name in gpt2 llama llama-linear mistral qwen2 qwen3; do
+for name in gpt2 llama llama-linear mistral phi3 gemma2 gemma3 llama-bias qwen2-window qwen2 qwen3; do
     folder=$golden/$name
     "$weft" generate "$folder" --prompt 'abc d' --seed 3 --max-tokens 60 --json >cached 2>err || failed "$name: generate: $(cat err)"
     "$weft" generate "$folder" --prompt 'abc d' --seed 3 --max-tokens 60 --json --no-cache >uncached 2>err || failed "$name: $(cat err)"
@@ -13,7 +13,7 @@ for name in gpt2 llama llama-linear mistral qwen2 qwen3; do
     "$weft" evaluate "$folder" --data text --json >loss 2>err || failed "$name: evaluate: $(cat err)"
     grep -q '"tokens": 5[0-9][0-9]' loss || failed "$name: evaluated $(cat loss)"
     "$weft" inspect "$folder" >out 2>err || failed "$name: inspect: $(cat err)"
-    grep -q '^d_model: 16$' out || failed "$name: inspect says $(head -3 out)"
+    grep -q '^d_model: [12][06]$' out || failed "$name: inspect says $(head -3 out)"
 done
 grep -q '^rope_base: 1000000.0$' out || failed "no rope_base: $(cat out)"
 
@@ -47,7 +47,7 @@ expect 1 'the base of rotary positions is missing' "$weft" generate FOLDER
 sed 's/"llama3"/"yarn"/' "$golden/llama/config.json" >FOLDER/config.json
 expect 1 'key "rope_scaling": "yarn" is not supported: only the rope types default, linear and llama3' "$weft" generate FOLDER
 sed 's/"model_type": "llama"/"model_type": "mamba"/' "$golden/llama/config.json" >FOLDER/config.json
-expect 1 'models of the type "mamba" are not supported; these types are: gpt2, llama, mistral, qwen2, qwen3, bert' "$weft" generate FOLDER
+expect 1 'models of the type "mamba" are not supported; these types are: gpt2, llama, mistral, qwen2, qwen3, phi3, gemma2, gemma3_text, bert' "$weft" generate FOLDER
 cp "$golden/llama/config.json" FOLDER/config.json
 head -c 9000 "$golden/llama/model.safetensors" >FOLDER/model.safetensors
 expect 1 'is it truncated?' "$weft" generate FOLDER

@@ -45,7 +45,7 @@ expect 1 'large: is a pickle of PyTorch' "$weft" tokenizer info large
 # --- what is supported is listed
 mkdir other
 printf '{"model_type": "gpt9"}' >other/config.json
-expect 1 'models of the type "gpt9" are not supported; these types are: gpt2, llama, mistral, qwen2, qwen3, bert' "$weft" generate other
+expect 1 'models of the type "gpt9" are not supported; these types are: gpt2, llama, mistral, qwen2, qwen3, phi3, gemma2, gemma3_text, bert' "$weft" generate other
 printf '{"version": "1.0", "model": {"type": "Unigram", "vocab": []}}' >unigram.json
 expect 1 'the model "Unigram" is not supported by this version; these are: ' "$weft" tokenizer info unigram.json
 grep -q 'WordPiece' message || failed "no list of models: $(cat message)"

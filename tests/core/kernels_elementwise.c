@@ -119,7 +119,11 @@ static const struct map {
             M(pow_base_grad, 3, 0),
             M(pow_exponent_grad, 4, 0),
             M(swiglu, 2, 0),
-            M(swiglu_slope, 3, 0)};
+            M(swiglu_slope, 3, 0),
+            M(geglu_tanh, 2, 0),
+            M(geglu_tanh_slope, 3, 0),
+            M(softcap, 1, (wf_real)1.5),
+            M(softcap_grad, 2, (wf_real)1.5)};
 
 /* Every length and offset gives an element the bits that it has alone; nothing beyond the last is written. */
 START_TEST(bits)

@@ -47,9 +47,10 @@ def modules():
     run(out, 'layer_norm', {'weight': (10,), 'bias': (10,)}, {'x': (4, 3, 10)}, lambda p, i: F.layer_norm(i['x'], (10,), p['weight'], p['bias'], 1e-5))
     run(out, 'layer_norm_plain', {'weight': (10,)}, {'x': (4, 3, 10)}, lambda p, i: F.layer_norm(i['x'], (10,), p['weight'], None, 1e-3))
     run(out, 'rms_norm', {'weight': (10,)}, {'x': (4, 3, 10)}, lambda p, i: R.rms_norm(i['x'], p['weight']))
-    for kind in 'relu', 'gelu', 'gelu_tanh', 'silu', 'swiglu':
+    run(out, 'rms_norm_from_one', {'weight': (10,)}, {'x': (4, 3, 10)}, lambda p, i: R.rms_norm(i['x'], 1 + p['weight'], 1e-6))
+    for kind in 'relu', 'gelu', 'gelu_tanh', 'silu', 'swiglu', 'geglu_tanh':
         for plain in (False, True) if kind == 'swiglu' else (False,):
-            shapes = lin('up.', 6, 10, not plain) | lin('down.', 10, 6, not plain) | (lin('gate.', 6, 10, not plain) if kind == 'swiglu' else {})
+            shapes = lin('up.', 6, 10, not plain) | lin('down.', 10, 6, not plain) | (lin('gate.', 6, 10, not plain) if kind in ('swiglu', 'geglu_tanh') else {})
             run(out, f'ffn_{kind}{"_plain" * plain}', shapes, {'x': (3, 4, 6)}, lambda p, i: R.ffn(p, '', i['x'], kind))
     run(out, 'positions', {}, {'x': (2, 7, 10)}, lambda p, i: i['x'] + R.sinusoidal(12, 10)[:7])
     run(out, 'positions_learned', {'weight': (12, 10)}, {'x': (2, 7, 10)}, lambda p, i: i['x'] + p['weight'][:7])

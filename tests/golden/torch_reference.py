@@ -40,11 +40,13 @@ def projections(name, x):
 def activate(kind, x, gate=None):
     if kind == 'swiglu':
         return F.silu(gate) * x
+    if kind == 'geglu_tanh':
+        return F.gelu(gate, approximate='tanh') * x
     return {'relu': F.relu, 'gelu': F.gelu, 'gelu_tanh': lambda v: F.gelu(v, approximate='tanh'), 'silu': F.silu}[kind](x)
 
 def ffn(p, prefix, x, kind):
     lin = lambda name: F.linear(x, p[prefix + name + '.weight'], p.get(prefix + name + '.bias'))
-    h = activate(kind, lin('up'), lin('gate') if kind == 'swiglu' else None)
+    h = activate(kind, lin('up'), lin('gate') if kind in ('swiglu', 'geglu_tanh') else None)
     return F.linear(h, p[prefix + 'down.weight'], p.get(prefix + 'down.bias'))
 
 def rms_norm(x, gain, eps=2.0 ** -23):

@@ -26,7 +26,16 @@ static const struct {
     {"smollm2-135m", "rope_high", {"4", "8"}, {"0", "1e7"}},
     {"smollm2-135m", "rope_context", {"1", "8192"}, {"0", "1e10"}},
     {"smollm2-135m", "qkv_bias", {"true", "false"}, {"q"}},
+    {"smollm2-135m", "out_bias", {"true", "false"}, {"q"}},
+    {"smollm2-135m", "ffn_bias", {"false", "true"}, {"q"}},
+    {"smollm2-135m", "window_from", {"0", "2", "1024"}, {"-1", "1025"}},
     {"smollm2-135m", "qk_norm", {"true", "false"}, {"2"}},
+    {"gemma3-270m", "full_every", {"0", "6", "1024"}, {"-1", "1025", "x"}},
+    {"gemma3-270m", "score_divisor", {"0", "256", "144.5"}, {"-1", "1e13", "nan"}},
+    {"gemma3-270m", "score_softcap", {"0", "50"}, {"-1", "inf"}},
+    {"gemma3-270m", "logit_softcap", {"0", "30"}, {"-1", "inf"}},
+    {"gemma3-270m", "window_rope_base", {"1e4", "5000"}, {"0", "-1", "1e13"}},
+    {"phi3-mini", "embedding_dropout", {"0", "0.1", "0.999"}, {"1", "-0.1", "nan"}},
     {"multi30k", "encoder_layers", {"1", "6", "1024"}, {"0", "1025", "six"}},
     {"multi30k", "decoder_layers", {"1", "7", "1024"}, {"0", "1025", "-6"}},
     {"char-rms", "context", {"1", "1048576"}, {"0", "1048577"}},
@@ -40,7 +49,7 @@ static const struct {
     {"multi30k", "source_vocab_size", {"0", "41"}, {"-1", "16777217"}},
     {"char-rms", "dropout", {"0", "0.2", "0.999", "1e-3"}, {"1", "1.5", "-0.1", "nan", "inf", "0,1", "0x1p-2", ""}},
     {"multi30k", "inner_dropout", {"false", "true"}, {"0.1"}},
-    {"char-rms", "activation", {"relu", "gelu", "gelu_tanh", "swiglu"}, {"GELU", "tanh", "", "0"}},
+    {"char-rms", "activation", {"relu", "gelu_tanh", "swiglu", "geglu_tanh"}, {"GELU", "tanh", "", "0"}},
     {"multi30k", "norm", {"pre", "post"}, {"Pre", "", "1", "middle"}},
     {"multi30k", "final_norm", {"true", "false"}, {"maybe"}},
     {"multi30k", "shared", {"true", "false"}, {"maybe"}},
@@ -206,22 +215,28 @@ END_TEST
 START_TEST(keys_reach_their_fields)
 {
     struct wf_config c = preset("char-rms"), p = preset("multi30k"), e = preset("encoder-attention"), l = preset("smollm2-135m"),
-                     read = with_key(NULL);
+                     phi3 = preset("phi3-mini"), gemma = preset("gemma3-270m"), read = with_key(NULL);
     for (int i = 0; i < ROWS; i++) {
         struct wf_config *to = !rows[i].preset                                    ? &read
                                : strcmp(rows[i].preset, "multi30k") == 0          ? &p
                                : strcmp(rows[i].preset, "encoder-attention") == 0 ? &e
                                : strcmp(rows[i].preset, "smollm2-135m") == 0      ? &l
+                               : strcmp(rows[i].preset, "phi3-mini") == 0         ? &phi3
+                               : strcmp(rows[i].preset, "gemma3-270m") == 0       ? &gemma
                                                                                   : &c;
         set_value(to, rows[i].key, rows[i].good[1] ? rows[i].good[1] : rows[i].good[0]);
     }
     ck_keys(&read, "segments=2 norm_eps=1e-12 attention_dropout=0.1");
-    ck_keys(&c, "d_model=384 heads=8 kv_heads=2 d_ff=262144 layers=1024 context=1048576 vocab_size=50257 dropout=0.2 activation=gelu "
+    ck_keys(&c, "d_model=384 heads=8 kv_heads=2 d_ff=262144 layers=1024 context=1048576 vocab_size=50257 dropout=0.2 activation=gelu_tanh "
                 "tied=false bias=false sgd.momentum=0.9 sgd.nesterov=true");
     ck_keys(&p, "encoder_layers=6 decoder_layers=7 max_length=1048576 positions=5000 source_vocab_size=41 inner_dropout=true norm=post "
                 "final_norm=false shared=false scale_embeddings=false xavier=false source_bos=true source_eos=false");
     ck_keys(&l, "d_key=64 window=4096 rope_base=500000.0 rope_scaling=linear rope_factor=8.0 rope_low=0.5 rope_high=8.0 "
-                "rope_context=8192.0 qkv_bias=false qk_norm=false");
+                "rope_context=8192.0 qkv_bias=false qk_norm=false out_bias=false ffn_bias=true window_from=2");
+    ck_keys(&gemma,
+            "full_every=6 score_divisor=256.0 score_softcap=50.0 logit_softcap=30.0 window_rope_base=5000.0 window=512 qk_norm=true "
+            "rope_base=1000000.0");
+    ck_keys(&phi3, "embedding_dropout=0.1 attention_dropout=0.0 dropout=0.0");
     ck_assert_str_eq(c.model, "char-rms");
     ck_assert_str_eq(wf_config_family(&c), "rms");
     ck_assert(c.optimizer.kind == WF_OPTIMIZER_SGD && e.training.mask_rate == 0.5 && c.training.steps == 5000);
@@ -297,13 +312,13 @@ END_TEST
 
 START_TEST(words_are_those_of_nn_and_optim)
 {
-    static const char *const activations[] = {
-        [WF_RELU] = "relu", [WF_GELU] = "gelu", [WF_GELU_TANH] = "gelu_tanh", [WF_SILU] = "silu", [WF_SWIGLU] = "swiglu"};
+    static const char *const activations[] = {[WF_RELU] = "relu", [WF_GELU] = "gelu",     [WF_GELU_TANH] = "gelu_tanh",
+                                              [WF_SILU] = "silu", [WF_SWIGLU] = "swiglu", [WF_GEGLU_TANH] = "geglu_tanh"};
     static const char *const schedules[] = {
         [WF_SCHEDULE_CONSTANT] = "constant", [WF_SCHEDULE_COSINE] = "cosine", [WF_SCHEDULE_INVERSE_SQRT] = "inverse_sqrt"};
     struct wf_config c = preset("char-rms");
     char text[64];
-    for (int i = WF_RELU; i <= WF_SWIGLU; i++) {
+    for (int i = WF_RELU; i <= WF_GEGLU_TANH; i++) {
         set_value(&c, "activation", activations[i]);
         ck_assert_int_eq(key_of(&c, "activation"), i);
         ck_assert(wf_config_get(&c, "activation", text, sizeof text));
@@ -418,6 +433,12 @@ START_TEST(conditions_between_keys)
         {"nanogpt-char", "accumulate=65", "accumulate"},
         {"nanogpt-char", "steps=50", NULL}, /* shorter than the warm-up: a preset can be tried */
         {"encoder-attention", "accumulate=33", "batch (32) must be at least accumulate (33)"},
+        {"smollm2-135m", "out_bias=true", "out_bias=true needs qkv_bias=true"},
+        {"smollm2-135m", "out_bias=true qkv_bias=true ffn_bias=true window=8 window_from=4", NULL},
+        {"gemma3-270m", "d_key=5", "heads of even width"},
+        {"gemma3-270m", "kv_heads=3", "heads (4) must be a multiple of kv_heads (3)"},
+        {"gemma2-2b", "full_every=0 score_softcap=0 logit_softcap=0", NULL},
+        {"phi3-mini", "d_model=96", "heads of even width"},
         {"bert", "context=64 crop=65", "crop (65) must be at most context (64)"},
         {"bert", "context=64 crop=2", "rows of 2 have no room for text"},
         {"multi30k", "source_vocab_size=5000", "source_vocab_size"},

@@ -23,6 +23,16 @@ START_TEST(parameter_counts)
                  {"nanogpt-char-small", 65, 809856, true},
                  {"char-rms", 70, 58886, true},
                  {"gpt2", 50257, 124439808, true}};
+    static const struct {
+        const char *name;
+        int64_t count; /* as published */
+    } others[] = {{"smollm2-135m", 134515008}, {"phi3-mini", 3821079552}, {"gemma3-270m", 268098176}, {"gemma2-2b", 2614341888}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        struct wf_config c = preset(others[i].name);
+        wf_model *m = bare_model(&c);
+        ck_assert_int_eq(wf_registry_parameters(wf_model_registry(m)), others[i].count);
+        wf_model_free(m);
+    }
     for (int i = 0; i < 5; i++) {
         struct wf_config c = preset(cases[i].name);
         set_key(&c, "vocab_size", cases[i].vocab);

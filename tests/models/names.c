@@ -82,6 +82,20 @@ static const struct {
     {"multi30k", "save-interval-updates", "use save_every"},
     {"multi30k", "lenpen", "use length_penalty"},
     {"multi30k", "encoder-normalize-before", "use norm"},
+    /* transformers' Phi-3 */
+    {"phi3-mini", "resid_pdrop", "use dropout"},
+    {"phi3-mini", "embd_pdrop", "use embedding_dropout"},
+    {"phi3-mini", "sliding_window", "use window"},
+    /* Llama, Qwen 2 */
+    {"smollm2-135m", "attention_bias", "use qkv_bias"},
+    {"smollm2-135m", "mlp_bias", "use ffn_bias"},
+    {"smollm2-135m", "max_window_layers", "use window_from"},
+    /* and Gemma */
+    {"gemma3-270m", "query_pre_attn_scalar", "use score_divisor"},
+    {"gemma3-270m", "attn_logit_softcapping", "use score_softcap"},
+    {"gemma3-270m", "final_logit_softcapping", "use logit_softcap"},
+    {"gemma3-270m", "sliding_window_pattern", "use full_every"},
+    {"gemma3-270m", "rope_local_base_freq", "use window_rope_base"},
     /* llama.cpp */
     {"char-rms", "embedding_length", "use d_model"},
     {"char-rms", "block_count", "use layers"},

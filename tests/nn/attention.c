@@ -343,6 +343,7 @@ START_TEST(options_refused)
         {{.rope = true, .rotary = {.width = -2}}, "rope needs an even rotary.width in 2 .. d_key = 4, not -2"},
         {{.qk_norm_eps = 1e-6}, "qk_norm_eps = 1e-06 is given without qk_norm: set .qk_norm = true, too"},
         {{.qk_norm = true, .qk_norm_eps = -1}, "eps = -1 must be a number of at least 0"},
+        {{.qk_norm_from_one = true}, "qk_norm_from_one is given without qk_norm"},
         {{.softcap = -1}, "softcap = -1 is not in 1e-30 .. 1e30; 0 stands for none"},
         {{.softcap = NAN}, "softcap = nan is not in"},
         {{.scale = INFINITY}, "scale = inf is not finite; 0 stands for 1 / sqrt(d_key)"},

@@ -10,7 +10,7 @@ struct rig {
     wf_registry *registry;
     wf_tape *tape;
     struct wf_mha self, cross, bare;
-    struct wf_ffn ffn[WF_SWIGLU + 1];
+    struct wf_ffn ffn[WF_GEGLU_TANH + 1];
     wf_real x[B * T * D], memory[B * T * D];
 };
 
@@ -23,7 +23,7 @@ static struct rig *start(double dropout)
     wf_mha_init(wf_sub(s, "self"), &r->self, D, HEADS, .dropout = dropout, .residual_dropout = dropout);
     wf_mha_init(wf_sub(s, "cross"), &r->cross, D, HEADS, .cross = true, .residual_dropout = dropout);
     wf_mha_init(wf_sub(s, "bare"), &r->bare, D, HEADS, .no_output = true, .residual_dropout = dropout);
-    for (int a = WF_RELU; a <= WF_SWIGLU; a++)
+    for (int a = WF_RELU; a <= WF_GEGLU_TANH; a++)
         wf_ffn_init(wf_sub_at(s, "ffn", a), &r->ffn[a], D, 4 * D, .activation = (enum wf_activation)a, .dropout = dropout,
                     .residual_dropout = dropout);
     ck_ok(wf_registry_build(r->registry, 4, error));
@@ -39,7 +39,7 @@ static void stop(struct rig *r)
     wf_free(r);
 }
 
-enum { SELF, CROSS, CROSS_KV, BARE, FFN, CALLS = FFN + WF_SWIGLU + 1 };
+enum { SELF, CROSS, CROSS_KV, BARE, FFN, CALLS = FFN + WF_GEGLU_TANH + 1 };
 
 /* One of the modules; with `outside` its dropout and its sum are ops of the caller. */
 static wf_tensor *call(const struct rig *r, int which, wf_tensor *x, wf_tensor *memory, bool outside)
@@ -138,7 +138,14 @@ START_TEST(inner_tensors_are_released)
     static const struct {
         int which;
         double most; /* in training: what backwards read, the result included */
-    } row[] = {{SELF, 5}, {CROSS, 5}, {BARE, 5}, {FFN + WF_RELU, 5}, {FFN + WF_GELU, 9}, {FFN + WF_SILU, 9}, {FFN + WF_SWIGLU, 17}};
+    } row[] = {{SELF, 5},
+               {CROSS, 5},
+               {BARE, 5},
+               {FFN + WF_RELU, 5},
+               {FFN + WF_GELU, 9},
+               {FFN + WF_SILU, 9},
+               {FFN + WF_SWIGLU, 17},
+               {FFN + WF_GEGLU_TANH, 17}};
     struct rig *r = start(0);
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         double infer = held(r, WF_INFER, row[i].which), train = held(r, WF_TRAIN, row[i].which);

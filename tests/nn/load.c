@@ -206,6 +206,47 @@ START_TEST(the_first_rule_counts)
 }
 END_TEST
 
+/* Two parameters from the halves of one tensor. */
+START_TEST(parts_of_a_tensor)
+{
+    static const struct wf_load_rule halves[] = {{"up.*.w", {"joined.*"}, .part = 1, .parts = 2}, {"gate.*.w", {"joined.*"}, .parts = 2}};
+    static const struct wf_load_options by = {.rule = halves, .rules = 2};
+    static const struct {
+        struct tensor tensor;
+        const char *message;
+    } file[] = {{{"joined.3", 4, 3, 5}, NULL},
+                {{"joined.3", 6, 3, 5}, "the model: 1 with another shape: joined.3 [6,3] instead of [4,3]"},
+                {{"joined.3", 5, 3, 5}, "the model: 1 with another shape: joined.3 [5,3] instead of [4,3]"},
+                {{"joined.3", 4, 2, 5}, "the model: 1 with another shape: joined.3 [4,2] instead of [4,3]"},
+                {{"joined.3", 12, 0, 5}, "the model: 1 with another shape: joined.3 [12] instead of [4,3]"},
+                {{"joined.4", 4, 3, 5}, "the model: 1 missing: joined.3; 1 unexpected: joined.4"}};
+    for (size_t i = 0; i < sizeof file / sizeof *file; i++) {
+        wf_registry *r = new_registry();
+        wf_parameter(wf_sub_at(wf_root(r), "gate", 3), "w", WF_SHAPE(2, 3));
+        wf_parameter(wf_sub_at(wf_root(r), "up", 3), "w", WF_SHAPE(2, 3));
+        if (file[i].message) {
+            ck_fails(load_by(r, &by, &file[i].tensor, 1, error), WF_ERR_FORMAT, file[i].message);
+        } else {
+            ck_ok(load_by(r, &by, &file[i].tensor, 1, error));
+            ck_values(r, "gate.3.w", 6, 5);
+            ck_values(r, "up.3.w", 6, 11);
+        }
+        wf_registry_free(r);
+    }
+    static const struct wf_load_rule bad[] = {{"w", {"a"}, .part = 2, .parts = 2},
+                                              {"w", {"a"}, .part = -1, .parts = 2},
+                                              {"w", {"a"}, .part = 1},
+                                              {"w", {"a", "b"}, .parts = 2},
+                                              {"w", {"a"}, .parts = 2, .transposed = true}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        wf_registry *r = new_registry();
+        ck_fails(load_by(r, &(struct wf_load_options){.rule = &bad[i], .rules = 1}, good, 1, error), WF_ERR_ARGUMENT,
+                 "a part is from 0 to parts - 1, of one source that is not transposed");
+        wf_registry_free(r);
+    }
+}
+END_TEST
+
 static void note(void *ctx, const char *name)
 {
     strcat(strcat(ctx, name), " ");
@@ -276,4 +317,4 @@ START_TEST(missing_ones_keep_their_values)
 END_TEST
 
 WF_TEST_MAIN("nn/load", buffers_alone, missing_ones_keep_their_values, the_first_rule_counts, tensors_are_stacked, mismatches_are_listed,
-             a_source_outside_the_prefix, an_uneven_stack, uneven_and_transposed)
+             a_source_outside_the_prefix, an_uneven_stack, uneven_and_transposed, parts_of_a_tensor)

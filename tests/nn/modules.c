@@ -46,14 +46,19 @@ START_TEST(norms)
     wf_rms_norm_init(wf_root(r.registry), &n, 10);
     rig_start(&r, WF_GRADIENTS, 0.5);
     rig_check(&r, wf_rms_norm_forward(&n, rig_input(&r, "x", WF_SHAPE(4, 3, 10), 1)));
+
+    r = rig_open("modules", "rms_norm_from_one");
+    wf_rms_norm_init(wf_root(r.registry), &n, 10, .eps = 1e-6, .from_one = true);
+    rig_start(&r, WF_GRADIENTS, 0.5);
+    rig_check(&r, wf_rms_norm_forward(&n, rig_input(&r, "x", WF_SHAPE(4, 3, 10), 1)));
 }
 END_TEST
 
 START_TEST(feed_forward)
 {
-    static const char *const names[] = {"relu", "gelu", "gelu_tanh", "silu", "swiglu"};
-    for (int a = WF_RELU; a <= WF_SWIGLU + 1; a++) {
-        bool plain = a > WF_SWIGLU;
+    static const char *const names[] = {"relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu_tanh"};
+    for (int a = WF_RELU; a <= WF_GEGLU_TANH + 1; a++) {
+        bool plain = a > WF_GEGLU_TANH;
         enum wf_activation activation = plain ? WF_SWIGLU : (enum wf_activation)a;
         char name[64];
         snprintf(name, sizeof name, "ffn_%s%s", names[activation], plain ? "_plain" : "");

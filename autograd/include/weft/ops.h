@@ -52,6 +52,8 @@ WF_API wf_tensor *wf_silu(wf_tensor *x);      /* x sigmoid(x) */
 /* silu(gate) * up (Shazeer 2020) for two tensors of one shape. The result has the same bits as wf_mul(wf_silu(gate), up), but silu(gate)
  * takes no memory. */
 WF_API wf_tensor *wf_swiglu(wf_tensor *gate, wf_tensor *up);
+/* gelu_tanh(gate) * up (Shazeer 2020), as wf_swiglu. */
+WF_API wf_tensor *wf_geglu_tanh(wf_tensor *gate, wf_tensor *up);
 WF_API wf_tensor *wf_square(wf_tensor *x);
 WF_API wf_tensor *wf_abs(wf_tensor *x); /* the gradient at 0 is 0 */
 /* min(max(x, low), high). With low = -INFINITY or high = INFINITY there is no bound on that side. A NaN stays NaN. The gradient is 1 where
@@ -62,6 +64,8 @@ WF_API wf_tensor *wf_clamp(wf_tensor *x, double low, double high);
 WF_API wf_tensor *wf_softplus(wf_tensor *x, double beta);
 WF_API wf_tensor *wf_leaky_relu(wf_tensor *x, double slope); /* x where x > 0, else slope x (Maas et al. 2013) */
 WF_API wf_tensor *wf_elu(wf_tensor *x, double alpha);        /* x where x > 0, else alpha (e^x - 1) (Clevert et al. 2015) */
+/* c tanh(x / c) for the bound c, 1e-30 .. 1e30 (Gemma 2, 2024): nearly x near 0, and always between -c and c. */
+WF_API wf_tensor *wf_softcap(wf_tensor *x, double bound);
 
 /* --- comparisons and choices: the operands broadcast ------------------------------------------------------------------- */
 /* a == b, a != b, a < b, a <= b, a > b, a >= b as bools. Both operands have the same dtype: reals, ids, or for wf_eq and wf_ne also bools.
@@ -210,6 +214,8 @@ WF_API wf_tensor *wf_softmax(wf_tensor *x); /* a row in which all elements are -
 WF_API wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *gain, wf_tensor *bias, double eps);
 /* x / sqrt(mean(x^2) + eps) * gain (Zhang and Sennrich 2019). gain is [D] or NULL. */
 WF_API wf_tensor *wf_rms_norm(wf_tensor *x, wf_tensor *gain, double eps);
+/* The same with the gain 1 + weight, as in Gemma. weight is [D]. */
+WF_API wf_tensor *wf_rms_norm_from_one(wf_tensor *x, wf_tensor *weight, double eps);
 /* Rows scaled to length 1: x / max(|x|, eps), as torch.nn.functional.normalize computes it; there eps is 1e-12 by default. */
 WF_API wf_tensor *wf_l2_normalize(wf_tensor *x, double eps);
 /* The cosine of the angle between rows: the sum of wf_l2_normalize(a, eps) * wf_l2_normalize(b, eps) over the last dimension. a and b [...,
@@ -393,6 +399,8 @@ struct wf_cross_entropy_options {
     /* [V], without a gradient: a target t counts w_t times, and the mean divides by the sum of the w_t. With smoothing, the share of class
      * j in the target distribution counts w_j times. NULL means 1. */
     wf_tensor *class_weights;
+    /* c > 0, 1e-30 .. 1e30: the loss is that of the logits c tanh(logit / c) (wf_softcap). 0: the logits stay. */
+    double softcap;
 };
 /* The cross-entropy of logits [..., V] with targets [...] in 0 .. V-1. */
 WF_API wf_tensor *wf_cross_entropy_with(wf_tensor *logits, wf_tensor *targets, const struct wf_cross_entropy_options *options);

@@ -36,10 +36,10 @@ struct wf_run {
     struct wf_sampler sampler;
 };
 /* Opens a run: configuration, tokenizer and weights. Also opens a Hugging Face folder with a model whose "model_type" in config.json a
- * family reads: bert, gpt2, llama, mistral, qwen2 or qwen3. Its tokenizer is tokenizer.json, or vocab.txt with tokenizer_config.json, and
- * its weights are model.safetensors, or the files that model.safetensors.index.json lists. Settings of sampling in generation_config.json
- * replace the defaults. `weights` is NULL for model.safetensors, "best" for best.safetensors, "ema" for ema.safetensors,
- * or the path of a file. Close the run with wf_run_close.
+ * family reads: bert, gemma2, gemma3_text, gpt2, llama, mistral, phi3, qwen2 or qwen3. Its tokenizer is tokenizer.json, or vocab.txt with
+ * tokenizer_config.json, and its weights are model.safetensors, or the files that model.safetensors.index.json lists. Settings of sampling
+ * in generation_config.json replace the defaults. `weights` is NULL for model.safetensors, "best" for best.safetensors, "ema" for
+ * ema.safetensors, or the path of a file. Close the run with wf_run_close.
  *
  * It is an error if a file is missing, if the vocabulary sizes of tokenizer and model differ, if the tokenizer of a translation model has
  * no BOS or EOS token, or if the weights were trained with another tokenizer. To detect that, files of weights store the

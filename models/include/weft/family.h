@@ -194,6 +194,10 @@ struct wf_family {
     /* The name, such as "balance", of the term that the functions above add to the loss of a training with wf_loss_term_add. metrics.jsonl
      * and TensorBoard hold its value as NAME/train. NULL: the functions add no term. */
     const char *loss_term;
+
+    /* The bound of the logits of a model with this configuration: each logit of the output layer, z, becomes bound * tanh(z / bound)
+     * (wf_softcap). 0: they stay. NULL: they stay in all configurations. */
+    double (*softcap)(const void *config);
 };
 /* The value of .head: the offset of the member plus 1. So it is never 0, which would mean that .head is not set. */
 #define WF_HEAD_AT(type, member) (offsetof(type, member) + 1)

@@ -75,10 +75,12 @@ struct wf_layer_norm {
 struct wf_rms_norm {
     wf_tensor *weight;
     double eps;
+    bool from_one;
 };
 struct wf_norm_options {
-    double eps;   /* 0: 1e-5 for LayerNorm; for RMSNorm 1.1920929e-7, float's epsilon, which is PyTorch's default */
-    bool no_bias; /* for LayerNorm; RMSNorm never has a bias */
+    double eps;    /* 0: 1e-5 for LayerNorm; for RMSNorm 1.1920929e-7, float's epsilon, which is PyTorch's default */
+    bool no_bias;  /* for LayerNorm; RMSNorm never has a bias */
+    bool from_one; /* for RMSNorm: the gain is 1 + weight, and the weight starts from 0, as in Gemma. So weight decay moves the gain to 1 */
 };
 WF_API void wf_layer_norm_init_with(wf_scope scope, struct wf_layer_norm *m, int64_t d, const struct wf_norm_options *options);
 WF_API wf_tensor *wf_layer_norm_forward(const struct wf_layer_norm *m, wf_tensor *x);
@@ -99,7 +101,8 @@ enum wf_activation {
     WF_GELU,
     WF_GELU_TANH,
     WF_SILU,
-    WF_SWIGLU /* silu(gate x) * up x (Shazeer 2020) */
+    WF_SWIGLU,    /* silu(gate x) * up x (Shazeer 2020) */
+    WF_GEGLU_TANH /* gelu_tanh(gate x) * up x (Shazeer 2020), as in Gemma */
 };
 struct wf_ffn {
     struct wf_linear up, gate, down;
@@ -162,13 +165,14 @@ struct wf_mha_options {
     double residual_dropout; /* dropout of the result, before .residual is added */
     bool rope;               /* rotary positions of queries and keys, as in wf_rope; not with .cross */
     struct wf_rotary rotary; /* settings of .rope; frequencies that it points to must live as long as the module */
-    int64_t window;     /* sliding window, as in wf_attention_options: if causal, a query sees the last `window` keys; 0: none; not with
-                           .cross */
-    bool qk_norm;       /* RMSNorm of each head of queries and keys, before positions. The heads share the gains q_norm and k_norm
-                           [d_key] (Dehghani et al. 2023; as in Qwen 3) */
-    double qk_norm_eps; /* eps of these norms; 0: RMSNorm's default */
-    double softcap;     /* soft bound of the scores, as in wf_attention_options; 0: none */
-    double scale;       /* factor of the scores; 0: 1 / sqrt(d_key); T5 has 1 */
+    int64_t window;        /* sliding window, as in wf_attention_options: if causal, a query sees the last `window` keys; 0: none; not with
+                              .cross */
+    bool qk_norm;          /* RMSNorm of each head of queries and keys, before positions. The heads share the gains q_norm and k_norm
+                              [d_key] (Dehghani et al. 2023; as in Qwen 3) */
+    double qk_norm_eps;    /* eps of these norms; 0: RMSNorm's default */
+    bool qk_norm_from_one; /* .from_one of these norms */
+    double softcap;        /* soft bound of the scores, as in wf_attention_options; 0: none */
+    double scale;          /* factor of the scores; 0: 1 / sqrt(d_key); T5 has 1 */
 
     /* Rarely needed. With .no_output and one head, the module is the attention head of papers, without an output projection. With .apart it
      * is PyTorch's MultiheadAttention(query, key, value) with kdim and vdim: keys come from the memory [B,S,d_memory] through `k` [G E,

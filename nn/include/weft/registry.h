@@ -130,6 +130,9 @@ struct wf_load_rule {
                               for example "layer.*.query.weight", "layer.*.key.weight", "layer.*.value.weight" */
     bool uneven;           /* the sources may have different sizes along dimension 0, as with fewer heads of keys than of queries */
     bool transposed;       /* each source is a matrix [in, out], the transpose of what is stacked, as in files of GPT-2 */
+    /* With parts > 1 the only source is cut along dimension 0 into this many equal parts, and the parameter is part number `part`, counted
+     * from 0, as in files of Phi-3, whose feed-forward has one matrix for gate and up. Not with .transposed. */
+    int part, parts;
 };
 /* WF_STORED_REAL: as wf_real. WF_STORED_BF16, for the library of floats: as bf16; values of another dtype in the file are rounded.
  * WF_STORED_AS_FILE: as bf16 if all tensors of the parameter are BF16 in the file, so that no value changes; otherwise as wf_real. */
