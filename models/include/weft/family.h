@@ -29,6 +29,7 @@
 #include <weft/models.h>
 
 struct json_t; /* of jansson */
+struct wf_counterpart;
 
 WF_BEGIN_DECLS
 
@@ -194,6 +195,9 @@ struct wf_family {
     /* The name, such as "balance", of the term that the functions above add to the loss of a training with wf_loss_term_add. metrics.jsonl
      * and TensorBoard hold its value as NAME/train. NULL: the functions add no term. */
     const char *loss_term;
+
+    /* For Weft's own families: how their models are written for transformers. NULL: they cannot be. */
+    const struct wf_counterpart *counterpart;
 };
 /* The value of .head: the offset of the member plus 1. So it is never 0, which would mean that .head is not set. */
 #define WF_HEAD_AT(type, member) (offsetof(type, member) + 1)
