@@ -44,6 +44,7 @@ int run_translate(int argc, char **argv);
 int run_evaluate(int argc, char **argv);
 int run_embed(int argc, char **argv);
 int run_average(int argc, char **argv);
+int run_convert(int argc, char **argv);
 int run_bleu(int argc, char **argv);
 int run_tokenizer_train(int argc, char **argv);
 int run_tokenizer_encode(int argc, char **argv);

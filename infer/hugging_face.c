@@ -164,18 +164,32 @@ static void read_sampling(struct wf_json_reader *r, struct wf_generation *g)
     wf_json_read_int(r, "top_k", WF_JSON_OPTIONAL, 0, INT32_MAX, &g->top_k);
 }
 
+wf_status hf_sampling_load(const char *folder, struct wf_config *config, wf_error *error)
+{
+    if (!config->family->model_type || wf_config_kind(config) != WF_MODEL_LANGUAGE)
+        return WF_OK;
+    struct file f = open_file(folder, "config.json", error);
+    const bool own = json_object_get(f.r.object, "weft_version"); /* a run has its settings in config.json, where users change them */
+    if (close_file(&f) != WF_OK || own)
+        return f.r.status;
+    f = open_file(folder, "generation_config.json", error);
+    read_sampling(&f.r, &config->generation);
+    return close_file(&f);
+}
+
 wf_status hf_generation_load(const char *folder, struct wf_run *run, wf_error *error)
 {
     if (!run->config.family->model_type || wf_config_kind(&run->config) != WF_MODEL_LANGUAGE)
         return WF_OK;
     struct file f = open_file(folder, "generation_config.json", error);
     read_ends(&f.r, run);
-    read_sampling(&f.r, &run->config.generation);
-    if (close_file(&f) != WF_OK || run->ends > 0)
-        return f.r.status;
-    f = open_file(folder, "config.json", error);
-    read_ends(&f.r, run);
-    return close_file(&f);
+    wf_status status = close_file(&f);
+    if (status == WF_OK && run->ends == 0) {
+        f = open_file(folder, "config.json", error);
+        read_ends(&f.r, run);
+        status = close_file(&f);
+    }
+    return status == WF_OK ? hf_sampling_load(folder, &run->config, error) : status;
 }
 
 /* --- sentence vectors ---------------------------------------------------------------------------------------------- */

@@ -53,12 +53,29 @@ const char *hf_other_weights(const char *folder);
 /* The path of a folder's weights: model.safetensors, or if only that file is there the index of weights in several files. The caller frees
  * it with wf_free. */
 char *hf_weights_path(const char *folder, wf_error *error);
-/* Sets the end tokens of the run ("eos_token_id" of generation_config.json, or if that has none, of config.json), and the settings of
- * sampling in its configuration. *error must have no error yet. */
+/* Sets the end tokens of the run ("eos_token_id" of generation_config.json, or if that has none, of config.json), and calls
+ * hf_sampling_load for its configuration. *error must have no error yet. */
 wf_status hf_generation_load(const char *folder, struct wf_run *run, wf_error *error) WF_CHECKED;
+/* Sets the settings of sampling by generation_config.json. A run of Weft's own keeps those of its config.json. *error must have no error
+ * yet. */
+wf_status hf_sampling_load(const char *folder, struct wf_config *config, wf_error *error) WF_CHECKED;
 /* Reads from the files of sentence-transformers how sentence vectors are made, and sets max_length to a number above 0. If there is no
  * modules.json, or if the model's family has no .model_type, the options are mean pooling without normalisation, and max_length is 0. */
 wf_status hf_embed_options(const char *folder, const struct wf_config *config, struct wf_embedder_options *out, wf_error *error) WF_CHECKED;
+
+/* --- files that a folder keeps: hugging_face_save.c ---------------------------------------------------------------- */
+/* The files of a folder that a run which starts from it keeps, because other programs or `weft chat` need them: generation_config.json, the
+ * template of conversations, the settings of the tokenizer. The list ends with NULL. */
+extern const char *const hf_kept[];
+/* Copies these files from one folder to another. If eos_token_id is only in config.json, it is put into generation_config.json, because the
+ * config.json of a run does not hold it. */
+wf_status hf_keep(const char *from, const char *to, wf_error *error) WF_CHECKED;
+/* Copies a file; a missing one is no failure. */
+wf_status hf_copy(const char *from, const char *to, const char *name, wf_error *error) WF_CHECKED;
+/* Makes generation_config.json in `folder` give the run's settings of sampling, and tokenizer_config.json its special tokens if that file
+ * is missing. */
+wf_status hf_settings_save(const char *folder, const struct wf_run *run, wf_error *error) WF_CHECKED;
+
 /* Writes files of sentence-transformers from which hf_embed_options reads the same options. */
 wf_status hf_embed_save(const char *folder, const struct wf_embedder_options *options, wf_error *error) WF_CHECKED;
 
