@@ -62,8 +62,7 @@ int run_convert(int argc, char **argv)
     return run_command(&(struct command_line){"FROM TO",
                                               "Converts a run to a folder that Hugging Face's transformers opens, or such a folder to a "
                                               "run. TO must be missing or an empty folder.",
-                                              options, a.folder, .most = 2,
-                                              .too_few = "$0 convert takes two folders: $0 convert FROM TO",
+                                              options, a.folder, .most = 2, .too_few = "$0 convert takes two folders: $0 convert FROM TO",
                                               .too_many = "$0 convert takes two folders, FROM and TO"},
                        convert, &a, argc, argv);
 }

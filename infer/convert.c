@@ -61,8 +61,7 @@ static wf_status find_tensors(struct conversion *c, wf_error *error)
         return WF_OK;
     }
     wf_model_free(model);
-    return c->tensors.sources > 0 ? wf_error_set(error, unlike.code, "%s", unlike.message)
-                                  : tensors_from(&c->tensors, c->run.model, error);
+    return c->tensors.sources > 0 ? wf_error_set(error, unlike.code, "%s", unlike.message) : tensors_from(&c->tensors, c->run.model, error);
 }
 
 /* Whether the new folder has the tensors of the old file, under the same names. */
@@ -96,33 +95,13 @@ static const char *torch_name(wf_dtype dtype)
     return dtype == WF_F16 ? "float16" : dtype == WF_BF16 ? "bfloat16" : dtype == WF_F64 ? "float64" : "float32";
 }
 
-static json_t *special(const wf_tokenizer *tokenizer, enum wf_special special)
-{
-    const int32_t id = wf_tokenizer_special(tokenizer, special);
-    return id >= 0 ? json_integer(id) : json_null();
-}
-
-/* The ids are written even if there are none, because the defaults of transformers are tokens of other models. */
-static wf_status put_ids(const struct conversion *c, json_t *config, wf_error *error)
-{
-    const struct wf_run *run = &c->run;
-    json_t *ends = run->ends == 0 ? json_null() : run->ends == 1 ? json_integer(run->end[0]) : json_array();
-    for (int i = 0; json_is_array(ends) && i < run->ends; i++)
-        (void)!json_array_append_new(ends, json_integer(run->end[i]));
-    wf_status status = wf_json_set_new(config, "bos_token_id", special(run->tokenizer, WF_SPECIAL_BOS), error);
-    wf_status second = wf_json_set_new(config, "eos_token_id", ends, error);
-    if (status == WF_OK && second == WF_OK)
-        status = wf_json_set_new(config, "pad_token_id", special(run->tokenizer, WF_SPECIAL_PAD), error);
-    return status == WF_OK ? second : status;
-}
-
 static wf_status save_hf_config(const struct conversion *c, const char *path, wf_error *error)
 {
     static const char *const keys[] = {"dtype", "torch_dtype"}; /* of transformers 5 and 4 */
     json_t *config = c->new_config ? json_incref(c->new_config) : json_deep_copy(c->config);
     wf_status status = config ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for a configuration", path);
     if (status == WF_OK && c->new_config)
-        status = put_ids(c, config, error);
+        status = hf_put_ids(config, &c->run, error);
     for (int i = 0; i < 2; i++)
         if (status == WF_OK && (c->new_config || (c->tensors.options->cast && (i == 0 || json_object_get(config, keys[i])))))
             status = wf_json_set_string(config, keys[i], torch_name(c->result.dtype), error);
@@ -136,10 +115,10 @@ static wf_status save_hf_config(const struct conversion *c, const char *path, wf
 static wf_status save_config(const struct conversion *c, const char *folder, wf_error *error)
 {
     char *path = wf_run_path(folder, "config.json", error);
-    wf_status status = !path                  ? WF_ERR_MEMORY
-                       : c->to_hf             ? save_hf_config(c, path, error)
-                       : c->foreign           ? wf_config_save(&c->new, path, error)
-                                              : hf_copy(c->from, folder, "config.json", error);
+    wf_status status = !path        ? WF_ERR_MEMORY
+                       : c->to_hf   ? save_hf_config(c, path, error)
+                       : c->foreign ? wf_config_save(&c->new, path, error)
+                                    : hf_copy(c->from, folder, "config.json", error);
     wf_free(path);
     return status;
 }
@@ -158,6 +137,8 @@ static wf_status save_tokenizers(const struct conversion *c, const char *folder,
         any |= wf_run_has(c->from, theirs[i]);
         status = hf_copy(c->from, folder, theirs[i], error);
     }
+    if (status == WF_OK && c->new_config && !wf_run_has(c->from, "tokenizer_config.json"))
+        status = hf_prompt_tokenizer(folder, &c->run, error);
     if (status == WF_OK && !any) /* made from vocab.txt */
         status = wf_tokenizers_save(folder, &c->run.config, c->run.tokenizer, c->run.source_tokenizer, error);
     return status;
@@ -185,7 +166,9 @@ static wf_status save_all(struct conversion *c, const char *folder, wf_error *er
                                            .read = read_tensor,
                                            .ctx = c,
                                            .describe = describe,
-                                           .shard = shard > 0 ? shard : c->to_hf ? HF_SHARD : 0};
+                                           .shard = shard > 0  ? shard
+                                                    : c->to_hf ? HF_SHARD
+                                                               : 0};
     struct wf_set_size size;
     const bool known = c->run.config.family->model_type != NULL;
     wf_status status = known ? hf_keep(c->from, folder, error) : WF_OK;

@@ -180,9 +180,8 @@ static wf_status make_ready(struct tensors *t, const struct part *part, wf_dtype
     t->buffer = wf_alloc((size_t)(rows * columns * size) + 1);
     if (!t->buffer)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory to transpose %s", s->name);
-    wf_status status = s->transposed
-                           ? read_transposes(t, s, dtype, t->buffer, error)
-                           : read_stacked(t, s, dtype, part->row * columns, rows * columns, t->buffer, error);
+    wf_status status = s->transposed ? read_transposes(t, s, dtype, t->buffer, error)
+                                     : read_stacked(t, s, dtype, part->row * columns, rows * columns, t->buffer, error);
     t->ready = (const char *)t->buffer + (s->transposed ? part->row * columns * size : 0);
     if (status != WF_OK || !part->transposed)
         return status;

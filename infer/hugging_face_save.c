@@ -17,8 +17,16 @@ enum { LIMIT = 1 << 20 /* maximum bytes of a JSON file of settings */ };
 #define GENERATION "generation_config.json"
 #define TOKENIZER "tokenizer_config.json"
 
-const char *const hf_kept[] = {GENERATION,           TOKENIZER,      "special_tokens_map.json", "added_tokens.json", "chat_template.jinja",
-                               "chat_template.json", "LICENSE",      "LICENSE.txt",             "NOTICE",            NULL};
+const char *const hf_kept[] = {GENERATION,
+                               TOKENIZER,
+                               "special_tokens_map.json",
+                               "added_tokens.json",
+                               "chat_template.jinja",
+                               "chat_template.json",
+                               "LICENSE",
+                               "LICENSE.txt",
+                               "NOTICE",
+                               NULL};
 
 wf_status hf_copy(const char *from, const char *to, const char *name, wf_error *error)
 {
@@ -94,6 +102,34 @@ wf_status hf_keep(const char *from, const char *to, wf_error *error)
     return status;
 }
 
+static json_t *special(const wf_tokenizer *tokenizer, enum wf_special special)
+{
+    const int32_t id = wf_tokenizer_special(tokenizer, special);
+    return id >= 0 ? json_integer(id) : json_null();
+}
+
+/* The tokens at which wf_generate_text ends a text of the run. */
+static json_t *ends_of_run(const struct wf_run *run)
+{
+    if (run->ends <= 1)
+        return run->ends == 1 ? json_integer(run->end[0]) : special(run->tokenizer, WF_SPECIAL_EOS);
+    json_t *ends = json_array();
+    for (int i = 0; i < run->ends; i++)
+        (void)!json_array_append_new(ends, json_integer(run->end[i]));
+    return ends;
+}
+
+wf_status hf_put_ids(json_t *object, const struct wf_run *run, wf_error *error)
+{
+    wf_status status = WF_OK;
+    if (wf_config_kind(&run->config) == WF_MODEL_LANGUAGE) {
+        status = wf_json_set_new(object, "bos_token_id", special(run->tokenizer, WF_SPECIAL_BOS), error);
+        if (status == WF_OK)
+            status = wf_json_set_new(object, "eos_token_id", ends_of_run(run), error);
+    }
+    return status == WF_OK ? wf_json_set_new(object, "pad_token_id", special(run->tokenizer, WF_SPECIAL_PAD), error) : status;
+}
+
 static bool same_sampling(const struct wf_generation *a, const struct wf_generation *b)
 {
     return a->temperature == b->temperature && a->top_k == b->top_k && a->top_p == b->top_p;
@@ -119,10 +155,13 @@ static wf_status save_generation(const char *folder, const struct wf_run *run, w
     wf_status status = wf_config_defaults(&file, run->config.family->name, error);
     if (status == WF_OK && there) /* the folder has no config.json of a run yet, so the file is read */
         status = hf_sampling_load(folder, &file, error);
-    if (status != WF_OK || (there && same_sampling(&file.generation, &run->config.generation)))
-        return status;
-    json_t *object = load_object(folder, GENERATION, error);
-    status = object ? put_sampling(object, &run->config.generation, error) : error->code;
+    json_t *object = status == WF_OK ? load_object(folder, GENERATION, error) : NULL;
+    status = object ? WF_OK : error->code;
+    /* transformers reads no end tokens from config.json if there is a generation_config.json */
+    if (status == WF_OK && !ends_of(object))
+        status = hf_put_ids(object, run, error);
+    if (status == WF_OK && (!there || !same_sampling(&file.generation, &run->config.generation)))
+        status = put_sampling(object, &run->config.generation, error);
     if (status == WF_OK)
         status = save_object(folder, GENERATION, object, error);
     json_decref(object);
@@ -133,11 +172,12 @@ static wf_status save_generation(const char *folder, const struct wf_run *run, w
 
 static wf_status save_tokenizer(const char *folder, const struct wf_run *run, wf_error *error)
 {
-    static const struct {
+    const bool encoder = wf_config_kind(&run->config) == WF_MODEL_ENCODER;
+    const struct {
         enum wf_special special;
         const char *key;
-    } specials[] = {{WF_SPECIAL_BOS, "bos_token"},
-                    {WF_SPECIAL_EOS, "eos_token"},
+    } specials[] = {{WF_SPECIAL_BOS, encoder ? "cls_token" : "bos_token"},
+                    {WF_SPECIAL_EOS, encoder ? "sep_token" : "eos_token"},
                     {WF_SPECIAL_PAD, "pad_token"},
                     {WF_SPECIAL_UNKNOWN, "unk_token"},
                     {WF_SPECIAL_MASK, "mask_token"}};
@@ -157,6 +197,24 @@ static wf_status save_tokenizer(const char *folder, const struct wf_run *run, wf
     if (status == WF_OK)
         status = save_object(folder, TOKENIZER, object, error);
     json_decref(object);
+    return status;
+}
+
+wf_status hf_prompt_tokenizer(const char *folder, const struct wf_run *run, wf_error *error)
+{
+    if (wf_config_kind(&run->config) != WF_MODEL_LANGUAGE || !wf_run_has(folder, "tokenizer.json"))
+        return WF_OK;
+    char *path = wf_run_path(folder, "tokenizer.json", error);
+    json_t *object = path ? wf_json_load(path, COPY_LIMIT, error) : NULL;
+    const json_t *single = json_object_get(json_object_get(object, "post_processor"), "single");
+    wf_status status = object ? WF_OK : error->code;
+    if (status == WF_OK && json_object_get(json_array_get(single, json_array_size(single) - 1), "SpecialToken")) {
+        status = wf_json_set_new(object, "post_processor", json_null(), error);
+        if (status == WF_OK)
+            status = wf_json_save(path, object, 2, error);
+    }
+    json_decref(object);
+    wf_free(path);
     return status;
 }
 

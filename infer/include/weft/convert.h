@@ -30,8 +30,8 @@ struct wf_converted {
     enum wf_convert_to to; /* WF_CONVERT_HF or WF_CONVERT_WEFT */
     int files;             /* files with weights */
     int64_t tensors, bytes;
-    int64_t left_out;   /* tensors of `from` that Weft does not use, such as the pooler of a BERT, and that a run does not have */
-    wf_dtype dtype;     /* of most bytes */
+    int64_t left_out; /* tensors of `from` that Weft does not use, such as the pooler of a BERT, and that a run does not have */
+    wf_dtype dtype;   /* of most bytes */
     bool several_dtypes;
 };
 

@@ -72,8 +72,15 @@ extern const char *const hf_kept[];
 wf_status hf_keep(const char *from, const char *to, wf_error *error) WF_CHECKED;
 /* Copies a file; a missing one is no failure. */
 wf_status hf_copy(const char *from, const char *to, const char *name, wf_error *error) WF_CHECKED;
-/* Makes generation_config.json in `folder` give the run's settings of sampling, and tokenizer_config.json its special tokens if that file
- * is missing. */
+struct json_t; /* of jansson */
+/* Sets the ids of the start, end and padding tokens, also those that do not exist (null): the defaults of transformers are tokens of other
+ * models. */
+wf_status hf_put_ids(struct json_t *object, const struct wf_run *run, wf_error *error) WF_CHECKED;
+/* If the tokenizer.json in `folder`, of a language model that Weft trained, puts an end token behind each text, removes its post-processor:
+ * in transformers a prompt would end with that token. */
+wf_status hf_prompt_tokenizer(const char *folder, const struct wf_run *run, wf_error *error) WF_CHECKED;
+/* Makes generation_config.json in `folder` give the run's settings of sampling and end tokens, and tokenizer_config.json its special tokens
+ * if that file is missing. */
 wf_status hf_settings_save(const char *folder, const struct wf_run *run, wf_error *error) WF_CHECKED;
 
 /* Writes files of sentence-transformers from which hf_embed_options reads the same options. */
