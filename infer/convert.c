@@ -212,7 +212,7 @@ static wf_status place_find(struct place *p, const char *to, wf_error *error)
     for (size_t n = p->to ? strlen(p->to) : 0; n > 1 && p->to[n - 1] == '/'; n--)
         p->to[n - 1] = 0;
     const char *slash = p->to ? strrchr(p->to, '/') : NULL, *name = slash ? slash + 1 : p->to;
-    p->parent = !slash ? wf_strdup(".") : wf_format("%.*s", slash > p->to ? (int)(slash - p->to) : 1, p->to);
+    p->parent = !p->to ? NULL : !slash ? wf_strdup(".") : wf_format("%.*s", slash > p->to ? (int)(slash - p->to) : 1, p->to);
     p->part = p->parent ? wf_format("%s/.%s.weft-part", p->parent, name) : NULL;
     p->lock = p->part ? wf_format("%s/.%s.weft-lock", p->parent, name) : NULL;
     if (!p->lock)

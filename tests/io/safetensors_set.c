@@ -81,14 +81,14 @@ END_TEST
 START_TEST(shards)
 {
     struct wf_set_size size;
-    wf_error error = {0};
+    wf_error problem = {0};
     const struct wf_safetensors_set set = set_of(20);
     ck_ok(wf_safetensors_save_set(in_folder(""), &set, &size, error));
     /* a and b; c is larger than a shard; d joins a and b, which have 18 bytes; e would exceed; f is empty */
     static const char *const file[TENSORS] = {"1", "1", "2", "1", "3", "3"};
     ck_assert(size.files == 3 && size.bytes == 440);
     ck_content(in_folder("model.safetensors.index.json"));
-    json_t *index = wf_json_load(in_folder("model.safetensors.index.json"), 1 << 20, &error);
+    json_t *index = wf_json_load(in_folder("model.safetensors.index.json"), 1 << 20, &problem);
     ck_assert_ptr_nonnull(index);
     ck_assert_int_eq(json_integer_value(json_object_get(json_object_get(index, "metadata"), "total_size")), 440);
     for (int i = 0; i < TENSORS; i++) {
