@@ -95,13 +95,13 @@ static const char *torch_name(wf_dtype dtype)
     return dtype == WF_F16 ? "float16" : dtype == WF_BF16 ? "bfloat16" : dtype == WF_F64 ? "float64" : "float32";
 }
 
-static wf_status save_hf_config(const struct conversion *c, const char *path, wf_error *error)
+static wf_status save_hf_config(const struct conversion *c, const char *folder, const char *path, wf_error *error)
 {
     static const char *const keys[] = {"dtype", "torch_dtype"}; /* of transformers 5 and 4 */
     json_t *config = c->new_config ? json_incref(c->new_config) : json_deep_copy(c->config);
     wf_status status = config ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for a configuration", path);
     if (status == WF_OK && c->new_config)
-        status = hf_put_ids(config, &c->run, error);
+        status = hf_put_ids(config, folder, &c->run, error);
     for (int i = 0; i < 2; i++)
         if (status == WF_OK && (c->new_config || (c->tensors.options->cast && (i == 0 || json_object_get(config, keys[i])))))
             status = wf_json_set_string(config, keys[i], torch_name(c->result.dtype), error);
@@ -116,7 +116,7 @@ static wf_status save_config(const struct conversion *c, const char *folder, wf_
 {
     char *path = wf_run_path(folder, "config.json", error);
     wf_status status = !path        ? WF_ERR_MEMORY
-                       : c->to_hf   ? save_hf_config(c, path, error)
+                       : c->to_hf   ? save_hf_config(c, folder, path, error)
                        : c->foreign ? wf_config_save(&c->new, path, error)
                                     : hf_copy(c->from, folder, "config.json", error);
     wf_free(path);

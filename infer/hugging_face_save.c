@@ -119,15 +119,34 @@ static json_t *ends_of_run(const struct wf_run *run)
     return ends;
 }
 
-wf_status hf_put_ids(json_t *object, const struct wf_run *run, wf_error *error)
+/* Takes over `other`, for files without an id of their own. */
+static wf_status put_id(json_t *object, const char *key, const json_t *known, json_t *other, wf_error *error)
+{
+    const json_t *id = json_object_get(known, key);
+    if (!id || json_is_null(id))
+        return wf_json_set_new(object, key, other, error);
+    json_decref(other);
+    return wf_json_set_new(object, key, json_deep_copy(id), error);
+}
+
+/* Sets the ids that `known`, a generation_config.json, has, or else those of the run's tokenizer. */
+static wf_status put_ids(json_t *object, const json_t *known, const struct wf_run *run, wf_error *error)
 {
     wf_status status = WF_OK;
     if (wf_config_kind(&run->config) == WF_MODEL_LANGUAGE) {
-        status = wf_json_set_new(object, "bos_token_id", special(run->tokenizer, WF_SPECIAL_BOS), error);
+        status = put_id(object, "bos_token_id", known, special(run->tokenizer, WF_SPECIAL_BOS), error);
         if (status == WF_OK)
-            status = wf_json_set_new(object, "eos_token_id", ends_of_run(run), error);
+            status = put_id(object, "eos_token_id", known, ends_of_run(run), error);
     }
-    return status == WF_OK ? wf_json_set_new(object, "pad_token_id", special(run->tokenizer, WF_SPECIAL_PAD), error) : status;
+    return status == WF_OK ? put_id(object, "pad_token_id", known, special(run->tokenizer, WF_SPECIAL_PAD), error) : status;
+}
+
+wf_status hf_put_ids(json_t *object, const char *folder, const struct wf_run *run, wf_error *error)
+{
+    json_t *known = load_object(folder, GENERATION, error);
+    const wf_status status = known ? put_ids(object, known, run, error) : error->code;
+    json_decref(known);
+    return status;
 }
 
 static bool same_sampling(const struct wf_generation *a, const struct wf_generation *b)
@@ -158,11 +177,12 @@ static wf_status save_generation(const char *folder, const struct wf_run *run, w
     json_t *object = status == WF_OK ? load_object(folder, GENERATION, error) : NULL;
     status = object ? WF_OK : error->code;
     /* transformers reads no end tokens from config.json if there is a generation_config.json */
-    if (status == WF_OK && !ends_of(object))
-        status = hf_put_ids(object, run, error);
-    if (status == WF_OK && (!there || !same_sampling(&file.generation, &run->config.generation)))
+    const bool ends = ends_of(object), sampling = there && same_sampling(&file.generation, &run->config.generation);
+    if (status == WF_OK && !ends)
+        status = put_ids(object, object, run, error);
+    if (status == WF_OK && !sampling)
         status = put_sampling(object, &run->config.generation, error);
-    if (status == WF_OK)
+    if (status == WF_OK && !(ends && sampling))
         status = save_object(folder, GENERATION, object, error);
     json_decref(object);
     return status;

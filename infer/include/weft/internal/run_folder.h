@@ -73,9 +73,9 @@ wf_status hf_keep(const char *from, const char *to, wf_error *error) WF_CHECKED;
 /* Copies a file; a missing one is no failure. */
 wf_status hf_copy(const char *from, const char *to, const char *name, wf_error *error) WF_CHECKED;
 struct json_t; /* of jansson */
-/* Sets the ids of the start, end and padding tokens, also those that do not exist (null): the defaults of transformers are tokens of other
- * models. */
-wf_status hf_put_ids(struct json_t *object, const struct wf_run *run, wf_error *error) WF_CHECKED;
+/* Sets the ids of the start, end and padding tokens: those in the generation_config.json of `folder`, or else those of the run's tokenizer.
+ * An id that does not exist becomes null, because the defaults of transformers are tokens of other models. */
+wf_status hf_put_ids(struct json_t *object, const char *folder, const struct wf_run *run, wf_error *error) WF_CHECKED;
 /* If the tokenizer.json in `folder`, of a language model that Weft trained, puts an end token behind each text, removes its post-processor:
  * in transformers a prompt would end with that token. */
 wf_status hf_prompt_tokenizer(const char *folder, const struct wf_run *run, wf_error *error) WF_CHECKED;
