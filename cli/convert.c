@@ -31,7 +31,7 @@ static wf_status convert(void *arguments, wf_error *error)
     a->o.to = !a->to_given ? WF_CONVERT_OTHER : a->to == 0 ? WF_CONVERT_HF : WF_CONVERT_WEFT;
     a->o.cast = a->dtype_given != NULL;
     a->o.dtype = dtypes[a->dtype];
-    watch_interrupts(WATCH_BRIEF);
+    watch_interrupts(WATCH_SAVE); /* the sync of a large file may take longer than WATCH_BRIEF allows, and then the folder would be left */
     wf_status status = wf_init(error);
     if (status == WF_OK)
         status = wf_run_convert(a->folder[0], a->folder[1], &a->o, &done, error);
