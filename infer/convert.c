@@ -73,6 +73,9 @@ static bool stays(const struct conversion *c)
 static wf_status plan(struct conversion *c, wf_error *error)
 {
     c->new = c->run.config;
+    if (c->foreign && !c->new.family->counterpart)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: folders of the family %s are read, and not converted", c->from,
+                            wf_config_family(&c->new));
     c->foreign_names = wf_model_is_foreign(c->run.model, c->file);
     if (c->to_hf && !stays(c)) { /* a model without a counterpart is refused before anything is read */
         wf_json_init();

@@ -39,6 +39,7 @@ static wf_status take_source(void *ctx, const char *name, const wf_shape *shape,
 {
     struct tensors *t = ctx;
     struct source s = {.shape = *shape, .count = sources->count, .transposed = sources->transposed && shape->ndim == 2};
+    int64_t elements = 0;
     for (int i = 0; i < s.count; i++) {
         s.entry[i] = wf_safetensors_find(t->file, sources->name[i]);
         const wf_dtype dtype = s.entry[i]->dtype;
@@ -46,7 +47,11 @@ static wf_status take_source(void *ctx, const char *name, const wf_shape *shape,
         if (!is_float(dtype))
             return wf_error_set(error, WF_ERR_FORMAT, "%s: tensor %s has dtype %s, not one of floats", wf_safetensors_path(t->file),
                                 sources->name[i], wf_dtype_name(dtype));
+        elements += s.entry[i]->count;
     }
+    if (elements != wf_shape_count(shape)) /* by a rule that this file does not know */
+        return wf_error_set(error, WF_ERR_SHAPE, "%s: tensor %s is not converted: %s does not have the same elements",
+                            wf_safetensors_path(t->file), sources->name[0], name);
     return add_source(t, &s, name, error);
 }
 

@@ -23,9 +23,8 @@ void foreign_put_architecture(json_t *object, const char *class, const char *mod
 
 wf_status foreign_put_activation(json_t *object, const char *key, enum wf_activation activation, wf_error *error)
 {
-    static const char *const names[] = {
-        [WF_RELU] = "relu", [WF_GELU] = "gelu", [WF_GELU_TANH] = "gelu_new", [WF_SILU] = "silu", [WF_SWIGLU] = NULL};
-    if (!names[activation])
+    static const char *const names[] = {[WF_RELU] = "relu", [WF_GELU] = "gelu", [WF_GELU_TANH] = "gelu_new", [WF_SILU] = "silu"};
+    if ((size_t)activation >= sizeof names / sizeof *names)
         return wf_error_set(error, WF_ERR_ARGUMENT, "activation=%s has no counterpart in this architecture of transformers",
                             wf_activation_words[activation]);
     foreign_put(object, key, json_string(names[activation]));

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include <weft/convert.h>
+#include <weft/family.h>
 #include <weft/run.h>
 
 #include "../data/data_test.h"
@@ -229,6 +230,31 @@ START_TEST(no_memory)
 }
 END_TEST
 
+/* A family of a program that reads folders, but has no counterpart. */
+START_TEST(a_family_without_a_counterpart)
+{
+    static struct wf_family copied;
+    int64_t bytes;
+    wf_error problem = {0};
+    copied = *wf_family_find("gpt", &problem);
+    copied.name = "copied";
+    copied.model_type = "copied-gpt";
+    copied.presets = (struct wf_presets){0};
+    copied.counterpart = NULL;
+    ck_ok(wf_family_register(&copied, error));
+    convert(source_of(decoders[0]), test_file("folder", NULL, 0), &(struct wf_convert_options){.to = WF_CONVERT_HF});
+    char *text = wf_file_load(at("folder", "config.json"), 1 << 20, &bytes, &problem), *type = text ? strstr(text, "\"gpt2\"") : NULL;
+    ck_assert_ptr_nonnull(type);
+    char *changed = wf_format("%.*s\"copied-gpt\"%s", (int)(type - text), text, type + 6);
+    ck_ok(wf_file_save(at("folder", "config.json"), changed, (int64_t)strlen(changed), error));
+    wf_free(text);
+    wf_free(changed);
+    ck_fails(wf_run_convert(test_file("folder", NULL, 0), test_file("no", NULL, 0), NULL, NULL, error), WF_ERR_ARGUMENT,
+             "folders of the family copied are read, and not converted");
+    ck_nothing("no");
+}
+END_TEST
+
 START_TEST(wrong_calls)
 {
     const char *from = source_of(decoders[0]);
@@ -251,4 +277,5 @@ START_TEST(wrong_calls)
 }
 END_TEST
 
-WF_TEST_MAIN("infer/convert", the_same_bytes, the_same_settings, bert, values_beyond_a_dtype, cancelled, no_memory, wrong_calls)
+WF_TEST_MAIN("infer/convert", the_same_bytes, the_same_settings, bert, values_beyond_a_dtype, cancelled, no_memory,
+             a_family_without_a_counterpart, wrong_calls)
