@@ -44,6 +44,7 @@ int run_translate(int argc, char **argv);
 int run_evaluate(int argc, char **argv);
 int run_embed(int argc, char **argv);
 int run_average(int argc, char **argv);
+int run_convert(int argc, char **argv);
 int run_bleu(int argc, char **argv);
 int run_tokenizer_train(int argc, char **argv);
 int run_tokenizer_encode(int argc, char **argv);
@@ -134,8 +135,9 @@ wf_status count_interrupted(wf_status status, int64_t lines, wf_error *error);
  * signal: if one process fails, the launcher sends SIGTERM to the others, and the delay lets the error of the failure be printed first.
  *
  * A command that must finish something calls watch_interrupts, and from then on often calls interrupted(), which is true after a signal.
- * With WATCH_BRIEF the command has 0.7 s to end. With WATCH_SAVE, which training uses, it has the time that it needs to save. A second
- * signal ends the command at once, except under mpirun. For WF_ERR_CANCELLED fail() returns the exit code of the signal. */
+ * With WATCH_BRIEF the command has 0.7 s to end. With WATCH_SAVE, which training and convert use, it has the time that it needs to save or
+ * to clean up. A second signal ends the command at once, except under mpirun. For WF_ERR_CANCELLED fail() returns the exit code of the
+ * signal. */
 void catch_signals(void);
 enum watch { WATCH_NOT, WATCH_BRIEF, WATCH_SAVE };
 void watch_interrupts(enum watch how);

@@ -48,7 +48,7 @@ static struct wf_sampler sampler_of(const struct generate_arguments *a, const st
     struct wf_sampler s = run->sampler;
     /* a setting of sampling on the command line asks for sampling */
     const bool asks = a->temperature > 0 || a->top_k >= 0 || a->top_p > 0 || a->min_p >= 0;
-    s.temperature = a->temperature >= 0 ? a->temperature : s.temperature;
+    s.temperature = a->temperature >= 0 ? a->temperature : asks && s.temperature == 0 ? 1 : s.temperature;
     s.top_k = a->top_k >= 0 ? a->top_k : s.top_k;
     s.top_p = a->top_p > 0 ? a->top_p : s.top_p;
     s.min_p = a->min_p >= 0 ? a->min_p : s.min_p;

@@ -162,7 +162,7 @@ static wf_status inspect_file(const char *path, const struct wf_config *config, 
 
 static wf_status inspect_run(const char *folder, bool json, wf_error *error)
 {
-    char *config_path = wf_run_path(folder, "config.json", error), *model = wf_run_path(folder, "model.safetensors", error);
+    char *config_path = wf_run_path(folder, "config.json", error), *model = hf_weights_path(folder, error);
     struct wf_config config;
     wf_status status = config_path && model ? wf_run_check(folder, error) : error->code;
     if (status == WF_OK)

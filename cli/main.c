@@ -28,6 +28,7 @@ static const struct command all[] = {
     {"embed", "sentence vectors of lines on standard input, or their cosines", run_embed},
     {"evaluate", "loss and perplexity on a text; of translations BLEU and chrF", run_evaluate},
     {"average", "average the last checkpoints of a run", run_average},
+    {"convert", "convert a run to a Hugging Face folder, or back; other dtypes", run_convert},
     {"bleu", "BLEU and chrF of translations", run_bleu},
     {"tokenizer", "train, apply and inspect tokenizers", NULL},
     {"attention", "attention maps as pictures, JSON or an HTML page", run_attention},

@@ -37,6 +37,9 @@ static const struct {
     {"n-best", "nbest num_return_sequences"},
     {"length-penalty", "lenpen len_penalty alpha"},
     {"batch", "batch_size buffer_size max_sentences mini_batch"},
+    {"shard-size", "max_shard_size split_max_size"},
+    {"to", "format output_format"},
+    {"dtype", "torch_dtype outtype precision"},
     {"weights", "checkpoint checkpoint_file path"},
 };
 

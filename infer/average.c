@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include <weft/family.h>
 #include <weft/file.h>
 #include <weft/internal/files.h>
 #include <weft/memory.h>
@@ -44,6 +45,7 @@ static wf_status write_run(const struct wf_run *run, const char *folder, const c
     char *config = wf_run_path(out, "config.json", error), *model = wf_run_path(out, "model.safetensors", error);
     if (config && model && !wf_folder_make(out, error) && !wf_file_remove(model, error) && !copy_config(folder, config, error) &&
         !wf_tokenizers_save(out, &run->config, run->tokenizer, run->source_tokenizer, error) &&
+        (!run->config.family->model_type || !hf_keep(folder, out, error)) &&
         (run->embed.max_length == 0 || !hf_embed_save(out, &run->embed, error))) {
         char text[64];
         wf_safetensors_writer *w = wf_safetensors_writer_new();

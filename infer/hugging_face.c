@@ -203,9 +203,43 @@ static void read_sampling(struct wf_json_reader *r, struct wf_sampler *s)
     refuse_search(r);
 }
 
+/* Reads the sampler of a folder that another library wrote, if it has a generation_config.json. A run has its settings in config.json,
+ * where users change them. */
+static wf_status load_sampler(const char *folder, struct wf_sampler *s, bool *found, wf_error *error)
+{
+    struct file f = open_file(folder, "config.json", error);
+    const bool own = json_object_get(f.r.object, "weft_version");
+    *found = false;
+    if (close_file(&f) != WF_OK || own)
+        return f.r.status;
+    f = open_file(folder, "generation_config.json", error);
+    *found = json_object_size(f.json) > 0;
+    if (*found)
+        read_sampling(&f.r, s);
+    return close_file(&f);
+}
+
+wf_status hf_sampling_load(const char *folder, struct wf_config *config, wf_error *error)
+{
+    struct wf_generation *g = &config->generation;
+    struct wf_sampler s = {.temperature = 1, .top_k = 50, .top_p = 1}; /* transformers' defaults */
+    bool found;
+    if (!config->family->model_type || wf_config_kind(config) != WF_MODEL_LANGUAGE)
+        return WF_OK;
+    wf_status status = load_sampler(folder, &s, &found, error);
+    if (status == WF_OK && found) {
+        g->temperature = s.greedy ? 0 : s.temperature;
+        g->top_k = s.top_k;
+        g->top_p = s.top_p;
+    }
+    return status;
+}
+
 wf_status hf_generation_load(const char *folder, struct wf_run *run, wf_error *error)
 {
     const struct wf_generation *c = &run->config.generation;
+    struct wf_sampler s = {.temperature = 1, .top_k = 50, .top_p = 1};
+    bool found;
     if (wf_config_kind(&run->config) != WF_MODEL_LANGUAGE)
         return WF_OK;
     run->sampler = (struct wf_sampler){.temperature = c->temperature, .top_k = c->top_k, .top_p = c->top_p, .greedy = c->temperature == 0};
@@ -213,15 +247,15 @@ wf_status hf_generation_load(const char *folder, struct wf_run *run, wf_error *e
         return WF_OK;
     struct file f = open_file(folder, "generation_config.json", error);
     read_ends(&f.r, run);
-    if (json_object_size(f.json) > 0) {
-        run->sampler = (struct wf_sampler){.temperature = 1, .top_k = 50, .top_p = 1}; /* transformers' defaults */
-        read_sampling(&f.r, &run->sampler);
+    wf_status status = close_file(&f);
+    if (status == WF_OK && run->ends == 0) {
+        f = open_file(folder, "config.json", error);
+        read_ends(&f.r, run);
+        status = close_file(&f);
     }
-    if (close_file(&f) != WF_OK || run->ends > 0)
-        return f.r.status;
-    f = open_file(folder, "config.json", error);
-    read_ends(&f.r, run);
-    return close_file(&f);
+    if (status == WF_OK && (status = load_sampler(folder, &s, &found, error)) == WF_OK && found)
+        run->sampler = s;
+    return status;
 }
 
 /* --- sentence vectors ---------------------------------------------------------------------------------------------- */

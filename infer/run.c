@@ -197,15 +197,17 @@ static wf_status same_tokenizer(const wf_safetensors *file, const char *path, co
                         named ? "give weights of this run, or restore that tokenizer" : "restore that tokenizer");
 }
 
-static wf_status open_weights(struct wf_run *run, const char *folder, const struct wf_run_options *o, wf_error *error)
+/* Opens the file of weights, and checks that it belongs to the run's tokenizers. */
+static wf_safetensors *open_weights(const struct wf_run *run, const char *folder, const char *weights, wf_error *error)
 {
-    const char *weights = o->weights;
     const bool best = weights && strcmp(weights, "best") == 0, mean = weights && strcmp(weights, "ema") == 0;
     const bool named = weights && !best && !mean, two = two_files(&run->config);
     const char *own = best ? "best.safetensors" : "ema.safetensors";
     char *path = named ? wf_strdup(weights) : weights ? wf_run_path(folder, own, error) : hf_weights_path(folder, error);
-    if (!path)
-        return wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
+    if (!path) {
+        wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
+        return NULL;
+    }
     const char *other = weights ? NULL : hf_other_weights(folder);
     wf_safetensors *file = NULL;
     if (named && wf_folder_exists(path))
@@ -218,13 +220,13 @@ static wf_status open_weights(struct wf_run *run, const char *folder, const stru
                      : other ? other
                              : "the run has not been saved yet, or this is not a run folder");
     else if ((file = wf_safetensors_open(path, error)) &&
-             same_tokenizer(file, path, "tokenizer_content", run->tokenizer, two ? "target " : "", named, error) == WF_OK &&
-             same_tokenizer(file, path, "source_tokenizer_content", run->source_tokenizer, two ? "source " : "", named, error) == WF_OK &&
-             wf_model_load_with(run->model, file, &(struct wf_load_options){.stored = o->stored}, error) != WF_OK)
-        wf_error_prefix(error, "%s", path);
-    wf_safetensors_close(file);
+             (same_tokenizer(file, path, "tokenizer_content", run->tokenizer, two ? "target " : "", named, error) != WF_OK ||
+              same_tokenizer(file, path, "source_tokenizer_content", run->source_tokenizer, two ? "source " : "", named, error) != WF_OK)) {
+        wf_safetensors_close(file);
+        file = NULL;
+    }
     wf_free(path);
-    return error->code;
+    return file;
 }
 
 wf_status wf_run_open(struct wf_run *run, const char *folder, const char *weights, wf_error *error)
@@ -236,6 +238,33 @@ wf_status wf_run_open(struct wf_run *run, const char *folder, const char *weight
     return wf_run_open_with(run, folder, &(struct wf_run_options){.weights = weights}, error);
 }
 
+static wf_status open_files(struct wf_run *run, const char *folder, const char *weights, wf_safetensors **file, wf_error *error)
+{
+    const char *foreign = wf_file_foreign(folder);
+    if (foreign)
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: %s", folder, foreign);
+    if (!wf_folder_exists(folder))
+        return wf_error_set(error, WF_ERR_IO, "%s is not a run folder: give the --out of a training", folder);
+    char *config = wf_run_path(folder, "config.json", error);
+    if (config && !wf_run_check(folder, error) && !wf_config_load(&run->config, config, error) && !load_tokenizers(run, folder, error) &&
+        !hf_embed_options(folder, &run->config, &run->embed, error) && !hf_generation_load(folder, run, error) &&
+        (run->model = wf_model_new(&run->config, error)))
+        *file = open_weights(run, folder, weights, error);
+    wf_free(config);
+    return error->code;
+}
+
+wf_status wf_run_open_files(struct wf_run *run, const char *folder, const char *weights, wf_safetensors **file, wf_error *error)
+{
+    wf_error failure = {0}; /* `error` may be NULL or hold an older error */
+    *run = (struct wf_run){0};
+    *file = NULL;
+    if (open_files(run, folder, weights, file, &failure) == WF_OK)
+        return WF_OK;
+    wf_run_close(run);
+    return wf_error_set(error, failure.code, "%s", failure.message);
+}
+
 wf_status wf_run_open_with(struct wf_run *run, const char *folder, const struct wf_run_options *options, wf_error *error)
 {
     options = options ? options : &(struct wf_run_options){0};
@@ -244,20 +273,17 @@ wf_status wf_run_open_with(struct wf_run *run, const char *folder, const struct 
     *run = (struct wf_run){0};
     if (wf_needs(error, "folder", folder))
         return WF_ERR_ARGUMENT;
+    wf_safetensors *file;
     wf_error failure = {0};
-    const char *foreign = wf_file_foreign(folder);
-    if (foreign)
-        return wf_error_set(error, WF_ERR_FORMAT, "%s: %s", folder, foreign);
-    if (!wf_folder_exists(folder))
-        return wf_error_set(error, WF_ERR_IO, "%s is not a run folder: give the --out of a training", folder);
-    char *config = wf_run_path(folder, "config.json", &failure);
-    if (!config || wf_run_check(folder, &failure) || wf_config_load(&run->config, config, &failure) ||
-        load_tokenizers(run, folder, &failure) || hf_embed_options(folder, &run->config, &run->embed, &failure) ||
-        hf_generation_load(folder, run, &failure) || !(run->model = wf_model_new(&run->config, &failure)) ||
-        open_weights(run, folder, options, &failure))
+    const wf_status opened = wf_run_open_files(run, folder, options->weights, &file, error);
+    if (opened != WF_OK)
+        return opened;
+    if (wf_model_load_with(run->model, file, &(struct wf_load_options){.stored = options->stored}, &failure) != WF_OK) {
+        wf_error_set(error, failure.code, "%s: %s", wf_safetensors_path(file), failure.message);
         wf_run_close(run);
-    wf_free(config);
-    return failure.code ? wf_error_set(error, failure.code, "%s", failure.message) : WF_OK;
+    }
+    wf_safetensors_close(file);
+    return failure.code;
 }
 
 void wf_run_close(struct wf_run *run)

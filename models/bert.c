@@ -226,6 +226,33 @@ static wf_status bert_read(const json_t *object, const char *path, void *config,
     return r.status;
 }
 
+static wf_status bert_write(void *config, json_t *o, wf_error *error)
+{
+    const struct bert_config *c = config;
+    foreign_put_architecture(o, c->masked_head ? "BertForMaskedLM" : "BertModel", "bert");
+    foreign_put(o, "vocab_size", json_integer(c->vocab_size));
+    foreign_put(o, "hidden_size", json_integer(c->d_model));
+    foreign_put(o, "num_hidden_layers", json_integer(c->layers));
+    foreign_put(o, "num_attention_heads", json_integer(c->heads));
+    foreign_put(o, "intermediate_size", json_integer(c->d_ff));
+    foreign_put(o, "max_position_embeddings", json_integer(c->context));
+    foreign_put(o, "type_vocab_size", json_integer(c->segments));
+    foreign_put(o, "layer_norm_eps", json_real(c->norm_eps));
+    foreign_put(o, "hidden_dropout_prob", json_real(c->dropout));
+    foreign_put(o, "attention_probs_dropout_prob", json_real(c->attention_dropout));
+    foreign_put(o, "initializer_range", json_real(0.02));
+    foreign_put(o, "position_embedding_type", json_string("absolute"));
+    foreign_put(o, "tie_word_embeddings", json_boolean(c->tied));
+    return foreign_put_activation(o, "hidden_act", c->activation, error);
+}
+
+static bool is_bare(const void *config) /* BertModel itself */
+{
+    return !((const struct bert_config *)config)->masked_head;
+}
+
+static const struct wf_counterpart counterpart = {.write = bert_write, .weights = &weights, .bare = is_bare};
+
 /* clang-format off */
 static const struct wf_preset presets[] = {
     {"bert", "BERT base; trains BERT folders further on masked tokens (--from FOLDER)",
@@ -249,4 +276,5 @@ const struct wf_family family_bert = {
     .head = WF_HEAD_AT(struct bert, head),
     .before_head = bert_before_head,
     .hidden = bert_hidden,
+    .counterpart = &counterpart,
 };

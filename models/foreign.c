@@ -50,16 +50,21 @@ void foreign_read_activation(struct wf_json_reader *r, const char *key, enum wf_
         foreign_refuse(r, key, name, "only gelu, gelu_new, relu and silu");
 }
 
-wf_status foreign_load(wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *options,
-                       const struct foreign_weights *weights, wf_error *error)
+void foreign_options(const wf_safetensors *file, const struct foreign_weights *weights, struct wf_load_options *options)
 {
     char name[128];
     snprintf(name, sizeof name, "%s%s", weights->prefix, weights->embedding);
+    options->prefix = !file || wf_safetensors_find(file, name) ? weights->prefix : "";
+    options->rule = weights->rule;
+    options->rules = weights->rules;
+    options->ignored = weights->ignored;
+}
+
+wf_status foreign_load(wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *options,
+                       const struct foreign_weights *weights, wf_error *error)
+{
     struct wf_load_options o = *options;
-    o.prefix = wf_safetensors_find(file, name) ? weights->prefix : "";
-    o.rule = weights->rule;
-    o.rules = weights->rules;
-    o.ignored = weights->ignored;
+    foreign_options(file, weights, &o);
     return wf_registry_load_with(registry, file, &o, error);
 }
 

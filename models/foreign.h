@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions that the families share which read folders of Hugging Face. Those that read config.json do nothing if an earlier read has
- * failed. */
+/* Functions that the families share which read and write folders of Hugging Face. Those that read config.json do nothing if an earlier read
+ * has failed. */
 #ifndef WEFT_MODELS_FOREIGN_H
 #define WEFT_MODELS_FOREIGN_H
 
 #include <weft/family.h>
+#include <weft/internal/counterpart.h>
 #include <weft/internal/json.h>
 
 /* Refuses a key of the file with a value that Weft does not support. It is called only for keys that would change the model's results;
@@ -26,6 +27,9 @@ struct foreign_weights {
     int rules;
     const char *const *ignored;
 };
+/* Sets the members of *options by which a file with these names is loaded. The prefix is left out if the file's names lack it; `file` may
+ * be NULL for a file that is to be written. */
+void foreign_options(const wf_safetensors *file, const struct foreign_weights *weights, struct wf_load_options *options);
 wf_status foreign_load(wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *options,
                        const struct foreign_weights *weights, wf_error *error);
 
@@ -40,5 +44,15 @@ void foreign_read_rotary(struct wf_json_reader *r, struct foreign_rotary *out);
 /* The same for a model whose layers with a sliding window have positions of their own, as in Gemma 3: in the layout of transformers 4 their
  * base is rope_local_base_freq, and in that of 5 rope_parameters has an object for each kind of layer. */
 void foreign_read_rotary_kinds(struct wf_json_reader *r, struct foreign_rotary *full, struct foreign_rotary *window);
+
+/* For the .write of struct wf_counterpart (counterpart.c). foreign_put sets a key, and takes over the reference to the value; if there is
+ * no memory, wf_config_counterpart fails. */
+void foreign_put(json_t *object, const char *key, json_t *value);
+/* Sets "architectures" and "model_type". */
+void foreign_put_architecture(json_t *object, const char *class, const char *model_type);
+/* WF_ERR_ARGUMENT: the other library has no such activation. */
+wf_status foreign_put_activation(json_t *object, const char *key, enum wf_activation activation, wf_error *error);
+/* Sets the keys of both layouts. WF_ERR_ARGUMENT: the other library has no such scaling. */
+wf_status foreign_put_rotary(json_t *object, const struct foreign_rotary *rotary, wf_error *error);
 
 #endif

@@ -167,6 +167,32 @@ static wf_status gpt_read(const json_t *object, const char *path, void *config, 
     return r.status;
 }
 
+/* GPT-2 always has biases. A model without any is one whose biases are 0. */
+static wf_status gpt_write(void *config, json_t *o, wf_error *error)
+{
+    struct gpt_config *c = config;
+    if (c->kv_heads > 0 && c->kv_heads != c->heads)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "kv_heads=%lld: GPT-2 of transformers has as many heads of keys as of queries",
+                            (long long)c->kv_heads);
+    c->bias = true;
+    foreign_put_architecture(o, "GPT2LMHeadModel", "gpt2");
+    foreign_put(o, "vocab_size", json_integer(c->vocab_size));
+    foreign_put(o, "n_positions", json_integer(c->context));
+    foreign_put(o, "n_embd", json_integer(c->d_model));
+    foreign_put(o, "n_layer", json_integer(c->layers));
+    foreign_put(o, "n_head", json_integer(c->heads));
+    foreign_put(o, "n_inner", json_integer(c->d_ff));
+    foreign_put(o, "resid_pdrop", json_real(c->dropout));
+    foreign_put(o, "embd_pdrop", json_real(c->dropout));
+    foreign_put(o, "attn_pdrop", json_real(c->dropout));
+    foreign_put(o, "layer_norm_epsilon", json_real(1e-5));
+    foreign_put(o, "initializer_range", json_real(0.02));
+    foreign_put(o, "tie_word_embeddings", json_boolean(c->tied));
+    return foreign_put_activation(o, "activation_function", c->activation, error);
+}
+
+static const struct wf_counterpart counterpart = {.write = gpt_write, .weights = &weights};
+
 /* clang-format off */
 static const struct wf_preset presets[] = {
     {"nanogpt-char", "a character model for a book or two, such as the works of Shakespeare",
@@ -197,4 +223,5 @@ const struct wf_family family_gpt = {
     .load = gpt_load,
     .forward = gpt_forward,
     .head = WF_HEAD_AT(struct gpt, head),
+    .counterpart = &counterpart,
 };

@@ -269,6 +269,57 @@ static wf_status llama_read(const json_t *object, const char *path, void *config
     return r.status;
 }
 
+/* The architectures differ by the one option that they add to Llama. */
+static wf_status write_variant(const struct llama_config *c, json_t *o, wf_error *error)
+{
+    const bool window = c->window > 0;
+    if (window + c->qkv_bias + c->qk_norm > 1)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "no architecture of transformers has%s%s%s at once", window ? " window" : "",
+                            c->qkv_bias ? " qkv_bias" : "", c->qk_norm ? " qk_norm" : "");
+    if (window) {
+        foreign_put_architecture(o, "MistralForCausalLM", "mistral");
+        foreign_put(o, "sliding_window", json_integer(c->window));
+    } else if (c->qkv_bias || c->qk_norm) {
+        foreign_put_architecture(o, c->qk_norm ? "Qwen3ForCausalLM" : "Qwen2ForCausalLM", c->qk_norm ? "qwen3" : "qwen2");
+        foreign_put(o, "use_sliding_window", json_false());
+    } else {
+        foreign_put_architecture(o, "LlamaForCausalLM", "llama");
+        foreign_put(o, "mlp_bias", json_false());
+    }
+    if (!c->qkv_bias)
+        foreign_put(o, "attention_bias", json_false());
+    return WF_OK;
+}
+
+static wf_status llama_write(void *config, json_t *o, wf_error *error)
+{
+    const struct llama_config *c = config;
+    if (write_variant(c, o, error) != WF_OK)
+        return error->code;
+    foreign_put(o, "vocab_size", json_integer(c->vocab_size));
+    foreign_put(o, "hidden_size", json_integer(c->d_model));
+    foreign_put(o, "intermediate_size", json_integer(c->d_ff));
+    foreign_put(o, "num_hidden_layers", json_integer(c->layers));
+    foreign_put(o, "num_attention_heads", json_integer(c->heads));
+    foreign_put(o, "num_key_value_heads", json_integer(c->kv_heads > 0 ? c->kv_heads : c->heads));
+    foreign_put(o, "head_dim", json_integer(c->d_key > 0 ? c->d_key : c->d_model / c->heads));
+    foreign_put(o, "max_position_embeddings", json_integer(c->context));
+    foreign_put(o, "hidden_act", json_string("silu"));
+    foreign_put(o, "rms_norm_eps", json_real(c->norm_eps));
+    foreign_put(o, "attention_dropout", json_real(c->dropout));
+    foreign_put(o, "initializer_range", json_real(0.02));
+    foreign_put(o, "tie_word_embeddings", json_boolean(c->tied));
+    const struct foreign_rotary rotary = {.base = c->rope_base,
+                                          .scaling = c->rope_scaling,
+                                          .factor = c->rope_factor,
+                                          .low = c->rope_low,
+                                          .high = c->rope_high,
+                                          .context = c->rope_context};
+    return foreign_put_rotary(o, &rotary, error);
+}
+
+static const struct wf_counterpart counterpart = {.write = llama_write, .weights = &weights};
+
 /* clang-format off */
 static const struct wf_preset presets[] = {
     {"smollm2-135m", "the smallest SmolLM2, a Llama, from scratch",
@@ -294,4 +345,5 @@ const struct wf_family family_llama = {
     .load = llama_load,
     .forward = llama_forward,
     .head = WF_HEAD_AT(struct llama, head),
+    .counterpart = &counterpart,
 };

@@ -7,10 +7,11 @@
 #include <weft/internal/minmax.h>
 #include <weft/internal/name_list.h>
 #include <weft/internal/pattern.h>
+#include <weft/internal/sources.h>
 
 #include "internal.h"
 
-enum { NAME = 1024, PARTS = (int)(sizeof((struct wf_load_rule *)0)->source / sizeof(char *)) };
+enum { NAME = WF_SOURCE_NAME, PARTS = WF_SOURCES };
 
 static const char *full_name(const struct entry *e, const char *prefix, char *text)
 {
@@ -34,14 +35,6 @@ static bool matches(const char *pattern, const char *name, const char **number, 
     *digits = (int)strspn(*number, "0123456789");
     return *digits > 0 && strcmp(pattern + before + 1, *number + *digits) == 0;
 }
-
-/* The names of the tensors that make up one parameter. */
-struct sources {
-    int count;
-    bool uneven, transposed; /* wf_load_rule.uneven, .transposed */
-    int part, parts;         /* wf_load_rule.part and .parts, which is here at least 1 */
-    char name[PARTS][NAME];
-};
 
 /* Finds rules by the names of their parameters. It is a table, because a model may have a rule for each of thousands of parameters. */
 struct rule_table {
@@ -98,7 +91,7 @@ static int next_rule(const struct rule_table *t, const char *name, int after, co
     return best >= 0 && matches(t->rule[best].parameter, name, number, digits) ? best : -1;
 }
 
-static void expand(const struct wf_load_rule *rule, const char *prefix, const char *number, int digits, struct sources *out)
+static void expand(const struct wf_load_rule *rule, const char *prefix, const char *number, int digits, struct wf_sources *out)
 {
     out->uneven = rule->uneven;
     out->transposed = rule->transposed;
@@ -122,15 +115,16 @@ struct reading {
     bool *left_out; /* [parameters]: the file has no tensor of the parameter, and .allow_missing permits that */
 };
 
-/* Finds the names of the tensors that make up a parameter: by the first rule whose first tensor is in the file, or else by the first rule.
+/* Finds the names of the tensors that make up a parameter: by the first rule whose first tensor is in the file (any file, if there is none
+ * to look into), or else by the first rule.
  * A parameter without a rule has one tensor of its own name. */
-static void find_sources(const struct entry *e, const struct reading *r, struct sources *out)
+static void find_sources(const struct entry *e, const struct reading *r, struct wf_sources *out)
 {
     const char *number, *name = e->info.name, *prefix = r->options->prefix;
     int digits, first = next_rule(&r->rules, name, -1, &number, &digits);
     for (int i = first; i >= 0; i = next_rule(&r->rules, name, i, &number, &digits)) {
         expand(&r->rules.rule[i], prefix, number, digits, out);
-        if (wf_safetensors_find(r->file, out->name[0]))
+        if (!r->file || wf_safetensors_find(r->file, out->name[0]))
             return;
     }
     if (first >= 0 && matches(r->rules.rule[first].parameter, name, &number, &digits)) {
@@ -146,7 +140,7 @@ static void find_sources(const struct entry *e, const struct reading *r, struct 
 
 /* The shape of a source as it is stacked: that of its tensor, of the transpose, or of a part. If the tensor has no equal parts, dimension 0
  * becomes -1, which no parameter has. */
-static wf_shape stacked_shape(const struct wf_safetensors_entry *found, const struct sources *s)
+static wf_shape stacked_shape(const struct wf_safetensors_entry *found, const struct wf_sources *s)
 {
     wf_shape shape = found->shape;
     if (s->parts > 1 && shape.ndim > 0)
@@ -159,7 +153,7 @@ static wf_shape stacked_shape(const struct wf_safetensors_entry *found, const st
 }
 
 /* The tensor's own shape for a shape as it is stacked. */
-static wf_shape own_shape(wf_shape stacked, const struct sources *s)
+static wf_shape own_shape(wf_shape stacked, const struct wf_sources *s)
 {
     const int64_t rows = stacked.dim[0];
     if (stacked.ndim > 0)
@@ -172,7 +166,7 @@ static wf_shape own_shape(wf_shape stacked, const struct sources *s)
 }
 
 /* Whether the sources, all of which are in the file, stack to the parameter. */
-static bool fits(const struct entry *e, const wf_safetensors *file, const struct sources *s)
+static bool fits(const struct entry *e, const wf_safetensors *file, const struct wf_sources *s)
 {
     int64_t rows = 0;
     for (int i = 0; i < s->count; i++) {
@@ -191,7 +185,7 @@ static bool fits(const struct entry *e, const wf_safetensors *file, const struct
 
 /* The shape that the tensor of source i should have, for the message about sources that do not fit: an equal share of the parameter, or if
  * the rows have no equal shares, the rows that the sources before it leave. */
-static wf_shape wanted_shape(const struct entry *e, const wf_safetensors *file, const struct sources *s, int i)
+static wf_shape wanted_shape(const struct entry *e, const wf_safetensors *file, const struct wf_sources *s, int i)
 {
     wf_shape shape = e->shape;
     if (shape.ndim == 0)
@@ -226,7 +220,7 @@ static bool is_ignored(const char *name, const char *const *ignored)
 static void compare_one(const struct entry *e, const struct reading *r, bool *used, struct wf_name_list *missing,
                         struct wf_name_list *shaped)
 {
-    struct sources s;
+    struct wf_sources s;
     find_sources(e, r, &s);
     int present = 0;
     for (int i = 0; i < s.count; i++)
@@ -317,7 +311,7 @@ static wf_status read_transposed(const struct reading *r, const struct wf_safete
 
 static wf_status read_one(const struct entry *e, const struct reading *r, wf_error *error)
 {
-    struct sources s;
+    struct wf_sources s;
     wf_status status = WF_OK;
     find_sources(e, r, &s);
     const wf_dtype dtype = e->info.value.dtype;
@@ -336,7 +330,7 @@ static wf_status read_one(const struct entry *e, const struct reading *r, wf_err
 /* Whether the options ask for the parameter to be stored as bf16. */
 static bool is_to_store(const struct entry *e, const struct reading *r)
 {
-    struct sources s;
+    struct wf_sources s;
     if (!e->storable || r->options->stored == WF_STORED_REAL || WF_REAL != WF_F32)
         return false;
     if (r->options->stored == WF_STORED_BF16)
@@ -348,10 +342,8 @@ static bool is_to_store(const struct entry *e, const struct reading *r)
     return true;
 }
 
-static wf_status check_options(const wf_safetensors *file, const struct wf_load_options *o, wf_error *error)
+static wf_status check_options(const struct wf_load_options *o, wf_error *error)
 {
-    if (!file)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_registry_load: the file is NULL: look at what wf_safetensors_open returned");
     if (o->rules < 0 || (o->rules > 0 && !o->rule))
         return wf_error_set(error, WF_ERR_ARGUMENT, "wf_registry_load_with: %d rules, but the list of rules is %s", o->rules,
                             o->rule ? "not empty" : "NULL");
@@ -383,8 +375,10 @@ wf_status wf_registry_load_with(wf_registry *registry, const wf_safetensors *fil
     /* Everything is checked before the allocation, so that a refused load changes nothing. */
     if (registry->error.code != WF_OK)
         return wf_error_set(error, registry->error.code, "%s", registry->error.message);
+    if (!file)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_registry_load: the file is NULL: look at what wf_safetensors_open returned");
     struct reading r = {.file = file, .options = options};
-    wf_status status = check_options(file, options, error);
+    wf_status status = check_options(options, error);
     if (status != WF_OK)
         return status;
     r.left_out = wf_alloc_zero((size_t)registry->count + 1, sizeof *r.left_out);
@@ -420,6 +414,32 @@ wf_status wf_registry_load_with(wf_registry *registry, const wf_safetensors *fil
             options->missing(options->missing_ctx, registry->entry[i].info.name);
     table_free(&r.rules);
     wf_free(r.left_out);
+    return status;
+}
+
+wf_status wf_registry_sources(const wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *options,
+                              wf_sources_of *each, void *ctx, wf_error *error)
+{
+    struct reading r = {.file = file, .options = options};
+    struct wf_sources *s = wf_alloc(sizeof *s);
+    wf_status status = check_options(options, error);
+    r.left_out = wf_alloc_zero((size_t)registry->count + 1, sizeof *r.left_out);
+    if (status == WF_OK && (!s || !r.left_out))
+        status = wf_error_set(error, WF_ERR_MEMORY, "no memory for the names of %d parameters", registry->count);
+    if (status == WF_OK)
+        status = table_make(&r.rules, options, error);
+    if (status == WF_OK && file)
+        status = compare(registry, &r, error);
+    for (int i = 0; status == WF_OK && i < registry->count; i++) {
+        const struct entry *e = &registry->entry[i];
+        if (e->buffer)
+            continue;
+        find_sources(e, &r, s);
+        status = each(ctx, e->info.name, &e->shape, s, error);
+    }
+    table_free(&r.rules);
+    wf_free(r.left_out);
+    wf_free(s);
     return status;
 }
 

@@ -91,6 +91,8 @@ static wf_status read_config(const struct origin *o, struct wf_config *config, w
     if (status == WF_OK && wf_config_read_only(config))
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s is read from other libraries' folders, not trained", config->model);
     if (status == WF_OK)
+        status = hf_sampling_load(o->folder, config, error);
+    if (status == WF_OK)
         (void)wf_config_set_head(config);
     return status;
 }

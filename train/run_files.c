@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes config.json and the tokenizers of a run, and the settings of sentence vectors. */
+/* Writes config.json and the tokenizers of a run, the settings of sentence vectors, and what the folder that it starts from brings. */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -70,6 +70,16 @@ static wf_status save_known(struct trainer *t, const char *path)
     return t->error->code;
 }
 
+/* Removes a new file that a killed process may have left. */
+static wf_status remove_left(struct trainer *t, const char *folder, const char *name)
+{
+    char *path = wf_run_path(folder, name, t->error);
+    if (path)
+        (void)!wf_file_remove(path, t->error);
+    wf_free(path);
+    return t->error->code;
+}
+
 wf_status run_files_save(struct trainer *t, bool resuming)
 {
     static const char *const names[] = {"config.json", "tokenizer.json", "tokenizer.source.json", "tokenizer.target.json"};
@@ -78,18 +88,22 @@ wf_status run_files_save(struct trainer *t, bool resuming)
          *config = wf_run_path(t->options->out, NEW_FILES "/config.json", t->error),
          *known = wf_run_path(t->options->out, NEW_FILES "/known.json", t->error);
     bool fine = !t->error->code && wf_folder_make(folder, t->error) == WF_OK;
-    for (int i = 0; i < NAMES && fine; i++) { /* remove files that a killed process may have left */
-        char *path = wf_run_path(folder, names[i], t->error);
-        fine = path && wf_file_remove(path, t->error) == WF_OK;
-        wf_free(path);
-    }
+    for (int i = 0; i < NAMES && fine; i++)
+        fine = remove_left(t, folder, names[i]) == WF_OK;
+    for (int i = 0; hf_kept[i] && fine; i++)
+        fine = remove_left(t, folder, hf_kept[i]) == WF_OK;
     fine = fine && save_config(t, config) == WF_OK &&
            wf_tokenizers_save(folder, &t->config, t->tokenizer, t->source_tokenizer, t->error) == WF_OK;
+    /* A resume does not start from a folder, and the run has these files already. */
+    if (fine && !resuming && t->from.folder && t->config.family->model_type)
+        fine = hf_keep(t->from.folder, folder, t->error) == WF_OK;
     /* A resume may replace the config.json that the run itself wrote. One that the user has edited since is renamed. */
     if (fine && resuming)
         fine = save_known(t, known) == WF_OK;
     for (int i = 0; i < NAMES && fine; i++)
         fine = place(t, folder, names[i], resuming && i == 0 ? known : NULL) == WF_OK;
+    for (int i = 0; hf_kept[i] && fine; i++)
+        fine = place(t, folder, hf_kept[i], NULL) == WF_OK;
     if (fine) {
         unlink(known);
         rmdir(folder);

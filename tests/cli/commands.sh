@@ -22,7 +22,7 @@ said()
 }
 
 # --- no line of a help is wider than a terminal
-for c in '' models train generate translate embed evaluate average bleu tokenizer 'tokenizer train' 'tokenizer encode' 'tokenizer decode' \
+for c in '' models train generate translate embed evaluate average convert bleu tokenizer 'tokenizer train' 'tokenizer encode' 'tokenizer decode' \
     'tokenizer info' 'tokenizer survey' attention plot inspect bench; do
     # shellcheck disable=SC2086
     "$weft" $c --help >out 2>err || failed "weft $c --help: $(cat err)"

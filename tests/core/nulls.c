@@ -323,6 +323,7 @@ END_TEST
 START_TEST(infer)
 {
     REFUSES(wf_average, "folder", 1, "out", GIVEN);
+    REFUSES(wf_run_convert, "from", "to", GIVEN, GIVEN);
     REFUSES(wf_embedder_new, "model", "tokenizer", GIVEN);
     REFUSES(wf_embed, "embedder", "lines", "lengths", 1, 1, "out", GIVEN);
     REFUSES(wf_cosines, "x", 1, 1, 1, 1, "out");

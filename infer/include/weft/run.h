@@ -27,8 +27,8 @@ struct wf_run {
     /* Options for wf_embedder_new. A sentence-transformers model, and a run that started from one, store them in modules.json, in the files
      * that modules.json names, and in sentence_bert_config.json. For other models: mean pooling without normalisation. */
     struct wf_embedder_options embed;
-    /* Of a language model in a Hugging Face folder: the tokens that end a text ("eos_token_id" of generation_config.json, or else of
-     * config.json), for wf_generate_options.end and .ends. */
+    /* Of a language model in a Hugging Face folder, or in a run that started from one: the tokens that end a text ("eos_token_id" of
+     * generation_config.json, or else of config.json), for wf_generate_options.end and .ends. */
     int32_t end[WF_RUN_ENDS];
     int ends;
     /* Of a language model: how to choose tokens, from the configuration, or from generation_config.json of a Hugging Face folder: greedily

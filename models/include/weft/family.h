@@ -29,6 +29,7 @@
 #include <weft/models.h>
 
 struct json_t; /* of jansson */
+struct wf_counterpart;
 
 WF_BEGIN_DECLS
 
@@ -198,6 +199,9 @@ struct wf_family {
     /* The bound of the logits of a model with this configuration: each logit of the output layer, z, becomes bound * tanh(z / bound)
      * (wf_softcap). 0: they stay. NULL: they stay in all configurations. */
     double (*softcap)(const void *config);
+
+    /* For Weft's own families: how their models are written for transformers. NULL: they cannot be. */
+    const struct wf_counterpart *counterpart;
 };
 /* The value of .head: the offset of the member plus 1. So it is never 0, which would mean that .head is not set. */
 #define WF_HEAD_AT(type, member) (offsetof(type, member) + 1)

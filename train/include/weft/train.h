@@ -88,7 +88,8 @@ struct wf_train_options {
     bool (*cancelled)(void *ctx);
     /* Path of trained weights from which the training starts, with a new optimiser, instead of initialised weights. One of these:
      * - the folder of a run;
-     * - a Hugging Face folder with a BERT model; the run also gets the folder's settings of sentence vectors;
+     * - a Hugging Face folder (wf_run_open); the run also gets the folder's end tokens, settings of the tokenizer, template of
+     * conversations and settings of sentence vectors;
      * - a safetensors file whose tensors have the names of the model's parameters.
      * The tokenizers are those that lie with the weights; for best.safetensors and checkpoints, those of their run; for other files,
      * `tokenizer`. Parameters that the file lacks are initialised. A warning names them, and another warning names settings of the
@@ -127,7 +128,8 @@ WF_API wf_status wf_train(const struct wf_train_options *options, struct wf_trai
 /* Prepares a configuration for a start from trained weights; `from` is a path as in wf_train_options.from. Copies the architecture from the
  * config.json that lies with the weights, and the setting `precision` if that is bf16 there (to train such weights in f32, set the key
  * after the call), and adds the output layer that a training needs. The other settings in *config stay, except that a setting `crop` longer
- * than the context is reduced to the context. If *config is zeroed, it gets all settings of that config.json. WF_ERR_ARGUMENT: the weights
+ * than the context is reduced to the context. If *config is zeroed, it gets all settings of that config.json, and of a
+ * Hugging Face folder those of sampling in its generation_config.json. WF_ERR_ARGUMENT: the weights
  * are of another family, or *config is zeroed and there is no config.json. */
 WF_API wf_status wf_train_from(const char *from, struct wf_config *config, wf_error *error) WF_CHECKED;
 

@@ -11,6 +11,9 @@
 
 /* Returns "FOLDER/NAME", to be freed with wf_free; NULL with *error set. */
 char *wf_run_path(const char *folder, const char *name, wf_error *error);
+/* wf_run_open without the values of the weights: run->model is declared only. *file becomes the open file of weights, which belongs to the
+ * run's tokenizers and which the caller closes. On failure *run is empty and *file NULL. */
+wf_status wf_run_open_files(struct wf_run *run, const char *folder, const char *weights, wf_safetensors **file, wf_error *error) WF_CHECKED;
 /* Whether the folder has a file of this name. */
 bool wf_run_has(const char *folder, const char *name);
 /* Refuses a folder that another program wrote with wf_fit. It has weights but no config.json, and only that program can read it. */
@@ -53,9 +56,33 @@ char *hf_weights_path(const char *folder, wf_error *error);
 /* Sets the end tokens of the run ("eos_token_id" of generation_config.json, or if that has none, of config.json), and the settings of
  * its sampler. *error must have no error yet. */
 wf_status hf_generation_load(const char *folder, struct wf_run *run, wf_error *error) WF_CHECKED;
+/* Sets the settings of sampling in a configuration by generation_config.json: a temperature of 0 if it does not say "do_sample": true. A
+ * run of Weft's own keeps those of its config.json. *error must have no error yet. */
+wf_status hf_sampling_load(const char *folder, struct wf_config *config, wf_error *error) WF_CHECKED;
 /* Reads from the files of sentence-transformers how sentence vectors are made, and sets max_length to a number above 0. If there is no
  * modules.json, or if the model's family has no .model_type, the options are mean pooling without normalisation, and max_length is 0. */
 wf_status hf_embed_options(const char *folder, const struct wf_config *config, struct wf_embedder_options *out, wf_error *error) WF_CHECKED;
+
+/* --- files that a folder keeps: hugging_face_save.c ---------------------------------------------------------------- */
+/* The files of a folder that a run which starts from it keeps, because other programs or `weft chat` need them: generation_config.json, the
+ * template of conversations, the settings of the tokenizer. The list ends with NULL. */
+extern const char *const hf_kept[];
+/* Copies these files from one folder to another. If eos_token_id is only in config.json, it is put into generation_config.json, because the
+ * config.json of a run does not hold it. */
+wf_status hf_keep(const char *from, const char *to, wf_error *error) WF_CHECKED;
+/* Copies a file; a missing one is no failure. */
+wf_status hf_copy(const char *from, const char *to, const char *name, wf_error *error) WF_CHECKED;
+struct json_t; /* of jansson */
+/* Sets the ids of the start, end and padding tokens: those in the generation_config.json of `folder`, or else those of the run's tokenizer.
+ * An id that does not exist becomes null, because the defaults of transformers are tokens of other models. */
+wf_status hf_put_ids(struct json_t *object, const char *folder, const struct wf_run *run, wf_error *error) WF_CHECKED;
+/* If the tokenizer.json in `folder`, of a language model that Weft trained, puts an end token behind each text, removes its post-processor:
+ * in transformers a prompt would end with that token. */
+wf_status hf_prompt_tokenizer(const char *folder, const struct wf_run *run, wf_error *error) WF_CHECKED;
+/* Makes generation_config.json in `folder` give the run's settings of sampling and end tokens, and tokenizer_config.json its special tokens
+ * if that file is missing. */
+wf_status hf_settings_save(const char *folder, const struct wf_run *run, wf_error *error) WF_CHECKED;
+
 /* Writes files of sentence-transformers from which hf_embed_options reads the same options. */
 wf_status hf_embed_save(const char *folder, const struct wf_embedder_options *options, wf_error *error) WF_CHECKED;
 

@@ -36,7 +36,7 @@ wf_status wf_file_commit(wf_file_writer *writer, wf_error *error) WF_CHECKED;
 /* Removes the temporary file and frees the writer; `path` is unchanged. */
 void wf_file_abort(wf_file_writer *writer);
 
-/* --- folder.c --- */
+/* --- folder.c, folder_move.c --- */
 /* Removes temporary files that killed processes left in the folder. A file that a process on this machine still writes is kept, because its
  * writer holds a kernel lock on it until the process ends. *removed (`removed` may be NULL) becomes the number of removed files. */
 wf_status wf_file_sweep(const char *folder, int *removed, wf_error *error) WF_CHECKED;
@@ -46,6 +46,16 @@ bool wf_file_remove_unlocked(const char *path);
 
 /* Removes a file; a missing file is no failure. A folder is not removed. */
 wf_status wf_file_remove(const char *path, wf_error *error) WF_CHECKED;
+
+/* Removes a folder with its files, and with the folders in it, which may contain files only. A missing folder is no failure. */
+wf_status wf_folder_remove(const char *path, wf_error *error) WF_CHECKED;
+
+/* Renames the folder `from` to `to`, which must be missing or an empty folder, and syncs the folder that contains `to`. Both must be on one
+ * file system. */
+wf_status wf_folder_rename(const char *from, const char *to, wf_error *error) WF_CHECKED;
+
+/* Returns true if the path is a folder without any entry. */
+bool wf_folder_empty(const char *path);
 
 /* Lists the names, without the folder, of the regular files whose name begins with `prefix`, sorted by bytes. Hidden files are listed only
  * if the prefix begins with a dot. The caller frees the list with wf_names_free; on failure it is empty. */
