@@ -255,7 +255,7 @@ wf_status hf_generation_load(const char *folder, struct wf_run *run, wf_error *e
     }
     if (status == WF_OK && (status = load_sampler(folder, &s, &found, error)) == WF_OK && found)
         run->sampler = s;
-    return status;
+    return status == WF_OK ? hf_sampling_load(folder, &run->config, error) : status; /* for who writes the configuration */
 }
 
 /* --- sentence vectors ---------------------------------------------------------------------------------------------- */

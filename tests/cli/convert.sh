@@ -67,7 +67,7 @@ done
 # --- what belongs to a folder stays with a run that was trained on it, with its average, and in the folder made of them
 cp -r "$golden/llama" FOLDER
 chmod -R u+w FOLDER
-echo '{"eos_token_id": [1, 5], "temperature": 0.5, "top_k": 3}' >FOLDER/generation_config.json
+echo '{"eos_token_id": [1, 5], "do_sample": true, "temperature": 0.5, "top_k": 3}' >FOLDER/generation_config.json
 echo '{{ messages }}' >FOLDER/chat_template.jinja
 echo '{"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "</s>"}' >FOLDER/tokenizer_config.json
 for i in 1 2 3 4 5 6 7 8 9 10 11 12; do printf 'abc def ghi jkl mno pqr stu vw bcd efg hij klm %s' ''; done >letters
