@@ -27,6 +27,20 @@ id=$(awk -v c="$first" 'BEGIN { print index("abcdefghijklmnopqrstuvw ", c) + 1 }
 echo "{\"eos_token_id\": [0, $id], \"temperature\": 0.5, \"top_k\": 3}" >FOLDER/generation_config.json
 "$weft" generate FOLDER --prompt abc --greedy --json >out 2>err || failed "generate: $(cat err)"
 grep -q '"tokens": 0, "end": "end_token"' out || failed "token $id ('$first') does not end the text: $(cat out)"
+# --- sampling: as transformers, greedy without do_sample; an option asks for sampling; the file's settings are the defaults
+say() { "$weft" generate FOLDER --prompt 'the king' --max-tokens 30 "$@" 2>/dev/null; }
+echo '{"temperature": 0.9}' >FOLDER/generation_config.json
+[ "$(say)" = "$(say --greedy)" ] || failed 'not greedy without do_sample'
+[ "$(say --temperature 5 --seed 2)" != "$(say)" ] || failed '--temperature does not ask for sampling'
+[ "$(say --top-p 1 --seed 2)" = "$(say --temperature 0.9 --top-k 50 --seed 2)" ] || failed "the file's temperature, and transformers' top_k, are not the defaults"
+echo '{"do_sample": true, "temperature": 3.0, "top_k": 20, "top_p": 0.9, "min_p": 0.02, "repetition_penalty": 1.3}' >FOLDER/generation_config.json
+[ "$(say --seed 2)" = "$(say --temperature 3 --top-k 20 --top-p 0.9 --min-p 0.02 --repetition-penalty 1.3 --seed 2)" ] || failed "the file's settings are not the defaults"
+[ "$(say --seed 2)" != "$(say --greedy)" ] || failed 'do_sample is not obeyed'
+[ "$(say --greedy)" != "$(say --greedy --repetition-penalty 1)" ] || failed "the file's penalty is not the default"
+echo '{"num_beams": 4}' >FOLDER/generation_config.json
+expect 1 'generation_config.json: key "num_beams": this setting of generation is not supported' "$weft" generate FOLDER
+echo '{"num_beams": 1, "min_length": 0, "guidance_scale": null}' >FOLDER/generation_config.json
+say >out || failed 'settings that change nothing are refused'
 echo "{\"eos_token_id\": 99}" >FOLDER/generation_config.json
 expect 1 'generation_config.json: key "eos_token_id": an id is not a number from 0 to 25' "$weft" generate FOLDER
 rm FOLDER/generation_config.json
