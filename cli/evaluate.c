@@ -13,7 +13,7 @@
 struct arguments {
     struct run_options on;
     const char *data;
-    int64_t beam;
+    int64_t beam, stride, context;
     bool json, no_bleu;
 };
 
@@ -62,7 +62,8 @@ static wf_status evaluate_text(struct evaluation *e, wf_error *error)
     }
     if (text->ids.count < 2)
         return wf_error_set(error, WF_ERR_FORMAT, "%s: the text has fewer than two tokens: there is nothing to predict", data);
-    wf_status status = wf_model_evaluate_on(e->dist, e->run.model, e->tape, text->ids, 0, &e->progress, &e->mean, error);
+    const struct wf_window_options w = {.context = e->a->context, .stride = e->a->stride};
+    wf_status status = wf_evaluate_windows_on(e->dist, e->run.model, e->tape, text->ids, &w, &e->progress, &e->mean, error);
     /* the first token is not predicted, so scale the number of characters to the predicted tokens */
     double predicted = (double)text->characters * (double)e->mean.tokens / (double)text->ids.count;
     e->bits = e->mean.loss * (double)e->mean.tokens / predicted / M_LN2;
@@ -111,6 +112,15 @@ static wf_status open_model(struct evaluation *e, wf_error *error)
     const bool translates = kind_of(e) == WF_MODEL_PAIRS, encodes = kind_of(e) == WF_MODEL_ENCODER;
     if (!translates && (e->a->beam || e->a->no_bleu))
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s is not a translation model: --beam and --no-bleu apply only to those", name);
+    if ((translates || encodes) && (e->a->stride || e->a->context))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is not a language model: --stride and --context apply only to those", name);
+    const int64_t most = wf_config_shape(&e->run.config).context, window = e->a->context ? e->a->context : most;
+    if (window > most)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "--context %lld is more than the context of %s, %lld tokens", (long long)window, name,
+                            (long long)most);
+    if (e->a->stride > window)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "--stride %lld is more than the %lld tokens of a window: tokens would be left out",
+                            (long long)e->a->stride, (long long)window);
     if (encodes && !(e->run.config.training.mask_rate > 0))
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s is a model for sentence vectors and has no loss: use %s embed %s < FILE", name,
                             program(), name);
@@ -139,8 +149,8 @@ static wf_status compare(struct evaluation *e, wf_error *error)
     e->unknown = survey ? survey->source_unknown + survey->target_unknown : e->text.unknown;
     wf_program_words(e->dist, &words);
     wf_run_words(&e->run, &words);
-    wf_string_format(&words, "beam=%lld no-bleu=%d #text=%016llx", (long long)e->a->beam, e->a->no_bleu,
-                     (unsigned long long)(survey ? survey->hash : e->text.hash));
+    wf_string_format(&words, "beam=%lld no-bleu=%d stride=%lld context=%lld #text=%016llx", (long long)e->a->beam, e->a->no_bleu,
+                     (long long)e->a->stride, (long long)e->a->context, (unsigned long long)(survey ? survey->hash : e->text.hash));
     return wf_dist_compare(e->dist, &words, error);
 }
 
@@ -213,6 +223,10 @@ int run_evaluate(int argc, char **argv)
         {"data", "FILE[,FILE]", "text to evaluate on, UTF-8; for translation: source and target, aligned by line", .text = &a.data,
          .needed = "the text to evaluate on"},
         {"json", NULL, "print one JSON object", .flag = &a.json},
+        {"stride", "N", "of a language model: windows begin N tokens apart, and overlapping tokens only give context (default: no overlap)",
+         .number = &a.stride, .low = 1, .high = INT32_MAX},
+        {"context", "N", "of a language model: tokens of a window (default: the model's context)", .number = &a.context, .low = 2,
+         .high = INT32_MAX},
         {"beam", "N", "beam width; 1 is greedy (default: the model's)", .number = &a.beam, .low = 1, .high = 1024},
         {"no-bleu", NULL, "for translation: only the loss, which is fast", .flag = &a.no_bleu},
         RUN_ROWS(a.on),

@@ -330,6 +330,7 @@ START_TEST(infer)
     REFUSES(wf_run_open_with, "run", "folder", NULL);
     REFUSES(wf_run_bitext, "run", "source", "target", GIVEN, "out");
     REFUSES(wf_model_evaluate, "model", "tape", (struct wf_id_view){0}, 1, "out");
+    REFUSES(wf_evaluate_windows, "model", "tape", (struct wf_id_view){0}, GIVEN, "out");
     REFUSES(wf_evaluate_pairs, "model", "tape", "bitext", 1, 1, "out");
     REFUSES(wf_evaluate_masked, "model", "tokenizer", "tape", (struct wf_id_view){0}, 1, "out");
     REFUSES(wf_evaluate_translation, "run", "source", "target", GIVEN, GIVEN, GIVEN, "out");
