@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Computes the loss of a language model on a text in windows that overlap, so that a token is predicted from more than the tokens of its own
- * window's beginning. The sum is one of windows, whose losses do not depend on the batch, in the order of the text. */
+/* Computes the loss of a language model on a text in windows that overlap, so that a token is predicted from more than the tokens of its
+ * own window's beginning. The sum is one of windows, whose losses do not depend on the batch, in the order of the text. */
 #include <math.h>
 
 #include <weft/internal/family.h>

@@ -126,10 +126,14 @@ START_TEST(errors)
         struct wf_window_options o;
         int64_t count;
         const char *says;
-    } cases[] = {{{.context = T + 1}, N, "context: 17 is out of range: 1 to 16"}, {{.context = -1}, N, "context"},
-                 {{.stride = T + 1}, N, "stride: 17 is out of range: 1 to 16"},   {{.context = 4, .stride = 5}, N, "1 to 4, the tokens of"},
-                 {{.stride = -1}, N, "stride"},                                  {{.rows = -1}, N, "rows"},
-                 {{.context = 1, .stride = 1}, N, "one token predict nothing"},  {{.stride = 4}, 1, "a text of 1 tokens has nothing"},
+    } cases[] = {{{.context = T + 1}, N, "context: 17 is out of range: 1 to 16"},
+                 {{.context = -1}, N, "context"},
+                 {{.stride = T + 1}, N, "stride: 17 is out of range: 1 to 16"},
+                 {{.context = 4, .stride = 5}, N, "1 to 4, the tokens of"},
+                 {{.stride = -1}, N, "stride"},
+                 {{.rows = -1}, N, "rows"},
+                 {{.context = 1, .stride = 1}, N, "one token predict nothing"},
+                 {{.stride = 4}, 1, "a text of 1 tokens has nothing"},
                  {{.stride = 0}, 1, "a text of 1 tokens has nothing"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct wf_evaluation e;
