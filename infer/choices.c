@@ -32,9 +32,9 @@ struct scoring {
     struct choice_ids c;
     struct turn *turn; /* [count] */
     int64_t count;
-    int32_t *x, *y;          /* inputs and targets of a batch, [rows, cols] */
-    int64_t x_room, y_room;  /* capacities of x and y */
-    int32_t *from;           /* row of the cache that a choice continues */
+    int32_t *x, *y;         /* inputs and targets of a batch, [rows, cols] */
+    int64_t x_room, y_room; /* capacities of x and y */
+    int32_t *from;          /* row of the cache that a choice continues */
     int64_t from_room;
     double *score; /* [choices]: log-likelihoods */
     struct wf_share share;

@@ -127,6 +127,7 @@ START_TEST(text)
     REFUSES(wf_tokenizer_train_with, "text", 1, GIVEN, "out");
     REFUSES(wf_tokenizer_train_files_with, "paths", 1, GIVEN, "out");
     REFUSES(wf_tokenizer_load, "path", "out");
+    REFUSES(wf_tokenizer_extend, "tokenizer", "tokens", 1, GIVEN, "out");
     REFUSES(wf_tokenizer_parse, "json", 1, GIVEN, "out");
     REFUSES(wf_tokenizer_load_vocab_with, "path", GIVEN, "out");
     REFUSES(wf_tokenizer_save, "tokenizer", "path");

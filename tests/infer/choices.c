@@ -163,9 +163,8 @@ START_TEST(errors)
     refused(&t, (struct wf_question){"", CHOICES("a"), 0, 7}, WF_ERR_FORMAT, "FILE:7: the context has no tokens");
     refused(&t, (struct wf_question){"ab", CHOICES("a", "xa"), 0, 7}, WF_ERR_FORMAT, "FILE:7: choice 2: ");
     ck_fails(wf_evaluate_choices(t.model, t.tokenizer, t.tape, questions, 0, NULL, &s, error), WF_ERR_ARGUMENT, "count: 0");
-    ck_fails(
-        wf_evaluate_choices(t.model, t.tokenizer, t.tape, questions, 1, &(struct wf_choice_options){.tokens = -1}, &s, error),
-        WF_ERR_ARGUMENT, "tokens: -1");
+    ck_fails(wf_evaluate_choices(t.model, t.tokenizer, t.tape, questions, 1, &(struct wf_choice_options){.tokens = -1}, &s, error),
+             WF_ERR_ARGUMENT, "tokens: -1");
     wf_tokenizer *other;
     ck_ok(wf_tokenizer_train("abcdefghijkl", 12, &other, error));
     ck_fails(wf_evaluate_choices(t.model, other, t.tape, questions, 1, NULL, &s, error), WF_ERR_ARGUMENT, "vocabulary size mismatch");
@@ -198,9 +197,8 @@ END_TEST
 START_TEST(files)
 {
     struct wf_questions q;
-    ck_ok(wf_questions_load(text_file("q",
-                                      "{\"context\": \"a\\u00e9\", \"choices\": [\"b\", \"c\"], \"answer\": 1, \"more\": {}}\n \t\r\n"
-                                      "{\"choices\": [\"x\"], \"answer\": 0, \"context\": \"\"}"),
+    ck_ok(wf_questions_load(text_file("q", "{\"context\": \"a\\u00e9\", \"choices\": [\"b\", \"c\"], \"answer\": 1, \"more\": {}}\n \t\r\n"
+                                           "{\"choices\": [\"x\"], \"answer\": 0, \"context\": \"\"}"),
                             &q, error));
     ck_assert_int_eq(q.count, 2);
     ck_assert_str_eq(q.question[0].context, "a\xc3\xa9");

@@ -23,8 +23,8 @@ struct wf_questions {
     void *memory; /* of all texts */
 };
 /* Reads a file of JSON lines: {"context": "...", "choices": ["...", ...], "answer": 0}, one question a line. Other keys are ignored, and so
- * are empty lines. Free *out with wf_questions_free, also after an error. WF_ERR_FORMAT, with file and line: a line is not such an object, a
- * key is missing, there are no choices or an empty one, the answer is no index of a choice. WF_ERR_IO, WF_ERR_MEMORY. */
+ * are empty lines. Free *out with wf_questions_free, also after an error. WF_ERR_FORMAT, with file and line: a line is not such an object,
+ * a key is missing, there are no choices or an empty one, the answer is no index of a choice. WF_ERR_IO, WF_ERR_MEMORY. */
 WF_API wf_status wf_questions_load(const char *path, struct wf_questions *out, wf_error *error) WF_CHECKED;
 WF_API void wf_questions_free(struct wf_questions *questions); /* a zeroed struct is allowed */
 
