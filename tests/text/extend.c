@@ -62,8 +62,16 @@ static void extends(struct wf_tokenizer_options o, const char *const *token, con
     wf_tokenizer_free(t);
 }
 
-#define LIST(...) (const char *const[]){__VA_ARGS__}
-#define ADDED(...) (const bool[]){__VA_ARGS__}
+#define LIST(...)                                                                                                                          \
+    (const char *const[])                                                                                                                  \
+    {                                                                                                                                      \
+        __VA_ARGS__                                                                                                                        \
+    }
+#define ADDED(...)                                                                                                                         \
+    (const bool[])                                                                                                                         \
+    {                                                                                                                                      \
+        __VA_ARGS__                                                                                                                        \
+    }
 
 START_TEST(kinds)
 {
@@ -75,9 +83,10 @@ START_TEST(kinds)
     /* a byte is spelled as the third one */
     extends((struct wf_tokenizer_options){.kind = WF_TOKENIZER_BYTE_BPE, .vocab_size = 300}, LIST("<|user|>", "the", "\xc3\xa9", "cat"),
             ADDED(1, 0, 0, 0), 4, "the <|user|>cat \xc3\xa9");
-    extends((struct wf_tokenizer_options){.kind = WF_TOKENIZER_BPE, .vocab_size = 60, .other_pre_tokenizer = true,
-                                          .pre_tokenizer = WF_RUNNING_TEXT},
-            LIST("<|user|>"), ADDED(1), 1, "the<|user|>");
+    extends(
+        (struct wf_tokenizer_options){
+            .kind = WF_TOKENIZER_BPE, .vocab_size = 60, .other_pre_tokenizer = true, .pre_tokenizer = WF_RUNNING_TEXT},
+        LIST("<|user|>"), ADDED(1), 1, "the<|user|>");
 }
 END_TEST
 

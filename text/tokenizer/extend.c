@@ -83,8 +83,8 @@ wf_status wf_tokenizer_extend(const wf_tokenizer *tokenizer, const char *const *
         if ((status = check(tokens[i], error)) != WF_OK)
             break;
         const int64_t length = (int64_t)strlen(tokens[i]);
-        const bool fresh = !is_token(tokenizer, tokens[i], length) && vocab_find(&tokenizer->vocab, tokens[i], length) < 0 &&
-                           !is_repeated(tokens, i);
+        const bool fresh =
+            !is_token(tokenizer, tokens[i], length) && vocab_find(&tokenizer->vocab, tokens[i], length) < 0 && !is_repeated(tokens, i);
         only = only && (!fresh || wf_utf8_count(tokens[i], length) == 1);
         if (added)
             added[i] = fresh;
