@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* weft evaluate RUN --data FILE[,FILE] [--json]: prints the loss of a language model on a text, of an encoder on the masked tokens of a
- * text, or of a translation model on sentence pairs; for translation also BLEU and chrF. */
+/* weft evaluate RUN --data FILE[,FILE] | --choices FILE [--json]: prints the loss of a language model on a text, of an encoder on the
+ * masked tokens of a text, or of a translation model on sentence pairs; for translation also BLEU and chrF. */
 #include <math.h>
 #include <stdio.h>
 
@@ -8,13 +8,15 @@
 
 #include "cli.h"
 #include "display.h"
+#include "evaluate_choices.h"
 #include "several.h"
 
 struct arguments {
     struct run_options on;
     const char *data;
-    int64_t beam;
+    int64_t beam, stride, context;
     bool json, no_bleu;
+    const char *choices, *details;
 };
 
 struct evaluation {
@@ -32,6 +34,7 @@ struct evaluation {
     bool bits_known; /* `bits` is set: the model is a language model */
     bool scored;     /* `scores` is set */
     struct wf_translation_scores scores;
+    struct choices choices;
     struct display display;
     struct wf_progress progress;
 };
@@ -62,7 +65,8 @@ static wf_status evaluate_text(struct evaluation *e, wf_error *error)
     }
     if (text->ids.count < 2)
         return wf_error_set(error, WF_ERR_FORMAT, "%s: the text has fewer than two tokens: there is nothing to predict", data);
-    wf_status status = wf_model_evaluate_on(e->dist, e->run.model, e->tape, text->ids, 0, &e->progress, &e->mean, error);
+    const struct wf_window_options w = {.context = e->a->context, .stride = e->a->stride};
+    wf_status status = wf_evaluate_windows_on(e->dist, e->run.model, e->tape, text->ids, &w, &e->progress, &e->mean, error);
     /* the first token is not predicted, so scale the number of characters to the predicted tokens */
     double predicted = (double)text->characters * (double)e->mean.tokens / (double)text->ids.count;
     e->bits = e->mean.loss * (double)e->mean.tokens / predicted / M_LN2;
@@ -103,7 +107,7 @@ static wf_status evaluate_pairs(struct evaluation *e, wf_error *error)
 static wf_status open_model(struct evaluation *e, wf_error *error)
 {
     const char *name = e->a->on.run;
-    wf_status status = list_parse(e->a->data, true, &e->files, error);
+    wf_status status = e->a->data ? list_parse(e->a->data, true, &e->files, error) : WF_OK;
     if (status == WF_OK)
         status = open_run(&e->a->on, &e->run, error);
     if (status != WF_OK)
@@ -111,6 +115,16 @@ static wf_status open_model(struct evaluation *e, wf_error *error)
     const bool translates = kind_of(e) == WF_MODEL_PAIRS, encodes = kind_of(e) == WF_MODEL_ENCODER;
     if (!translates && (e->a->beam || e->a->no_bleu))
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s is not a translation model: --beam and --no-bleu apply only to those", name);
+    if ((translates || encodes) && (e->a->stride || e->a->context || e->a->choices))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is not a language model: --stride, --context and --choices apply only to those",
+                            name);
+    const int64_t most = wf_config_shape(&e->run.config).context, window = e->a->context ? e->a->context : most;
+    if (window > most)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "--context %lld is more than the context of %s, %lld tokens", (long long)window, name,
+                            (long long)most);
+    if (e->a->stride > window)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "--stride %lld is more than the %lld tokens of a window: tokens would be left out",
+                            (long long)e->a->stride, (long long)window);
     if (encodes && !(e->run.config.training.mask_rate > 0))
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s is a model for sentence vectors and has no loss: use %s embed %s < FILE", name,
                             program(), name);
@@ -126,6 +140,8 @@ static wf_status open_text(void *evaluation, wf_error *error)
 {
     struct evaluation *e = evaluation;
     char **file = e->files.item;
+    if (e->choices.file)
+        return choices_open(&e->choices, error);
     const struct wf_corpus_options o = {.tokenizer = e->run.tokenizer, .cache = e->cache};
     return kind_of(e) == WF_MODEL_PAIRS ? wf_run_bitext(&e->run, file[0], file[1], e->cache, &e->bitext, error)
                                         : wf_text_ids_open((const char *const *)file, e->files.count, &o, &e->text, error);
@@ -139,8 +155,11 @@ static wf_status compare(struct evaluation *e, wf_error *error)
     e->unknown = survey ? survey->source_unknown + survey->target_unknown : e->text.unknown;
     wf_program_words(e->dist, &words);
     wf_run_words(&e->run, &words);
-    wf_string_format(&words, "beam=%lld no-bleu=%d #text=%016llx", (long long)e->a->beam, e->a->no_bleu,
-                     (unsigned long long)(survey ? survey->hash : e->text.hash));
+    wf_string_format(&words, "beam=%lld no-bleu=%d stride=%lld context=%lld #text=%016llx", (long long)e->a->beam, e->a->no_bleu,
+                     (long long)e->a->stride, (long long)e->a->context,
+                     (unsigned long long)(survey            ? survey->hash
+                                          : e->choices.file ? choices_hash(&e->choices)
+                                                            : e->text.hash));
     return wf_dist_compare(e->dist, &words, error);
 }
 
@@ -157,10 +176,12 @@ static wf_status compute(struct evaluation *e, wf_error *error)
     if (status == WF_OK) {
         display_open(&e->display);
         e->progress = (struct wf_progress){show_share, e};
-        status = kind_of(e) == WF_MODEL_PAIRS ? evaluate_pairs(e, error) : evaluate_text(e, error);
+        status = e->choices.file                ? choices_evaluate(&e->choices, e->dist, &e->run, e->tape, &e->progress, error)
+                 : kind_of(e) == WF_MODEL_PAIRS ? evaluate_pairs(e, error)
+                                                : evaluate_text(e, error);
         display_clear(&e->display);
     }
-    if (status == WF_OK && !isfinite(exp(e->mean.loss)))
+    if (status == WF_OK && !e->choices.file && !isfinite(exp(e->mean.loss)))
         status = wf_error_set(error, WF_ERR_NUMERIC, "%s: the loss is %g: the weights are damaged, or the training diverged", e->a->on.run,
                               e->mean.loss);
     return wf_dist_agree(e->dist, status, error);
@@ -191,12 +212,35 @@ static void print_json(const struct evaluation *e)
     printf(", \"unknown\": %lld}\n", (long long)e->unknown);
 }
 
+static wf_status check_options(const struct arguments *a, wf_error *error)
+{
+    if (!a->data && !a->choices)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s evaluate needs --data FILE: the text to evaluate on; or --choices FILE: questions",
+                            program());
+    if (a->choices && (a->data || a->stride || a->context || a->beam || a->no_bleu))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "--choices has questions of its own: give it without --%s",
+                            a->data      ? "data"
+                            : a->stride  ? "stride"
+                            : a->context ? "context"
+                            : a->beam    ? "beam"
+                                         : "no-bleu");
+    if (a->details && !a->choices)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "--details %s belongs to --choices", a->details);
+    return WF_OK;
+}
+
 static wf_status evaluate(void *arguments, wf_error *error)
 {
     struct evaluation e = {.a = arguments};
-    wf_status status = compute(&e, error);
+    e.choices = (struct choices){.file = e.a->choices, .details = e.a->details};
+    wf_status status = check_options(e.a, error);
     if (status == WF_OK)
+        status = compute(&e, error);
+    if (status == WF_OK && e.choices.file)
+        choices_print(&e.choices, e.a->json);
+    else if (status == WF_OK)
         (e.a->json ? print_json : print)(&e);
+    choices_close(&e.choices);
     wf_text_ids_close(&e.text);
     wf_bitext_close(e.bitext);
     wf_free(e.cache);
@@ -210,9 +254,15 @@ int run_evaluate(int argc, char **argv)
 {
     struct arguments a = {0};
     const struct option_row options[] = {
-        {"data", "FILE[,FILE]", "text to evaluate on, UTF-8; for translation: source and target, aligned by line", .text = &a.data,
-         .needed = "the text to evaluate on"},
+        {"data", "FILE[,FILE]", "text to evaluate on, UTF-8; for translation: source and target, aligned by line", .text = &a.data},
+        {"choices", "FILE", "instead of a text, multiple-choice questions: JSON lines with context, choices and answer",
+         .text = &a.choices},
+        {"details", "FILE", "with --choices: write the log-likelihoods of all choices to FILE, as JSON lines", .text = &a.details},
         {"json", NULL, "print one JSON object", .flag = &a.json},
+        {"stride", "N", "of a language model: windows begin N tokens apart, and overlapping tokens only give context (default: no overlap)",
+         .number = &a.stride, .low = 1, .high = INT32_MAX},
+        {"context", "N", "of a language model: tokens of a window (default: the model's context)", .number = &a.context, .low = 2,
+         .high = INT32_MAX},
         {"beam", "N", "beam width; 1 is greedy (default: the model's)", .number = &a.beam, .low = 1, .high = 1024},
         {"no-bleu", NULL, "for translation: only the loss, which is fast", .flag = &a.no_bleu},
         RUN_ROWS(a.on),
@@ -220,11 +270,14 @@ int run_evaluate(int argc, char **argv)
     };
     return run_command(
         &(struct command_line){
-            "RUN --data FILE",
+            "RUN --data FILE|--choices FILE",
             "Prints loss (nats per token), perplexity and bits per character of a run's model on a text. For an encoder: loss and "
             "perplexity of masked-language modelling, with the same masked tokens each time. For a translation model: loss (nats per "
             "target token), perplexity, BLEU (13a, cased) and chrF on two files; the loss is computed on the pairs that training "
-            "would use, BLEU and chrF on all lines, including empty and too long ones. mpirun -n 4 $0 evaluate ... shares the work among "
+            "would use, BLEU and chrF on all lines, including empty and too long ones. With --choices: the accuracy of a language model on "
+            "multiple-choice questions, by the log-likelihood of each choice (acc), and by that divided by the choice's number of "
+            "characters "
+            "(acc_norm). mpirun -n 4 $0 evaluate ... shares the work among "
             "processes, with the same output.",
             options, &a.on.run, .too_few = "RUN is missing: $0 evaluate RUN --data FILE; RUN is the --out of $0 train",
             .too_many = "the text is given by --data FILE", .several = true},

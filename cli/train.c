@@ -52,6 +52,8 @@ static wf_status apply_settings(const struct arguments *a, int without, struct w
         const char *value = setting_split(a->set.item[i], key, error);
         if (!value)
             return WF_ERR_ARGUMENT;
+        if (strcmp(key, "new_tokens") == 0) /* a file, which is read once and no setting of the model */
+            continue;
         if ((strcmp(key, "optimizer") == 0) != (at < a->set.count))
             continue;
         wf_status status = check_setting(a, key, error);
@@ -268,6 +270,7 @@ static wf_status train(void *arguments, wf_error *error)
     if (status == WF_OK)
         status = take_files(a, &texts, error);
     o.from = a->from;
+    o.new_tokens = find_set(a, "new_tokens") ? find_set(a, "new_tokens") : a->from && a->from == texts.from ? texts.new_tokens : NULL;
     o.repeats = a->config ? &texts : NULL;
     if (status == WF_OK && a->tokenizer)
         status = list_parse(a->tokenizer, true, &tokenizer, error);
@@ -313,8 +316,8 @@ int run_train(int argc, char **argv)
          "tokenizer.json to use, or one for the source and one for the target (default: trained on the text and saved in RUN)",
          .text = &a.tokenizer},
         {"from", "RUN|FOLDER|FILE",
-         "start from the weights of a run or of a Hugging Face folder with a BERT model, with its architecture and tokenizer and a fresh "
-         "optimiser, or of a safetensors file; MODEL can then be omitted",
+         "start from the weights of a run or of a Hugging Face folder, with its architecture and tokenizer and a fresh "
+         "optimiser, or of a safetensors file; MODEL can then be omitted; --set new_tokens=FILE adds tokens, one a line, to the vocabulary",
          .text = &a.from},
         {"config", "FILE",
          "settings in JSON: your own with some of the keys, or a run's config.json, which repeats its seed and its texts too; MODEL can "

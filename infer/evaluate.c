@@ -13,12 +13,14 @@
 #include <weft/memory.h>
 #include <weft/seq2seq.h>
 
+#include "evaluate.h"
+
 enum {
     TOKENS = 4096, /* approximate number of tokens in a batch: enough for fast matrix products, with little memory */
     SEED = 0       /* seed of the masks, which are the same in each evaluation */
 };
 
-static int64_t rows_of(int64_t context)
+int64_t evaluation_rows(int64_t context)
 {
     return context < TOKENS ? TOKENS / context : 1;
 }
@@ -92,10 +94,16 @@ wf_status wf_model_evaluate_on(wf_dist *dist, const wf_model *model, wf_tape *ta
     if (wf_model_kind_of(model) != WF_MODEL_LANGUAGE)
         return wf_error_set(error, WF_ERR_STATE, "%s is not a language model: see weft/seq2seq.h and weft/encoder.h",
                             wf_model_config(model)->model);
-    int64_t context = wf_model_shape_of(model)->context;
+    const int64_t context = wf_model_shape_of(model)->context;
+    return evaluate_adjacent(dist, model, tape, ids, context, evaluation_rows(context), limit, progress, out, error);
+}
+
+wf_status evaluate_adjacent(wf_dist *dist, const wf_model *model, wf_tape *tape, struct wf_id_view ids, int64_t context, int64_t rows,
+                            int64_t limit, const struct wf_progress *progress, struct wf_evaluation *out, wf_error *error)
+{
     struct losses losses = {.share.dist = dist, .progress = progress};
     struct wf_windows windows;
-    wf_status status = wf_windows_init(&windows, ids, context, rows_of(context), error);
+    wf_status status = wf_windows_init(&windows, ids, context, rows, error);
     if (status == WF_OK)
         wf_windows_limit(&windows, limit);
     for (struct wf_window_batch b; status == WF_OK && wf_windows_next(&windows, &b);) {
@@ -197,7 +205,7 @@ static void walk_end(struct walk *w)
 static wf_status walk_begin(struct walk *w, const struct wf_config *c, const wf_tokenizer *tokenizer, struct wf_id_view ids, int64_t limit,
                             wf_error *error)
 {
-    int64_t context, rows = rows_of(wf_row_length(c, &context));
+    int64_t context, rows = evaluation_rows(wf_row_length(c, &context));
     int64_t most = WF_MIN(ids.count, rows * context) + (c->training.frame ? 2 * rows : 0);
     *w = (struct walk){.frame = c->training.frame, .windows = {.ids = ids, .context = context, .rows = rows, .no_targets = true}};
     wf_windows_limit(&w->windows, limit);

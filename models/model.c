@@ -335,6 +335,19 @@ wf_tensor *wf_model_loss_with(const wf_model *model, wf_tensor *ids, wf_tensor *
     return wf_head_loss(model, hidden(model, ids, NULL, NULL), targets, options);
 }
 
+wf_tensor *wf_model_token_losses(const wf_model *model, wf_tensor *ids, wf_tensor *targets, struct wf_cache *cache)
+{
+    wf_tensor *x = hidden(model, ids, cache, NULL); /* [B,T,d] */
+    if (wf_is_poison(x) || wf_is_poison(targets))
+        return wf_is_poison(x) ? x : targets;
+    const int64_t scored = wf_dim(targets, 1);
+    if (scored < wf_dim(x, 1))
+        x = wf_slice(x, 1, -scored, scored);
+    return wf_head_loss(
+        model, x, targets,
+        &(struct wf_cross_entropy_options){.has_ignore = true, .ignore = WF_NO_TARGET, .reduction = WF_REDUCE_NONE}); /* [B,t] */
+}
+
 /* Checks the size of a cache that the family's .cache made. On an error it frees the cache. */
 static wf_status check_cache(const struct wf_family *f, struct wf_cache *cache, int64_t rows, int64_t capacity, wf_error *error)
 {

@@ -33,3 +33,8 @@ wf_status wf_line_encode(const wf_tokenizer *tokenizer, const char *path, const 
     snprintf(place, sizeof place, "%s:%" PRId64 ":%" PRId64, path, line + 1, from + fault.offset - (line ? begin : 0) + 1);
     return wf_tokenizer_fault(tokenizer, text + from, to - from, &fault, place, error);
 }
+
+int64_t wf_text_trim_end(const char *text, int64_t length)
+{
+    return unicode_skip_space_back(text, 0, length);
+}

@@ -146,7 +146,7 @@ static wf_status same_tokenizer(struct trainer *t, const wf_safetensors *file)
     const struct {
         const char *key;
         const wf_tokenizer *tokenizer;
-    } part[] = {{"tokenizer_content", t->tokenizer}, {"source_tokenizer_content", t->source_tokenizer}};
+    } part[] = {{"tokenizer_content", t->before ? t->before : t->tokenizer}, {"source_tokenizer_content", t->source_tokenizer}};
     for (int i = 0; i < 2; i++) {
         const char *was = wf_safetensors_metadata(file, part[i].key);
         char now[32];
@@ -160,10 +160,11 @@ static wf_status same_tokenizer(struct trainer *t, const wf_safetensors *file)
 }
 
 /* Lists in t->differs the architecture settings that differ from those of the weights. Loading the weights refuses only tensors of another
- * shape, and settings such as an activation change no shape. */
-static wf_status compare_architecture(struct trainer *t)
+ * shape, and settings such as an activation change no shape. *rows becomes the number of rows of tokens in the weights. */
+static wf_status compare_architecture(struct trainer *t, int64_t *rows)
 {
     struct wf_config was;
+    *rows = wf_config_shape(&t->config).vocab_size;
     if (!t->from.folder)
         return WF_OK;
     if (read_config(&t->from, &was, t->error))
@@ -171,9 +172,12 @@ static wf_status compare_architecture(struct trainer *t)
     if (was.family != t->config.family)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s holds a model of the family %s, and %s is of the family %s", t->from.folder,
                             wf_config_family(&was), t->config.model, wf_config_family(&t->config));
+    *rows = wf_config_shape(&was).vocab_size;
     struct wf_config_key key;
     for (int i = 0; wf_config_key_at(&t->config, i, &key); i++) {
         char before[96], now[96];
+        if (t->before && strcmp(key.name, "vocab_size") == 0)
+            continue;
         if (strcmp(key.section, wf_config_family(&was)) != 0 || key.resumable || !wf_config_get(&was, key.name, before, sizeof before) ||
             !wf_config_get(&t->config, key.name, now, sizeof now) || strcmp(before, now) == 0)
             continue;
@@ -191,11 +195,12 @@ static void add_fresh(void *trainer, const char *name)
 
 wf_status origin_load(struct trainer *t)
 {
-    if (compare_architecture(t))
+    int64_t rows;
+    if (compare_architecture(t, &rows))
         return t->error->code;
     wf_safetensors *file = wf_safetensors_open(t->from.weights, t->error);
     const struct wf_load_options o = {.allow_missing = true, .missing = add_fresh, .missing_ctx = t};
-    if (file && !same_tokenizer(t, file) && wf_model_load_with(t->model, file, &o, t->error))
+    if (file && !same_tokenizer(t, file) && (t->before ? grow_load(t, file, rows, &o) : wf_model_load_with(t->model, file, &o, t->error)))
         wf_error_prefix(t->error, "%s", t->from.weights);
     /* Reads the settings of sentence vectors. save_pooling later writes them into the new run. */
     if (!t->error->code && t->from.folder)
@@ -213,6 +218,8 @@ wf_status origin_tell(struct trainer *t)
         return WF_OK;
     wf_string_format(&text, "starting from the weights in %s", t->from.weights);
     if (report_string(&t->fit, WF_EVENT_DATA, &text))
+        return t->error->code;
+    if (t->grown.length && report_string(&t->fit, WF_EVENT_DATA, &t->grown))
         return t->error->code;
     if (t->differs.length) {
         wf_string_format(&text, "they were trained with other settings:%s", t->differs.data);

@@ -76,6 +76,7 @@ json_t *texts_json(const struct trainer *t, wf_error *error)
         wf_json_set_new(object, "valid", array_of(o->valid, o->valid_files, error), error) ||
         set_hash(object, "train_hash", t->train_hash, error) || set_hash(object, "valid_hash", t->valid_hash, error) ||
         set_path(object, "from", resumes ? t->texts.from : o->from, error) ||
+        set_path(object, "new_tokens", resumes ? t->texts.new_tokens : o->new_tokens, error) ||
         set_path(object, "tokenizer", resumes ? t->texts.tokenizer : o->tokenizer, error) ||
         set_path(object, "source_tokenizer", resumes ? t->texts.source_tokenizer : o->source_tokenizer, error) ||
         (o->seed <= INT64_MAX && wf_json_set_int(object, "seed", (int64_t)o->seed, error))) {
@@ -152,7 +153,7 @@ static wf_status read_texts(const json_t *object, const char *path, struct wf_tr
         read_files(object, where, "valid", &out->valid, &out->valid_files, error) ||
         read_hash(object, where, "train_hash", &out->train_hash, error) ||
         read_hash(object, where, "valid_hash", &out->valid_hash, error) || read_path(object, where, "from", &out->from, error) ||
-        read_path(object, where, "tokenizer", &out->tokenizer, error) ||
+        read_path(object, where, "new_tokens", &out->new_tokens, error) || read_path(object, where, "tokenizer", &out->tokenizer, error) ||
         read_path(object, where, "source_tokenizer", &out->source_tokenizer, error) ||
         wf_json_get_int(object, where, "seed", WF_JSON_OPTIONAL, 0, INT64_MAX, &seed, error))
         return error->code;
@@ -213,6 +214,7 @@ void wf_train_texts_free(struct wf_train_texts *texts)
     free_files(texts->train, texts->train_files);
     free_files(texts->valid, texts->valid_files);
     wf_free(texts->from);
+    wf_free(texts->new_tokens);
     wf_free(texts->tokenizer);
     wf_free(texts->source_tokenizer);
     *texts = (struct wf_train_texts){0};

@@ -117,6 +117,8 @@ wf_status tokenizers_open(struct trainer *t, bool resuming)
             t->error, WF_ERR_ARGUMENT,
             "vocabulary size mismatch: %s has %lld tokens, the model in %s %lld: give the tokenizer that it was trained with", o->tokenizer,
             (long long)wf_tokenizer_vocab_size(t->tokenizer), t->from.folder, (long long)wf_config_shape(&t->config).vocab_size);
+    if (!resuming && o->new_tokens && grow_tokenizer(t))
+        return t->error->code;
     struct wf_config was;
     if (resuming && o->from && !o->tokenizer) { /* the tokenizers came with the weights, so the given settings of tokenizers don't count */
         if (wf_train_config(o->out, &was, NULL, t->error))

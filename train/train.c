@@ -246,6 +246,11 @@ static wf_status check_options(const struct wf_train_options *o, wf_error *error
 {
     if (!o->out || !o->out[0])
         return wf_error_set(error, WF_ERR_ARGUMENT, "no folder for the run: give --out");
+    if (o->new_tokens && !o->resume && !o->from)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "new_tokens=%s adds tokens to the vocabulary of trained weights: give them with --from",
+                            o->new_tokens);
+    if (o->new_tokens && wf_config_kind(&o->config) == WF_MODEL_PAIRS)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "new_tokens=%s: the vocabulary of a translation model cannot grow", o->new_tokens);
     if (o->train_files < 1)
         return wf_error_set(error, WF_ERR_ARGUMENT, "no text to train on: give --train");
     if (check_files(o->train, o->train_files, error) || check_files(o->valid, o->valid_files, error))
@@ -326,6 +331,8 @@ wf_status wf_train(const struct wf_train_options *options, struct wf_train_resul
     wf_string_free(&t.sample);
     wf_string_free(&t.differs);
     wf_string_free(&t.fresh);
+    wf_string_free(&t.grown);
+    wf_tokenizer_free(t.before);
     origin_free(&t.from);
     wf_train_texts_free(&t.texts);
     wf_free(t.train);

@@ -69,6 +69,8 @@ struct trainer {
     struct wf_string differs; /* settings that differ from those of the weights, as text */
     struct wf_string fresh;   /* names of the parameters that the file of weights lacks, as text */
     int64_t fresh_count;      /* number of these parameters */
+    wf_tokenizer *before;     /* the tokenizer of the weights, if the vocabulary grows; else NULL */
+    struct wf_string grown;   /* which tokens were added, as text */
 
     const struct wf_bitext_survey *survey; /* wf_event.survey of the event that is being reported */
 };
@@ -82,6 +84,12 @@ wf_status state_parts(struct trainer *t);
 wf_status zoo_get(struct fit *f, const wf_safetensors *file, const char *path);
 /* Loads the tokenizers from the state; the source's may be missing. */
 wf_status state_tokenizers(struct trainer *t);
+
+/* grow.c: a larger vocabulary than that of the weights. */
+/* Replaces the tokenizer by a larger one, with the tokens in .new_tokens; t->before becomes the one of the weights. */
+wf_status grow_tokenizer(struct trainer *t);
+/* Loads weights with `rows` rows of tokens. The old rows stay; those of new tokens become the mean of the old tokens' rows. */
+wf_status grow_load(struct trainer *t, const wf_safetensors *file, int64_t rows, const struct wf_load_options *options);
 
 /* texts.c: the names of the files that a run was trained on, stored under the key "trained_on". */
 /* For a resume without texts: takes the texts that the state names into t->own. */

@@ -17,6 +17,24 @@ for name in gpt2 llama llama-linear mistral phi3 gemma2 gemma3 llama-bias qwen2-
 done
 grep -q '^rope_base: 1000000.0$' out || failed "no rope_base: $(cat out)"
 
+# --- perplexity in windows that overlap: as a Python program with transformers computes it for qwen3, with every token scored once
+evaluate() { "$weft" evaluate "$golden/qwen3" --data text "$@" >loss 2>err || failed "evaluate $*: $(cat err)"; }
+evaluate --json && cp loss whole
+evaluate --json --context 32 && cp loss same
+cmp whole same || failed 'the context of the model as --context changes the loss'
+for row in 1:80.260:563 7:83.555:563 24:82.577:540; do
+    stride=${row%%:*}
+    evaluate --context 24 --stride "$stride" --json --threads 1 && cp loss one
+    evaluate --context 24 --stride "$stride" --json --threads 2
+    cmp one loss || failed "stride $stride: the threads change the loss"
+    evaluate --context 24 --stride "$stride"
+    printf '%s\n' "${row#*:}" | tr : '\n' >want
+    awk '$1 == "perplexity" { printf "%.3f\n", $2 } $1 == "tokens" { print $2 }' loss | cmp - want || failed "stride $stride: $(cat loss)"
+done
+expect 2 '--context 33 is more than the context of' "$weft" evaluate "$golden/qwen3" --data text --context 33
+expect 2 '--stride 25 is more than the 24 tokens of a window' "$weft" evaluate "$golden/qwen3" --data text --context 24 --stride 25
+expect 2 '--stride' "$weft" evaluate "$golden/qwen3" --data text --stride 0
+
 # --- the end of a text: eos_token_id of generation_config.json, one id or several, else of config.json
 cp -r "$golden/llama" FOLDER
 chmod -R u+w FOLDER

@@ -49,6 +49,22 @@ cmp -s RUN/tokenizer.json above/tokenizer.json || failed 'another tokenizer'
 grep -q '"seconds":[0-9.]*' above/metrics.jsonl || failed 'no seconds'
 ! grep -q '"seconds":[0-9]*\.[0-9]\{4,\}' above/metrics.jsonl || failed "seconds: $(head -n 1 above/metrics.jsonl)"
 
+# a larger vocabulary: the text has characters that the weights have not seen
+printf 'na\303\257ve caf\303\251s %%\n' | cat - second.txt >foreign.txt
+printf '\303\257\n\303\251\n%%\na\n' >tokens
+foreign="--from RUN --train foreign.txt --valid both.txt --set batch=8 --steps 2"
+# shellcheck disable=SC2086
+expect 1 'is not in the vocabulary of' "$weft" train $foreign --out no
+# shellcheck disable=SC2086
+"$weft" train $foreign --set new_tokens=tokens --out larger 2>log || failed "new tokens: $(tail -1 log)"
+grep -q "^3 tokens added to the vocabulary of [0-9]*: $(printf '"\303\257", "\303\251", "%%"; already there: "a"')$" log || failed "told: $(cat log)"
+rm tokens
+"$weft" train larger --resume --steps 3 2>log || failed "resumed: $(tail -1 log)"
+"$weft" generate larger --prompt "$(printf 'caf\303\251')" --max-tokens 3 >out 2>err || failed "generate: $(cat err)"
+expect 2 'new_tokens=second.txt adds tokens to the vocabulary of trained weights: give them with --from' \
+    "$weft" train nanogpt-char-small --train second.txt --set new_tokens=second.txt --out no
+[ ! -e no/state.safetensors ] || failed 'something was trained'
+
 expect 1 'wrong is missing: --from takes the folder of a run or a safetensors file' \
     "$weft" train nanogpt-char-small --from wrong --train second.txt --out no
 expect 2 'holds a model of the family gpt, and char-rms is of the family rms: name a model of gpt' \

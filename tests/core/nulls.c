@@ -127,6 +127,7 @@ START_TEST(text)
     REFUSES(wf_tokenizer_train_with, "text", 1, GIVEN, "out");
     REFUSES(wf_tokenizer_train_files_with, "paths", 1, GIVEN, "out");
     REFUSES(wf_tokenizer_load, "path", "out");
+    REFUSES(wf_tokenizer_extend, "tokenizer", "tokens", 1, GIVEN, "out");
     REFUSES(wf_tokenizer_parse, "json", 1, GIVEN, "out");
     REFUSES(wf_tokenizer_load_vocab_with, "path", GIVEN, "out");
     REFUSES(wf_tokenizer_save, "tokenizer", "path");
@@ -339,8 +340,13 @@ START_TEST(infer)
     REFUSES(wf_run_open_with, "run", "folder", NULL);
     REFUSES(wf_run_bitext, "run", "source", "target", GIVEN, "out");
     REFUSES(wf_model_evaluate, "model", "tape", (struct wf_id_view){0}, 1, "out");
+    REFUSES(wf_evaluate_windows, "model", "tape", (struct wf_id_view){0}, GIVEN, "out");
     REFUSES(wf_evaluate_pairs, "model", "tape", "bitext", 1, 1, "out");
     REFUSES(wf_evaluate_masked, "model", "tokenizer", "tape", (struct wf_id_view){0}, 1, "out");
+    REFUSES(wf_evaluate_choices, "model", "tokenizer", "tape", "questions", 1, GIVEN, "out");
+    REFUSES(wf_questions_load, "path", "out");
+    SILENT(wf_questions_free, "questions");
+    NONE(wf_choice_best, "question", "log_likelihood", 1);
     REFUSES(wf_evaluate_translation, "run", "source", "target", GIVEN, GIVEN, GIVEN, "out");
     REFUSES(wf_generate_next, "model", "tape", "prompt", 1, "options", GIVEN, "count");
     REFUSES(wf_beam_search_with, "model", "tape", "prompt", 1, GIVEN, "out");

@@ -33,6 +33,7 @@ as_alone()
 input=/dev/null
 counts='2 3'
 as_alone "$weft" evaluate language --data "$story" --json
+as_alone "$weft" evaluate language --data "$story" --stride 5 --json
 as_alone "$weft" evaluate encoder --data "$story"
 as_alone "$weft" evaluate translation --data a.en,a.de
 counts=4

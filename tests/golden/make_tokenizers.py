@@ -208,4 +208,5 @@ def hashes(path, texts):
         print(name, count, f'0x{h:016X}')
 
 
-make() if len(sys.argv) == 1 else long_words() if sys.argv[1] == 'long' else check(sys.argv[1]) if len(sys.argv) == 2 else hashes(sys.argv[1], sys.argv[2:])
+if __name__ == "__main__":
+    make() if len(sys.argv) == 1 else long_words() if sys.argv[1] == 'long' else check(sys.argv[1]) if len(sys.argv) == 2 else hashes(sys.argv[1], sys.argv[2:])

@@ -67,7 +67,7 @@ struct wf_evaluation {
     int64_t tokens;  /* predicted tokens: of a translation model the target tokens with EOS, of an encoder the masked tokens */
     int64_t pairs;   /* number of sentence pairs of a translation model; 0 for other models */
 };
-/* The next three functions compute the loss of a trained model on a text. If `limit` is above 0, they use only about `limit` tokens, which
+/* The next functions compute the loss of a trained model on a text. If `limit` is above 0, they use only about `limit` tokens, which
  * are spread evenly over the text and are the same in every call. If `limit` is 0, they use the whole text. `limit` counts predicted
  * tokens, except for an encoder: there it counts all tokens, and the fraction mask_rate of them is predicted. The tape is reset.
  *
@@ -75,6 +75,22 @@ struct wf_evaluation {
  * WF_ERR_STATE: the model is not a language model. */
 WF_API wf_status wf_model_evaluate(const wf_model *model, wf_tape *tape, struct wf_id_view ids, int64_t limit, struct wf_evaluation *out,
                                    wf_error *error) WF_CHECKED;
+/* Windows of wf_evaluate_windows. */
+struct wf_window_options {
+    int64_t context; /* tokens of a window; 0: the model's context */
+    int64_t stride;  /* each window begins this many tokens after the one before, 1 to `context`; 0: windows do not overlap, as in
+                        wf_model_evaluate */
+    int64_t rows;    /* windows that are computed at once; 0: about 4096 tokens. With a stride it does not change a bit of the result */
+};
+/* Computes the loss of a language model on the whole sequence of ids, in overlapping windows, as the guide on perplexity of Hugging Face's
+ * transformers does. Window i has the ids i * stride .. i * stride + context - 1; the last window ends with the text. Each window scores
+ * the ids that no window before it has scored, and sees the others as context. The first id of a window is not scored, because nothing
+ * precedes it: with stride < context that is only the first id of the text. `loss` is the mean over the scored ids, each of which counts
+ * the same (the guide weights a window by its scored ids less one). Without a stride the result is that of wf_model_evaluate with this
+ * context. `options` may be NULL. WF_ERR_ARGUMENT: an option is out of its range, or the text has fewer than two ids. WF_ERR_STATE: the
+ * model is not a language model. */
+WF_API wf_status wf_evaluate_windows(const wf_model *model, wf_tape *tape, struct wf_id_view ids, const struct wf_window_options *options,
+                                     struct wf_evaluation *out, wf_error *error) WF_CHECKED;
 /* Computes the loss of a translation model on the used pairs of a bitext, which are those that the survey did not skip (weft/bitext.h).
  * WF_ERR_ARGUMENT: the model is not a translation model. */
 WF_API wf_status wf_evaluate_pairs(const wf_model *model, wf_tape *tape, wf_bitext *bitext, double label_smoothing, int64_t limit,

@@ -127,6 +127,15 @@ WF_API wf_status wf_tokenizer_load_vocab_with(const char *path, const struct wf_
     wf_tokenizer_load_vocab_with(path, &(struct wf_vocab_options){__VA_ARGS__}, out, error)
 #endif
 
+/* Makes a tokenizer with further tokens: the ids of the old ones stay, and those of the `count` new ones follow in their order. They are
+ * added tokens that are not special, found in a text by their exact spelling. A tokenizer of characters gets single characters as
+ * characters of its vocabulary (those before the first longer token). A text that the tokenizer encodes as one token already, or
+ * with which its vocabulary spells a token, is skipped, and so is a repeated one. added [count] (may be NULL) becomes whether each was
+ * added. The caller frees *out with wf_tokenizer_free. WF_ERR_ARGUMENT: a token is empty or not UTF-8. WF_ERR_MEMORY. On an error *out is
+ * NULL. */
+WF_API wf_status wf_tokenizer_extend(const wf_tokenizer *tokenizer, const char *const *tokens, int64_t count, bool *added,
+                                     wf_tokenizer **out, wf_error *error) WF_CHECKED;
+
 /* Saves a tokenizer.json, with the same bytes that `tokenizers` writes. The file is written under a temporary name, synced, and then
  * renamed. WF_ERR_IO, WF_ERR_MEMORY. */
 WF_API wf_status wf_tokenizer_save(const wf_tokenizer *tokenizer, const char *path, wf_error *error) WF_CHECKED;

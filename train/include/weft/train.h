@@ -104,6 +104,12 @@ struct wf_train_options {
     /* The texts of a run that this training repeats, as wf_train_texts_load gives them. If the texts have changed since that run, a
      * WF_EVENT_WARNING says so. May be NULL. */
     const struct wf_train_texts *repeats;
+    /* With `from`: the path of a file with tokens for a larger vocabulary, one a line; empty lines are ignored. The tokens that the
+     * tokenizer lacks get ids after its own (wf_tokenizer_extend), and the model rows for them in the embedding, and in the output layer if
+     * that is not tied: each is the mean of the rows of the old tokens. The old rows stay. If the model has more rows than its tokenizer
+     * tokens, these spare rows are used first. A resume ignores .new_tokens, because the state has the tokenizer. WF_ERR_ARGUMENT: there is
+     * no `from`, or the model translates. NULL: no tokens are added. */
+    const char *new_tokens;
 };
 struct wf_train_result {
     int64_t step; /* updates done */
@@ -153,7 +159,8 @@ struct wf_train_texts {
     char *tokenizer;             /* .tokenizer as an absolute path; NULL: it was not given */
     char *source_tokenizer;      /* .source_tokenizer as an absolute path; NULL: it was not given */
     uint64_t seed;
-    bool has_seed; /* `seed` is known */
+    bool has_seed;    /* `seed` is known */
+    char *new_tokens; /* .new_tokens as an absolute path; NULL: it was not given */
 };
 /* Reads *out from the state in a run's folder, or from a config.json. Free with wf_train_texts_free, even after an error. */
 WF_API wf_status wf_train_texts_load(const char *path, struct wf_train_texts *out, wf_error *error) WF_CHECKED;

@@ -6,21 +6,28 @@
 #ifndef WEFT_INTERNAL_SEVERAL_H
 #define WEFT_INTERNAL_SEVERAL_H
 
+#include <weft/choices.h>
 #include <weft/internal/dist.h>
 #include <weft/run.h>
 
-/* Receives the progress of an evaluation: tell(ctx, done, total) is called after each batch. The next three
- * functions take a pointer to this struct; NULL: no progress is wanted. */
+/* Receives the progress of an evaluation: tell(ctx, done, total) is called after each batch. The next functions
+ * take a pointer to this struct; NULL: no progress is wanted. */
 struct wf_progress {
     void (*tell)(void *ctx, int64_t done, int64_t total);
     void *ctx;
 };
 wf_status wf_model_evaluate_on(wf_dist *dist, const wf_model *model, wf_tape *tape, struct wf_id_view ids, int64_t limit,
                                const struct wf_progress *progress, struct wf_evaluation *out, wf_error *error) WF_CHECKED;
+wf_status wf_evaluate_windows_on(wf_dist *dist, const wf_model *model, wf_tape *tape, struct wf_id_view ids,
+                                 const struct wf_window_options *options, const struct wf_progress *progress, struct wf_evaluation *out,
+                                 wf_error *error) WF_CHECKED;
 wf_status wf_evaluate_pairs_on(wf_dist *dist, const wf_model *model, wf_tape *tape, wf_bitext *bitext, double label_smoothing,
                                int64_t limit, const struct wf_progress *progress, struct wf_evaluation *out, wf_error *error) WF_CHECKED;
 wf_status wf_evaluate_masked_on(wf_dist *dist, const wf_model *model, const wf_tokenizer *tokenizer, wf_tape *tape, struct wf_id_view ids,
                                 int64_t limit, const struct wf_progress *progress, struct wf_evaluation *out, wf_error *error) WF_CHECKED;
+wf_status wf_evaluate_choices_on(wf_dist *dist, const wf_model *model, const wf_tokenizer *tokenizer, wf_tape *tape,
+                                 const struct wf_question *questions, int64_t count, const struct wf_choice_options *options,
+                                 const struct wf_progress *progress, struct wf_choice_scores *out, wf_error *error) WF_CHECKED;
 /* With several processes, `progress` gets an estimate of the translated lines, made from the process's own share. */
 wf_status wf_evaluate_translation_on(wf_dist *dist, const struct wf_run *run, const char *source, const char *target,
                                      const struct wf_translator_options *options, bool (*progress)(void *ctx, int64_t done, int64_t total),

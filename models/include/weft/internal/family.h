@@ -42,6 +42,12 @@ wf_tensor *wf_head_logits(const wf_model *model, wf_tensor *x);
 /* Hidden states [..,d] -> mean cross-entropy of targets [..]. A model without an output layer is an error of the tape. */
 wf_tensor *wf_head_loss(const wf_model *model, wf_tensor *x, wf_tensor *targets, const struct wf_cross_entropy_options *options);
 
+enum { WF_NO_TARGET = -1 };
+/* The losses in nats of each target: ids [B,T] and the targets of their last t positions [B,t] -> [B,t]. The loss of the target
+ * WF_NO_TARGET is 0. Without gradients, a loss has the same bits whatever else is in the batch, in ids after its position, and with a cache
+ * (NULL: none), whose sequences the ids continue. */
+wf_tensor *wf_model_token_losses(const wf_model *model, wf_tensor *ids, wf_tensor *targets, struct wf_cache *cache);
+
 /* Call wf_blocks_begin before and wf_blocks_end after each call of a family's function on `tape`. Between the two calls, in a training with
  * checkpoint=true, wf_blocks_forward records its blocks so that backward computes them again. wf_blocks_end returns x, or poison if the
  * family's function should have called wf_blocks_forward but did not. */

@@ -15,4 +15,7 @@ int64_t wf_line_at(const char *text, int64_t bytes, int64_t begin, int64_t *from
 wf_status wf_line_encode(const wf_tokenizer *tokenizer, const char *path, const char *text, int64_t line, int64_t begin, int64_t from,
                          int64_t to, const struct wf_encode_options *options, struct wf_tokens *out, wf_error *error);
 
+/* The length of the text without the white space (Unicode's White_Space) at its end. */
+int64_t wf_text_trim_end(const char *text, int64_t length);
+
 #endif
