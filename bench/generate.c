@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Measures generation with a folder or a run: tokens per second of a prompt, of one text, and of several texts at once, and the rate at which
- * the same threads read memory of the size of the weights.
+/* Measures generation with a folder or a run: tokens per second of a prompt, of one text, and of several texts at once, and the rate at
+ * which the same threads read memory of the size of the weights.
  *
  *   generate [-t THREADS] [-p f32|bf16] [-n PROMPT] [-k TOKENS] [-b BATCH] [-s SECONDS] FOLDER
  *
@@ -92,7 +92,7 @@ int main(int argc, char **argv)
     const bool bf16 = value['p'] && strcmp(value['p'], "bf16") == 0;
     struct wf_run run;
     end_with(wf_init(&error, .threads = (int)number_or(value['t'], 0)));
-    end_with(wf_run_open_with(&run, argv[optind], NULL, &error));
+    end_with(wf_run_open_with(&run, argv[optind], &(struct wf_run_options){.stored = WF_STORED_AS_FILE}, &error));
     end_with(wf_model_set_precision(run.model, bf16 ? WF_PRECISION_BF16 : WF_PRECISION_REAL, &error));
     const struct wf_next next = wf_next_of(run.model);
     const struct wf_model_bytes size = wf_model_bytes(run.model);
@@ -113,10 +113,11 @@ int main(int argc, char **argv)
         several[count] = s.batch > 1 ? rate(&next, tape, s.batch, 32, s.tokens) : 0;
     }
     const double token = median(one, count), gigabytes = token * (double)size.weights / 1e9, read = median(reading, count);
-    printf("{\"folder\": \"%s\", \"threads\": %d, \"isa\": \"%s\", \"precision\": \"%s\", \"weights\": %lld, \"prompt\": %.1f, \"one\": %.2f, "
-           "\"batch\": %lld, \"several\": %.1f, \"gb_per_s\": %.2f, \"read_gb_per_s\": %.2f, \"share\": %.3f, \"rounds\": %d}\n",
-           argv[optind], wf_threads(), wf_isa(), bf16 ? "bf16" : "f32", (long long)size.weights, median(prompt, count), token,
-           (long long)s.batch, median(several, count), gigabytes, read, gigabytes / read, count);
+    printf(
+        "{\"folder\": \"%s\", \"threads\": %d, \"isa\": \"%s\", \"precision\": \"%s\", \"weights\": %lld, \"prompt\": %.1f, \"one\": %.2f, "
+        "\"batch\": %lld, \"several\": %.1f, \"gb_per_s\": %.2f, \"read_gb_per_s\": %.2f, \"share\": %.3f, \"rounds\": %d}\n",
+        argv[optind], wf_threads(), wf_isa(), bf16 ? "bf16" : "f32", (long long)size.weights, median(prompt, count), token,
+        (long long)s.batch, median(several, count), gigabytes, read, gigabytes / read, count);
     wf_tape_free(tape);
     wf_run_close(&run);
     free(memory);
