@@ -2,15 +2,18 @@
 /* Special tokens inside and outside of ranges of plain text. */
 #include "../data/data_test.h"
 
-/* Ids: a 0, b 1, < 2, > 3, / 4, blank 5, A 6, the tokens <a> 7 (special), <b> 8 (not special), </A> 9 (special, found after the normalizer) */
+/* Ids: a 0, b 1, < 2, > 3, / 4, blank 5, A 6, the tokens <a> 7 (special), <b> 8 (not special), </A> 9 (special, found after the normalizer)
+ */
 static wf_tokenizer *made(void)
 {
-    static const char json[] = "{\"version\": \"1.0\", \"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"Lowercase\"}, {\"type\": "
-                               "\"Replace\", \"pattern\": {\"String\": \"aaa\"}, \"content\": \"a\"}]}, \"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, "
-                               "\"<\": 2, \">\": 3, \"/\": 4, \" \": 5, \"A\": 6}, \"merges\": []}, \"added_tokens\": ["
+    static const char json[] =
+        "{\"version\": \"1.0\", \"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"Lowercase\"}, {\"type\": "
+        "\"Replace\", \"pattern\": {\"String\": \"aaa\"}, \"content\": \"a\"}]}, \"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, "
+        "\"b\": 1, "
+        "\"<\": 2, \">\": 3, \"/\": 4, \" \": 5, \"A\": 6}, \"merges\": []}, \"added_tokens\": ["
 #define TOKEN(id, content, normalized, special)                                                                                            \
-    "{\"id\": " id ", \"content\": \"" content "\", \"single_word\": false, \"lstrip\": false, \"rstrip\": true, \"normalized\": "         \
-    normalized ", \"special\": " special "}"
+    "{\"id\": " id ", \"content\": \"" content                                                                                             \
+    "\", \"single_word\": false, \"lstrip\": false, \"rstrip\": true, \"normalized\": " normalized ", \"special\": " special "}"
         TOKEN("7", "<a>", "false", "true") ", " TOKEN("8", "<b>", "false", "false") ", " TOKEN("9", "</A>", "true", "true") "]}";
     wf_tokenizer *t = NULL;
     ck_ok(wf_tokenizer_parse(json, (int64_t)strlen(json), "x.json", &t, error));
