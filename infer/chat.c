@@ -24,7 +24,7 @@ struct wf_chat {
     const wf_chat_template *form;
     struct wf_generate_options generate;
     wf_tape *tape;
-    char *system; /* NULL: that of the template */
+    char *system;      /* NULL: that of the template */
     struct line *line; /* [lines]: the messages of user and assistant in turn */
     int64_t lines, capacity;
     int32_t end[WF_RUN_ENDS + 2]; /* tokens that end an answer */
@@ -182,10 +182,11 @@ static wf_status fit(wf_chat *c, int64_t *first, struct wf_tokens *ids, wf_error
     for (*first = 0; (status = encode(c, *first, ids, error)) == WF_OK && ids->count + room > context && *first + 1 < c->lines; *first += 2)
         continue;
     if (status == WF_OK && ids->count >= context)
-        status = wf_error_set(error, WF_ERR_ARGUMENT,
-                              "the message does not fit into the context: with the system message it has %lld tokens, and the context %lld: "
-                              "shorten it",
-                              (long long)ids->count, (long long)context);
+        status =
+            wf_error_set(error, WF_ERR_ARGUMENT,
+                         "the message does not fit into the context: with the system message it has %lld tokens, and the context %lld: "
+                         "shorten it",
+                         (long long)ids->count, (long long)context);
     return status;
 }
 

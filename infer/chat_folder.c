@@ -14,10 +14,10 @@ enum { LIMIT = 1 << 24 }; /* maximum bytes of a file: tokenizer_config.json may 
 
 /* What a folder says of its template. */
 struct source {
-    char *path;      /* tokenizer_config.json */
+    char *path; /* tokenizer_config.json */
     char *jinja_path;
-    json_t *json;    /* tokenizer_config.json; an empty object if it is missing */
-    char *jinja;     /* chat_template.jinja; NULL: it is missing */
+    json_t *json; /* tokenizer_config.json; an empty object if it is missing */
+    char *jinja;  /* chat_template.jinja; NULL: it is missing */
     int64_t length;
 };
 

@@ -8,7 +8,8 @@
 #define GENERATION "{%ifadd_generation_prompt%}"
 
 /* All messages of ChatML, and of templates with other words in the same places. */
-#define HEADED(head, between, tail) .before = {head "system" between, head "user" between, head "assistant" between}, .after = {tail, tail, tail}
+#define HEADED(head, between, tail)                                                                                                        \
+    .before = {head "system" between, head "user" between, head "assistant" between}, .after = {tail, tail, tail}
 /* What Llama 2 and Mistral write: the user's message between words, the answer behind it. */
 #define INST(open, close, answer_open, answer_close)                                                                                       \
     .before = {"", open, answer_open}, .after = {"\n\n", close, answer_close}, .end = EOS, .bos = "<s>", .eos = "</s>"
@@ -16,17 +17,16 @@
     HEADED("<|im_start|>", "\n", "<|im_end|>\n"), .prompt = "<|im_start|>assistant\n", .end = "<|im_end|>",                                \
                                                   .tokens = {"<|im_start|>", "<|im_end|>"}
 #define LLAMA3                                                                                                                             \
-    HEADED("<|start_header_id|>", "<|end_header_id|>\n\n", "<|eot_id|>"), .prompt = "<|start_header_id|>assistant<|end_header_id|>\n\n",   \
-                                                                          .begins = true, .trim = {true, true, true}, .end = "<|eot_id|>", \
-                                                                          .bos = "<|begin_of_text|>", .eos = "<|eot_id|>",                 \
-                                                                          .tokens = {"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"}
+    HEADED("<|start_header_id|>", "<|end_header_id|>\n\n", "<|eot_id|>"),                                                                  \
+        .prompt = "<|start_header_id|>assistant<|end_header_id|>\n\n", .begins = true, .trim = {true, true, true}, .end = "<|eot_id|>",    \
+        .bos = "<|begin_of_text|>", .eos = "<|eot_id|>", .tokens = {"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"}
 #define LLAMA3_MARK "'<|start_header_id|>'+message['role']+'<|end_header_id|>\n\n'+" TEXT "~+'<|eot_id|>'"
 #define GEMMA                                                                                                                              \
     .place = FIRST, .before = {"", "<start_of_turn>user\n", "<start_of_turn>model\n"},                                                     \
     .after = {"\n\n", "<end_of_turn>\n", "<end_of_turn>\n"}, .prompt = "<start_of_turn>model\n", .begins = true,                           \
     .trim = {false, true, true}, .end = "<end_of_turn>", .bos = "<bos>", .eos = "<eos>", .tokens = {"<start_of_turn>", "<end_of_turn>"}
 #define PHI3                                                                                                                               \
-    HEADED("<|", "|>\n", "<|end|>\n"), .prompt = "<|assistant|>\n", .end = "<|end|>", .eos = "<|endoftext|>",                \
+    HEADED("<|", "|>\n", "<|end|>\n"), .prompt = "<|assistant|>\n", .end = "<|end|>", .eos = "<|endoftext|>",                              \
                                        .tokens = {"<|user|>", "<|assistant|>", "<|end|>"}
 
 const struct chat_form chat_forms[] = {
@@ -113,7 +113,8 @@ const struct chat_form chat_forms[] = {
      GEMMA},
     {.name = "gemma3",
      .user = "{{'<start_of_turn>'+role+'\n'+(first_user_prefixifloop.firstelse'')}}{%if" TEXT "isstring%}{{" TEXT "~}}",
-     .marks = {GENERATION "{{'<start_of_turn>model\n'}}", "{%setfirst_user_prefix=messages[0]['content']+'\n\n'%}", "{{'<end_of_turn>\n'}}"},
+     .marks = {GENERATION "{{'<start_of_turn>model\n'}}", "{%setfirst_user_prefix=messages[0]['content']+'\n\n'%}",
+               "{{'<end_of_turn>\n'}}"},
      GEMMA},
     {.name = "zephyr",
      .user = "{{'<|user|>\n'+" TEXT "~+eos_token+'\n'}}",

@@ -19,10 +19,12 @@ struct chat_form {
     const char *user, *answer, *marks[FORM_MARKS];
     const char *lacks[2]; /* texts that are not in it */
     /* What is written. The place of a system message: */
-    enum chat_place { ALONE, /* it is a message like the others */
-                      FIRST, /* before the text of the first user message */
-                      LAST,  /* before the text of the last user message */
-                      NONE } place;
+    enum chat_place {
+        ALONE, /* it is a message like the others */
+        FIRST, /* before the text of the first user message */
+        LAST,  /* before the text of the last user message */
+        NONE
+    } place;
     const char *before[3], *after[3]; /* what stands before and after the text of a message, by enum wf_chat_role */
     const char *prompt;               /* what stands before the answer that is wanted */
     bool begins;                      /* BOS is the first token; in a template from a file, this follows from its text */

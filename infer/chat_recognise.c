@@ -98,7 +98,7 @@ static bool find_default(const char *text, struct wf_chat_template *out, bool *m
         found = inside;
         length = all - tail;
     }
-    if (!found || (sys && has(text, "{%eliffalse==true%}"))) /* the default of Llama 2 that its converter switched off */
+    if (!found || (sys && has(text, "{%eliffalse==true"))) /* the default of Llama 2 that its converter switched off */
         return true;
     out->system = copy_string(found, length);
     *memory = out->system != NULL;
@@ -135,7 +135,8 @@ static bool find_details(const char *text, struct wf_chat_template *out, bool *m
     const bool own_bos = strchr(f->before[WF_CHAT_USER], BOS[0]) != NULL;
     out->begins = !own_bos && has(text, "bos_token");
     out->thoughts = has(text, ".split('</think>')[-1].lstrip('\n')");
-    out->no_empty = has(text, "=='system'and" "message['content']");
+    out->no_empty = has(text, "=='system'and"
+                              "message['content']");
     out->last = f->place == LAST && !has(text, "loop.firstandsystem_message");
     if (has(text, "</think>") && !out->thoughts)
         return false;
@@ -180,8 +181,8 @@ static wf_status refuse(const char *jinja, int64_t length, const char *text, con
         wf_string_format(&names, "%s%s", i ? " " : "", wf_chat_template_at(i));
     snprintf(head, sizeof head, "%.*s%s", (int)WF_MIN(length, HEAD), jinja, length > HEAD ? "..." : "");
     if (like)
-        (void)!wf_error_set(error, WF_ERR_FORMAT, "%s: the chat template is %s, which is not supported: choose one with --template: %s", where,
-                            like, names.data ? names.data : "");
+        (void)!wf_error_set(error, WF_ERR_FORMAT, "%s: the chat template is %s, which is not supported: choose one with --template: %s",
+                            where, like, names.data ? names.data : "");
     else
         (void)!wf_error_set(error, WF_ERR_FORMAT, "%s: the chat template %s is not known: choose one with --template: %s", where,
                             wf_text_quote(head, quoted), names.data ? names.data : "");

@@ -54,7 +54,9 @@ static int64_t messages_of(json_t *conversation, struct wf_chat_message out[MESS
     for (int64_t i = 0; i < count; i++) {
         json_t *m = json_array_get(conversation, (size_t)i), *text = json_object_get(m, "content");
         const char *role = json_string_value(json_object_get(m, "role"));
-        out[i] = (struct wf_chat_message){*role == 's' ? WF_CHAT_SYSTEM : *role == 'u' ? WF_CHAT_USER : WF_CHAT_ASSISTANT,
+        out[i] = (struct wf_chat_message){*role == 's'   ? WF_CHAT_SYSTEM
+                                          : *role == 'u' ? WF_CHAT_USER
+                                                         : WF_CHAT_ASSISTANT,
                                           json_string_value(text), (int64_t)json_string_length(text)};
     }
     return count;
@@ -90,8 +92,7 @@ START_TEST(as_transformers)
             if (json_is_null(result)) /* transformers refuses it */
                 continue;
             ck_ok(wf_chat_render(form, m, count, &out, error));
-            ck_assert_msg(out.length == (int64_t)json_string_length(text) &&
-                              !memcmp(out.data, json_string_value(text), (size_t)out.length),
+            ck_assert_msg(out.length == (int64_t)json_string_length(text) && !memcmp(out.data, json_string_value(text), (size_t)out.length),
                           "%s, conversation %zu: '%s' instead of '%s'", name, k, out.data, json_string_value(text));
             wf_string_free(&out);
             if (!t)
@@ -114,8 +115,9 @@ END_TEST
 /* A template chosen by name writes what the one in a file writes. */
 START_TEST(by_name)
 {
-    static const char *const same[] = {"plain", "llama2", "llama3", "llama3.1", "mistral-v0", "mistral-v0.1", "mistral-v1", "mistral-v3",
-                                       "mistral-tekken", "gemma", "gemma3", "zephyr", "phi3", "phi3-small", "phi4", "phi4-mini"};
+    static const char *const same[] = {"plain",      "llama2",     "llama3",         "llama3.1", "mistral-v0", "mistral-v0.1",
+                                       "mistral-v1", "mistral-v3", "mistral-tekken", "gemma",    "gemma3",     "zephyr",
+                                       "phi3",       "phi3-small", "phi4",           "phi4-mini"};
     json_t *all = cases(), *list = json_object_get(all, "cases"), *conversations = json_object_get(all, "conversations");
     int known = 0, tried = 0;
     for (size_t i = 0; i < json_array_size(list) && !getenv("WEFT_CHAT"); i++) {

@@ -38,9 +38,9 @@ struct wf_chat_message {
 
 /* The name of known template number `index`, from 0; NULL past the last one. */
 WF_API const char *wf_chat_template_at(int index);
-/* The template of this name. `bos` and `eos` are the tokens that begin and end a text; NULL stands for those of the models that the template
- * is from. The caller frees the result with wf_chat_template_free. Returns NULL on an error; WF_ERR_ARGUMENT: the name is not known; the
- * message lists the names. */
+/* The template of this name. `bos` and `eos` are the tokens that begin and end a text; NULL stands for those of the models that the
+ * template is from. The caller frees the result with wf_chat_template_free. Returns NULL on an error; WF_ERR_ARGUMENT: the name is not
+ * known; the message lists the names. */
 WF_API wf_chat_template *wf_chat_template_named(const char *name, const char *bos, const char *eos, wf_error *error) WF_CHECKED;
 /* The template with the Jinja text jinja[length]. `bos` and `eos` are bos_token and eos_token of the tokenizer; NULL: it has none, and they
  * are rendered as nothing. `where` is the name of the file in messages. Returns NULL on an error; WF_ERR_FORMAT: the template is not one of
@@ -63,8 +63,8 @@ WF_API const char *wf_chat_template_end(const wf_chat_template *form);
  * order, or the template has no place for a system message. WF_ERR_FORMAT: a message is not UTF-8. */
 WF_API wf_status wf_chat_render(const wf_chat_template *form, const struct wf_chat_message *messages, int64_t count, struct wf_string *out,
                                 wf_error *error) WF_CHECKED;
-/* Appends the ids of this text to *out. The special tokens of the template become their ids. In the messages the spelling of a special token
- * is plain text, so no message can end a turn or begin one. */
+/* Appends the ids of this text to *out. The special tokens of the template become their ids. In the messages the spelling of a special
+ * token is plain text, so no message can end a turn or begin one. */
 WF_API wf_status wf_chat_encode(const wf_chat_template *form, const wf_tokenizer *tokenizer, const struct wf_chat_message *messages,
                                 int64_t count, struct wf_tokens *out, wf_error *error) WF_CHECKED;
 
@@ -84,15 +84,15 @@ struct wf_chat_result {
     bool full; /* the answer ended because the context is full */
 };
 /* Makes an empty conversation with the run's model. Run and template must outlive it. `options` may be NULL. The caller frees the
- * result with wf_chat_free. Returns NULL on an error: WF_ERR_MEMORY, or WF_ERR_ARGUMENT: the model is no language model, the vocabulary lacks a token of the template, or the template has no place
- * for a system message. */
+ * result with wf_chat_free. Returns NULL on an error: WF_ERR_MEMORY, or WF_ERR_ARGUMENT: the model is no language model, the vocabulary
+ * lacks a token of the template, or the template has no place for a system message. */
 WF_API wf_chat *wf_chat_new(const struct wf_run *run, const wf_chat_template *form, const struct wf_chat_options *options,
                             wf_error *error) WF_CHECKED;
 WF_API void wf_chat_free(wf_chat *chat); /* NULL is allowed */
 
 /* Adds the user's message text[length] and generates the answer, which ends at the template's end token, at an end token of the run, after
- * max_tokens ids, or when the context is full. `piece` is called with each piece of the answer (UTF-8, NUL-terminated, perhaps empty); if it
- * returns false, the answer ends. Message and answer, as far as it came, are then the newest turn of the conversation.
+ * max_tokens ids, or when the context is full. `piece` is called with each piece of the answer (UTF-8, NUL-terminated, perhaps empty); if
+ * it returns false, the answer ends. Message and answer, as far as it came, are then the newest turn of the conversation.
  *
  * If the conversation has no room in the context for an answer of max_tokens ids, or of a quarter of the context if that is less, whole
  * turns (a message with its answer) are dropped from its beginning; the system message stays. The last message is never dropped: its
