@@ -199,8 +199,9 @@ static wf_status make_chat(struct talk *t, wf_error *error)
     if (!t->chat)
         return error->code;
     const char *system = a->system ? a->system : wf_chat_template_system(t->form);
-    fprintf(stderr, "%s: chat template %s%s%s%s\n", program(), wf_chat_template_name(t->form), system ? "; system message: " : "",
-            system ? system : "", a->system || !system ? "" : " (the template's own; --system replaces it)");
+    char quoted[WF_QUOTE_SIZE];
+    fprintf(stderr, "%s: chat template %s%s%s%s\n", program(), wf_chat_template_name(t->form), system ? "; system message " : "",
+            system ? wf_text_quote(system, quoted) : "", a->system || !system ? "" : " (the template's own; --system replaces it)");
     return WF_OK;
 }
 

@@ -143,8 +143,8 @@ wf_status count_interrupted(wf_status status, int64_t lines, wf_error *error);
 void catch_signals(void);
 enum watch { WATCH_NOT, WATCH_BRIEF, WATCH_SAVE, WATCH_ANSWER };
 void watch_interrupts(enum watch how);
-bool halt_asked(void);  /* whether Ctrl-C asked to halt */
-bool halt_take(void); /* the same, and forgets it */
+bool halt_asked(void); /* whether Ctrl-C asked to halt */
+bool halt_take(void);  /* the same, and forgets it */
 bool interrupted(void *unused);
 /* Returns the exit code of the signal that was caught, or EXIT_DONE. */
 int exit_code(void);

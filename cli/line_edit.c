@@ -22,7 +22,7 @@
 #endif
 
 enum {
-    GLANCE = 200,       /* milliseconds between two looks for a signal, which may come just before poll and not end it */
+    GLANCE = 200,        /* milliseconds between two looks for a signal, which may come just before poll and not end it */
     REPLACEMENT = 0xFFFD /* stands for invalid bytes */
 };
 

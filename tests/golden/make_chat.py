@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Writes tests/golden/chat/: chat templates in Jinja, conversations, and the text and ids that transformers makes of them (cases.json), with
-the tokenizers of these ids. The templates describe the formats of published models in wording and layout of our own; the formats are those
+the tokenizers of these ids; and model/, a tiny Llama with random weights whose folder has one of the templates. The templates describe the formats of published models in wording and layout of our own; the formats are those
 of the models' documentation. Run by hand:
 
-    pip install transformers==5.24.0 tokenizers==0.23.3 jinja2==3.1.6
+    pip install torch==2.13.0 transformers==5.24.0 tokenizers==0.23.3 jinja2==3.1.6
     python tests/golden/make_chat.py
 """
 import json, pathlib, shutil
+import torch
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
-from transformers import PreTrainedTokenizerFast
+from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedTokenizerFast
 
 HERE = pathlib.Path(__file__).resolve().parent
 OUT = HERE / 'chat'
@@ -134,6 +135,14 @@ TEMPLATES = {
   {% if message.role == 'user' %}{{ bos_token + '[INST] ' + content.strip() + ' [/INST]' }}{% else %}{{ ' ' + content.strip() + ' ' + eos_token }}{% endif -%}
 {% endfor -%}
 """),
+'llama2-off': ('llama2', 'pieces', '<s>', '</s>',
+    "{% if messages[0]['role'] == 'system' %}{% set rest = messages[1:] %}{% set system_message = messages[0]['content'] %}"
+    "{% elif false == true and not '<<SYS>>' in messages[0]['content'] %}{% set rest = messages %}{% set system_message = 'Never written.' %}"
+    "{% else %}{% set rest = messages %}{% set system_message = false %}{% endif %}{% for message in rest %}"
+    "{% if loop.first and system_message != false %}{% set content = '<<SYS>>\\n' + system_message + '\\n<</SYS>>\\n\\n' + message['content'] %}"
+    "{% else %}{% set content = message['content'] %}{% endif %}"
+    "{% if message['role'] == 'user' %}{{ bos_token + '[INST] ' + content.strip() + ' [/INST]' }}"
+    "{% else %}{{ ' ' + content.strip() + ' ' + eos_token }}{% endif %}{% endfor %}"),
 'llama3': ('llama3', 'bytes', '<|begin_of_text|>', '<|end_of_text|>',
     "{% for message in messages %}{% set content = '<|start_header_id|>' + message['role'] + '<|end_header_id|>\n\n' + message['content'] | trim + '<|eot_id|>' %}"
     "{% if loop.first %}{% set content = bos_token + content %}{% endif %}{{ content }}{% endfor %}"
@@ -296,3 +305,22 @@ for name, (form, tokenizer, bos, eos, jinja) in TEMPLATES.items():
 with open(OUT / 'cases.json', 'w') as f:
     json.dump(dict(conversations=CONVERSATIONS, cases=cases), f, ensure_ascii=False, indent=0)
     f.write('\n')
+
+# --- a model
+torch.manual_seed(5)
+t = TOKENIZERS['bytes']
+config = LlamaConfig(vocab_size=t.get_vocab_size(), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1,
+                     intermediate_size=24, max_position_embeddings=128, tie_word_embeddings=True, bos_token_id=None,
+                     eos_token_id=t.token_to_id('<|im_end|>'), rope_parameters=dict(rope_type='default', rope_theta=10000.0))
+model = AutoModelForCausalLM.from_config(config)
+with torch.no_grad():
+    for key, p in model.named_parameters():
+        if p.ndim == 2:
+            p.copy_(torch.randn_like(p) * 0.5)
+model.save_pretrained(OUT / 'model')
+t.save(str(OUT / 'model' / 'tokenizer.json'))
+(OUT / 'model' / 'tokenizer_config.json').write_text(json.dumps(dict(
+    eos_token='<|im_end|>', chat_template=[dict(name='tools', template='{{ tools }}'), dict(name='default', template=TEMPLATES['default-first'][4])]), indent=1) + '\n')
+for file in [*OUT.iterdir(), *(OUT / 'model').iterdir()]:
+    if file.is_file():
+        file.chmod(0o644)
