@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* weft chat FOLDER: a conversation with a language model, in the terminal or line by line from a pipe. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,6 +32,7 @@ struct talk {
     int64_t max_tokens;
     bool terminal; /* the user types */
     bool quit;     /* /quit was given */
+    bool broken;   /* standard output cannot be written */
 };
 
 /* --- answers ------------------------------------------------------------------------------------------------------- */
@@ -41,11 +43,22 @@ static bool stops(const struct talk *t)
     return interrupted(NULL) || (t->terminal && halt_asked());
 }
 
+/* Writes to standard output. Not through stdio, which counts Ctrl-C during a write as an error and loses the text. */
+static void put(struct talk *t, const char *text, int64_t length)
+{
+    while (length > 0 && !t->broken) {
+        const ssize_t written = write(STDOUT_FILENO, text, (size_t)length);
+        t->broken = written < 0 && errno != EINTR;
+        text += written > 0 ? written : 0;
+        length -= written > 0 ? written : 0;
+    }
+}
+
 static bool print(void *talk, const char *text, int64_t length)
 {
-    fwrite(text, 1, (size_t)length, stdout);
-    fflush(stdout);
-    return !stops(talk) && !ferror(stdout);
+    struct talk *t = talk;
+    put(t, text, length);
+    return !stops(t) && !t->broken;
 }
 
 static void tell(const struct talk *t, const struct wf_chat_result *r)
@@ -61,13 +74,10 @@ static void tell(const struct talk *t, const struct wf_chat_result *r)
 static wf_status answer(struct talk *t, const char *text, int64_t length, wf_error *error)
 {
     struct wf_chat_result result;
-    const int64_t before = wf_chat_turns(t->chat);
     (void)halt_take(); /* Ctrl-C before the answer is not meant for it */
     wf_status status = wf_chat_answer(t->chat, text, length, print, t, &result, error);
-    if (status == WF_OK || wf_chat_turns(t->chat) != before) {
-        fputc('\n', stdout);
-        fflush(stdout);
-    }
+    if (status == WF_OK)
+        put(t, "\n", 1);
     (void)halt_take();
     if (status == WF_OK && result.dropped > 0)
         fprintf(stderr, "%s: the conversation outgrew the context of %lld tokens: dropped the %lld oldest turn%s before this answer\n",
@@ -76,6 +86,8 @@ static wf_status answer(struct talk *t, const char *text, int64_t length, wf_err
         tell(t, &result);
     if (status == WF_OK && interrupted(NULL))
         status = wf_error_set(error, WF_ERR_CANCELLED, "interrupted");
+    if (status == WF_OK && t->broken)
+        status = wf_error_set(error, WF_ERR_IO, "standard output can't be written");
     return status;
 }
 
@@ -128,7 +140,7 @@ static wf_status in_terminal(struct talk *t, wf_error *error)
     wf_status status = l ? WF_OK : error->code;
     fprintf(stderr, "%s: Ctrl-C ends an answer, Ctrl-D the conversation; %s\n", program(), commands);
     watch_interrupts(WATCH_ANSWER);
-    while (status == WF_OK && !t->quit && !ferror(stdout)) {
+    while (status == WF_OK && !t->quit) {
         wf_error failure = {0};
         const enum line_edit_end end = line_edit_read(l, &line);
         if (end == LINE_EDIT_ENDED)
@@ -157,14 +169,15 @@ static wf_status from_pipe(struct talk *t, wf_error *error)
     struct wf_string line = {0};
     watch_interrupts(WATCH_BRIEF);
     wf_status status = line_input_open(&in, NULL, error);
-    while (status == WF_OK && !t->quit && !ferror(stdout) && (status = wf_lines_next(&in, error)) == WF_OK && in.text) {
+    while (status == WF_OK && !t->quit && (status = wf_lines_next(&in, error)) == WF_OK && in.text) {
         wf_error failure = {0};
         if ((status = wf_lines_check(&in, error)) != WF_OK)
             break;
         wf_string_cut(&line, 0);
         wf_string_add(&line, in.text, in.length);
         status = line.failed ? wf_error_set(&failure, WF_ERR_MEMORY, "no memory for a line") : take(t, line.data, line.length, &failure);
-        if (status != WF_OK && status != WF_ERR_CANCELLED) /* a message that does not fit is the fault of the input, not of the usage */
+        if (status != WF_OK && status != WF_ERR_CANCELLED &&
+            status != WF_ERR_IO) /* a message that does not fit is the fault of the input, not of the usage */
             wf_error_set(error, status == WF_ERR_ARGUMENT ? WF_ERR_FORMAT : status, "standard input:%lld: %s", (long long)in.line,
                          failure.message);
         else if (status != WF_OK)

@@ -68,6 +68,9 @@ expect 1 'FOLDER has no chat template (chat_template.jinja, or "chat_template" i
 expect 2 'FOLDER is missing' "$weft" chat
 expect 2 '--max-tokens' "$weft" chat FOLDER --max-tokens 0
 
+# --- output that can't be written
+expect 1 "standard output can't be written" sh -c '"$0" chat "$1" <input 2>err.all >/dev/full; status=$?; grep -v "chat template" err.all >&2; exit $status' "$weft" "$model"
+
 # --- a training's own run has no template
 "$weft" train char-rms --train "$story" --out run --steps 2 --set d_model=16 --set d_ff=16 --set heads=2 --set layers=1 --set context=32 --set batch=2 2>log || failed "train: $(tail -1 log)"
 expect 1 'run has no chat template' "$weft" chat run
