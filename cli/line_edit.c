@@ -65,7 +65,7 @@ static int wait_character(void)
 }
 
 #ifdef WEFT_LIBEDIT
-enum { HISTORY = 1000 }; /* lines in the history */
+enum { HISTORY = 1000 /* lines in the history */, CTRL_D = 4 };
 
 struct line_edit {
     EditLine *editor;
@@ -88,7 +88,9 @@ static wchar_t *prompt_of(EditLine *editor)
 
 static int take_character(EditLine *editor, wchar_t *out)
 {
-    const int key = wait_character();
+    int key = wait_character();
+    if (key == 0) /* a Ctrl-D that was typed before the editor took over the terminal */
+        key = CTRL_D;
     *out = key < 0 ? 0 : (wchar_t)key;
     of(editor)->key = key;
     return key < 0 ? -1 : 1;
