@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Trains a folder or a run further on a text, in a fixed order of batches, so that another program can make the same steps: step i has the
- * rows of LENGTH tokens that begin at (4 i + r) LENGTH, r = 0 .. 3. Prints the loss and the milliseconds of each step as JSON lines, and then
- * the peak of the resident memory. finetune.py does the same with transformers and compares.
+ * rows of LENGTH tokens that begin at (4 i + r) LENGTH, r = 0 .. 3. Prints the loss and the milliseconds of each step as JSON lines, and
+ * then the peak of the resident memory. finetune.py does the same with transformers and compares.
  *
  *   finetune [-t THREADS] [-p f32|bf16] [-n STEPS] [-l RATE] [-c] [-w] FOLDER TEXT        -c: blocks are computed again in backward;
  *                                                -w: waits for a line of standard input before each step */
@@ -41,7 +41,8 @@ static char *read_text(const char *path, int64_t *length)
 }
 
 /* The model for training, with the weights of the folder. */
-static wf_model *open_model(const char *folder, bool checkpoint, enum wf_precision precision, struct wf_tokens *ids, const char *text, int64_t length)
+static wf_model *open_model(const char *folder, bool checkpoint, enum wf_precision precision, struct wf_tokens *ids, const char *text,
+                            int64_t length)
 {
     struct wf_run run;
     end_with(wf_run_open_with(&run, folder, NULL, &error));

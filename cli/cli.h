@@ -40,6 +40,7 @@ enum {
 int run_models(int argc, char **argv);
 int run_train(int argc, char **argv);
 int run_generate(int argc, char **argv);
+int run_chat(int argc, char **argv);
 int run_translate(int argc, char **argv);
 int run_evaluate(int argc, char **argv);
 int run_embed(int argc, char **argv);
@@ -137,10 +138,15 @@ wf_status count_interrupted(wf_status status, int64_t lines, wf_error *error);
  * A command that must finish something calls watch_interrupts, and from then on often calls interrupted(), which is true after a signal.
  * With WATCH_BRIEF the command has 0.7 s to end. With WATCH_SAVE, which training and convert use, it has the time that it needs to save or
  * to clean up. A second signal ends the command at once, except under mpirun. For WF_ERR_CANCELLED fail() returns the exit code of the
- * signal. */
+ * signal.
+ *
+ * With WATCH_ANSWER, Ctrl-C only asks to halt what runs, such as an answer; if nothing reacts, a second one is as with WATCH_BRIEF. Other
+ * signals are as with WATCH_BRIEF. */
 void catch_signals(void);
-enum watch { WATCH_NOT, WATCH_BRIEF, WATCH_SAVE };
+enum watch { WATCH_NOT, WATCH_BRIEF, WATCH_SAVE, WATCH_ANSWER };
 void watch_interrupts(enum watch how);
+bool halt_asked(void); /* whether Ctrl-C asked to halt */
+bool halt_take(void);  /* the same, and forgets it */
 bool interrupted(void *unused);
 /* Returns the exit code of the signal that was caught, or EXIT_DONE. */
 int exit_code(void);

@@ -18,6 +18,7 @@
 #include "display.h"
 
 static volatile sig_atomic_t caught;     /* the signal that was caught; 0: no signal */
+static volatile sig_atomic_t halt;       /* Ctrl-C asked to halt an answer */
 static volatile sig_atomic_t watched;    /* an enum watch: how the command watches for signals */
 static volatile sig_atomic_t ended = -1; /* exit code of the command after its error was printed; before that -1 */
 static char name[PROGRAM_SIZE] = "weft";
@@ -233,6 +234,10 @@ static void end_now(int signal)
 static void note(int signal)
 {
     int number = errno;
+    if (watched == WATCH_ANSWER && signal == SIGINT && !halt && !caught) {
+        halt = 1;
+        return;
+    }
     if (caught && of_several) /* ignore a second signal: launchers repeat signals, and kill slow processes themselves */
         return;
     if (caught || (watched == WATCH_NOT && !of_several)) /* not under mpirun, where the error of a failed process must be printed first */
@@ -265,6 +270,18 @@ void watch_interrupts(enum watch how)
     watched = how;
     if (how == WATCH_SAVE) /* stop the timer of an earlier signal, because the training sees that signal and saves */
         setitimer(ITIMER_REAL, &(struct itimerval){.it_value.tv_usec = 0}, NULL);
+}
+
+bool halt_asked(void)
+{
+    return halt != 0;
+}
+
+bool halt_take(void)
+{
+    const bool asked = halt != 0;
+    halt = 0;
+    return asked;
 }
 
 bool interrupted(void *unused)

@@ -24,6 +24,7 @@ static const struct command all[] = {
     {"models", "list the models of the zoo; with a name, its settings", run_models},
     {"train", "train a model", run_train},
     {"generate", "continue a text", run_generate},
+    {"chat", "talk to a model that was trained on conversations", run_chat},
     {"translate", "translate standard input line by line", run_translate},
     {"embed", "sentence vectors of lines on standard input, or their cosines", run_embed},
     {"evaluate", "loss and perplexity on a text; of translations BLEU and chrF", run_evaluate},

@@ -33,6 +33,8 @@ static const struct {
     {"greedy", "no_sample argmax deterministic"},
     {"samples", "num_samples n_samples num_return_sequences best_of"},
     {"no-cache", "no_kv_cache"},
+    {"system", "system_prompt system_message sys"},
+    {"template", "chat_template"},
     {"beam", "num_beams beam_size beam_width beams nbeams"},
     {"n-best", "nbest num_return_sequences"},
     {"length-penalty", "lenpen len_penalty alpha"},

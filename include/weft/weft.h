@@ -41,6 +41,7 @@
 #include <weft/seq2seq.h>
 /* infer */
 #include <weft/average.h>
+#include <weft/chat.h>
 #include <weft/choices.h>
 #include <weft/convert.h>
 #include <weft/embed.h>

@@ -63,7 +63,7 @@ for package in weft weft-f64; do
     [ $package = weft ] || define=' -DWF_DOUBLE'
     have=$(flags --cflags $package | sed 's/ *$//')
     [ "$have" = "-I$prefix/include$define" ] || [ "$have" = "${define# } -I$prefix/include" ] || wrong "the flags of $package are '$have'"
-    for variable in openmp blis jansson utf8proc pcre2 tensorboard isas precision; do
+    for variable in openmp blis jansson utf8proc pcre2 tensorboard libedit isas precision; do
         [ -n "$(flags --variable=$variable $package)" ] || wrong "$package.pc has no variable $variable"
     done
     soname=$(readelf -d "$libdir/lib$package.so" | sed -n 's/.*soname: \[\(.*\)\]/\1/p')

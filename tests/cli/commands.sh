@@ -22,7 +22,7 @@ said()
 }
 
 # --- no line of a help is wider than a terminal
-for c in '' models train generate translate embed evaluate average convert bleu tokenizer 'tokenizer train' 'tokenizer encode' 'tokenizer decode' \
+for c in '' models train generate chat translate embed evaluate average convert bleu tokenizer 'tokenizer train' 'tokenizer encode' 'tokenizer decode' \
     'tokenizer info' 'tokenizer survey' attention plot inspect bench; do
     # shellcheck disable=SC2086
     "$weft" $c --help >out 2>err || failed "weft $c --help: $(cat err)"
@@ -33,6 +33,7 @@ done
 sed -n '/^## The command/,/^## A program/p' "$source/README.md" | sed -n 's/^    weft /weft /p' | sed 's/   *[^ ].*$//' >readme
 [ "$(wc -l <readme)" -ge 18 ] || failed "README has few commands: $(cat readme)"
 cp -r "$source/tests/golden/bert_train" FOLDER
+cp -r "$source/tests/golden/chat/model" CHAT
 while read -r line; do
     more=
     case $line in
@@ -46,7 +47,7 @@ while read -r line; do
     'weft bench'*) more='char-rms --seconds 0.1 --steps 2' ;;
     'weft generate'*) more='--max-tokens 10' ;;
     esac
-    command=$(echo "$line" | sed "s/FILE\.\.\./train.en train.de/; s/FILE\.json/config.json/; s/FILE/text.txt/g; s/TEXT/'The '/; s/RUN\.\.\./RUN/; s/\[.*\]//; s/ < / $more < /; t; s/\$/ $more/")
+    command=$(echo "$line" | sed "s/FILE\.\.\./train.en train.de/; s/chat FOLDER/chat CHAT/; s/FILE\.json/config.json/; s/FILE/text.txt/g; s/TEXT/'The '/; s/RUN\.\.\./RUN/; s/\[.*\]//; s/ < / $more < /; t; s/\$/ $more/")
     case $command in *"$more"*) ;; *) command="$command $more" ;; esac
     echo "$command" | sed "s|^weft|'$weft'|" >script
     sh ./script >out 2>err </dev/null || failed "README: $line: $command: $(tail -2 err)"

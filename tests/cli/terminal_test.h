@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -150,7 +151,7 @@ static inline bool shows(const char *text)
 }
 
 /* Begins a training that would take hours. */
-static pid_t train_on_terminal(const char *valid_every, int columns, int *terminal)
+static inline pid_t train_on_terminal(const char *valid_every, int columns, int *terminal)
 {
     begin();
     char valid[128];
@@ -164,7 +165,7 @@ static pid_t train_on_terminal(const char *valid_every, int columns, int *termin
 }
 
 /* Ctrl-C */
-static void interrupt(int terminal, pid_t child)
+static inline void interrupt(int terminal, pid_t child)
 {
     ck_assert_int_eq((int)write(terminal, "\003", 1), 1);
     runs_to_its_end(terminal, child, 130);

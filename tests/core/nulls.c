@@ -336,6 +336,14 @@ START_TEST(infer)
     REFUSES(wf_generator_step, "generator");
     REFUSES(wf_generate_with, "model", "tape", "prompt", 1, "options", GIVEN, "count");
     REFUSES(wf_generate_text, "model", "tokenizer", "tape", GIVEN, 1, "options", "text", GIVEN);
+    REFUSES(wf_chat_template_named, "name", GIVEN, GIVEN);
+    REFUSES(wf_chat_template_parse, "jinja", 1, GIVEN, GIVEN, "where");
+    REFUSES(wf_chat_template_load, "folder", GIVEN);
+    REFUSES(wf_chat_render, "form", "messages", 1, "out");
+    REFUSES(wf_chat_encode, "form", "tokenizer", "messages", 1, "out");
+    REFUSES(wf_chat_new, "run", "form", GIVEN);
+    REFUSES(wf_chat_answer, "chat", "text", 1, NULL, NULL, NULL);
+    REFUSES(wf_chat_set_system, "chat", GIVEN);
     REFUSES(wf_run_open, "run", "folder", GIVEN);
     REFUSES(wf_run_open_with, "run", "folder", NULL);
     REFUSES(wf_run_bitext, "run", "source", "target", GIVEN, "out");

@@ -143,9 +143,26 @@ static unsigned class_at(const char *data, int64_t length, int64_t at, int *size
     return at < length ? unicode_class(wf_utf8_at(data, at, size)) : 0;
 }
 
-const struct added_token *added_tokens_next(const wf_tokenizer *t, const struct prefixes *set, const char *data, int64_t length,
-                                            int64_t *search, int64_t from, int64_t *begin, int64_t *end)
+/* Whether one of the ranges has one of the bytes first .. last. */
+static bool in_plain(const struct wf_encode_options *o, int64_t first, int64_t last)
 {
+    int64_t low = 0, high = o->plains; /* find the first range that ends after `first` */
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (o->plain[middle].end > first)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low < o->plains && o->plain[low].begin <= last;
+}
+
+const struct added_token *added_tokens_next(const struct encoding *e, const struct prefixes *set, const struct view *text, int64_t *search,
+                                            int64_t from, int64_t *begin, int64_t *end)
+{
+    const wf_tokenizer *t = e->t;
+    const char *data = text->data;
+    const int64_t length = text->length;
     for (int64_t at = *search; set->count > 0 && at < length; at++) {
         unsigned char first = (unsigned char)data[at];
         if (set->first[first] == set->first[first + 1]) /* most often no token begins with this byte */
@@ -154,6 +171,8 @@ const struct added_token *added_tokens_next(const wf_tokenizer *t, const struct 
         const struct added_token *token = !found ? NULL : t->added + found->value + (found->value < 0 ? INT32_MAX : 0);
         int size;
         if (!token)
+            continue;
+        if (token->special && in_plain(e->options, view_origin(text, at), view_origin(text, at + token->match_length - 1)))
             continue;
         *begin = at;
         *end = *search = at + token->match_length;

@@ -67,9 +67,10 @@ static wf_status encode_word(const struct encoding *e, const char *word, int64_t
 {
     const struct part_type *model = e->t->model.part.type;
     struct wf_tokens *out = e->out;
-    if (!e->cache || length > CACHE_WORD)
+    wf_token_cache *cache = e->options->cache;
+    if (!cache || length > CACHE_WORD)
         return model->word(e, word, length);
-    struct cached *entry = e->cache->entry + (wf_hash(word, length, 0) & e->cache->mask);
+    struct cached *entry = cache->entry + (wf_hash(word, length, 0) & cache->mask);
     if (entry->length == length && !memcmp(entry->word, word, (size_t)length)) {
         if (!tokens_reserve(out, CACHE_IDS))
             return WF_ERR_MEMORY;
@@ -124,7 +125,7 @@ static wf_status encode_around(const struct encoding *e, const struct prefixes *
     const struct added_token *token;
     int64_t search = 0, at = 0, begin, end;
     wf_status status = WF_OK;
-    while (status == WF_OK && (token = added_tokens_next(e->t, set, text->data, text->length, &search, at, &begin, &end))) {
+    while (status == WF_OK && (token = added_tokens_next(e, set, text, &search, at, &begin, &end))) {
         status = between(e, text, at, begin);
         if (status == WF_OK)
             status = tokens_add(e->out, token->id);
@@ -195,13 +196,14 @@ static wf_status run(const wf_tokenizer *t, struct scratch *s, const struct wf_e
         *fault = (struct wf_encode_fault){.kind = FAULT_UTF8, .offset = bad};
         return WF_ERR_FORMAT;
     }
-    struct encoding e = {t, s, options->cache, out, fault};
+    struct encoding e = {t, s, options, out, fault};
+    const bool tracks = t->tracks || options->plains > 0;
     s->cancelled = options->cancelled;
     s->ctx = options->ctx;
-    scratch_start(s, length, t->tracks);
+    scratch_start(s, length, tracks);
     wf_status status = encode_text(&e, text, length);
     if (status == WF_ERR_FORMAT &&
-        !t->tracks) { /* encoded a second time, with origins, to find the position of the fault in the caller's text */
+        !tracks) { /* encoded a second time, with origins, to find the position of the fault in the caller's text */
         out->count = before;
         scratch_start(s, length, true);
         status = encode_text(&e, text, length);

@@ -123,7 +123,7 @@ int32_t model_id(const struct model *m, const char *piece, int64_t length); /* t
 struct encoding {
     const wf_tokenizer *t;
     struct scratch *s;
-    wf_token_cache *cache;
+    const struct wf_encode_options *options;
     struct wf_tokens *out;
     struct wf_encode_fault *fault;
 };
@@ -137,11 +137,12 @@ json_t *added_tokens_write(const wf_tokenizer *t);
 uint64_t added_tokens_hash(const wf_tokenizer *t, uint64_t hash);
 /* Finds the text that each added token matches, and sorts these texts. The normalizer must have been read before. */
 void added_tokens_index(struct reader *r);
-/* Finds the next token of `set` in data[0 .. length-1]; the search begins at *search. Returns the token, or NULL if there is none. Sets
+/* Finds the next token of `set` in the text; the search begins at *search. Special tokens in the plain ranges of the options are skipped,
+ * so the text must have its origins if there are such ranges. Returns the token, or NULL if there is none. Sets
  * [*begin, *end) to the range that the token takes, with the white space that it strips, and *search to the end of the token's own text.
  * `from` is the *end of the token found before: the range does not begin before it. */
-const struct added_token *added_tokens_next(const wf_tokenizer *t, const struct prefixes *set, const char *data, int64_t length,
-                                            int64_t *search, int64_t from, int64_t *begin, int64_t *end);
+const struct added_token *added_tokens_next(const struct encoding *e, const struct prefixes *set, const struct view *text, int64_t *search,
+                                            int64_t from, int64_t *begin, int64_t *end);
 
 /* decode.c: the first of a special token's usual names that is a piece with an id below `below`; NULL: none */
 const char *special_name(const struct vocab *pieces, int64_t below, enum wf_special special);

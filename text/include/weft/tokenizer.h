@@ -177,6 +177,10 @@ typedef struct wf_token_cache wf_token_cache;
 WF_API wf_token_cache *wf_token_cache_new(const wf_tokenizer *tokenizer, int64_t words, wf_error *error) WF_CHECKED;
 WF_API void wf_token_cache_free(wf_token_cache *cache);
 
+/* The bytes begin .. end-1 of a text. */
+struct wf_text_range {
+    int64_t begin, end;
+};
 struct wf_encode_options {
     bool specials;         /* add the template's special tokens, such as <s> ... </s> */
     int64_t *unknown;      /* if not NULL, the number of unknown tokens is added to *unknown */
@@ -189,6 +193,11 @@ struct wf_encode_options {
     /* Called at intervals during a long text, by the calling thread. It returns true to stop with WF_ERR_CANCELLED. May be NULL. */
     bool (*cancelled)(void *ctx);
     void *ctx;
+    /* [plains]: ranges of the text, ascending and disjoint, in which special tokens count as plain text: a special token in the text is not
+     * recognised if any of its bytes lies in one of these ranges. So a user's text within a template cannot bring in the tokens of the
+     * template. Added tokens that the file does not mark as special are recognised everywhere. NULL: no ranges. */
+    const struct wf_text_range *plain;
+    int64_t plains;
 };
 /* Appends the ids of `length` bytes of text to *out. An empty text has only the template's special tokens. Added tokens in the text
  * ("</s>") are recognised, as in `tokenizers`. A word or character outside the vocabulary becomes the unknown token.
