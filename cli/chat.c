@@ -11,16 +11,15 @@
 #include "cli.h"
 #include "line_edit.h"
 #include "line_input.h"
+#include "sampling.h"
 
 struct arguments {
     struct run_options on;
     const char *system, *template;
     int64_t max_tokens; /* -1: the run's setting */
-    int64_t top_k;      /* -1: the run's setting */
     int64_t seed;
-    double temperature; /* -1: the run's setting */
-    double top_p;       /* 0: the run's setting */
-    bool greedy, no_cache;
+    struct sampling_options sampling;
+    bool no_cache;
 };
 
 /* The state of the command. */
@@ -193,16 +192,12 @@ static wf_status from_pipe(struct talk *t, wf_error *error)
 static wf_status make_chat(struct talk *t, wf_error *error)
 {
     const struct arguments *a = t->a;
-    const struct wf_generation *c = &t->run.config.generation;
-    const double temperature = a->temperature >= 0 ? a->temperature : c->temperature;
+    struct wf_sampler sampler = sampling_of(&a->sampling, &t->run);
+    sampler.seed = (uint64_t)a->seed;
     const struct wf_chat_options o = {
         .system = a->system,
-        .generate = {.sampler = {.temperature = temperature,
-                                 .top_k = a->top_k >= 0 ? a->top_k : c->top_k,
-                                 .top_p = a->top_p > 0 ? a->top_p : c->top_p,
-                                 .greedy = a->greedy || temperature == 0,
-                                 .seed = (uint64_t)a->seed},
-                     .max_tokens = a->max_tokens >= 0 ? a->max_tokens : c->max_tokens,
+        .generate = {.sampler = sampler,
+                     .max_tokens = a->max_tokens >= 0 ? a->max_tokens : t->run.config.generation.max_tokens,
                      .no_cache = a->no_cache},
     };
     t->form = wf_chat_template_load(a->on.run, a->template, error);
@@ -246,7 +241,7 @@ static wf_status chat(void *arguments, wf_error *error)
 
 int run_chat(int argc, char **argv)
 {
-    struct arguments a = {.max_tokens = -1, .top_k = -1, .seed = 1, .temperature = -1};
+    struct arguments a = {.max_tokens = -1, .seed = 1, .sampling = SAMPLING_DEFAULTS};
     const struct option_row options[] = {
         {"system", "TEXT", "system message (default: that of the model's chat template, if it has one)", .text = &a.system},
         {"template", "NAME",
@@ -254,11 +249,7 @@ int run_chat(int argc, char **argv)
          "mistral-tekken, gemma, gemma3, zephyr, phi3, phi3-small, phi4 or phi4-mini",
          .text = &a.template},
         {"max-tokens", "N", "maximum number of tokens of an answer", .number = &a.max_tokens, .low = 1, .high = 1000000000},
-        {"temperature", "X", "softmax temperature; below 1 less random, above 1 more random; 0: as --greedy", .real = &a.temperature,
-         .least = 0, .most = 1e6},
-        {"top-k", "K", "sample from the K most likely tokens; 0: all", .number = &a.top_k, .low = 0, .high = INT32_MAX},
-        {"top-p", "P", "sample from the most likely tokens with a total probability of P", .real = &a.top_p, .least = 1e-9, .most = 1},
-        {"greedy", NULL, "always take the most likely token", .flag = &a.greedy},
+        SAMPLING_ROWS(a.sampling),
         {"no-cache", NULL, "compute each token from the whole context, to compare: the answers are the same", .flag = &a.no_cache},
         {"seed", "N", "random seed (default 1)", .number = &a.seed, .low = 0, .high = INT64_MAX},
         RUN_ROWS(a.on),

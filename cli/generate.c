@@ -43,27 +43,11 @@ static wf_status check_kind(const struct run_options *on, enum wf_model_kind kin
     return WF_OK;
 }
 
-static struct wf_sampler sampler_of(const struct generate_arguments *a, const struct wf_run *run)
-{
-    struct wf_sampler s = run->sampler;
-    /* a setting of sampling on the command line asks for sampling */
-    const bool asks = a->temperature > 0 || a->top_k >= 0 || a->top_p > 0 || a->min_p >= 0;
-    s.temperature = a->temperature >= 0 ? a->temperature : asks && s.temperature == 0 ? 1 : s.temperature;
-    s.top_k = a->top_k >= 0 ? a->top_k : s.top_k;
-    s.top_p = a->top_p > 0 ? a->top_p : s.top_p;
-    s.min_p = a->min_p >= 0 ? a->min_p : s.min_p;
-    s.repetition_penalty = a->repetition_given ? a->repetition_penalty : s.repetition_penalty;
-    s.presence_penalty = a->presence_given ? a->presence_penalty : s.presence_penalty;
-    s.frequency_penalty = a->frequency_given ? a->frequency_penalty : s.frequency_penalty;
-    s.greedy = a->greedy || s.temperature == 0 || (s.greedy && !asks);
-    return s;
-}
-
 static wf_status set_options(struct generation *g, wf_error *error)
 {
     const struct generate_arguments *a = g->a;
     g->options = (struct wf_generate_options){
-        .sampler = sampler_of(a, &g->run),
+        .sampler = sampling_of(&a->sampling, &g->run),
         .max_tokens = a->max_tokens >= 0 ? a->max_tokens : g->run.config.generation.max_tokens,
         .end = g->run.ends > 0 ? g->run.end : NULL,
         .ends = g->run.ends,
@@ -174,7 +158,7 @@ static bool take_stop(const char *option, const char *value, void *to)
 int run_generate(int argc, char **argv)
 {
     struct generate_arguments a = {
-        .max_tokens = -1, .top_k = -1, .seed = 1, .samples = 1, .temperature = -1, .min_p = -1, .batch = BATCH, .logprobs = -1};
+        .max_tokens = -1, .sampling = SAMPLING_DEFAULTS, .seed = 1, .samples = 1, .batch = BATCH, .logprobs = -1};
     const struct option_row options[] = {
         {"prompt", "TEXT",
          "text to continue (default: none; the model begins a text); - reads standard input to its end and drops one final newline",
@@ -186,19 +170,7 @@ int run_generate(int argc, char **argv)
          .text = &a.input},
         {"max-tokens", "N", "maximum number of tokens to generate", .number = &a.max_tokens, .low = 0, .high = 1000000000},
         {"stop", "TEXT", "end before this text; may be given up to 16 times", .take = take_stop, .to = &a, .repeatable = true},
-        {"temperature", "X", "softmax temperature; below 1 less random, above 1 more random; 0: as --greedy", .real = &a.temperature,
-         .least = 0, .most = 1e6},
-        {"top-k", "K", "sample from the K most likely tokens; 0: all", .number = &a.top_k, .low = 0, .high = INT32_MAX},
-        {"top-p", "P", "sample from the most likely tokens with a total probability of P", .real = &a.top_p, .least = 1e-9, .most = 1},
-        {"min-p", "P", "sample from tokens that are at least P times as likely as the likeliest; 0: all", .real = &a.min_p, .least = 0,
-         .most = 1},
-        {"repetition-penalty", "X", "divide positive logits, and multiply others, of tokens that the prompt or the text has; 1: no penalty",
-         .real = &a.repetition_penalty, .least = 1e-3, .most = 1e3, .given = &a.repetition_given},
-        {"presence-penalty", "X", "subtract X from logits of tokens that the text has", .real = &a.presence_penalty, .least = -1e3,
-         .most = 1e3, .given = &a.presence_given},
-        {"frequency-penalty", "X", "subtract X from logits of tokens for each time that the text has them", .real = &a.frequency_penalty,
-         .least = -1e3, .most = 1e3, .given = &a.frequency_given},
-        {"greedy", NULL, "always take the most likely token", .flag = &a.greedy},
+        SAMPLING_ROWS(a.sampling),
         {"no-cache", NULL, "compute each token from the whole context, to compare: the text is the same", .flag = &a.no_cache},
         {"seed", "N", "random seed (default 1)", .number = &a.seed, .low = 0, .high = INT64_MAX},
         {"samples", "N",

@@ -10,6 +10,7 @@
 #include "cli.h"
 #include "display.h"
 #include "prompt.h"
+#include "sampling.h"
 
 struct generate_arguments {
     struct run_options on;
@@ -17,18 +18,13 @@ struct generate_arguments {
     const char *stop[17];
     int stops;
     int64_t max_tokens; /* -1: the run's setting */
-    int64_t top_k;      /* -1: the run's setting */
     int64_t seed;
     int64_t samples;
     int64_t batch;
     int64_t logprobs; /* -1: not given */
     int64_t guesses;
-    double temperature;                                             /* -1: the run's setting */
-    double top_p;                                                   /* 0: the run's setting */
-    double min_p;                                                   /* -1: the run's setting */
-    double repetition_penalty, presence_penalty, frequency_penalty; /* `given` says whether they replace the run's setting */
-    const char *repetition_given, *presence_given, *frequency_given;
-    bool greedy, no_cache, json;
+    struct sampling_options sampling;
+    bool no_cache, json;
 };
 
 struct generation {

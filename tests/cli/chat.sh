@@ -20,9 +20,11 @@ printf 'Hello\n' | chat --greedy --no-cache >first
 printf 'Hello\n' | chat --greedy --system 'Sail!' >sailor
 grep -q 'system message "Sail!"$' err || failed "said: $(cat err)"
 ! cmp -s first sailor || failed 'the system message changes nothing'
-printf 'Hello\n' | chat --seed 2 >two
-printf 'Hello\n' | chat --seed 2 >again
+printf 'Hello\n' | chat --temperature 2 --seed 2 >two
+printf 'Hello\n' | chat --temperature 2 --seed 2 >again
 cmp two again || failed 'a seed gives two answers'
+printf 'Hello\n' | chat --temperature 2 --seed 3 >again
+cmp -s two again && failed 'two seeds give one answer'
 
 # --- commands: /reset and /system begin anew
 printf 'Hello\n/reset\nHello\n/system Sail!\nHello\n/help\n/quit\nHello\n' | chat --greedy >out
