@@ -8,8 +8,9 @@
 
 #include "../data/data_test.h"
 
-static const char *const decoders[] = {"decoders/gpt2",    "decoders/llama", "decoders/llama-linear",
-                                       "decoders/mistral", "decoders/qwen2", "decoders/qwen3"};
+static const char *const decoders[] = {"decoders/gpt2",   "decoders/llama",      "decoders/llama-linear", "decoders/mistral",
+                                       "decoders/qwen2",  "decoders/qwen3",      "decoders/phi3",         "decoders/gemma2",
+                                       "decoders/gemma3", "decoders/llama-bias", "decoders/qwen2-window"};
 enum { DECODERS = sizeof decoders / sizeof *decoders };
 
 static const char *source_of(const char *name)
