@@ -116,10 +116,11 @@ static double base_of(const struct wf_config *c, int64_t i)
 
 static void ck_same_model(const struct wf_config *a, const struct wf_config *b, const char *settings)
 {
-    static const char *const keys[] = {"d_model",    "heads",      "d_ff",          "layers",        "context",           "tied",
-                                       "dropout",    "norm_eps",   "qkv_bias",      "out_bias",      "ffn_bias",          "qk_norm",
-                                       "rope_low",   "rope_high",  "score_softcap", "logit_softcap", "embedding_dropout", "attention_dropout",
-                                       "vocab_size", "rope_scaling"};
+    static const char *const keys[] = {
+        "d_model",    "heads",       "d_ff",          "layers",        "context",           "tied",
+        "dropout",    "norm_eps",    "qkv_bias",      "out_bias",      "ffn_bias",          "qk_norm",
+        "rope_low",   "rope_high",   "score_softcap", "logit_softcap", "embedding_dropout", "attention_dropout",
+        "vocab_size", "rope_scaling"};
     const bool gemma = strcmp(wf_config_family(a), "gemma") == 0;
     ck_assert_str_eq(wf_config_family(a), wf_config_family(b));
     ck_assert_int_eq(wf_config_shape(a).kv_width, wf_config_shape(b).kv_width);

@@ -48,8 +48,8 @@ wf_status wf_masked_count(const struct wf_config *config, const wf_tokenizer *to
 /* Loads tokenizer.json, or if that is missing vocab.txt with the settings in tokenizer_config.json. The vocabulary must have the size of
  * the model's, or be a little smaller if the model's embedding was padded. */
 wf_status hf_tokenizer_load(const char *folder, const struct wf_config *config, wf_tokenizer **out, wf_error *error) WF_CHECKED;
-/* For a folder without model.safetensors. If it has weights in another known form, returns advice for the error message, else NULL. */
-const char *hf_other_weights(const char *folder);
+/* Sets the error of a folder whose weights, `path`, are missing: with advice, which depends on what the folder has. */
+wf_status hf_weights_missing(const char *folder, const char *path, wf_error *error);
 /* The path of a folder's weights: model.safetensors, or if only that file is there the index of weights in several files. The caller frees
  * it with wf_free. */
 char *hf_weights_path(const char *folder, wf_error *error);
