@@ -168,7 +168,7 @@ static wf_status inspect_run(const char *folder, bool json, wf_error *error)
     if (status == WF_OK)
         status = wf_config_load(&config, config_path, error);
     if (status == WF_OK)
-        status = inspect_file(model, &config, json, error);
+        status = wf_file_exists(model) ? inspect_file(model, &config, json, error) : hf_weights_missing(folder, model, error);
     wf_free(config_path);
     wf_free(model);
     return status;

@@ -15,6 +15,12 @@ static bool is_float(wf_dtype dtype)
     return dtype == WF_F16 || dtype == WF_BF16 || dtype == WF_F32 || dtype == WF_F64;
 }
 
+/* A dtype that holds the values of both. */
+static wf_dtype common(wf_dtype a, wf_dtype b)
+{
+    return a == b ? a : a == WF_F64 || b == WF_F64 ? WF_F64 : WF_F32;
+}
+
 static wf_status no_memory(wf_error *error)
 {
     return wf_error_set(error, WF_ERR_MEMORY, "no memory for a list of tensors");
@@ -38,16 +44,20 @@ static wf_status add_source(struct tensors *t, const struct source *s, const cha
 static wf_status take_source(void *ctx, const char *name, const wf_shape *shape, const struct wf_sources *sources, wf_error *error)
 {
     struct tensors *t = ctx;
-    struct source s = {.shape = *shape, .count = sources->count, .transposed = sources->transposed && shape->ndim == 2};
+    struct source s = {.shape = *shape,
+                       .count = sources->count,
+                       .transposed = sources->transposed && shape->ndim == 2,
+                       .part = sources->part,
+                       .parts = sources->parts};
     int64_t elements = 0;
     for (int i = 0; i < s.count; i++) {
         s.entry[i] = wf_safetensors_find(t->file, sources->name[i]);
         const wf_dtype dtype = s.entry[i]->dtype;
-        s.dtype = i == 0 || dtype == s.dtype ? dtype : dtype == WF_F64 || s.dtype == WF_F64 ? WF_F64 : WF_F32;
+        s.dtype = i == 0 ? dtype : common(dtype, s.dtype);
         if (!is_float(dtype))
             return wf_error_set(error, WF_ERR_FORMAT, "%s: tensor %s has dtype %s, not one of floats", wf_safetensors_path(t->file),
                                 sources->name[i], wf_dtype_name(dtype));
-        elements += s.entry[i]->count;
+        elements += s.entry[i]->count / s.parts;
     }
     if (elements != wf_shape_count(shape)) /* by a rule that this file does not know */
         return wf_error_set(error, WF_ERR_SHAPE, "%s: tensor %s is not converted: %s does not have the same elements",
@@ -60,10 +70,10 @@ wf_status tensors_from(struct tensors *t, const wf_model *model, wf_error *error
     return wf_model_sources(model, t->file, take_source, t, error);
 }
 
-static wf_status add_part(struct tensors *t, const struct part *part, const char *name, wf_dtype dtype, const wf_shape *shape,
-                          wf_error *error)
+static wf_status add_tensor(struct tensors *t, const struct joined *joined, const char *name, wf_dtype dtype, const wf_shape *shape,
+                            wf_error *error)
 {
-    if (!wf_grow(&t->part, &t->part_room, t->count + 1, sizeof *t->part) ||
+    if (!wf_grow(&t->joined, &t->joined_room, t->count + 1, sizeof *t->joined) ||
         !wf_grow(&t->tensor, &t->tensor_room, t->count + 1, sizeof *t->tensor))
         return no_memory(error);
     char *copy = wf_strdup(name);
@@ -71,21 +81,57 @@ static wf_status add_part(struct tensors *t, const struct part *part, const char
         return no_memory(error);
     if (t->options->cast && is_float(dtype))
         dtype = t->options->dtype;
-    t->part[t->count] = *part;
+    t->joined[t->count] = *joined;
     t->tensor[t->count] = (struct wf_set_tensor){copy, wf_array_contiguous(NULL, dtype, shape)};
     t->count++;
+    return WF_OK;
+}
+
+/* The number of the new tensor with this name, which is likely among the last ones; -1 if it is not there yet. */
+static int64_t find_new(const struct tensors *t, const char *name)
+{
+    int64_t i = t->count - 1;
+    while (i >= 0 && strcmp(t->tensor[i].name, name) != 0)
+        i--;
+    return i;
+}
+
+/* Adds a parameter to the tensor that it shares with others. */
+static wf_status join(struct tensors *t, const struct wf_target *target, const struct part *part, wf_dtype dtype, wf_error *error)
+{
+    int64_t at = find_new(t, target->name);
+    if (target->parts > WF_SOURCES || target->shape.ndim == 0 || target->transposed)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %d parts of a tensor are not joined", target->name, target->parts);
+    if (at < 0) {
+        struct joined joined = {.count = target->parts};
+        wf_shape whole = target->shape;
+        whole.dim[0] *= target->parts;
+        for (int i = 0; i < target->parts; i++)
+            joined.part[i] = (struct part){.source = -1, .elements = part->elements};
+        at = t->count;
+        if (add_tensor(t, &joined, target->name, dtype, &whole, error) != WF_OK)
+            return error->code;
+    }
+    t->joined[at].part[target->part] = *part;
+    if (!t->options->cast)
+        t->tensor[at].array.dtype = common(t->tensor[at].array.dtype, dtype);
     return WF_OK;
 }
 
 static wf_status take_target(void *ctx, const struct wf_target *target, wf_error *error)
 {
     struct tensors *t = ctx;
-    const struct part part = {wf_name_table_find(&t->by_name, target->parameter, strlen(target->parameter)), target->row, target->rows,
-                              target->transposed};
+    const struct part part = {.source = wf_name_table_find(&t->by_name, target->parameter, strlen(target->parameter)),
+                              .row = target->row,
+                              .rows = target->rows,
+                              .elements = wf_shape_count(&target->shape),
+                              .transposed = target->transposed};
     const struct source *s = &t->source[WF_MAX(part.source, 0)]; /* zeros get the dtype of the first parameter, the embedding */
-    if (part.source >= 0 && target->row == 0)
+    if (part.source >= 0 && target->row == 0 && s->part == 0)    /* several parts are of one tensor */
         t->used += s->count;
-    return add_part(t, &part, target->name, s->dtype, &target->shape, error);
+    if (target->parts > 1)
+        return join(t, target, &part, s->dtype, error);
+    return add_tensor(t, &(struct joined){1, {part}}, target->name, s->dtype, &target->shape, error);
 }
 
 wf_status tensors_to(struct tensors *t, const wf_model *model, bool foreign, wf_error *error)
@@ -103,11 +149,11 @@ wf_status tensors_as_they_are(struct tensors *t, wf_error *error)
     t->used = wf_safetensors_count(t->file);
     for (int64_t i = 0; status == WF_OK && i < t->used; i++) {
         const struct wf_safetensors_entry *e = wf_safetensors_at(t->file, i);
-        const struct source s = {.shape = e->shape, .count = 1, .dtype = e->dtype, .entry = {e}};
-        const struct part part = {i, 0, e->shape.ndim > 0 ? e->shape.dim[0] : 1, false};
+        const struct source s = {.shape = e->shape, .count = 1, .parts = 1, .dtype = e->dtype, .entry = {e}};
+        const struct joined whole = {1, {{.source = i, .rows = e->shape.ndim > 0 ? e->shape.dim[0] : 1, .elements = e->count}}};
         status = add_source(t, &s, e->name, error);
         if (status == WF_OK)
-            status = add_part(t, &part, e->name, e->dtype, &e->shape, error);
+            status = add_tensor(t, &whole, e->name, e->dtype, &e->shape, error);
     }
     return status;
 }
@@ -120,7 +166,7 @@ void tensors_free(struct tensors *t)
         wf_free((char *)t->tensor[i].name);
     wf_name_table_free(&t->by_name);
     wf_free(t->source);
-    wf_free(t->part);
+    wf_free(t->joined);
     wf_free(t->tensor);
     wf_free(t->buffer);
     *t = (struct tensors){0};
@@ -128,19 +174,20 @@ void tensors_free(struct tensors *t)
 
 /* --- elements ------------------------------------------------------------------------------------------------------ */
 
-/* Reads elements of a parameter whose tensors are stacked as they are. */
+/* Reads elements of a parameter whose tensors, or part of a tensor, are stacked as they are. */
 static wf_status read_stacked(const struct tensors *t, const struct source *s, wf_dtype dtype, int64_t at, int64_t count, char *out,
                               wf_error *error)
 {
     wf_status status = WF_OK;
     for (int i = 0; status == WF_OK && i < s->count && count > 0; i++) {
         const struct wf_safetensors_entry *e = s->entry[i];
-        if (at >= e->count) {
-            at -= e->count;
+        const int64_t share = e->count / s->parts;
+        if (at >= share) {
+            at -= share;
             continue;
         }
-        const int64_t n = WF_MIN(count, e->count - at);
-        status = wf_safetensors_read_range(t->file, e->name, dtype, at, out, n, error);
+        const int64_t n = WF_MIN(count, share - at);
+        status = wf_safetensors_read_range(t->file, e->name, dtype, s->part * share + at, out, n, error);
         out += n * (int64_t)wf_dtype_size(dtype);
         count -= n;
         at = 0;
@@ -209,16 +256,12 @@ static bool has_infinity(wf_dtype dtype, const void *data, int64_t count)
     return any;
 }
 
-wf_status tensors_read(void *ctx, const void *key, int64_t at, int64_t count, void *out, wf_error *error)
+static wf_status read_part(struct tensors *t, const struct wf_set_tensor *tensor, const struct part *part, int64_t at, int64_t count,
+                           char *out, wf_error *error)
 {
-    struct tensors *t = ctx;
-    const struct wf_set_tensor *tensor = key;
-    const struct part *part = &t->part[tensor - t->tensor];
     const wf_dtype dtype = tensor->array.dtype;
     const int64_t size = (int64_t)wf_dtype_size(dtype);
     wf_status status = WF_OK;
-    if (t->options->cancelled && t->options->cancelled(t->options->ctx))
-        return wf_error_set(error, WF_ERR_CANCELLED, "interrupted: nothing was written");
     if (part->source < 0) {
         memset(out, 0, (size_t)(count * size));
         return WF_OK;
@@ -235,5 +278,29 @@ wf_status tensors_read(void *ctx, const void *key, int64_t at, int64_t count, vo
     if (status == WF_OK && s->dtype != dtype && size == 2 && has_infinity(dtype, out, count))
         return wf_error_set(error, WF_ERR_NUMERIC, "%s: tensor %s has a value that %s cannot hold: choose another --dtype",
                             wf_safetensors_path(t->file), tensor->name, wf_dtype_name(dtype));
+    return status;
+}
+
+wf_status tensors_read(void *ctx, const void *key, int64_t at, int64_t count, void *out, wf_error *error)
+{
+    struct tensors *t = ctx;
+    const struct wf_set_tensor *tensor = key;
+    const struct joined *joined = &t->joined[tensor - t->tensor];
+    char *to = out;
+    wf_status status = WF_OK;
+    if (t->options->cancelled && t->options->cancelled(t->options->ctx))
+        return wf_error_set(error, WF_ERR_CANCELLED, "interrupted: nothing was written");
+    for (int i = 0; status == WF_OK && i < joined->count && count > 0; i++) {
+        const struct part *part = &joined->part[i];
+        const int64_t n = WF_MIN(count, part->elements - at);
+        if (n <= 0) {
+            at -= part->elements;
+            continue;
+        }
+        status = read_part(t, tensor, part, at, n, to, error);
+        to += n * (int64_t)wf_dtype_size(tensor->array.dtype);
+        count -= n;
+        at = 0;
+    }
     return status;
 }

@@ -14,15 +14,22 @@ struct source {
     wf_shape shape;
     int count;
     bool transposed; /* each tensor is the transpose of what is stacked */
+    int part, parts; /* the parameter is this one of `parts` equal parts of its only tensor; parts is at least 1 */
     wf_dtype dtype;  /* of its tensors, or if they differ one that holds their values */
     const struct wf_safetensors_entry *entry[WF_SOURCES];
 };
 
-/* A new tensor: rows of a parameter, or their transpose. */
+/* Rows of a parameter, or their transpose. */
 struct part {
     int64_t source; /* -1: zeros */
-    int64_t row, rows;
+    int64_t row, rows, elements;
     bool transposed;
+};
+
+/* A new tensor: parts that are stacked. */
+struct joined {
+    int count;
+    struct part part[WF_SOURCES];
 };
 
 struct tensors {
@@ -31,9 +38,9 @@ struct tensors {
     struct source *source;
     int64_t sources, source_room;
     struct wf_name_table by_name; /* of `source` */
-    struct part *part;
-    struct wf_set_tensor *tensor; /* [count]: name, dtype and shape of each part */
-    int64_t count, part_room, tensor_room;
+    struct joined *joined;
+    struct wf_set_tensor *tensor; /* [count]: name, dtype and shape of each new tensor */
+    int64_t count, joined_room, tensor_room;
     int64_t used; /* tensors of the old file from which the new ones are made */
     void *buffer; /* a tensor that was transposed in memory */
     const char *ready;

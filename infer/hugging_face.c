@@ -109,28 +109,6 @@ wf_status hf_tokenizer_load(const char *folder, const struct wf_config *config, 
     return status;
 }
 
-/* --- weights ------------------------------------------------------------------------------------------------------- */
-
-char *hf_weights_path(const char *folder, wf_error *error)
-{
-    static const char own[] = "model.safetensors", index[] = "model.safetensors.index.json";
-    return wf_run_path(folder, !wf_run_has(folder, own) && wf_run_has(folder, index) ? index : own, error);
-}
-
-const char *hf_other_weights(const char *folder)
-{
-    static const struct {
-        const char *name, *what;
-    } others[] = {{"pytorch_model.bin", "pytorch_model.bin is not supported: save the model as safetensors "
-                                        "(save_pretrained of transformers does)"},
-                  {"tf_model.h5", "tf_model.h5 is not supported: save the model as safetensors"},
-                  {"flax_model.msgpack", "flax_model.msgpack is not supported: save the model as safetensors"}};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (wf_run_has(folder, others[i].name))
-            return others[i].what;
-    return NULL;
-}
-
 /* --- generation ---------------------------------------------------------------------------------------------------- */
 
 static wf_status take_end(struct wf_json_reader *r, const json_t *value, struct wf_run *run)

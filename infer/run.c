@@ -208,17 +208,16 @@ static wf_safetensors *open_weights(const struct wf_run *run, const char *folder
         wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
         return NULL;
     }
-    const char *other = weights ? NULL : hf_other_weights(folder);
     wf_safetensors *file = NULL;
     if (named && wf_folder_exists(path))
         wf_error_set(error, WF_ERR_IO, "%s is a folder: give a safetensors file, such as %s/model.safetensors", path, path);
+    else if (!weights && !wf_file_exists(path))
+        (void)hf_weights_missing(folder, path, error);
     else if (!wf_file_exists(path))
         wf_error_set(error, WF_ERR_IO, "%s is missing: %s", path,
-                     named   ? "give a safetensors file"
-                     : best  ? "the run has not been validated, or not yet"
-                     : mean  ? "the run was trained without ema=..., or has not been saved yet"
-                     : other ? other
-                             : "the run has not been saved yet, or this is not a run folder");
+                     named  ? "give a safetensors file"
+                     : best ? "the run has not been validated, or not yet"
+                            : "the run was trained without ema=..., or has not been saved yet");
     else if ((file = wf_safetensors_open(path, error)) &&
              (same_tokenizer(file, path, "tokenizer_content", run->tokenizer, two ? "target " : "", named, error) != WF_OK ||
               same_tokenizer(file, path, "source_tokenizer_content", run->source_tokenizer, two ? "source " : "", named, error) != WF_OK)) {

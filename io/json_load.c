@@ -190,8 +190,12 @@ json_t *wf_json_load(const char *path, int64_t limit, wf_error *error)
     const int64_t mark = wf_line_first(text, bytes); /* RFC 8259 allows to ignore a byte order mark, which some editors write */
     json_t *value = wf_json_parse(text + mark, bytes - mark, path, &failure);
     const char *foreign = !value && failure.code == WF_ERR_FORMAT ? wf_foreign(text, bytes) : NULL;
+    /* jansson's words if the text ends too early */
+    const bool cut = strstr(failure.message, "near end of file") || strstr(failure.message, "premature end of input");
     if (foreign)
         wf_error_set(error, WF_ERR_FORMAT, "%s: %s", path, foreign);
+    else if (!value && cut)
+        wf_error_set(error, failure.code, "%s: is it truncated? Copy or download it again", failure.message);
     else if (!value)
         wf_error_set(error, failure.code, "%s", failure.message);
     wf_free(text);

@@ -61,7 +61,9 @@ static wf_status read_range(const wf_safetensors *file, const json_t *info, stru
         return wf_error_set(error, WF_ERR_FORMAT, "the byte range has %" PRId64 " bytes, but %s %s takes %" PRId64, end - begin,
                             wf_dtype_name(entry->dtype), wf_shape_text(&entry->shape, shape, sizeof shape), entry->bytes);
     if (end > room)
-        return wf_error_set(error, WF_ERR_FORMAT, "ends %" PRId64 " bytes after the end of the file (byte %" PRId64 "): is it truncated?",
+        return wf_error_set(error, WF_ERR_FORMAT,
+                            "ends %" PRId64 " bytes after the end of the file (byte %" PRId64
+                            "): is it truncated? Copy or download it again",
                             end - room, file->bytes);
     entry->offset = file->start + begin;
     return WF_OK;

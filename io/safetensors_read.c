@@ -39,15 +39,18 @@ static wf_status open_header(wf_safetensors *file, wf_error *error)
     char *text = NULL;
     if (status != WF_OK)
         return status;
-    if (file->bytes < 8)
+    if (file->bytes == 0)
+        wf_error_set(&failure, WF_ERR_FORMAT, "not a safetensors file: 0 bytes: if it was copied or downloaded, do so again");
+    else if (file->bytes < 8)
         wf_error_set(&failure, WF_ERR_FORMAT, "not a safetensors file: %" PRId64 " bytes, at least 10 are needed", file->bytes);
     else if (length > (uint64_t)SAFETENSORS_MAX_HEADER)
         wf_error_set(&failure, WF_ERR_FORMAT, "not a safetensors file: a header of %" PRIu64 " bytes, at most %" PRId64 " are allowed",
                      length, SAFETENSORS_MAX_HEADER);
     else if ((int64_t)length > file->bytes - 8)
         wf_error_set(&failure, WF_ERR_FORMAT,
-                     "the header takes %" PRIu64 " bytes from byte 8 on, but the file ends at byte %" PRId64 ": is it truncated?", length,
-                     file->bytes);
+                     "the header takes %" PRIu64 " bytes from byte 8 on, but the file ends at byte %" PRId64
+                     ": is it truncated? Copy or download it again",
+                     length, file->bytes);
     else if (length < 2)
         wf_error_set(&failure, WF_ERR_FORMAT, "not a safetensors file: a header of %" PRIu64 " bytes", length);
     else if (!(text = wf_alloc((size_t)length + 1)))

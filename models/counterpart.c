@@ -57,6 +57,29 @@ wf_status foreign_put_rotary(json_t *object, const struct foreign_rotary *rotary
     return WF_OK;
 }
 
+void foreign_put_layer_types(json_t *object, int64_t layers, bool (*windowed)(const void *config, int64_t i), const void *config)
+{
+    json_t *types = json_array();
+    for (int64_t i = 0; i < layers; i++)
+        (void)!json_array_append_new(types, json_string(windowed(config, i) ? "sliding_attention" : "full_attention"));
+    foreign_put(object, "layer_types", types);
+}
+
+/* The layout of transformers 5 has an object for each kind of layer. */
+wf_status foreign_put_rotary_kinds(json_t *object, const struct foreign_rotary *full, const struct foreign_rotary *window, wf_error *error)
+{
+    json_t *kind = json_object(), *both = json_object();
+    wf_status status = foreign_put_rotary(kind, window, error);
+    foreign_put(both, "sliding_attention", json_incref(json_object_get(kind, "rope_parameters")));
+    json_decref(kind);
+    if (status == WF_OK)
+        status = foreign_put_rotary(object, full, error);
+    foreign_put(both, "full_attention", json_incref(json_object_get(object, "rope_parameters")));
+    foreign_put(object, "rope_parameters", both);
+    foreign_put(object, "rope_local_base_freq", json_real(window->base));
+    return status;
+}
+
 wf_status wf_config_counterpart(struct wf_config *config, json_t *object, wf_error *error)
 {
     const struct wf_counterpart *c = config->family->counterpart;
@@ -114,7 +137,14 @@ static wf_status take_targets(void *ctx, const char *name, const wf_shape *shape
     wf_status status = WF_OK;
     int64_t row = 0;
     for (int i = 0; status == WF_OK && i < s->count; i++) {
-        struct wf_target target = {name, s->name[i], *shape, row, rows_of(t->model, s, i, rows), s->transposed && shape->ndim == 2};
+        struct wf_target target = {.parameter = name,
+                                   .name = s->name[i],
+                                   .shape = *shape,
+                                   .row = row,
+                                   .rows = rows_of(t->model, s, i, rows),
+                                   .transposed = s->transposed && shape->ndim == 2,
+                                   .part = s->part,
+                                   .parts = s->parts};
         if (shape->ndim > 0)
             target.shape.dim[0] = target.rows;
         if (target.transposed)

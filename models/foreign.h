@@ -54,5 +54,9 @@ void foreign_put_architecture(json_t *object, const char *class, const char *mod
 wf_status foreign_put_activation(json_t *object, const char *key, enum wf_activation activation, wf_error *error);
 /* Sets the keys of both layouts. WF_ERR_ARGUMENT: the other library has no such scaling. */
 wf_status foreign_put_rotary(json_t *object, const struct foreign_rotary *rotary, wf_error *error);
+/* The same for what foreign_read_rotary_kinds reads. */
+wf_status foreign_put_rotary_kinds(json_t *object, const struct foreign_rotary *full, const struct foreign_rotary *window, wf_error *error);
+/* Sets "layer_types": of `layers` layers the one with number i, counted from 0, has a window if windowed(config, i). */
+void foreign_put_layer_types(json_t *object, int64_t layers, bool (*windowed)(const void *config, int64_t i), const void *config);
 
 #endif

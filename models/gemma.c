@@ -51,6 +51,12 @@ struct block {
     struct wf_ffn ffn;
 };
 
+/* Whether block i, counted from 0, attends to all tokens. */
+static bool is_full(const struct gemma_config *c, int64_t i)
+{
+    return c->full_every > 0 && (i + 1) % c->full_every == 0;
+}
+
 static void block_init(wf_scope s, struct block *b, const struct gemma_config *c, bool full)
 {
     struct wf_rotary rotary = {.base = full ? c->rope_base : c->window_rope_base};
@@ -105,7 +111,7 @@ static void gemma_init(wf_scope s, void *model, const void *config)
     m->layers = c->layers;
     wf_embedding_init(wf_sub(s, "embed"), &m->embed, c->vocab_size, c->d_model, .scale = sqrt((double)c->d_model));
     for (int64_t i = 0; i < m->layers; i++)
-        block_init(wf_sub_at(s, "blocks", i), &m->block[i], c, c->full_every > 0 && (i + 1) % c->full_every == 0);
+        block_init(wf_sub_at(s, "blocks", i), &m->block[i], c, is_full(c, i));
     wf_rms_norm_init(wf_sub(s, "norm"), &m->norm, c->d_model, .eps = c->norm_eps, .from_one = true);
     wf_linear_init(wf_sub(s, "head"), &m->head, c->d_model, c->vocab_size, .no_bias = true, .tied = c->tied ? m->embed.weight : NULL);
 }
@@ -257,6 +263,80 @@ static wf_status gemma_read(const json_t *object, const char *path, void *config
     return r.status;
 }
 
+static bool windowed(const void *config, int64_t i)
+{
+    return !is_full(config, i);
+}
+
+/* Gemma 2 has one rotary base for all layers, without a factor. Of a base that no block uses the value does not matter. */
+static wf_status write_gemma2(const struct gemma_config *c, json_t *o, wf_error *error)
+{
+    const bool any_full = c->full_every > 0 && c->full_every <= c->layers, any_window = c->full_every != 1;
+    const struct foreign_rotary rotary = {.base = any_full ? c->rope_base : c->window_rope_base, .factor = 1};
+    if (any_full && c->rope_factor != 1)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "rope_factor=%g: in transformers only Gemma 3 has it, which needs qk_norm=true",
+                            c->rope_factor);
+    if (any_full && any_window && c->window_rope_base != c->rope_base)
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "window_rope_base=%g rope_base=%g: in transformers only Gemma 3 has two bases, which needs qk_norm=true",
+                            c->window_rope_base, c->rope_base);
+    foreign_put_architecture(o, "Gemma2ForCausalLM", "gemma2");
+    foreign_put(o, "attn_logit_softcapping", c->score_softcap > 0 ? json_real(c->score_softcap) : json_null());
+    return foreign_put_rotary(o, &rotary, error);
+}
+
+static wf_status write_gemma3(const struct gemma_config *c, json_t *o, wf_error *error)
+{
+    const struct foreign_rotary window = {.base = c->window_rope_base, .factor = 1},
+                                full = {.base = c->rope_base,
+                                        .scaling = c->rope_factor != 1 ? WF_ROPE_LINEAR : WF_ROPE_UNSCALED,
+                                        .factor = c->rope_factor};
+    if (c->score_softcap > 0)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "score_softcap=%g qk_norm=true: no architecture of transformers has both",
+                            c->score_softcap);
+    foreign_put_architecture(o, "Gemma3ForCausalLM", "gemma3_text");
+    foreign_put(o, "attn_logit_softcapping", json_null());
+    if (c->full_every > 0) /* for files without layer_types */
+        foreign_put(o, "sliding_window_pattern", json_integer(c->full_every));
+    return foreign_put_rotary_kinds(o, &full, &window, error);
+}
+
+static wf_status gemma_write(void *config, json_t *o, wf_error *error)
+{
+    struct gemma_config *c = config;
+    const int64_t width = c->d_key > 0 ? c->d_key : c->d_model / c->heads;
+    const double divisor = c->score_divisor > 0 ? c->score_divisor : (double)width;
+    if (c->window == 0) /* no token has more before it */
+        c->window = c->context;
+    if (divisor != floor(divisor))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "score_divisor=%g: transformers has only whole numbers", divisor);
+    if (c->d_model % c->heads != 0)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "heads=%lld: Gemma of transformers needs a divisor of d_model", (long long)c->heads);
+    if ((c->qk_norm ? write_gemma3(c, o, error) : write_gemma2(c, o, error)) != WF_OK)
+        return error->code;
+    foreign_put(o, "vocab_size", json_integer(c->vocab_size));
+    foreign_put(o, "hidden_size", json_integer(c->d_model));
+    foreign_put(o, "intermediate_size", json_integer(c->d_ff));
+    foreign_put(o, "num_hidden_layers", json_integer(c->layers));
+    foreign_put(o, "num_attention_heads", json_integer(c->heads));
+    foreign_put(o, "num_key_value_heads", json_integer(c->kv_heads > 0 ? c->kv_heads : c->heads));
+    foreign_put(o, "head_dim", json_integer(width));
+    foreign_put(o, "max_position_embeddings", json_integer(c->context));
+    foreign_put(o, "sliding_window", json_integer(c->window));
+    foreign_put_layer_types(o, c->layers, windowed, c);
+    foreign_put(o, "query_pre_attn_scalar", json_integer((json_int_t)divisor));
+    foreign_put(o, "final_logit_softcapping", c->logit_softcap > 0 ? json_real(c->logit_softcap) : json_null());
+    foreign_put(o, "hidden_activation", json_string("gelu_pytorch_tanh"));
+    foreign_put(o, "rms_norm_eps", json_real(c->norm_eps));
+    foreign_put(o, "attention_bias", json_false());
+    foreign_put(o, "attention_dropout", json_real(c->dropout));
+    foreign_put(o, "initializer_range", json_real(0.02));
+    foreign_put(o, "tie_word_embeddings", json_boolean(c->tied));
+    return WF_OK;
+}
+
+static const struct wf_counterpart counterpart = {.write = gemma_write, .weights = &weights};
+
 /* clang-format off */
 static const struct wf_preset presets[] = {
     {"gemma3-270m", "the smallest Gemma 3, from scratch",
@@ -287,4 +367,5 @@ const struct wf_family family_gemma = {
     .forward = gemma_forward,
     .head = WF_HEAD_AT(struct gemma, head),
     .softcap = gemma_softcap,
+    .counterpart = &counterpart,
 };

@@ -7,6 +7,7 @@
  * Parameters: embed.weight [V,d], blocks.N.{norm1,attn.qkv,attn.out,norm2,ffn.gate,ffn.up,ffn.down}, with qk_norm also
  * blocks.N.attn.{q_norm,k_norm}, norm, and head.weight [V,d] unless it is tied. `rules` below maps Hugging Face's names to these. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <weft/nn.h>
@@ -269,25 +270,54 @@ static wf_status llama_read(const json_t *object, const char *path, void *config
     return r.status;
 }
 
-/* The architectures differ by the one option that they add to Llama. */
+static bool windowed(const void *config, int64_t i)
+{
+    const struct llama_config *c = config;
+    return c->window > 0 && i >= c->window_from;
+}
+
+/* Refuses settings that no architecture has together. `qwen`: they ask for Qwen 2 or 3, the only ones with a window in later layers. */
+static wf_status check_variant(const struct llama_config *c, bool qwen, bool window, wf_error *error)
+{
+    char later[64] = "";
+    if (qwen ? !c->ffn_bias && (!c->qk_norm || c->qkv_bias == c->out_bias)
+             : !window || (c->window_from == 0 && !c->out_bias && !c->ffn_bias))
+        return WF_OK;
+    if (window)
+        snprintf(later, sizeof later, " window=%lld window_from=%lld", (long long)c->window, (long long)c->window_from);
+    return wf_error_set(error, WF_ERR_ARGUMENT, "no architecture of transformers has these settings together:%s%s%s%s", later,
+                        !c->qkv_bias   ? ""
+                        : !c->out_bias ? " qkv_bias=true out_bias=false"
+                                       : " qkv_bias=true out_bias=true",
+                        c->ffn_bias ? " ffn_bias=true" : "", c->qk_norm ? " qk_norm=true" : "");
+}
+
+/* Llama has biases of all linear layers of attention or none, and of the feed-forward; Mistral the window; Qwen 2 biases of queries, keys
+ * and values only; Qwen 3 norms of queries and keys; and both of these a window from some layer on. */
 static wf_status write_variant(const struct llama_config *c, json_t *o, wf_error *error)
 {
-    const bool window = c->window > 0;
-    if (window + c->qkv_bias + c->qk_norm > 1)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "no architecture of transformers has%s%s%s at once", window ? " window" : "",
-                            c->qkv_bias ? " qkv_bias" : "", c->qk_norm ? " qk_norm" : "");
-    if (window) {
-        foreign_put_architecture(o, "MistralForCausalLM", "mistral");
-        foreign_put(o, "sliding_window", json_integer(c->window));
-    } else if (c->qkv_bias || c->qk_norm) {
+    const bool window = windowed(c, c->layers - 1), qwen = c->qk_norm || (c->qkv_bias && !c->out_bias);
+    if (check_variant(c, qwen, window, error) != WF_OK)
+        return error->code;
+    if (!qwen && !window && c->d_model % c->heads != 0) /* although head_dim would say the width */
+        return wf_error_set(error, WF_ERR_ARGUMENT, "heads=%lld: Llama of transformers needs a divisor of d_model", (long long)c->heads);
+    if (qwen) {
         foreign_put_architecture(o, c->qk_norm ? "Qwen3ForCausalLM" : "Qwen2ForCausalLM", c->qk_norm ? "qwen3" : "qwen2");
-        foreign_put(o, "use_sliding_window", json_false());
+        foreign_put(o, "use_sliding_window", json_boolean(window));
+    } else if (window) {
+        foreign_put_architecture(o, "MistralForCausalLM", "mistral");
     } else {
         foreign_put_architecture(o, "LlamaForCausalLM", "llama");
-        foreign_put(o, "mlp_bias", json_false());
+        foreign_put(o, "mlp_bias", json_boolean(c->ffn_bias));
     }
-    if (!c->qkv_bias)
-        foreign_put(o, "attention_bias", json_false());
+    if (window)
+        foreign_put(o, "sliding_window", json_integer(c->window));
+    if (qwen && window) {
+        foreign_put(o, "max_window_layers", json_integer(c->window_from));
+        foreign_put_layer_types(o, c->layers, windowed, c);
+    }
+    if (!qwen || c->qk_norm)
+        foreign_put(o, "attention_bias", json_boolean(c->out_bias));
     return WF_OK;
 }
 

@@ -165,6 +165,32 @@ static wf_status phi3_read(const json_t *object, const char *path, void *config,
     return r.status;
 }
 
+static wf_status phi3_write(void *config, json_t *o, wf_error *error)
+{
+    const struct phi3_config *c = config;
+    const struct foreign_rotary rotary = {.base = c->rope_base, .scaling = WF_ROPE_UNSCALED, .factor = 1};
+    foreign_put_architecture(o, "Phi3ForCausalLM", "phi3");
+    foreign_put(o, "vocab_size", json_integer(c->vocab_size));
+    foreign_put(o, "hidden_size", json_integer(c->d_model));
+    foreign_put(o, "intermediate_size", json_integer(c->d_ff));
+    foreign_put(o, "num_hidden_layers", json_integer(c->layers));
+    foreign_put(o, "num_attention_heads", json_integer(c->heads));
+    foreign_put(o, "num_key_value_heads", json_integer(c->kv_heads > 0 ? c->kv_heads : c->heads));
+    foreign_put(o, "max_position_embeddings", json_integer(c->context));
+    foreign_put(o, "original_max_position_embeddings", json_integer(c->context));
+    foreign_put(o, "sliding_window", c->window > 0 ? json_integer(c->window) : json_null());
+    foreign_put(o, "hidden_act", json_string("silu"));
+    foreign_put(o, "rms_norm_eps", json_real(c->norm_eps));
+    foreign_put(o, "resid_pdrop", json_real(c->dropout));
+    foreign_put(o, "embd_pdrop", json_real(c->embedding_dropout));
+    foreign_put(o, "attention_dropout", json_real(c->attention_dropout));
+    foreign_put(o, "initializer_range", json_real(0.02));
+    foreign_put(o, "tie_word_embeddings", json_boolean(c->tied));
+    return foreign_put_rotary(o, &rotary, error);
+}
+
+static const struct wf_counterpart counterpart = {.write = phi3_write, .weights = &weights};
+
 /* clang-format off */
 static const struct wf_preset presets[] = {
     {"phi3-mini", "the smallest Phi-3, from scratch",
@@ -190,4 +216,5 @@ const struct wf_family family_phi3 = {
     .load = phi3_load,
     .forward = phi3_forward,
     .head = WF_HEAD_AT(struct phi3, head),
+    .counterpart = &counterpart,
 };

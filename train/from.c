@@ -74,9 +74,7 @@ wf_status origin_find(const char *from, struct origin *out, wf_error *error)
     else if (folder && !wf_run_has(from, "config.json"))
         status = wf_error_set(error, WF_ERR_IO, "%s has no config.json: --from takes the folder of a run or a safetensors file", from);
     else if (folder && !wf_file_exists(out->weights))
-        status =
-            wf_error_set(error, WF_ERR_IO, "%s is missing: %s", out->weights,
-                         hf_other_weights(from) ? hf_other_weights(from) : "the run has not been saved yet, or this is not a run folder");
+        status = hf_weights_missing(from, out->weights, error);
     if (status != WF_OK)
         origin_free(out);
     return status;

@@ -42,7 +42,7 @@ grep -q '"temperature": 0.8' plain.folder/generation_config.json || failed "no s
 grep -q '"post_processor": null' rotary.folder/tokenizer.json || failed 'prompts end with the end token'
 
 # --- folders of others: there and back, the same bytes of each tensor, whose names are sorted in both
-for name in gpt2 llama llama-linear mistral qwen2 qwen3; do
+for name in gpt2 llama llama-linear mistral qwen2 qwen3 phi3 gemma2 gemma3 llama-bias qwen2-window; do
     convert "$golden/$name" run
     convert run folder
     "$weft" inspect --json run/model.safetensors >out 2>err || failed "inspect: $(cat err)"
@@ -143,12 +143,12 @@ expect 1 'best.safetensors is missing' "$weft" convert rotary.folder refused --w
 {
     "$weft" train char-rms --train "$story" --out rms --steps 1 --set d_model=32 --set d_ff=32 --set layers=1 --set valid_tokens=0 2>log || failed "train: $(tail -1 log)"
     "$weft" train nanogpt-char-small --train "$story" --out grouped $small --set kv_heads=2 2>log || failed "train: $(tail -1 log)"
-    "$weft" train smollm2-135m --train "$story" --out mixed $small --set kv_heads=2 --set vocab_size=300 --set window=8 --set qk_norm=true 2>log || failed "train: $(tail -1 log)"
+    "$weft" train smollm2-135m --train "$story" --out mixed $small --set kv_heads=2 --set vocab_size=300 --set window=8 --set ffn_bias=true 2>log || failed "train: $(tail -1 log)"
     "$weft" train smollm2-135m --train "$story" --out ntk $small --set kv_heads=1 --set vocab_size=300 --set rope_scaling=ntk --set rope_factor=2 2>log || failed "train: $(tail -1 log)"
 }
 expect 2 "char-rms is of the family rms, which has no counterpart in Hugging Face's transformers" "$weft" convert rms refused
 expect 2 'kv_heads=2: GPT-2 of transformers has as many heads of keys as of queries' "$weft" convert grouped refused
-expect 2 'no architecture of transformers has window qk_norm at once' "$weft" convert mixed refused
+expect 2 'no architecture of transformers has these settings together: window=8 window_from=0 ffn_bias=true' "$weft" convert mixed refused
 expect 2 'rope_scaling=ntk has no counterpart in transformers' "$weft" convert ntk refused
 convert rms rms.bf16 --to weft --dtype bf16
 head -c 9000 "$golden/llama/model.safetensors" >FOLDER/model.safetensors

@@ -72,6 +72,22 @@ further="--from FOLDER --train text --set batch=4 --set lr=1e-2 --set valid_toke
 "$weft" train halves --resume --steps 8 --threads 2 2>log || failed "resume: $(tail -1 log)"
 cmp straight/model.safetensors halves/model.safetensors || failed 'a resume gives other weights'
 "$weft" generate straight --prompt abc --max-tokens 5 >out 2>err || failed "the run: $(cat err)"
+# the other families; killed at some moment, and resumed
+for name in gemma2 phi3; do
+    rm -rf straight halves
+    further="--from $golden/$name --train text --set batch=4 --set lr=1e-2 --set valid_tokens=0 --set save_every=3"
+    # shellcheck disable=SC2086
+    "$weft" train $further --steps 100000 --out halves --threads 1 2>log &
+    killed=$!
+    while [ ! -e halves/checkpoints/step-00000003.safetensors ] && kill -0 $killed 2>err; do sleep 0.01; done
+    kill -9 $killed 2>err || failed "$name: the training ended before it was killed: $(tail -1 log)"
+    wait $killed 2>err || true
+    last=$(ls halves/checkpoints | sed -n '$s/step-0*\([0-9]*\).*/\1/p')
+    "$weft" train halves --resume --steps $((last + 7)) --threads 2 2>log || failed "$name: resume: $(tail -1 log)"
+    # shellcheck disable=SC2086
+    "$weft" train $further --steps $((last + 7)) --out straight 2>log || failed "$name: train: $(tail -1 log)"
+    cmp straight/model.safetensors halves/model.safetensors || failed "$name: a resume gives other weights"
+done
 
 # --- what is wrong with a folder
 sed 's/.*"rope_theta".*//' "$golden/llama/config.json" >FOLDER/config.json

@@ -50,6 +50,74 @@ printf '{"version": "1.0", "model": {"type": "Unigram", "vocab": []}}' >unigram.
 expect 1 'the model "Unigram" is not supported by this version; these are: ' "$weft" tokenizer info unigram.json
 grep -q 'WordPiece' message || failed "no list of models: $(cat message)"
 
+# --- a folder of Hugging Face of which the download broke: one line says which file and what to do, and nothing is written
+golden=$source/tests/golden/decoders/phi3
+for i in 1 2 3 4 5 6 7 8 9 10 11 12; do printf 'abc def ghi jkl mno pqr stu vw bcd efg hij klm %s' ''; done >letters
+# broken WORDS: generate, convert, train --from and, unless reads is empty, inspect say this about FOLDER
+broken() {
+    [ -z "$reads" ] || expect 1 "$1" "$weft" inspect FOLDER
+    expect 1 "$1" "$weft" convert FOLDER new
+    [ ! -e new ] && [ ! -e .new.weft-part ] || failed "convert leaves something: $1"
+    expect 1 "$1" "$weft" generate FOLDER --prompt abc
+    expect 1 "$1" "$weft" train --from FOLDER --train letters --out trained --steps 1
+    [ -z "$(ls -A trained 2>/dev/null)" ] || failed "train leaves something: $1"
+}
+# whole; shards: FOLDER as it should be, with its weights in one file; in several
+whole() {
+    rm -rf FOLDER
+    cp -r "$golden" FOLDER
+    chmod -R u+w FOLDER
+}
+shards() {
+    rm -rf FOLDER
+    "$weft" convert "$golden" FOLDER --to hf --shard-size 5KB 2>err || failed "shards: $(cat err)"
+}
+index=FOLDER/model.safetensors.index.json
+for piece in model.safetensors config.json tokenizer.json; do
+    reads=$piece
+    [ $piece = tokenizer.json ] && reads=
+    whole
+    cp lfs FOLDER/$piece
+    broken "FOLDER/$piece: is a Git LFS pointer, not the file itself: run git lfs pull"
+    cp page FOLDER/$piece
+    broken "FOLDER/$piece: is a page of HTML, as a download that failed leaves it: download it again"
+    : >FOLDER/$piece
+    [ $piece = model.safetensors ] && broken "FOLDER/$piece: not a safetensors file: 0 bytes: if it was copied or downloaded, do so again"
+    head -c 250 "$golden/$piece" >FOLDER/$piece
+    broken 'is it truncated? Copy or download it again'
+    grep -q "FOLDER/$piece" message || failed "$piece is not named: $(cat message)"
+done
+reads=all
+whole
+head -c 9000 "$golden/model.safetensors" >FOLDER/model.safetensors
+broken 'FOLDER/model.safetensors: tensor "model.layers.0.mlp.gate_up_proj.weight": ends '
+rm FOLDER/model.safetensors
+broken 'FOLDER/model.safetensors is missing: the folder has config.json but no weights: download model.safetensors, or '
+: >FOLDER/pytorch_model.bin
+broken 'FOLDER/model.safetensors is missing: pytorch_model.bin is not supported: save the model as safetensors'
+shards
+second=$(ls FOLDER/model-00002-of-0000?.safetensors)
+cp "$second" second
+cp $index index
+cp lfs "$second"
+broken "$second: is a Git LFS pointer, not the file itself: run git lfs pull"
+cp page "$second"
+broken "$second: is a page of HTML"
+head -c 1500 second >"$second"
+broken "$second: tensor "
+grep -q 'is it truncated? Copy or download it again' message || failed "no advice: $(cat message)"
+rm "$second"
+broken "$second is missing, but $index says that tensors are in it: is the download complete?"
+cp second "$second"
+sed 's/model-00002-of/other-00002-of/' index >$index
+broken "is missing, but $index says that tensors are in it: is the download complete?"
+cp page $index
+broken "$index: is a page of HTML"
+head -c 300 index >$index
+broken "$index:"
+rm $index
+broken 'FOLDER/model.safetensors is missing: its weights are in several files: download model.safetensors.index.json, which lists these'
+
 # --- a folder as text leaves nothing behind
 expect 1 '.: is a folder, not a file' "$weft" train char-rms --train . --out none
 [ ! -e none ] || failed 'a run was begun'

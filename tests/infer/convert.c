@@ -8,8 +8,9 @@
 
 #include "../data/data_test.h"
 
-static const char *const decoders[] = {"decoders/gpt2",    "decoders/llama", "decoders/llama-linear",
-                                       "decoders/mistral", "decoders/qwen2", "decoders/qwen3"};
+static const char *const decoders[] = {"decoders/gpt2",   "decoders/llama",      "decoders/llama-linear", "decoders/mistral",
+                                       "decoders/qwen2",  "decoders/qwen3",      "decoders/phi3",         "decoders/gemma2",
+                                       "decoders/gemma3", "decoders/llama-bias", "decoders/qwen2-window"};
 enum { DECODERS = sizeof decoders / sizeof *decoders };
 
 static const char *source_of(const char *name)
@@ -116,6 +117,55 @@ START_TEST(the_same_settings)
 }
 END_TEST
 
+/* A run of phi3 whose gates are of another dtype than the inner layers with which transformers has them in one tensor: the tensor is of the
+ * one that holds both. */
+START_TEST(joined_of_two_dtypes)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s/model.safetensors", source_of("decoders/phi3"));
+    convert(source_of("decoders/phi3"), test_file("run", NULL, 0), NULL);
+    convert(test_file("run", NULL, 0), test_file("half", NULL, 0),
+            &(struct wf_convert_options){.to = WF_CONVERT_WEFT, .cast = true, .dtype = WF_BF16});
+    wf_safetensors *whole = open_weights(at("run", "model.safetensors")), *half = open_weights(at("half", "model.safetensors"));
+    wf_safetensors_writer *w = wf_safetensors_writer_new();
+    const int64_t count = wf_safetensors_count(whole);
+    void **data = wf_alloc_zero((size_t)count, sizeof *data);
+    for (int64_t i = 0; i < count; i++) {
+        const char *name = wf_safetensors_at(whole, i)->name;
+        wf_safetensors *from = strstr(name, ".gate.") ? half : whole;
+        const struct wf_safetensors_entry *e = wf_safetensors_find(from, name);
+        data[i] = wf_alloc((size_t)e->bytes);
+        ck_ok(wf_safetensors_read(from, name, e->dtype, data[i], e->count, error));
+        const wf_array a = wf_array_contiguous(data[i], e->dtype, &e->shape);
+        wf_safetensors_put(w, name, &a);
+    }
+    ck_ok(wf_safetensors_commit(w, at("run", "model.safetensors"), error));
+    wf_safetensors_close(whole);
+    wf_safetensors_close(half);
+    for (int64_t i = 0; i < count; i++)
+        wf_free(data[i]);
+    wf_free(data);
+    const struct wf_converted done = convert(test_file("run", NULL, 0), test_file("folder", NULL, 0), NULL);
+    ck_assert(done.dtype == WF_F32 && !done.several_dtypes && done.left_out == 0);
+    wf_safetensors *old = open_weights(path), *new = open_weights(at("folder", "model.safetensors"));
+    const char *name = "model.layers.1.mlp.gate_up_proj.weight";
+    const int64_t elements = wf_safetensors_find(old, name)->count;
+    float *x = wf_alloc((size_t)elements * sizeof *x), *y = wf_alloc((size_t)elements * sizeof *y);
+    ck_ok(wf_safetensors_read(old, name, WF_F32, x, elements, error));
+    ck_ok(wf_safetensors_read(new, name, WF_F32, y, elements, error));
+    int64_t rounded = 0;
+    for (int64_t i = 0; i < elements; i++) {
+        rounded += i < elements / 2 && x[i] != y[i];
+        ck_assert(i < elements / 2 ? fabsf(x[i] - y[i]) <= fabsf(x[i]) / 256 : x[i] == y[i]);
+    }
+    ck_assert_int_gt(rounded, 0);
+    wf_free(x);
+    wf_free(y);
+    wf_safetensors_close(old);
+    wf_safetensors_close(new);
+}
+END_TEST
+
 START_TEST(bert)
 {
     struct wf_converted done = convert(source_of("bert_train"), test_file("run", NULL, 0), NULL);
@@ -204,12 +254,15 @@ END_TEST
  * goes on without memory, as if it were missing. */
 START_TEST(no_memory)
 {
-    convert(source_of(decoders[4]), test_file("run", NULL, 0), NULL);
-    for (int way = 0; way < 2; way++) {
+    convert(source_of("decoders/qwen2"), test_file("run", NULL, 0), NULL);
+    convert(source_of("decoders/phi3"), test_file("run2", NULL, 0), NULL);
+    convert(source_of("decoders/gemma3"), test_file("run3", NULL, 0), NULL);
+    static const char *const runs[] = {"run", "run2", "run3"};
+    for (int way = 0; way < 4; way++) {
         char from[4096];
-        snprintf(from, sizeof from, "%s", way ? source_of(decoders[0]) : test_file("run", NULL, 0));
+        snprintf(from, sizeof from, "%s", way < 3 ? test_file(runs[way], NULL, 0) : source_of(decoders[0]));
         int failures = 0, successes = 0;
-        for (int n = way; successes < 3; n += 1 + n / 10) {
+        for (int n = way % 2; successes < 3; n += 1 + n / 10) {
             wf_error problem = {0};
             const int64_t live = wf_alloc_live();
             const char *out = test_file("out", NULL, 0);
@@ -277,5 +330,5 @@ START_TEST(wrong_calls)
 }
 END_TEST
 
-WF_TEST_MAIN("infer/convert", the_same_bytes, the_same_settings, bert, values_beyond_a_dtype, cancelled, no_memory,
+WF_TEST_MAIN("infer/convert", the_same_bytes, the_same_settings, joined_of_two_dtypes, bert, values_beyond_a_dtype, cancelled, no_memory,
              a_family_without_a_counterpart, wrong_calls)

@@ -48,11 +48,6 @@ wf_status wf_masked_count(const struct wf_config *config, const wf_tokenizer *to
 /* Loads tokenizer.json, or if that is missing vocab.txt with the settings in tokenizer_config.json. The vocabulary must have the size of
  * the model's, or be a little smaller if the model's embedding was padded. */
 wf_status hf_tokenizer_load(const char *folder, const struct wf_config *config, wf_tokenizer **out, wf_error *error) WF_CHECKED;
-/* For a folder without model.safetensors. If it has weights in another known form, returns advice for the error message, else NULL. */
-const char *hf_other_weights(const char *folder);
-/* The path of a folder's weights: model.safetensors, or if only that file is there the index of weights in several files. The caller frees
- * it with wf_free. */
-char *hf_weights_path(const char *folder, wf_error *error);
 /* Sets the end tokens of the run ("eos_token_id" of generation_config.json, or if that has none, of config.json), and the settings of
  * its sampler. *error must have no error yet. */
 wf_status hf_generation_load(const char *folder, struct wf_run *run, wf_error *error) WF_CHECKED;
@@ -62,6 +57,13 @@ wf_status hf_sampling_load(const char *folder, struct wf_config *config, wf_erro
 /* Reads from the files of sentence-transformers how sentence vectors are made, and sets max_length to a number above 0. If there is no
  * modules.json, or if the model's family has no .model_type, the options are mean pooling without normalisation, and max_length is 0. */
 wf_status hf_embed_options(const char *folder, const struct wf_config *config, struct wf_embedder_options *out, wf_error *error) WF_CHECKED;
+
+/* --- weights of such folders: hugging_face_weights.c --------------------------------------------------------------- */
+/* Sets the error of a folder whose weights, `path`, are missing: with advice, which depends on what the folder has. */
+wf_status hf_weights_missing(const char *folder, const char *path, wf_error *error);
+/* The path of a folder's weights: model.safetensors, or if only that file is there the index of weights in several files. The caller frees
+ * it with wf_free. */
+char *hf_weights_path(const char *folder, wf_error *error);
 
 /* --- files that a folder keeps: hugging_face_save.c ---------------------------------------------------------------- */
 /* The files of a folder that a run which starts from it keeps, because other programs or `weft chat` need them: generation_config.json, the

@@ -29,13 +29,15 @@ bool wf_model_is_foreign(const wf_model *model, const wf_safetensors *file);
 wf_status wf_model_sources(const wf_model *model, const wf_safetensors *file, wf_sources_of *each, void *ctx, wf_error *error) WF_CHECKED;
 
 /* A tensor of the other library that is a part of a parameter: `rows` of its rows from `row` on, or their transpose. A parameter without
- * dimensions has one row. */
+ * dimensions has one row. With parts > 1 a parameter is a part of the tensor instead: of `parts` equal parts that are stacked along
+ * dimension 0 the one with number `part`, counted from 0; each of the others comes as a target of its own with the same name. */
 struct wf_target {
     const char *parameter; /* a parameter of the model */
     const char *name;      /* the tensor's name; valid during the call */
-    wf_shape shape;        /* as it is written */
+    wf_shape shape;        /* as it is written; with parts > 1 that of the part */
     int64_t row, rows;
     bool transposed;
+    int part, parts; /* parts is at least 1 */
 };
 typedef wf_status wf_target_of(void *ctx, const struct wf_target *target, wf_error *error);
 /* Calls `each` for each tensor that the model has in the other library, or if `foreign` is false in Weft's own files. */
