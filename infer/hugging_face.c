@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the files of a Hugging Face or sentence-transformers folder except the weights: the tokenizer, from tokenizer.json or vocab.txt,
- * the tokens that end a text and the settings of sampling, and the settings for sentence vectors, which hf_embed_save also writes. Keys
+/* Reads files of a Hugging Face or sentence-transformers folder: the tokenizer, from tokenizer.json or vocab.txt, and the settings for
+ * sentence vectors, which hf_embed_save also writes. Keys
  * that change neither ids nor vectors are ignored. Settings that would change them and are not supported are refused, and the message names
  * the key. */
 #include <inttypes.h>
@@ -8,25 +8,19 @@
 #include <string.h>
 
 #include <weft/file.h>
-#include <weft/internal/json.h>
 #include <weft/internal/text.h>
 #include <weft/memory.h>
 
 #include <weft/internal/family.h>
 #include <weft/internal/run_folder.h>
 
+#include "hugging_face.h"
+
 enum { LIMIT = 1 << 20 }; /* maximum bytes of a JSON file */
 
-/* A JSON file. If it is missing, it is read as an empty object: all optional keys are absent. */
-struct file {
-    struct wf_json_reader r;
-    json_t *json;
-    char *path;
-};
-
-static struct file open_file(const char *folder, const char *name, wf_error *error)
+struct hf_file hf_open(const char *folder, const char *name, wf_error *error)
 {
-    struct file f = {.path = wf_run_path(folder, name, error)};
+    struct hf_file f = {.path = wf_run_path(folder, name, error)};
     wf_json_init();
     if (f.path)
         f.json = wf_file_exists(f.path) ? wf_json_load(f.path, LIMIT, error) : json_object();
@@ -36,15 +30,14 @@ static struct file open_file(const char *folder, const char *name, wf_error *err
     return f;
 }
 
-static wf_status close_file(struct file *f)
+wf_status hf_close(struct hf_file *f)
 {
     json_decref(f->json);
     wf_free(f->path);
     return f->r.status;
 }
 
-/* Refuses a key whose value would change ids or vectors and is not supported. */
-static void refuse(struct wf_json_reader *r, const char *key, const char *what)
+void hf_refuse(struct wf_json_reader *r, const char *key, const char *what)
 {
     wf_json_read_status(r, wf_error_set(r->error, WF_ERR_FORMAT, "%s: key \"%s\": %s", r->where, key, what));
 }
@@ -76,9 +69,9 @@ static void read_vocab_options(struct wf_json_reader *r, struct wf_vocab_options
     read_token(r, "pad_token", &o->pad);
     read_token(r, "mask_token", &o->mask);
     if (!basic)
-        refuse(r, "do_basic_tokenize", "false is not supported");
+        hf_refuse(r, "do_basic_tokenize", "false is not supported");
     if (json_array_size(json_object_get(r->object, "never_split")) > 0)
-        refuse(r, "never_split", "words that are never split are not supported");
+        hf_refuse(r, "never_split", "words that are never split are not supported");
     o->cased = !lower;
     o->whole_scripts = !ideographs;
     if (json_is_boolean(json_object_get(r->object, "strip_accents")))
@@ -88,11 +81,11 @@ static void read_vocab_options(struct wf_json_reader *r, struct wf_vocab_options
 static wf_status load_vocab(const char *folder, const char *vocab, wf_tokenizer **out, wf_error *error)
 {
     struct wf_vocab_options o = {0};
-    struct file f = open_file(folder, "tokenizer_config.json", error);
+    struct hf_file f = hf_open(folder, "tokenizer_config.json", error);
     read_vocab_options(&f.r, &o);
     if (f.r.status == WF_OK)
         f.r.status = wf_tokenizer_load_vocab_with(vocab, &o, out, error);
-    return close_file(&f);
+    return hf_close(&f);
 }
 
 wf_status hf_tokenizer_load(const char *folder, const struct wf_config *config, wf_tokenizer **out, wf_error *error)
@@ -107,133 +100,6 @@ wf_status hf_tokenizer_load(const char *folder, const struct wf_config *config, 
                               wf_tokenizer_vocab_size(*out), folder, wf_config_shape(config).vocab_size);
     wf_free(path);
     return status;
-}
-
-/* --- generation ---------------------------------------------------------------------------------------------------- */
-
-static wf_status take_end(struct wf_json_reader *r, const json_t *value, struct wf_run *run)
-{
-    const int64_t id = json_integer_value(value), types = wf_config_shape(&run->config).vocab_size;
-    if (!json_is_integer(value) || id < 0 || id >= types)
-        return wf_error_set(r->error, WF_ERR_FORMAT, "%s: key \"eos_token_id\": an id is not a number from 0 to %lld", r->where,
-                            (long long)types - 1);
-    if (run->ends == WF_RUN_ENDS)
-        return wf_error_set(r->error, WF_ERR_FORMAT, "%s: key \"eos_token_id\": more than %d ids", r->where, WF_RUN_ENDS);
-    run->end[run->ends++] = (int32_t)id;
-    return WF_OK;
-}
-
-/* An id, a list of ids, or null. */
-static void read_ends(struct wf_json_reader *r, struct wf_run *run)
-{
-    const json_t *value = json_object_get(r->object, "eos_token_id");
-    if (r->status != WF_OK || !value || json_is_null(value))
-        return;
-    if (!json_is_array(value))
-        r->status = take_end(r, value, run);
-    for (size_t i = 0; r->status == WF_OK && i < json_array_size(value); i++)
-        r->status = take_end(r, json_array_get(value, i), run);
-}
-
-/* Keys of generation_config.json that change a text and are not supported, with the value that changes nothing. */
-static void refuse_search(struct wf_json_reader *r)
-{
-    static const struct {
-        const char *key;
-        double none;
-    } keys[] = {{"num_beams", 1},
-                {"num_beam_groups", 1},
-                {"no_repeat_ngram_size", 0},
-                {"encoder_no_repeat_ngram_size", 0},
-                {"penalty_alpha", 0},
-                {"typical_p", 1},
-                {"epsilon_cutoff", 0},
-                {"eta_cutoff", 0},
-                {"min_length", 0},
-                {"encoder_repetition_penalty", 1},
-                {"guidance_scale", 1}};
-    static const char *const lists[] = {"bad_words_ids", "force_words_ids",     "suppress_tokens",     "begin_suppress_tokens",
-                                        "sequence_bias", "forced_bos_token_id", "forced_eos_token_id", "exponential_decay_length_penalty",
-                                        "stop_strings"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        const json_t *value = json_object_get(r->object, keys[i].key);
-        if (json_is_number(value) && json_number_value(value) != keys[i].none)
-            refuse(r, keys[i].key, "this setting of generation is not supported: remove the key, or set it to its default");
-    }
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        const json_t *value = json_object_get(r->object, lists[i]);
-        if (value && !json_is_null(value))
-            refuse(r, lists[i], "this setting of generation is not supported: remove the key");
-    }
-}
-
-/* Reads the settings of sampling. transformers samples only if the file says so. */
-static void read_sampling(struct wf_json_reader *r, struct wf_sampler *s)
-{
-    bool sample = false;
-    wf_json_read_bool(r, "do_sample", WF_JSON_OPTIONAL, &sample);
-    wf_json_read_double(r, "temperature", WF_JSON_OPTIONAL, 0, 1000, &s->temperature);
-    wf_json_read_double(r, "top_p", WF_JSON_OPTIONAL, 1e-9, 1, &s->top_p);
-    wf_json_read_int(r, "top_k", WF_JSON_OPTIONAL, 0, INT32_MAX, &s->top_k);
-    wf_json_read_double(r, "min_p", WF_JSON_OPTIONAL, 0, 1, &s->min_p);
-    wf_json_read_double(r, "repetition_penalty", WF_JSON_OPTIONAL, 1e-6, 1e6, &s->repetition_penalty);
-    s->greedy = !sample || s->temperature == 0;
-    refuse_search(r);
-}
-
-/* Reads the sampler of a folder that another library wrote, if it has a generation_config.json. A run has its settings in config.json,
- * where users change them. */
-static wf_status load_sampler(const char *folder, struct wf_sampler *s, bool *found, wf_error *error)
-{
-    struct file f = open_file(folder, "config.json", error);
-    const bool own = json_object_get(f.r.object, "weft_version");
-    *found = false;
-    if (close_file(&f) != WF_OK || own)
-        return f.r.status;
-    f = open_file(folder, "generation_config.json", error);
-    *found = json_object_size(f.json) > 0;
-    if (*found)
-        read_sampling(&f.r, s);
-    return close_file(&f);
-}
-
-wf_status hf_sampling_load(const char *folder, struct wf_config *config, wf_error *error)
-{
-    struct wf_generation *g = &config->generation;
-    struct wf_sampler s = {.temperature = 1, .top_k = 50, .top_p = 1}; /* transformers' defaults */
-    bool found;
-    if (!config->family->model_type || wf_config_kind(config) != WF_MODEL_LANGUAGE)
-        return WF_OK;
-    wf_status status = load_sampler(folder, &s, &found, error);
-    if (status == WF_OK && found) {
-        g->temperature = s.greedy ? 0 : s.temperature;
-        g->top_k = s.top_k;
-        g->top_p = s.top_p;
-    }
-    return status;
-}
-
-wf_status hf_generation_load(const char *folder, struct wf_run *run, wf_error *error)
-{
-    const struct wf_generation *c = &run->config.generation;
-    struct wf_sampler s = {.temperature = 1, .top_k = 50, .top_p = 1};
-    bool found;
-    if (wf_config_kind(&run->config) != WF_MODEL_LANGUAGE)
-        return WF_OK;
-    run->sampler = (struct wf_sampler){.temperature = c->temperature, .top_k = c->top_k, .top_p = c->top_p, .greedy = c->temperature == 0};
-    if (!run->config.family->model_type)
-        return WF_OK;
-    struct file f = open_file(folder, "generation_config.json", error);
-    read_ends(&f.r, run);
-    wf_status status = close_file(&f);
-    if (status == WF_OK && run->ends == 0) {
-        f = open_file(folder, "config.json", error);
-        read_ends(&f.r, run);
-        status = close_file(&f);
-    }
-    if (status == WF_OK && (status = load_sampler(folder, &s, &found, error)) == WF_OK && found)
-        run->sampler = s;
-    return status == WF_OK ? hf_sampling_load(folder, &run->config, error) : status; /* for who writes the configuration */
 }
 
 /* --- sentence vectors ---------------------------------------------------------------------------------------------- */
@@ -259,14 +125,14 @@ static void read_pooling(struct wf_json_reader *r, const struct wf_config *confi
     if (json_is_array(list) && json_array_size(list) == 1)
         mode = json_string_value(json_array_get(list, 0));
     else if (json_is_array(list))
-        refuse(r, "pooling_mode", several);
+        hf_refuse(r, "pooling_mode", several);
     else
         wf_json_read_string(r, "pooling_mode", WF_JSON_OPTIONAL, &mode);
     for (size_t i = 0; !list && i < sizeof modes / sizeof *modes; i++) {
         bool on = false;
         wf_json_read_bool(r, modes[i].key, WF_JSON_OPTIONAL, &on);
         if (on && mode)
-            refuse(r, modes[i].key, several);
+            hf_refuse(r, modes[i].key, several);
         mode = on ? modes[i].mode : mode;
     }
     mode = mode ? mode : "mean";
@@ -288,13 +154,13 @@ static wf_status load_pooling(const char *folder, const char *module, const stru
     char *within = wf_run_path(folder, module, error);
     if (!within)
         return WF_ERR_MEMORY;
-    struct file f = open_file(within, "config.json", error);
+    struct hf_file f = hf_open(within, "config.json", error);
     if (!wf_run_has(within, "config.json"))
         wf_json_read_status(
             &f.r, wf_error_set(error, WF_ERR_IO, "%s is missing: it defines the pooling (modules.json names its folder)", f.path));
     read_pooling(&f.r, config, o);
     wf_free(within);
-    return close_file(&f);
+    return hf_close(&f);
 }
 
 /* Reads the module with index `place`. Module 0 must be the model, module 1 the pooling, and module 2 the normalisation. */
@@ -326,13 +192,13 @@ static wf_status take_module(const char *folder, const json_t *module, size_t pl
 
 static wf_status load_modules(const char *folder, const struct wf_config *config, struct wf_embedder_options *o, wf_error *error)
 {
-    struct file f = open_file(folder, "modules.json", error);
+    struct hf_file f = hf_open(folder, "modules.json", error);
     if (f.json && json_array_size(f.json) < 2)
         f.r.status =
             wf_error_set(error, WF_ERR_FORMAT, "%s: this is not a list of modules: Transformer, Pooling and perhaps Normalize", f.path);
     for (size_t i = 0; f.r.status == WF_OK && i < json_array_size(f.json); i++)
         f.r.status = take_module(folder, json_array_get(f.json, i), i, f.path, config, o, error);
-    return close_file(&f);
+    return hf_close(&f);
 }
 
 /* Reads the maximum number of ids of a sentence from the settings of sentence-transformers. Refuses a default prompt, which would be put
@@ -342,20 +208,20 @@ static wf_status load_settings(const char *folder, const struct wf_config *confi
     bool lower = false;
     const char *prompt = NULL;
     int64_t context = wf_config_shape(config).context;
-    struct file f = open_file(folder, "sentence_bert_config.json", error);
+    struct hf_file f = hf_open(folder, "sentence_bert_config.json", error);
     wf_json_read_int(&f.r, "max_seq_length", WF_JSON_OPTIONAL, 1, INT32_MAX, &o->max_length);
     wf_json_read_bool(&f.r, "do_lower_case", WF_JSON_OPTIONAL, &lower);
     if (lower)
-        refuse(&f.r, "do_lower_case", "true is not supported, only the tokenizer's lower case");
+        hf_refuse(&f.r, "do_lower_case", "true is not supported, only the tokenizer's lower case");
     /* without max_seq_length take the context, because a max_length of 0 means that these files were not used */
     o->max_length = o->max_length > 0 && o->max_length < context ? o->max_length : context;
-    if (close_file(&f) != WF_OK)
+    if (hf_close(&f) != WF_OK)
         return error->code;
-    f = open_file(folder, "config_sentence_transformers.json", error);
+    f = hf_open(folder, "config_sentence_transformers.json", error);
     wf_json_read_string(&f.r, "default_prompt_name", WF_JSON_OPTIONAL, &prompt);
     if (prompt)
-        refuse(&f.r, "default_prompt_name", "prompts are not supported");
-    return close_file(&f);
+        hf_refuse(&f.r, "default_prompt_name", "prompts are not supported");
+    return hf_close(&f);
 }
 
 wf_status hf_embed_options(const char *folder, const struct wf_config *config, struct wf_embedder_options *out, wf_error *error)
