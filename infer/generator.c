@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Generates several texts at once, each in a row of one cache. Texts whose prompt is computed stand in the first rows, so that one pass
- * takes the next token of all of them; of the others, one text's prompt is computed in each step, a chunk at a time. */
+/* Makes a generator, and adds texts to it: each gets a row of the cache. */
 #include <string.h>
 
 #include <weft/internal/grow.h>
@@ -46,12 +45,11 @@ static wf_status make(wf_generator *g, wf_error *error)
 {
     const size_t rows = (size_t)g->rows, types = (size_t)g->main.model.vocab_size;
     g->text = wf_alloc_zero(rows, sizeof *g->text);
-    g->moved = wf_alloc_zero(rows, sizeof *g->moved);
     g->from = wf_alloc_zero(rows, sizeof *g->from);
     g->last = wf_alloc_zero(rows, sizeof *g->last);
     g->order = wf_alloc(types * sizeof *g->order);
     g->logits = wf_alloc(types * sizeof *g->logits);
-    if (!g->text || !g->moved || !g->from || !g->last || !g->order || !g->logits)
+    if (!g->text || !g->from || !g->last || !g->order || !g->logits)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory to generate with");
     wf_tape_reset(g->tape, WF_INFER, .precision = g->main.model.precision);
     g->mark = wf_tape_here(g->tape);
@@ -106,7 +104,6 @@ void wf_generator_free(wf_generator *g)
         wf_free(g->text[i].ids);
     }
     wf_free(g->text);
-    wf_free(g->moved);
     wf_free(g->from);
     wf_free(g->last);
     wf_free(g->order);
@@ -151,8 +148,7 @@ static wf_status reserve(struct side *side, int64_t rows, int64_t need, wf_error
     return WF_OK;
 }
 
-/* The number of ids of a prompt's window that row `row` has in its cache. At least the last id is computed, for its logits. */
-static int64_t known(const wf_generator *g, int64_t row, const int32_t *prompt, int64_t length, int64_t first)
+int64_t generator_known(const wf_generator *g, int64_t row, const int32_t *prompt, int64_t length, int64_t first)
 {
     const struct text *t = &g->text[row];
     const int64_t most = WF_MIN(t->cached, length - first - 1);
@@ -169,7 +165,7 @@ static int64_t find_row(const wf_generator *g, const int32_t *prompt, int64_t le
 {
     int64_t best = -1;
     for (int64_t i = 0; i < g->rows; i++) {
-        const int64_t have = g->text[i].active ? -1 : known(g, i, prompt, length, first);
+        const int64_t have = g->text[i].active ? -1 : generator_known(g, i, prompt, length, first);
         if (have >= 0 && (best < 0 || have > *same)) {
             best = i;
             *same = have;
@@ -178,8 +174,7 @@ static int64_t find_row(const wf_generator *g, const int32_t *prompt, int64_t le
     return best;
 }
 
-/* States that the cache, and the draft's, hold only the first `cached` ids of a text's window. */
-static void truncate_row(wf_generator *g, int64_t row, int64_t cached)
+void generator_truncate(wf_generator *g, int64_t row, int64_t cached)
 {
     g->text[row].cached = WF_MIN(g->text[row].cached, cached);
     if (g->main.cache)
@@ -214,7 +209,7 @@ wf_status generator_add(wf_generator *g, const int32_t *prompt, int64_t length, 
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for a prompt of %lld ids", (long long)length);
     if (g->draft.cache && t->first != first)
         g->draft_cached = 0;
-    truncate_row(g, row, same);
+    generator_truncate(g, row, same);
     memcpy(t->ids, prompt, (size_t)length * sizeof *prompt);
     t->options = *options;
     t->count = t->prompt = length;
@@ -233,178 +228,4 @@ wf_status wf_generator_add(wf_generator *g, const int32_t *prompt, int64_t lengt
     if (wf_needs(error, "generator, prompt, options", g, wf_some(prompt, length), options))
         return WF_ERR_ARGUMENT;
     return generator_add(g, prompt, length, options, NULL, error);
-}
-
-/* --- passes -------------------------------------------------------------------------------------------------------- */
-
-wf_status generator_pass(wf_generator *g, struct side *side, struct wf_cache *cache, const int32_t *ids, int64_t rows, int64_t T, bool all,
-                         wf_array *logits, wf_error *error)
-{
-    const struct wf_next *m = &side->model;
-    const char *from = all ? "all" : "next";
-    for (int64_t i = 0; cache && i < rows; i++)
-        g->from[i] = cache->length[i];
-    wf_tensor *given = wf_ids(g->tape, ids, rows, T);
-    wf_tensor *out = all ? m->all(m->ctx, given, cache) : m->next(m->ctx, given, cache);
-    if (all && out && wf_ndim(out) == 3)
-        out = wf_reshape(out, wf_dim(out, 0) * wf_dim(out, 1), wf_dim(out, 2));
-    if (take_logits(from, g->tape, out, all ? rows * T : rows, m->vocab_size, logits, error) != WF_OK)
-        return error->code;
-    for (int64_t i = 0; cache && i < rows; i++)
-        if (check_advanced(from, cache, i, g->from[i] + T, error) != WF_OK)
-            return error->code;
-    return WF_OK;
-}
-
-/* Number of ids of a text's window that are not in the cache. */
-static int64_t pending(const struct text *t)
-{
-    return t->active ? t->count - t->first - t->cached : 0;
-}
-
-/* Chooses and gives out the next id of the text in row `row`. */
-static wf_status advance(wf_generator *g, int64_t row, const wf_real *logits, wf_error *error)
-{
-    struct text *t = &g->text[row];
-    int32_t id;
-    wf_error failed = {0};
-    if (choose(g, t, logits, &id, error) != WF_OK)
-        return error->code;
-    const int64_t first = t->first;
-    if (!accept(g, t, logits, id, &failed) && failed.code != WF_OK)
-        return wf_error_set(error, failed.code, "%s", failed.message);
-    if (t->first != first) /* the window has slid */
-        truncate_row(g, row, 0);
-    return WF_OK;
-}
-
-/* Computes `T` ids of the text in row `row`; after the last one, its next id is chosen. */
-static wf_status compute_row(wf_generator *g, int64_t row, int64_t T, wf_error *error)
-{
-    struct text *t = &g->text[row];
-    struct wf_cache *view = g->no_cache ? NULL : &g->main.view;
-    wf_array logits;
-    if (view && wf_cache_view(view, g->main.cache, row, 1, error) != WF_OK)
-        return error->code;
-    wf_status status = generator_pass(g, &g->main, view, t->ids + t->first + t->cached, 1, T, false, &logits, error);
-    const bool last = T == pending(t);
-    g->counts.prompt += t->count == t->prompt ? T : 0;
-    g->counts.passes += last;
-    if (view)
-        t->cached += T;
-    if (status == WF_OK && last)
-        status = advance(g, row, logits.data, error);
-    wf_tape_rewind(g->tape, g->mark, NULL);
-    return status;
-}
-
-/* Computes the last id of the texts in the rows 0 to rows - 1, and chooses their next ids. */
-static wf_status compute_ready(wf_generator *g, int64_t rows, wf_error *error)
-{
-    wf_array logits;
-    for (int64_t i = 0; i < rows; i++)
-        g->last[i] = g->text[i].ids[g->text[i].count - 1];
-    wf_status status = wf_cache_view(&g->main.view, g->main.cache, 0, rows, error);
-    if (status == WF_OK)
-        status = generator_pass(g, &g->main, &g->main.view, g->last, rows, 1, false, &logits, error);
-    g->counts.passes++;
-    for (int64_t i = 0; status == WF_OK && i < rows; i++) {
-        g->text[i].cached++;
-        status = advance(g, i, (const wf_real *)logits.data + i * g->main.model.vocab_size, error);
-    }
-    wf_tape_rewind(g->tape, g->mark, NULL);
-    return status;
-}
-
-/* --- a step -------------------------------------------------------------------------------------------------------- */
-
-static int class_of(const struct text *t)
-{
-    return !t->active ? 2 : pending(t) > 1;
-}
-
-/* Moves the texts of which one id is not computed to the first rows, then those with more, then the free rows. Returns the number of the
- * first. */
-static wf_status arrange(wf_generator *g, int64_t *ready, wf_error *error)
-{
-    int64_t at = 0;
-    bool moved = false;
-    for (int class = 0; class < 3; class ++) {
-        for (int64_t i = 0; i < g->rows; i++)
-            if (class_of(&g->text[i]) == class) {
-                moved |= i != at;
-                g->from[at++] = (int32_t)i;
-            }
-        if (class == 0)
-            *ready = at;
-    }
-    if (!moved)
-        return WF_OK;
-    for (int64_t i = 0; i < g->rows; i++)
-        g->moved[i] = g->text[g->from[i]];
-    memcpy(g->text, g->moved, (size_t)g->rows * sizeof *g->text);
-    return wf_cache_select(g->main.cache, g->from, g->rows, error);
-}
-
-/* Copies to row `row` what another row has of its ids already: texts that share a prompt compute it once. */
-static wf_status share(wf_generator *g, int64_t row, wf_error *error)
-{
-    struct text *t = &g->text[row];
-    int64_t from = -1, most = t->cached;
-    for (int64_t i = 0; i < g->rows && !g->main.cache->states; i++) {
-        const int64_t have = i == row ? 0 : known(g, i, t->ids, t->count, t->first);
-        if (have > most) {
-            from = i;
-            most = have;
-        }
-    }
-    if (from < 0)
-        return WF_OK;
-    g->counts.reused += most - t->cached;
-    t->cached = most;
-    return wf_cache_copy_row(g->main.cache, row, from, (int32_t)most, error);
-}
-
-/* The row of the text whose prompt is computed next: of those with more than one id to compute the one that was added first; -1: none. */
-static int64_t next_prompt(const wf_generator *g)
-{
-    int64_t best = -1;
-    for (int64_t i = 0; i < g->rows; i++)
-        if (pending(&g->text[i]) > 1 && (best < 0 || g->text[i].number < g->text[best].number))
-            best = i;
-    return best;
-}
-
-static wf_status step(wf_generator *g, wf_error *error)
-{
-    int64_t ready = 0, row;
-    for (int64_t i = 0; i < g->rows; i++)
-        if (g->text[i].active && g->text[i].options.max_tokens == 0)
-            finish(g, &g->text[i], WF_GENERATE_MAX_TOKENS);
-    wf_status status = WF_OK;
-    if (g->no_cache) {
-        for (int64_t i = 0; status == WF_OK && i < g->rows; i++)
-            if (g->text[i].active)
-                status = compute_row(g, i, pending(&g->text[i]), error);
-        return status;
-    }
-    if (g->active > 0 && (row = next_prompt(g)) >= 0) {
-        status = share(g, row, error);
-        if (status == WF_OK)
-            status = compute_row(g, row, WF_MIN(g->chunk, pending(&g->text[row])), error);
-    }
-    if (status == WF_OK && g->active > 0)
-        status = arrange(g, &ready, error);
-    if (status == WF_OK && ready > 0)
-        status = g->draft.model.next ? speculate(g, error) : compute_ready(g, ready, error);
-    return status;
-}
-
-wf_status wf_generator_step(wf_generator *g, wf_error *error)
-{
-    if (wf_needs(error, "generator", g))
-        return WF_ERR_ARGUMENT;
-    if (g->error.code == WF_OK && step(g, &g->error) == WF_OK && g->error.code == WF_OK) /* a stream may have set an error, too */
-        return WF_OK;
-    return wf_error_set(error, g->error.code, "%s", g->error.message);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Declarations that the files of the generator share: generator.c (rows and passes), choose.c (the next token of a text), draft.c
- * (speculative decoding). */
+/* Declarations that the files of the generator share: generator.c (rows), generator_step.c (passes), choose.c (the next token of a text),
+ * draft.c (speculative decoding). */
 #ifndef WEFT_INFER_GENERATOR_H
 #define WEFT_INFER_GENERATOR_H
 
@@ -31,12 +31,11 @@ struct wf_generator {
     struct side main, draft; /* draft.model.next is NULL if there is no draft */
     wf_tape *tape;
     wf_tape_mark mark;
-    struct text *text;  /* [rows], by row of the cache */
-    struct text *moved; /* [rows], scratch memory of arrange() */
-    int32_t *from;      /* [rows], scratch memory of arrange() */
-    int32_t *last;      /* [rows]: ids of a pass */
-    int32_t *order;     /* [vocab_size], scratch memory of wf_sample and wf_penalize */
-    wf_real *logits;    /* [vocab_size]: logits with penalties */
+    struct text *text; /* [rows], by row of the cache */
+    int32_t *from;     /* [rows], scratch memory of arrange() */
+    int32_t *last;     /* [rows]: ids of a pass */
+    int32_t *order;    /* [vocab_size], scratch memory of wf_sample and wf_penalize */
+    wf_real *logits;   /* [vocab_size]: logits with penalties */
     int64_t rows, chunk, added, active;
     int64_t most_guesses;
     int64_t guess;        /* number of guesses in the next pass */
@@ -54,6 +53,12 @@ void stream_free(struct stream *s);
 /* wf_generator_add for a text with a stream, which is the `ctx` of the options. */
 wf_status generator_add(wf_generator *g, const int32_t *prompt, int64_t length, const struct wf_generate_options *options,
                         struct stream *stream, wf_error *error) WF_CHECKED;
+/* The number of ids of a prompt's window that row `row` has in its cache. At least the last id is computed, for its logits. */
+int64_t generator_known(const wf_generator *g, int64_t row, const int32_t *prompt, int64_t length, int64_t first);
+/* States that the cache, and the draft's, hold only the first `cached` ids of a row's window. */
+void generator_truncate(wf_generator *g, int64_t row, int64_t cached);
+
+/* --- generator_step.c --- */
 /* Runs a model on ids [rows,T], which continue the rows that side->view shows; `cache` is that view, or NULL for whole windows. `all` asks
  * for the logits of each id, [rows*T,V] then, otherwise [rows,V]. The logits are valid until the tape is rewound. */
 wf_status generator_pass(wf_generator *g, struct side *side, struct wf_cache *cache, const int32_t *ids, int64_t rows, int64_t T, bool all,
