@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <weft/chat.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/string.h>
 
 #include "cli.h"
@@ -126,6 +127,9 @@ static wf_status take(struct talk *t, const char *line, int64_t length, wf_error
 {
     bool done = false;
     wf_status status = command(t, line, &done, error);
+    if (status == WF_OK && !done && line[0] == '/')
+        fprintf(stderr, "%s: %.*s is no command, so the line is a message: %s\n", program(), (int)WF_MIN(strcspn(line, " \t"), 32), line,
+                commands);
     return status != WF_OK || done || is_blank(line) ? status : answer(t, line, length, error);
 }
 

@@ -5,16 +5,28 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <weft/internal/hash.h>
 #include <weft/internal/string.h>
 
 #include "cli.h"
 
+/* Refuses to write the details over the questions. */
+static wf_status check_details(const struct choices *c, wf_error *error)
+{
+    struct stat in, out;
+    if (c->details && stat(c->details, &out) == 0 && stat(c->file, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "--details %s would replace the questions: choose another file", c->details);
+    return WF_OK;
+}
+
 wf_status choices_open(struct choices *c, wf_error *error)
 {
     int64_t all = 0;
-    wf_status status = wf_questions_load(c->file, &c->questions, error);
+    wf_status status = check_details(c, error);
+    if (status == WF_OK)
+        status = wf_questions_load(c->file, &c->questions, error);
     for (int64_t i = 0; status == WF_OK && i < c->questions.count; i++)
         all += c->questions.question[i].choices;
     if (status == WF_OK && !(c->log_likelihood = wf_alloc((size_t)all * sizeof *c->log_likelihood)))

@@ -24,6 +24,10 @@ static wf_status check_options(const struct generate_arguments *a, wf_error *err
                             (long long)a->samples);
     if (a->logprobs >= 0 && !a->json)
         return wf_error_set(error, WF_ERR_ARGUMENT, "--logprobs adds members to the JSON of a text: give --json, too");
+    if (a->batch > 0 && !a->input && a->samples == 1)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "--batch applies to --input and --samples, which ask for several texts");
+    if (a->guesses > 0 && !a->draft)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "--draft-tokens applies to --draft FOLDER");
     if (a->draft && (a->input || a->samples > 1 || a->no_cache))
         return wf_error_set(error, WF_ERR_ARGUMENT, "--draft works for one text at a time, with a cache: leave --%s out",
                             a->input         ? "input"
@@ -81,20 +85,23 @@ static wf_status open_draft(struct generation *g, wf_error *error)
     return status;
 }
 
-/* Says what the weights take, and the cache for a text of the length that is asked for. The prompts are not read yet. */
+int64_t generation_rows(const struct generate_arguments *a)
+{
+    const int64_t batch = a->batch > 0 ? a->batch : BATCH;
+    return a->input ? batch : WF_MIN(a->samples, batch);
+}
+
+/* Says what the weights take, and the cache for texts of the length that is asked for, without their prompts, which are not read yet. */
 static void tell_memory(const struct generation *g)
 {
     const struct wf_model_bytes m = wf_model_bytes(g->run.model), d = wf_model_bytes(g->draft.model);
-    const int64_t context = wf_model_shape_of(g->run.model)->context;
-    const int64_t tokens = WF_MIN(context, g->options.max_tokens + (g->prompt.given ? g->prompt.length / 4 : 0));
+    const int64_t tokens = WF_MIN(wf_model_shape_of(g->run.model)->context, g->options.max_tokens), rows = generation_rows(g->a);
     char weights[WF_NUMBER_SIZE], token[WF_NUMBER_SIZE], all[WF_NUMBER_SIZE];
-    const int64_t rows = g->a->input || g->a->samples > 1 ? g->a->batch : 1;
     if (m.weights + d.weights < 1 << 25) /* of small models nobody asks */
         return;
-    fprintf(stderr, "%s: memory: weights %s; cache %s for each token, about %s for %lld token%s", program(),
+    fprintf(stderr, "%s: memory: weights %s; cache %s a token, up to %s for %lld text%s of %lld tokens, and more for prompts\n", program(),
             wf_text_bytes(m.weights + d.weights, weights), wf_text_bytes(m.token + d.token, token),
-            wf_text_bytes((m.token + d.token) * tokens * rows, all), (long long)tokens, plural(tokens));
-    fprintf(stderr, rows > 1 ? " of %lld texts\n" : "\n", (long long)rows);
+            wf_text_bytes((m.token + d.token) * tokens * rows, all), (long long)rows, plural(rows), (long long)tokens);
 }
 
 static wf_status open_generator(struct generation *g, wf_error *error)
@@ -103,10 +110,8 @@ static wf_status open_generator(struct generation *g, wf_error *error)
     const struct wf_next model = wf_next_of(g->run.model), draft = a->draft ? wf_next_of(g->draft.model) : (struct wf_next){0};
     if (!(g->tape = wf_tape_new(error)))
         return error->code;
-    const struct wf_generator_options o = {.rows = a->input || a->samples > 1 ? a->batch : 1,
-                                           .no_cache = a->no_cache,
-                                           .draft = a->draft ? &draft : NULL,
-                                           .guesses = a->guesses};
+    const struct wf_generator_options o = {
+        .rows = generation_rows(a), .no_cache = a->no_cache, .draft = a->draft ? &draft : NULL, .guesses = a->guesses};
     g->generator = wf_generator_new(&model, g->tape, &o, error);
     return g->generator ? WF_OK : error->code;
 }
@@ -157,8 +162,7 @@ static bool take_stop(const char *option, const char *value, void *to)
 
 int run_generate(int argc, char **argv)
 {
-    struct generate_arguments a = {
-        .max_tokens = -1, .sampling = SAMPLING_DEFAULTS, .seed = 1, .samples = 1, .batch = BATCH, .logprobs = -1};
+    struct generate_arguments a = {.max_tokens = -1, .sampling = SAMPLING_DEFAULTS, .seed = 1, .samples = 1, .logprobs = -1};
     const struct option_row options[] = {
         {"prompt", "TEXT",
          "text to continue (default: none; the model begins a text); - reads standard input to its end and drops one final newline",
@@ -168,7 +172,9 @@ int run_generate(int argc, char **argv)
          "read a prompt from each line; - reads standard input. Several texts are computed at once, each the same as alone, and printed in "
          "order, each after a line with its number",
          .text = &a.input},
-        {"max-tokens", "N", "maximum number of tokens to generate", .number = &a.max_tokens, .low = 0, .high = 1000000000},
+        {"max-tokens", "N",
+         "maximum number of tokens to generate (default: max_tokens of the run's config.json; of a Hugging Face folder 500)",
+         .number = &a.max_tokens, .low = 0, .high = 1000000000},
         {"stop", "TEXT", "end before this text; may be given up to 16 times", .take = take_stop, .to = &a, .repeatable = true},
         SAMPLING_ROWS(a.sampling),
         {"no-cache", NULL, "compute each token from the whole context, to compare: the text is the same", .flag = &a.no_cache},

@@ -25,6 +25,7 @@ struct texts {
     struct wf_tokens ids;
     int64_t line; /* number of the present prompt's line; 0 without --input */
     int64_t prompt_unknown;
+    wf_error wrong;     /* of a prompt */
     double first_token; /* time of the first new token, seconds */
 };
 
@@ -44,6 +45,24 @@ static wf_status encode(struct texts *t, wf_error *error)
     if (status != WF_OK)
         wf_error_prefix(error, "the prompt");
     return status;
+}
+
+/* Says what of a prompt the model does not see. */
+static void warn(struct texts *t)
+{
+    const int64_t context = wf_model_shape_of(t->g->run.model)->context, more = t->ids.count - context;
+    char where[64] = "";
+    if (t->line > 0)
+        snprintf(where, sizeof where, " in line %" PRId64, t->line);
+    if (t->prompt_unknown > 0 || more > 0)
+        display_clear(&t->g->display);
+    if (t->prompt_unknown > 0)
+        fprintf(stderr, "%s: warning: unknown tokens in the prompt%s: %" PRId64 " of %" PRId64 "; they are not printed\n", program(), where,
+                t->prompt_unknown, t->ids.count);
+    if (more > 0)
+        fprintf(stderr,
+                "%s: warning: the prompt%s has %" PRId64 " tokens, but the context %" PRId64 ": the first %" PRId64 " are not seen\n",
+                program(), where, t->ids.count, context, more);
 }
 
 /* Reads the next prompt, or sets t->ended. While texts are generated, waits only for a line that has begun. */
@@ -73,11 +92,8 @@ static wf_status next_prompt(struct texts *t, bool *waits, wf_error *error)
     if (!wf_string_add(&t->prompt, g->a->input ? t->in.text : g->prompt.text, g->a->input ? t->in.length : g->prompt.length))
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for a prompt");
     status = encode(t, error);
-    if (status == WF_OK && t->prompt_unknown > 0) {
-        display_clear(&t->g->display);
-        fprintf(stderr, "%s: warning: unknown tokens in the prompt%s: %" PRId64 " of %" PRId64 "; they are not printed\n", program(),
-                t->line > 0 ? " of a line" : "", t->prompt_unknown, t->ids.count);
-    }
+    if (status == WF_OK)
+        warn(t);
     return status;
 }
 
@@ -87,15 +103,16 @@ static wf_status add_answer(struct texts *t, wf_error *error)
     struct answer *a = wf_grow(&t->answer, &t->capacity, t->count + 1, sizeof *t->answer) ? wf_alloc_zero(1, sizeof *a) : NULL;
     if (!a)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for a text");
-    t->answer[t->count++] = a;
     *a = (struct answer){.tokenizer = g->run.tokenizer,
                          .tops = g->a->logprobs,
                          .line = t->line > 0 ? t->line : 0,
                          .seed = (uint64_t)(g->a->seed + t->sample),
                          .stream = !g->a->json && !g->a->input && g->a->samples == 1};
     wf_string_add(&a->prompt, t->prompt.data ? t->prompt.data : "", t->prompt.length);
-    if (a->prompt.failed || !wf_grow(&a->ids.id, &a->ids.capacity, t->ids.count + 1, sizeof *a->ids.id))
+    if (a->prompt.failed || !wf_grow(&a->ids.id, &a->ids.capacity, t->ids.count + 1, sizeof *a->ids.id)) {
+        answer_free(a), wf_free(a);
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for a text");
+    }
     memcpy(a->ids.id, t->ids.id ? t->ids.id : a->ids.id, (size_t)t->ids.count * sizeof *a->ids.id);
     a->ids.count = t->ids.count;
     struct wf_generate_options o = g->options;
@@ -105,15 +122,20 @@ static wf_status add_answer(struct texts *t, wf_error *error)
     o.scored_ctx = a;
     o.tops = g->a->logprobs > 0 ? g->a->logprobs : 0;
     wf_status status = wf_generator_add_text(g->generator, g->run.tokenizer, a->ids.id, a->ids.count, &o, answer_text, a, error);
+    if (status == WF_OK)
+        t->answer[t->count++] = a;
+    else
+        answer_free(a), wf_free(a);
     if (status != WF_OK && t->line > 0)
         wf_error_prefix(error, "%s:%" PRId64, t->in.name, t->line);
     t->sample = (t->sample + 1) % g->a->samples;
     return status;
 }
 
-/* Adds texts until all rows are taken, or until no prompt is there. */
-static wf_status fill(struct texts *t, int64_t rows, wf_error *error)
+/* Adds texts until all rows are taken, or until no prompt is there. If a prompt is wrong, no more are read, and t->wrong has the error. */
+static void fill(struct texts *t, int64_t rows)
 {
+    wf_error *error = &t->wrong;
     wf_status status = WF_OK;
     bool waits = false;
     while (status == WF_OK && !t->ended && !waits && wf_generator_active(t->g->generator) < rows) {
@@ -122,7 +144,7 @@ static wf_status fill(struct texts *t, int64_t rows, wf_error *error)
         if (status == WF_OK && !t->ended && !waits)
             status = add_answer(t, error);
     }
-    return status;
+    t->ended |= status != WF_OK;
 }
 
 /* --- texts out ----------------------------------------------------------------------------------------------------- */
@@ -146,7 +168,7 @@ static wf_status print_answer(const struct texts *t, const struct answer *a, wf_
     return WF_OK;
 }
 
-/* Prints the texts that are done, up to the first one that is not. With `all`, at an interruption, also what the others have. */
+/* Prints the texts that are done, up to the first one that is not. */
 static wf_status print_done(struct texts *t, wf_error *error)
 {
     wf_status status = WF_OK;
@@ -178,7 +200,7 @@ static void report(const struct texts *t)
     const struct wf_generator_counts c = wf_generator_counts(t->g->generator);
     const double seconds = display_seconds(&t->g->display), first = t->first_token;
     char texts[WF_NUMBER_SIZE], tokens[WF_NUMBER_SIZE], time[DISPLAY_TIME];
-    if (c.tokens == 0 || !(t->g->a->input || isatty(STDERR_FILENO)))
+    if (c.tokens == 0 || !(t->g->a->input || t->g->a->draft || isatty(STDERR_FILENO)))
         return;
     if (t->count > 1)
         fprintf(stderr, "%s: %s texts, %s tokens in %s: %.1f tokens/s\n", program(), wf_text_count(t->count, texts),
@@ -195,8 +217,9 @@ static void report(const struct texts *t)
 static wf_status run(struct texts *t, wf_error *error)
 {
     struct generation *g = t->g;
-    const int64_t rows = g->a->input || g->a->samples > 1 ? g->a->batch : 1;
-    wf_status status = fill(t, rows, error);
+    const int64_t rows = generation_rows(g->a);
+    wf_status status = WF_OK;
+    fill(t, rows);
     while (status == WF_OK && !ferror(stdout) && !interrupted(NULL) && (wf_generator_active(g->generator) > 0 || t->printed < t->count)) {
         status = wf_generator_step(g->generator, error);
         if (t->first_token == 0 && wf_generator_counts(g->generator).tokens > 0)
@@ -204,7 +227,7 @@ static wf_status run(struct texts *t, wf_error *error)
         if (status == WF_OK)
             status = print_done(t, error);
         if (status == WF_OK)
-            status = fill(t, rows, error);
+            fill(t, rows);
         if (rows > 1)
             show(t);
     }
@@ -214,6 +237,8 @@ static wf_status run(struct texts *t, wf_error *error)
             fputc('\n', stdout);
         status = wf_error_set(error, WF_ERR_CANCELLED, "interrupted");
     }
+    if (status == WF_OK && t->wrong.code != WF_OK) /* the texts before it are printed */
+        status = wf_error_set(error, t->wrong.code, "%s", t->wrong.message);
     return status;
 }
 

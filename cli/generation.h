@@ -20,7 +20,7 @@ struct generate_arguments {
     int64_t max_tokens; /* -1: the run's setting */
     int64_t seed;
     int64_t samples;
-    int64_t batch;
+    int64_t batch;    /* 0: the default */
     int64_t logprobs; /* -1: not given */
     int64_t guesses;
     struct sampling_options sampling;
@@ -37,6 +37,8 @@ struct generation {
     struct display display;
 };
 
+/* The number of texts that are computed at once. */
+int64_t generation_rows(const struct generate_arguments *a);
 /* Generates and prints all texts. */
 wf_status generate_texts(struct generation *g, wf_error *error) WF_CHECKED;
 

@@ -52,13 +52,28 @@ static void print_file(const wf_safetensors *file)
     printf("%lld tensors, %lld elements, %lld bytes\n", (long long)wf_safetensors_count(file), (long long)elements, (long long)bytes);
 }
 
-static void print_config(const struct wf_config *config)
+/* What is printed of a configuration: all of that of a run; of the config.json of another library only what it says of the model, because
+ * the other settings are defaults of Weft. */
+struct shown_config {
+    struct wf_config config;
+    bool foreign;
+};
+
+static bool is_shown(const struct shown_config *c, const struct wf_config_key *key)
 {
+    return !c->foreign || strcmp(key->section, wf_config_family(&c->config)) == 0;
+}
+
+static void print_config(const struct shown_config *shown_config)
+{
+    const struct wf_config *config = &shown_config->config;
     char text[SHOWN], value[96];
     struct wf_config_key key;
     printf("model: %s\n", shown(config->model, text));
     printf("family: %s\n", shown(wf_config_family(config), text));
     for (int i = 0; wf_config_key_at(config, i, &key); i++) {
+        if (!is_shown(shown_config, &key))
+            continue;
         wf_config_get(config, key.name, value, sizeof value);
         printf("%s: %s\n", key.name, shown(value, text));
     }
@@ -108,19 +123,26 @@ static wf_status put_file(json_t *object, const wf_safetensors *file, wf_error *
     return status == WF_OK ? wf_json_set_int(object, "bytes", bytes, error) : status;
 }
 
-static wf_status put_config(json_t *object, const struct wf_config *config, wf_error *error)
+static wf_status put_config(json_t *object, const struct shown_config *shown_config, wf_error *error)
 {
+    const struct wf_config *config = &shown_config->config;
+    struct wf_config_key key;
     wf_status status = wf_json_set_string(object, "model", config->model, error);
     if (status == WF_OK)
         status = wf_json_set_string(object, "family", wf_config_family(config), error);
     json_t *settings = status == WF_OK ? json_object() : NULL;
     if (status == WF_OK)
         status = wf_json_set_new(object, "settings", settings, error);
-    return status == WF_OK ? wf_config_put(config, settings, error) : status;
+    if (status == WF_OK)
+        status = wf_config_put(config, settings, error);
+    for (int i = 0; status == WF_OK && wf_config_key_at(config, i, &key); i++)
+        if (!is_shown(shown_config, &key))
+            (void)json_object_del(settings, key.name);
+    return status;
 }
 
 /* Prints one JSON object on one line. `config` is the configuration of a run, or NULL for a safetensors file alone. */
-static wf_status print_json(const struct wf_config *config, const wf_safetensors *file, wf_error *error)
+static wf_status print_json(const struct shown_config *config, const wf_safetensors *file, wf_error *error)
 {
     wf_json_init();
     json_t *object = json_object();
@@ -145,7 +167,7 @@ struct arguments {
 };
 
 /* Prints a safetensors file. `config` is the configuration of its run, which is printed too, or NULL for a safetensors file alone. */
-static wf_status inspect_file(const char *path, const struct wf_config *config, bool json, wf_error *error)
+static wf_status inspect_file(const char *path, const struct shown_config *config, bool json, wf_error *error)
 {
     wf_safetensors *file = wf_safetensors_open(path, error);
     wf_status status = file ? WF_OK : error->code;
@@ -160,13 +182,24 @@ static wf_status inspect_file(const char *path, const struct wf_config *config, 
     return status;
 }
 
+/* Whether another library wrote the config.json. */
+static wf_status find_foreign(const char *path, bool *foreign, wf_error *error)
+{
+    json_t *object = wf_json_load(path, 1 << 20, error);
+    *foreign = object && !json_object_get(object, "weft_version") && json_object_get(object, "model_type");
+    json_decref(object);
+    return object ? WF_OK : error->code;
+}
+
 static wf_status inspect_run(const char *folder, bool json, wf_error *error)
 {
     char *config_path = wf_run_path(folder, "config.json", error), *model = hf_weights_path(folder, error);
-    struct wf_config config;
+    struct shown_config config;
     wf_status status = config_path && model ? wf_run_check(folder, error) : error->code;
     if (status == WF_OK)
-        status = wf_config_load(&config, config_path, error);
+        status = wf_config_load(&config.config, config_path, error);
+    if (status == WF_OK)
+        status = find_foreign(config_path, &config.foreign, error);
     if (status == WF_OK)
         status = wf_file_exists(model) ? inspect_file(model, &config, json, error) : hf_weights_missing(folder, model, error);
     wf_free(config_path);

@@ -317,7 +317,8 @@ int run_train(int argc, char **argv)
          .text = &a.tokenizer},
         {"from", "RUN|FOLDER|FILE",
          "start from the weights of a run or of a Hugging Face folder, with its architecture and tokenizer and a fresh "
-         "optimiser, or of a safetensors file; MODEL can then be omitted; --set new_tokens=FILE adds tokens, one a line, to the vocabulary",
+         "optimiser, or of a safetensors file; MODEL can then be omitted; --set new_tokens=FILE adds tokens, one a line (\\n: a line "
+         "feed), to the vocabulary",
          .text = &a.from},
         {"config", "FILE",
          "settings in JSON: your own with some of the keys, or a run's config.json, which repeats its seed and its texts too; MODEL can "

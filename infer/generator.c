@@ -31,9 +31,6 @@ static wf_status check(const struct wf_next *model, const struct wf_generator_op
         return wf_error_set(error, WF_ERR_ARGUMENT, "guesses: %lld is out of range: 0 to %d", (long long)o->guesses, MOST_GUESSES);
     if (check_model(model, error) != WF_OK || (d && check_model(d, error) != WF_OK))
         return WF_ERR_ARGUMENT;
-    if (d && d->vocab_size != model->vocab_size)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "the draft has a vocabulary of %lld, the model one of %lld: they must be the same",
-                            (long long)d->vocab_size, (long long)model->vocab_size);
     if (d && (o->rows > 1 || o->no_cache))
         return wf_error_set(error, WF_ERR_ARGUMENT, "a draft needs a cache, and one text at a time: set rows to 1, and not no_cache");
     if (d && (!model->all || !model->cache || !d->cache))
@@ -185,10 +182,23 @@ void generator_truncate(wf_generator *g, int64_t row, int64_t cached)
     }
 }
 
+/* A draft may have more or fewer rows than the model, but it must know all ids of the prompt and all that may be chosen. */
+static wf_status check_draft(const wf_generator *g, const int32_t *prompt, int64_t length, int64_t types, wf_error *error)
+{
+    const int64_t have = g->draft.model.vocab_size, want = types > 0 ? WF_MIN(types, g->main.model.vocab_size) : g->main.model.vocab_size;
+    bool known = want <= have;
+    for (int64_t i = 0; known && i < length; i++)
+        known = prompt[i] < have;
+    return known ? WF_OK
+                 : wf_error_set(error, WF_ERR_ARGUMENT, "the draft has a vocabulary of %lld, the model one of %lld: they must be the same",
+                                (long long)have, (long long)g->main.model.vocab_size);
+}
+
 wf_status generator_add(wf_generator *g, const int32_t *prompt, int64_t length, const struct wf_generate_options *options,
                         struct stream *stream, wf_error *error)
 {
-    if (check_prompt(&g->main.model, prompt, length, options->max_tokens, error) != WF_OK)
+    if (check_prompt(&g->main.model, prompt, length, options->max_tokens, error) != WF_OK ||
+        (g->draft.model.next && check_draft(g, prompt, length, options->types, error) != WF_OK))
         return WF_ERR_ARGUMENT;
     const int64_t context = g->main.model.context, first = WF_MAX(0, length - context);
     const int64_t more = WF_MIN(options->max_tokens, context);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The steps of a generator. Texts whose prompt is computed stand in the first rows of the cache, so that one pass takes the next token of all
- * of them; of the others, one text's prompt is computed in each step, a chunk at a time. */
+/* The steps of a generator. Texts whose prompt is computed stand in the first rows of the cache, so that one pass takes the next token of
+ * all of them; of the others, one text's prompt is computed in each step, a chunk at a time. */
 #include <weft/internal/minmax.h>
 #include <weft/internal/needs.h>
 

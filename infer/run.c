@@ -243,7 +243,7 @@ static wf_status open_files(struct wf_run *run, const char *folder, const char *
     if (foreign)
         return wf_error_set(error, WF_ERR_FORMAT, "%s: %s", folder, foreign);
     if (!wf_folder_exists(folder))
-        return wf_error_set(error, WF_ERR_IO, "%s is not a run folder: give the --out of a training", folder);
+        return wf_error_set(error, WF_ERR_IO, "%s is not a run folder: give the --out of a training, or a Hugging Face folder", folder);
     char *config = wf_run_path(folder, "config.json", error);
     if (config && !wf_run_check(folder, error) && !wf_config_load(&run->config, config, error) && !load_tokenizers(run, folder, error) &&
         !hf_embed_options(folder, &run->config, &run->embed, error) && !hf_generation_load(folder, run, error) &&

@@ -65,14 +65,15 @@ wf_status origin_find(const char *from, struct origin *out, wf_error *error)
     *out = (struct origin){0};
     bool folder = wf_folder_exists(from);
     if (!folder && !wf_file_exists(from))
-        return wf_error_set(error, WF_ERR_IO, "%s is missing: --from takes the folder of a run or a safetensors file", from);
+        return wf_error_set(error, WF_ERR_IO, "%s is missing: --from takes a run, a Hugging Face folder or a safetensors file", from);
     out->folder = folder ? wf_strdup(from) : folder_of(from);
     out->weights = folder ? hf_weights_path(from, error) : wf_strdup(from);
     wf_status status = WF_OK;
     if (!out->weights || (folder && !out->folder))
         status = wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
     else if (folder && !wf_run_has(from, "config.json"))
-        status = wf_error_set(error, WF_ERR_IO, "%s has no config.json: --from takes the folder of a run or a safetensors file", from);
+        status =
+            wf_error_set(error, WF_ERR_IO, "%s has no config.json: --from takes a run, a Hugging Face folder or a safetensors file", from);
     else if (folder && !wf_file_exists(out->weights))
         status = hf_weights_missing(from, out->weights, error);
     if (status != WF_OK)

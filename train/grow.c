@@ -18,6 +18,17 @@ static wf_status no_memory(struct trainer *t)
 
 /* --- the tokenizer --------------------------------------------------------------------------------------------------- */
 
+/* Appends a line, in which \\n, \\t, \\r and \\\\ stand for a line feed, a tab, a carriage return and a backslash. */
+static void add_line(struct wf_string *text, const char *line, int64_t length)
+{
+    static const char names[] = "ntr\\", values[] = "\n\t\r\\";
+    for (int64_t i = 0; i < length; i++) {
+        const char *name = line[i] == '\\' && i + 1 < length ? strchr(names, line[i + 1]) : NULL;
+        wf_string_char(text, name ? values[name - names] : line[i]);
+        i += name != NULL;
+    }
+}
+
 /* Lines that are not empty, one after the other, each with a NUL. */
 static wf_status read_tokens(struct trainer *t, struct wf_string *text, int64_t *count)
 {
@@ -26,7 +37,8 @@ static wf_status read_tokens(struct trainer *t, struct wf_string *text, int64_t 
     while (status == WF_OK && (status = wf_lines_next(&in, t->error)) == WF_OK && in.text)
         if ((status = wf_lines_check(&in, t->error)) == WF_OK && in.length > 0) {
             ++*count;
-            if (!wf_string_add(text, in.text, in.length) || !wf_string_char(text, 0))
+            add_line(text, in.text, in.length);
+            if (!wf_string_char(text, 0))
                 status = no_memory(t);
         }
     wf_lines_close(&in);

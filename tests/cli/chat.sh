@@ -33,6 +33,9 @@ grep -q '/system TEXT sets the system message' err || failed "no help: $(cat err
 : | chat >out
 [ ! -s out ] || failed 'nothing gives an answer'
 
+printf '/foo bar\n/quit\n' | chat --greedy >out
+grep -q '/foo is no command, so the line is a message: /reset' err && [ -s out ] || failed "an unknown command: $(cat err)"
+
 # --- a context of 128 tokens: turns are dropped, and it is said
 for i in 1 2 3 4 5 6 7 8; do echo "message $i of several"; done | chat >out
 grep -q 'the conversation outgrew the context of 128 tokens: dropped the 1 oldest turn before this answer' err || failed "said: $(cat err)"

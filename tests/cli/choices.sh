@@ -58,6 +58,8 @@ expect 1 'none.jsonl' "$weft" evaluate "$golden/qwen3" --choices none.jsonl
 expect 2 'evaluate needs --data FILE: the text to evaluate on; or --choices FILE' "$weft" evaluate "$golden/qwen3"
 expect 2 'without --data' "$weft" evaluate "$golden/qwen3" --choices questions --data questions
 expect 2 'without --stride' "$weft" evaluate "$golden/qwen3" --choices questions --stride 2
+cp questions kept && expect 2 '--details questions would replace the questions' "$weft" evaluate "$golden/qwen3" --choices questions --details questions
+cmp questions kept || failed 'the questions are gone'
 expect 2 '--details out belongs to --choices' "$weft" evaluate "$golden/qwen3" --data questions --details out
 expect 2 'is not a language model: --stride, --context and --choices apply only to those' "$weft" evaluate "$source/tests/golden/bert" \
     --choices questions

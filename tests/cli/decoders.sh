@@ -14,7 +14,10 @@ for name in gpt2 llama llama-linear mistral phi3 gemma2 gemma3 llama-bias qwen2-
     grep -q '"tokens": 5[0-9][0-9]' loss || failed "$name: evaluated $(cat loss)"
     "$weft" inspect "$folder" >out 2>err || failed "$name: inspect: $(cat err)"
     grep -q '^d_model: [12][06]$' out || failed "$name: inspect says $(head -3 out)"
+    grep -q '^\(lr\|steps\|tokenizer\|optimizer\|temperature\): ' out && failed "$name: inspect shows settings that the folder has not"
 done
+"$weft" inspect "$golden/qwen3" --json >json 2>err || failed "inspect --json: $(cat err)"
+grep -q '"d_model":' json && ! grep -q '"lr":' json || failed "inspect --json: $(head -c 600 json)"
 grep -q '^rope_base: 1000000.0$' out || failed "no rope_base: $(cat out)"
 
 # --- perplexity in windows that overlap: as a Python program with transformers computes it for qwen3, with every token scored once

@@ -65,7 +65,7 @@ expect 2 'new_tokens=second.txt adds tokens to the vocabulary of trained weights
     "$weft" train nanogpt-char-small --train second.txt --set new_tokens=second.txt --out no
 [ ! -e no/state.safetensors ] || failed 'something was trained'
 
-expect 1 'wrong is missing: --from takes the folder of a run or a safetensors file' \
+expect 1 'wrong is missing: --from takes a run, a Hugging Face folder or a safetensors file' \
     "$weft" train nanogpt-char-small --from wrong --train second.txt --out no
 expect 2 'holds a model of the family gpt, and char-rms is of the family rms: name a model of gpt' \
     "$weft" train char-rms --from RUN --train second.txt --out no

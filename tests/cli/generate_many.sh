@@ -50,8 +50,18 @@ gen --input prompts --max-tokens 20 --seed 3 --json >json
 gen --input empty >out && [ ! -s out ] || failed 'an empty file'
 printf 'The \n\377\n' >bad
 expect 1 'bad:2:1: not UTF-8' "$weft" generate run --input bad
+"$weft" generate run --input bad --max-tokens 60 --seed 3 >out 2>err && failed 'a line that is not UTF-8 is no failure'
+head -"$(wc -l <out)" alone | cmp -s - out && [ -s out ] || failed 'the texts before a wrong line are not printed'
+expect 2 '--batch applies to --input and --samples' "$weft" generate run --batch 4
+expect 2 '--draft-tokens applies to --draft' "$weft" generate run --draft-tokens 4
 expect 2 'leave --prompt out' "$weft" generate run --input prompts --prompt x
 expect 2 'leave --prompt-file out' "$weft" generate run --input prompts --prompt-file prompts
+
+# a prompt that is longer than the context is cut at its beginning, and it is said
+expect 0 'weft: warning: the prompt has 30 tokens, but the context 24: the first 6 are not seen' "$weft" generate run --max-tokens 1 --prompt 'the the the the the the the th'
+printf 'The \nthe the the the the the the th\n' >long
+"$weft" generate run --max-tokens 1 --input long >out 2>err || failed 'a long line'
+grep -q 'the prompt in line 2 has 30 tokens' err || failed "a long line: $(cat err)"
 
 # --- stop texts: the text ends before the first place after the prompt
 text=$(gen --prompt 'The ' --max-tokens 60 --seed 3)
@@ -85,14 +95,18 @@ grep -q '"log_probability": -[0-9.]*, "log_probabilities": \[{"id": [0-9]*, "tok
 gen --prompt 'The ' --max-tokens 4 --greedy --json --logprobs 0 | grep -q '"top"' && failed '--logprobs 0 lists other tokens'
 expect 2 'give --json' "$weft" generate run --logprobs 3
 
-# --- a draft changes no text
-for how in '--greedy' '--seed 3' '--seed 4 --temperature 0.5 --top-k 5' '--greedy --draft-tokens 1' '--seed 5 --repetition-penalty 1.2'; do
+# --- a draft changes no text, and a line says how often it was right
+"$weft" generate run --prompt 'The ' --greedy --draft run 2>err >out
+grep -q 'draft: \([0-9]*\) of \1 guesses were right; [0-9.]* tokens for each pass' err || failed "the model as its own draft: $(cat err)"
+for how in '--greedy' '--seed 3' '--seed 4 --temperature 0.5 --top-k 5' '--seed 5 --repetition-penalty 1.2'; do
     # shellcheck disable=SC2086
     gen --prompt 'The ' --max-tokens 150 $how >plain
     for draft in little run; do
         # shellcheck disable=SC2086
         gen --prompt 'The ' --max-tokens 150 $how --draft $draft >drafted || failed "--draft $draft $how"
         cmp -s plain drafted || failed "--draft $draft $how: another text"
+        # shellcheck disable=SC2086
+        gen --prompt 'The ' --max-tokens 150 $how --draft $draft --draft-tokens 1 | cmp -s plain - || failed "--draft-tokens 1 $how: another text"
     done
 done
 expect 2 'has another tokenizer than run' "$weft" generate run --draft stranger

@@ -237,16 +237,30 @@ START_TEST(wrong_options_are_refused)
         const struct wf_next *model;
         struct wf_generator_options options;
         const char *says;
-    } cases[] = {{&next, {.rows = -1}, "rows: -1"},          {&next, {.rows = 5000}, "rows: 5000"},
-                 {&next, {.chunk = -1}, "chunk: -1"},        {&next, {.guesses = 65}, "guesses: 65"},
-                 {&next, {.draft = &draft}, "a vocabulary"}, {&next, {.draft = &next, .rows = 2}, "one text at a time"},
-                 {&bare, {.draft = &next}, ".all"},          {&next, {.draft = &next, .no_cache = true}, "needs a cache"}};
+    } cases[] = {{&next, {.rows = -1}, "rows: -1"},
+                 {&next, {.rows = 5000}, "rows: 5000"},
+                 {&next, {.chunk = -1}, "chunk: -1"},
+                 {&next, {.guesses = 65}, "guesses: 65"},
+                 {&next, {.draft = &next, .rows = 2}, "one text at a time"},
+                 {&bare, {.draft = &next}, ".all"},
+                 {&next, {.draft = &next, .no_cache = true}, "needs a cache"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         wf_error failed = {0};
         ck_assert_ptr_null(wf_generator_new(cases[i].model, tape, &cases[i].options, &failed));
         ck_assert_msg(failed.code == WF_ERR_ARGUMENT && strstr(failed.message, cases[i].says) != NULL, "%s", failed.message);
     }
-    wf_generator *g = generator(&next, tape, NULL);
+    /* the draft has a row more, which is never chosen; the other way round a row is missing */
+    wf_generator *g = generator(&next, tape, &(struct wf_generator_options){.draft = &draft});
+    ck_ok(wf_generator_add(g, (int32_t[]){1}, 1, &(struct wf_generate_options){.max_tokens = 3}, error));
+    while (wf_generator_active(g) > 0)
+        ck_ok(wf_generator_step(g, error));
+    wf_generator_free(g);
+    g = generator(&draft, tape, &(struct wf_generator_options){.draft = &next});
+    ck_fails(wf_generator_add(g, (int32_t[]){1}, 1, &(struct wf_generate_options){.max_tokens = 3}, error), WF_ERR_ARGUMENT,
+             "a vocabulary of");
+    ck_ok(wf_generator_add(g, (int32_t[]){1}, 1, &(struct wf_generate_options){.max_tokens = 3, .types = V}, error));
+    wf_generator_free(g);
+    g = generator(&next, tape, NULL);
     ck_fails(wf_generator_add(g, (int32_t[]){V}, 1, &(struct wf_generate_options){.max_tokens = 1}, error), WF_ERR_ARGUMENT, "vocabulary");
     struct wf_generate_options bad = {.max_tokens = 1, .sampler.min_p = 1.5};
     ck_ok(wf_generator_add(g, (int32_t[]){1}, 1, &bad, error));

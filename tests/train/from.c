@@ -134,7 +134,7 @@ START_TEST(a_file_alone)
     o.from = lasting("alone");
     refused(&o, WF_ERR_IO, "has no config.json");
     o.from = lasting("nowhere");
-    refused(&o, WF_ERR_IO, "nowhere is missing: --from takes the folder of a run or a safetensors file");
+    refused(&o, WF_ERR_IO, "nowhere is missing: --from takes a run, a Hugging Face folder or a safetensors file");
 }
 END_TEST
 

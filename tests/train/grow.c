@@ -126,6 +126,21 @@ START_TEST(rows_are_added)
 }
 END_TEST
 
+/* A tab and a backslash are written as in C, as a line feed is; other backslashes are themselves. */
+START_TEST(escapes_in_the_file)
+{
+    write_corpus("\t\\");
+    put_text("tokens", "\\t\n\\\\\n\\n\n");
+    make_folder("from", TYPES, "tied=true");
+    struct wf_train_options o = further("fed", "from", "tokens");
+    trained(&o);
+    struct wf_run run = opened("fed", NULL);
+    ck_assert_int_eq(wf_tokenizer_id(run.tokenizer, "\t", 1), TYPES);
+    ck_assert_int_eq(wf_tokenizer_id(run.tokenizer, "\\", 1), TYPES + 1);
+    wf_run_close(&run);
+}
+END_TEST
+
 START_TEST(spare_rows_come_first)
 {
     write_corpus("xyz");
@@ -204,4 +219,4 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-WF_TEST_MAIN("grow", rows_are_added, spare_rows_come_first, a_resume_needs_no_file, errors, every_allocation_may_fail)
+WF_TEST_MAIN("grow", rows_are_added, escapes_in_the_file, spare_rows_come_first, a_resume_needs_no_file, errors, every_allocation_may_fail)

@@ -276,10 +276,11 @@ wf_status wf_tokenizer_fault(const wf_tokenizer *t, const char *text, int64_t le
         if (t->kind == WF_TOKENIZER_BYTE_BPE) /* the model saw GPT-2's character for this byte */
             return wf_error_set(error, WF_ERR_FORMAT, "%s: the byte 0x%02X is not in the vocabulary of %" PRId64 " tokens", place,
                                 (unsigned char)text[fault->offset], t->vocab.count);
-        return wf_error_set(error, WF_ERR_FORMAT,
-                            "%s: the character %s is not in the vocabulary of %" PRId64
-                            " tokens; remove it, or train on text that contains it",
-                            place, wf_utf8_name(point, name, sizeof name), t->vocab.count);
+        return wf_error_set(
+            error, WF_ERR_FORMAT,
+            "%s: the character %s is not in the vocabulary of %" PRId64
+            " tokens; remove it, or train on text that contains it (--set new_tokens=FILE adds characters to trained weights)",
+            place, wf_utf8_name(point, name, sizeof name), t->vocab.count);
     }
 }
 

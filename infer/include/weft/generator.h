@@ -21,7 +21,7 @@ struct wf_generator_options {
     int64_t rows;  /* maximum number of texts at once, at most 4096; 0: 1 */
     int64_t chunk; /* maximum number of a prompt's ids that one pass processes; bounds the memory; 0: 512 */
     bool no_cache; /* computes all ids of the context again for each token, which gives the same ids; for tests */
-    /* A smaller model with the same vocabulary, which guesses the next tokens of a text; the model checks several guesses in one pass
+    /* A smaller model with the same ids, which guesses the next tokens of a text; the model checks several guesses in one pass
      * (speculative decoding, Leviathan et al. 2023). The text is exactly the one without a draft, with sampling too: a guess counts only if
      * the model's own choice at that position, with the random number of that position, is the same token. Needs .all of struct wf_next,
      * one row, and a cache of keys and values on both sides. NULL: no draft. */
