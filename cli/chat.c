@@ -234,6 +234,8 @@ static wf_status chat(void *arguments, wf_error *error)
     if (status == WF_OK)
         status = check(&t.a->on, &t.run, error);
     if (status == WF_OK)
+        status = sampling_check(t.a->on.run, &t.run, error);
+    if (status == WF_OK)
         status = make_chat(&t, error);
     if (status == WF_OK)
         status = t.terminal ? in_terminal(&t, error) : from_pipe(&t, error);

@@ -126,6 +126,8 @@ static wf_status generate(void *arguments, wf_error *error)
     if (status == WF_OK)
         status = check_kind(&a->on, wf_model_kind_of(g.run.model), error);
     if (status == WF_OK)
+        status = sampling_check(a->on.run, &g.run, error);
+    if (status == WF_OK)
         status = set_options(&g, error);
     if (status == WF_OK)
         status = open_draft(&g, error);

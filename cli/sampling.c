@@ -16,3 +16,12 @@ struct wf_sampler sampling_of(const struct sampling_options *a, const struct wf_
     s.greedy = a->greedy || s.temperature == 0 || (s.greedy && !asks);
     return s;
 }
+
+wf_status sampling_check(const char *folder, const struct wf_run *run, wf_error *error)
+{
+    if (!run->refused[0])
+        return WF_OK;
+    return wf_error_set(error, WF_ERR_FORMAT,
+                        "%s/generation_config.json: key \"%s\": this setting of generation is not supported: remove the key", folder,
+                        run->refused);
+}

@@ -55,4 +55,7 @@ struct sampling_options {
  * sampling where the run's settings are greedy. */
 struct wf_sampler sampling_of(const struct sampling_options *s, const struct wf_run *run);
 
+/* Refuses to generate with a folder whose generation_config.json asks for what Weft does not do. */
+wf_status sampling_check(const char *folder, const struct wf_run *run, wf_error *error);
+
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads how a folder of Hugging Face generates: the tokens that end a text, and the settings of sampling. */
+#include <stdio.h>
 #include <string.h>
 
 #include <weft/internal/family.h>
@@ -31,12 +32,20 @@ static void read_ends(struct wf_json_reader *r, struct wf_run *run)
         r->status = take_end(r, json_array_get(value, i), run);
 }
 
-/* Keys of generation_config.json that change a text and are not supported, with the value that changes nothing. */
-static void refuse_search(struct wf_json_reader *r)
+/* The settings of generation of a folder that another library wrote. */
+struct settings {
+    bool foreign; /* false: a run, which has its settings in config.json, where users change them */
+    struct wf_sampler sampler;
+    int64_t max_tokens;                /* 0: not said */
+    char refused[WF_RUN_REFUSED_SIZE]; /* a key that changes a text and is not supported; "": none */
+};
+
+/* Finds a key of generation_config.json that changes a text and is not supported. */
+static void find_refused(const json_t *object, struct settings *s)
 {
     static const struct {
         const char *key;
-        double none;
+        double none; /* the value that changes nothing */
     } keys[] = {{"num_beams", 1},
                 {"num_beam_groups", 1},
                 {"no_repeat_ngram_size", 0},
@@ -46,74 +55,72 @@ static void refuse_search(struct wf_json_reader *r)
                 {"epsilon_cutoff", 0},
                 {"eta_cutoff", 0},
                 {"min_length", 0},
+                {"min_new_tokens", 0},
                 {"encoder_repetition_penalty", 1},
                 {"guidance_scale", 1}};
     static const char *const lists[] = {"bad_words_ids", "force_words_ids",     "suppress_tokens",     "begin_suppress_tokens",
                                         "sequence_bias", "forced_bos_token_id", "forced_eos_token_id", "exponential_decay_length_penalty",
                                         "stop_strings"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        const json_t *value = json_object_get(r->object, keys[i].key);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && !s->refused[0]; i++) {
+        const json_t *value = json_object_get(object, keys[i].key);
         if (json_is_number(value) && json_number_value(value) != keys[i].none)
-            hf_refuse(r, keys[i].key, "this setting of generation is not supported: remove the key, or set it to its default");
+            snprintf(s->refused, sizeof s->refused, "%s", keys[i].key);
     }
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        const json_t *value = json_object_get(r->object, lists[i]);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists && !s->refused[0]; i++) {
+        const json_t *value = json_object_get(object, lists[i]);
         if (value && !json_is_null(value))
-            hf_refuse(r, lists[i], "this setting of generation is not supported: remove the key");
+            snprintf(s->refused, sizeof s->refused, "%s", lists[i]);
     }
 }
 
-/* Reads the settings of sampling. transformers samples only if the file says so. */
-static void read_sampling(struct wf_json_reader *r, struct wf_sampler *s)
+/* Reads the settings. As in transformers, the likeliest token is taken if the file does not say "do_sample": true, or if there is none. */
+static wf_status load_settings(const char *folder, struct settings *s, wf_error *error)
 {
-    bool sample = false;
-    wf_json_read_bool(r, "do_sample", WF_JSON_OPTIONAL, &sample);
-    wf_json_read_double(r, "temperature", WF_JSON_OPTIONAL, 0, 1000, &s->temperature);
-    wf_json_read_double(r, "top_p", WF_JSON_OPTIONAL, 1e-9, 1, &s->top_p);
-    wf_json_read_int(r, "top_k", WF_JSON_OPTIONAL, 0, INT32_MAX, &s->top_k);
-    wf_json_read_double(r, "min_p", WF_JSON_OPTIONAL, 0, 1, &s->min_p);
-    wf_json_read_double(r, "repetition_penalty", WF_JSON_OPTIONAL, 1e-6, 1e6, &s->repetition_penalty);
-    s->greedy = !sample || s->temperature == 0;
-    refuse_search(r);
-}
-
-/* Reads the sampler of a folder that another library wrote, if it has a generation_config.json. A run has its settings in config.json,
- * where users change them. */
-static wf_status load_sampler(const char *folder, struct wf_sampler *s, bool *found, wf_error *error)
-{
+    *s = (struct settings){.sampler = {.temperature = 1, .top_k = 50, .top_p = 1}}; /* transformers' defaults */
     struct hf_file f = hf_open(folder, "config.json", error);
-    const bool own = json_object_get(f.r.object, "weft_version");
-    *found = false;
-    if (hf_close(&f) != WF_OK || own)
+    s->foreign = !json_object_get(f.r.object, "weft_version");
+    if (hf_close(&f) != WF_OK || !s->foreign)
         return f.r.status;
     f = hf_open(folder, "generation_config.json", error);
-    *found = json_object_size(f.json) > 0;
-    if (*found)
-        read_sampling(&f.r, s);
+    struct wf_json_reader *r = &f.r;
+    bool sample = false;
+    wf_json_read_bool(r, "do_sample", WF_JSON_OPTIONAL, &sample);
+    wf_json_read_double(r, "temperature", WF_JSON_OPTIONAL, 0, 1000, &s->sampler.temperature);
+    wf_json_read_double(r, "top_p", WF_JSON_OPTIONAL, 1e-9, 1, &s->sampler.top_p);
+    wf_json_read_int(r, "top_k", WF_JSON_OPTIONAL, 0, INT32_MAX, &s->sampler.top_k);
+    wf_json_read_double(r, "min_p", WF_JSON_OPTIONAL, 0, 1, &s->sampler.min_p);
+    wf_json_read_double(r, "repetition_penalty", WF_JSON_OPTIONAL, 1e-6, 1e6, &s->sampler.repetition_penalty);
+    wf_json_read_int(r, "max_new_tokens", WF_JSON_OPTIONAL, 1, INT32_MAX, &s->max_tokens);
+    s->sampler.greedy = !sample || s->sampler.temperature == 0;
+    find_refused(f.json, s);
     return hf_close(&f);
+}
+
+/* Puts the settings into a configuration. A temperature of 0 stands for the likeliest token. */
+static void set_generation(struct wf_generation *g, const struct settings *s)
+{
+    g->temperature = s->sampler.greedy ? 0 : s->sampler.temperature;
+    g->top_k = s->sampler.top_k;
+    g->top_p = s->sampler.top_p;
+    if (s->max_tokens > 0)
+        g->max_tokens = s->max_tokens;
 }
 
 wf_status hf_sampling_load(const char *folder, struct wf_config *config, wf_error *error)
 {
-    struct wf_generation *g = &config->generation;
-    struct wf_sampler s = {.temperature = 1, .top_k = 50, .top_p = 1}; /* transformers' defaults */
-    bool found;
+    struct settings s;
     if (!config->family->model_type || wf_config_kind(config) != WF_MODEL_LANGUAGE)
         return WF_OK;
-    wf_status status = load_sampler(folder, &s, &found, error);
-    if (status == WF_OK && found) {
-        g->temperature = s.greedy ? 0 : s.temperature;
-        g->top_k = s.top_k;
-        g->top_p = s.top_p;
-    }
+    wf_status status = load_settings(folder, &s, error);
+    if (status == WF_OK && s.foreign)
+        set_generation(&config->generation, &s);
     return status;
 }
 
 wf_status hf_generation_load(const char *folder, struct wf_run *run, wf_error *error)
 {
     const struct wf_generation *c = &run->config.generation;
-    struct wf_sampler s = {.temperature = 1, .top_k = 50, .top_p = 1};
-    bool found;
+    struct settings s;
     if (wf_config_kind(&run->config) != WF_MODEL_LANGUAGE)
         return WF_OK;
     run->sampler = (struct wf_sampler){.temperature = c->temperature, .top_k = c->top_k, .top_p = c->top_p, .greedy = c->temperature == 0};
@@ -127,7 +134,10 @@ wf_status hf_generation_load(const char *folder, struct wf_run *run, wf_error *e
         read_ends(&f.r, run);
         status = hf_close(&f);
     }
-    if (status == WF_OK && (status = load_sampler(folder, &s, &found, error)) == WF_OK && found)
-        run->sampler = s;
-    return status == WF_OK ? hf_sampling_load(folder, &run->config, error) : status; /* for who writes the configuration */
+    if (status == WF_OK && (status = load_settings(folder, &s, error)) == WF_OK && s.foreign) {
+        run->sampler = s.sampler;
+        memcpy(run->refused, s.refused, sizeof run->refused);
+        set_generation(&run->config.generation, &s); /* for who writes the configuration */
+    }
+    return status;
 }

@@ -60,6 +60,11 @@ echo '{"do_sample": true, "temperature": 3.0, "top_k": 20, "top_p": 0.9, "min_p"
 [ "$(say --greedy)" != "$(say --greedy --repetition-penalty 1)" ] || failed "the file's penalty is not the default"
 echo '{"num_beams": 4}' >FOLDER/generation_config.json
 expect 1 'generation_config.json: key "num_beams": this setting of generation is not supported' "$weft" generate FOLDER
+"$weft" evaluate FOLDER --data text >out 2>err || failed "num_beams is no matter for evaluate: $(cat err)"
+echo '{"max_new_tokens": 7}' >FOLDER/generation_config.json
+"$weft" generate FOLDER --prompt abc --temperature 1 --json 2>/dev/null | grep -q '"tokens": [0-7], ' || failed 'max_new_tokens is not the default'
+rm FOLDER/generation_config.json
+[ "$(say)" = "$(say --greedy)" ] || failed 'not greedy without generation_config.json'
 echo '{"num_beams": 1, "min_length": 0, "guidance_scale": null}' >FOLDER/generation_config.json
 say >out || failed 'settings that change nothing are refused'
 echo "{\"eos_token_id\": 99}" >FOLDER/generation_config.json

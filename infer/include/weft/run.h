@@ -17,7 +17,7 @@
 
 WF_BEGIN_DECLS
 
-enum { WF_RUN_ENDS = 16 };
+enum { WF_RUN_ENDS = 16, WF_RUN_REFUSED_SIZE = 64 };
 /* A trained model with its tokenizers. */
 struct wf_run {
     struct wf_config config;
@@ -32,8 +32,11 @@ struct wf_run {
     int32_t end[WF_RUN_ENDS];
     int ends;
     /* Of a language model: how to choose tokens, from the configuration, or from generation_config.json of a Hugging Face folder: greedily
-     * if that file does not say "do_sample": true. */
+     * if that file does not say "do_sample": true, or if there is none. */
     struct wf_sampler sampler;
+    /* A key of generation_config.json that asks for what Weft does not do, such as num_beams; "": there is none. The model works, but its
+     * texts are not those of transformers. */
+    char refused[WF_RUN_REFUSED_SIZE];
 };
 /* Opens a run: configuration, tokenizer and weights. Also opens a Hugging Face folder with a model whose "model_type" in config.json a
  * family reads: bert, gemma2, gemma3_text, gpt2, llama, mistral, phi3, qwen2 or qwen3. Its tokenizer is tokenizer.json, or vocab.txt with
