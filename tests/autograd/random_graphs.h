@@ -53,7 +53,7 @@ struct graph {
     struct {
         struct wf_linear linear;
         struct wf_mha self, cross;
-        struct wf_ffn ffn[4];
+        struct wf_ffn ffn[5];
         struct wf_rms_norm rms;
         struct wf_layer_norm norm;
     } module;

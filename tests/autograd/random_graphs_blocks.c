@@ -146,7 +146,7 @@ wf_tensor *graph_modules(struct graph *g)
         return wf_layer_norm_forward(&g->module.norm, x);
     case 3:
     case 4:
-        return wf_ffn_forward(&g->module.ffn[below(g, 4)], x, .residual = below(g, 2) ? x : NULL);
+        return wf_ffn_forward(&g->module.ffn[below(g, 5)], x, .residual = below(g, 2) ? x : NULL);
     case 5:
         return wf_ndim(x) == 3 ? wf_mha_forward(&g->module.self, x, .causal = below(g, 2), .residual = below(g, 2) ? x : NULL) : NULL;
     default: {

@@ -233,8 +233,8 @@ struct graph *graph_new(void)
     wf_linear_init(wf_sub(s, "linear"), &graph->module.linear, 4, 4, .tied = wf_registry_at(graph->registry, 2));
     wf_mha_init(wf_sub(s, "self"), &graph->module.self, 4, 2, .kv_heads = 1);
     wf_mha_init(wf_sub(s, "cross"), &graph->module.cross, 4, 2, .cross = true, .d_memory = 6, .no_bias = true, .dropout = 0.2);
-    static const enum wf_activation activation[] = {WF_GELU, WF_GELU_TANH, WF_SILU, WF_SWIGLU};
-    for (int i = 0; i < 4; i++)
+    static const enum wf_activation activation[] = {WF_GELU, WF_GELU_TANH, WF_SILU, WF_SWIGLU, WF_GEGLU_TANH};
+    for (int i = 0; i < 5; i++)
         wf_ffn_init(wf_sub_at(s, "ffn", i), &graph->module.ffn[i], 4, 6, .activation = activation[i], .dropout = i == 2 ? 0.1 : 0);
     wf_rms_norm_init(wf_sub(s, "rms"), &graph->module.rms, 4, .eps = 0.05);
     wf_layer_norm_init(wf_sub(s, "norm"), &graph->module.norm, 4, .eps = 0.05);

@@ -58,7 +58,7 @@ static wf_tensor *function(struct graph *g)
     case 7:
         return wf_div_constant(wf_constant_minus(1.5, x), 3);
     case 8:
-        return wf_constant_over(0.5, wf_add_constant(wf_square(x), 0.7));
+        return below(g, 2) ? wf_softcap(x, 1.5) : wf_constant_over(0.5, wf_add_constant(wf_square(x), 0.7));
     case 9:
         graph_magnitudes(g, x, &least, &most);
         x = least > 1e-3 ? x : positive(x);
@@ -293,7 +293,9 @@ static wf_tensor *norms(struct graph *g)
         return NULL;
     wf_tensor *gain = below(g, 3) ? of_dims(g, 1, wf_dim(x, -1), 0, 0) : NULL,
               *bias = below(g, 2) ? of_dims(g, 1, wf_dim(x, -1), 0, 0) : NULL;
-    return below(g, 2) ? wf_layer_norm(x, gain, bias, 0.05) : wf_rms_norm(x, gain, 0.05);
+    if (below(g, 2))
+        return wf_layer_norm(x, gain, bias, 0.05);
+    return gain && below(g, 2) ? wf_rms_norm_from_one(x, gain, 0.05) : wf_rms_norm(x, gain, 0.05);
 }
 
 static wf_tensor *rope(struct graph *g)
