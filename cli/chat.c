@@ -100,7 +100,7 @@ static wf_status command(struct talk *t, const char *line, bool *done, wf_error 
 {
     const bool sets = strncmp(line, "/system", 7) == 0 && (line[7] == ' ' || !line[7]);
     *done = true;
-    if (strcmp(line, "/quit") == 0)
+    if (strcmp(line, "/quit") == 0 || strcmp(line, "/exit") == 0 || strcmp(line, "/bye") == 0)
         t->quit = true;
     else if (strcmp(line, "/help") == 0)
         fprintf(stderr, "%s: %s\n", program(), commands);
@@ -128,8 +128,8 @@ static wf_status take(struct talk *t, const char *line, int64_t length, wf_error
     bool done = false;
     wf_status status = command(t, line, &done, error);
     if (status == WF_OK && !done && line[0] == '/')
-        fprintf(stderr, "%s: %.*s is no command, so the line is a message: %s\n", program(), (int)WF_MIN(strcspn(line, " \t"), 32), line,
-                commands);
+        fprintf(stderr, "%s: %.*s is not a command; it is sent as a message (commands: %s)\n", program(),
+                (int)WF_MIN(strcspn(line, " \t"), 32), line, commands);
     return status != WF_OK || done || is_blank(line) ? status : answer(t, line, length, error);
 }
 
@@ -254,7 +254,8 @@ int run_chat(int argc, char **argv)
          "chat template, instead of the one in FOLDER: chatml, llama2, llama3, llama3.1, mistral-v0, mistral-v0.1, mistral-v1, mistral-v3, "
          "mistral-tekken, gemma, gemma3, zephyr, phi3, phi3-small, phi4 or phi4-mini",
          .text = &a.template},
-        {"max-tokens", "N", "maximum number of tokens of an answer", .number = &a.max_tokens, .low = 1, .high = 1000000000},
+        {"max-tokens", "N", "maximum number of tokens of an answer (default: as of $0 generate)", .number = &a.max_tokens, .low = 1,
+         .high = 1000000000},
         SAMPLING_ROWS(a.sampling),
         {"no-cache", NULL, "compute each token from the whole context, to compare: the answers are the same", .flag = &a.no_cache},
         {"seed", "N", "random seed (default 1)", .number = &a.seed, .low = 0, .high = INT64_MAX},

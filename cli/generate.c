@@ -175,7 +175,8 @@ int run_generate(int argc, char **argv)
          "order, each after a line with its number",
          .text = &a.input},
         {"max-tokens", "N",
-         "maximum number of tokens to generate (default: max_tokens of the run's config.json; of a Hugging Face folder 500)",
+         "maximum number of tokens to generate (default: max_tokens of the run's config.json, or max_new_tokens of a folder's "
+         "generation_config.json, or 500)",
          .number = &a.max_tokens, .low = 0, .high = 1000000000},
         {"stop", "TEXT", "end before this text; may be given up to 16 times", .take = take_stop, .to = &a, .repeatable = true},
         SAMPLING_ROWS(a.sampling),
@@ -188,8 +189,8 @@ int run_generate(int argc, char **argv)
         {"batch", "N", "texts that are computed at once, with --input or --samples (default 16); does not change the texts",
          .number = &a.batch, .low = 1, .high = 4096},
         {"draft", "FOLDER",
-         "a smaller model with the same tokenizer, which guesses tokens that RUN then checks several at a time: the text is the same, and "
-         "sooner there if the guesses are good",
+         "a smaller model with the same tokenizer, which proposes tokens that RUN then checks several at a time: the text is the same, and "
+         "comes faster if many of them are right",
          .text = &a.draft},
         {"draft-tokens", "N", "maximum number of tokens that the draft guesses at a time (default 8)", .number = &a.guesses, .low = 1,
          .high = 64},

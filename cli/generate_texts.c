@@ -16,7 +16,7 @@
 /* The texts that are generated or wait to be printed, in order, and the next one. */
 struct texts {
     struct generation *g;
-    struct answer **answer; /* [count]; the first `printed` ones are printed and freed */
+    struct answer **answer; /* [count]; those that are printed are NULL; the first `printed` ones are done with */
     int64_t count, capacity, printed;
     struct wf_lines in; /* of --input */
     bool ended;         /* there are no more texts */
@@ -33,7 +33,7 @@ struct texts {
 
 static wf_status encode(struct texts *t, wf_error *error)
 {
-    const struct wf_encode_options o = {.whole = true, .unknown = &t->prompt_unknown};
+    const struct wf_encode_options o = {.whole = true, .specials = t->g->run.begins, .unknown = &t->prompt_unknown};
     const wf_tokenizer *tokenizer = t->g->run.tokenizer;
     t->ids.count = 0;
     t->prompt_unknown = 0;
@@ -168,15 +168,18 @@ static wf_status print_answer(const struct texts *t, const struct answer *a, wf_
     return WF_OK;
 }
 
-/* Prints the texts that are done, up to the first one that is not. */
-static wf_status print_done(struct texts *t, wf_error *error)
+/* Prints the texts that are done, up to the first one that is not; with `all`, at an interruption, those after it too. */
+static wf_status print_done(struct texts *t, bool all, wf_error *error)
 {
     wf_status status = WF_OK;
     const int64_t before = t->printed;
-    for (; status == WF_OK && t->printed < t->count && t->answer[t->printed]->done; t->printed++) {
+    for (; status == WF_OK && t->printed < t->count && (all || t->answer[t->printed]->done); t->printed++) {
         struct answer *a = t->answer[t->printed];
+        if (!a->done)
+            continue;
         display_make_way(&t->g->display);
         status = print_answer(t, a, error);
+        t->answer[t->printed] = NULL;
         answer_free(a);
         wf_free(a);
     }
@@ -225,7 +228,7 @@ static wf_status run(struct texts *t, wf_error *error)
         if (t->first_token == 0 && wf_generator_counts(g->generator).tokens > 0)
             t->first_token = display_seconds(&g->display);
         if (status == WF_OK)
-            status = print_done(t, error);
+            status = print_done(t, false, error);
         if (status == WF_OK)
             fill(t, rows);
         if (rows > 1)
@@ -235,7 +238,10 @@ static wf_status run(struct texts *t, wf_error *error)
     if (status == WF_OK && interrupted(NULL)) {
         if (t->printed < t->count && t->answer[t->printed]->stream)
             fputc('\n', stdout);
-        status = wf_error_set(error, WF_ERR_CANCELLED, "interrupted");
+        else if (rows > 1)
+            status = print_done(t, true, error);
+        if (status == WF_OK)
+            status = wf_error_set(error, WF_ERR_CANCELLED, "interrupted");
     }
     if (status == WF_OK && t->wrong.code != WF_OK) /* the texts before it are printed */
         status = wf_error_set(error, t->wrong.code, "%s", t->wrong.message);
@@ -258,8 +264,9 @@ wf_status generate_texts(struct generation *g, wf_error *error)
         report(&t);
     wf_generator_free(g->generator); /* its texts point to the answers */
     g->generator = NULL;
-    for (int64_t i = t.printed; i < t.count; i++) {
-        answer_free(t.answer[i]);
+    for (int64_t i = 0; i < t.count; i++) {
+        if (t.answer[i])
+            answer_free(t.answer[i]);
         wf_free(t.answer[i]);
     }
     wf_free(t.answer);

@@ -28,21 +28,21 @@ struct sampling_options {
          .least = 0, .most = 1},                                                                                                           \
         {"repetition-penalty",                                                                                                             \
          "X",                                                                                                                              \
-         "divide positive logits, and multiply others, of tokens that the prompt or the text has; 1: no penalty",                          \
+         "divide positive logits, and multiply others, by X, of tokens of the prompt and tokens already generated; 1: no penalty",         \
          .real = &(s).repetition_penalty,                                                                                                  \
          .least = 1e-3,                                                                                                                    \
          .most = 1e3,                                                                                                                      \
          .given = &(s).repetition_given},                                                                                                  \
         {"presence-penalty",                                                                                                               \
          "X",                                                                                                                              \
-         "subtract X from logits of tokens that the text has",                                                                             \
+         "subtract X from logits of tokens already generated",                                                                             \
          .real = &(s).presence_penalty,                                                                                                    \
          .least = -1e3,                                                                                                                    \
          .most = 1e3,                                                                                                                      \
          .given = &(s).presence_given},                                                                                                    \
         {"frequency-penalty",                                                                                                              \
          "X",                                                                                                                              \
-         "subtract X from logits of tokens for each time that the text has them",                                                          \
+         "subtract X from logits of tokens for each time that they were generated",                                                        \
          .real = &(s).frequency_penalty,                                                                                                   \
          .least = -1e3,                                                                                                                    \
          .most = 1e3,                                                                                                                      \

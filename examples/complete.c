@@ -25,7 +25,8 @@ int main(int argc, char **argv)
     if (argc != 3)
         return fprintf(stderr, "usage: complete FOLDER TEXT\n"), 2;
     if (!tape || wf_run_open(&run, argv[1], NULL, &error) ||
-        wf_tokenizer_encode(run.tokenizer, argv[2], (int64_t)strlen(argv[2]), &ids, &error))
+        wf_tokenizer_encode_with(run.tokenizer, argv[2], (int64_t)strlen(argv[2]), &(struct wf_encode_options){.specials = run.begins},
+                                 &ids, &error))
         return fprintf(stderr, "complete: %s\n", error.message), 1;
     struct wf_generate_options o = {.sampler.greedy = true, .max_tokens = 40, .end = run.ends ? run.end : NULL, .ends = run.ends};
     if (wf_generate_text(run.model, run.tokenizer, tape, ids.id, ids.count, &o, print, NULL, &error))

@@ -312,10 +312,10 @@ wf_status wf_chat_answer(wf_chat *chat, const char *text, int64_t length, bool (
     const bool added = status == WF_OK;
     if (status == WF_OK)
         status = fit(chat, &first, &ids, error);
-    if (status == WF_OK) {
-        drop_first(chat, first);
+    if (status == WF_OK)
         status = generate(chat, &ids, &r, &done, error);
-    }
+    if (status == WF_OK)
+        drop_first(chat, first);
     if (status == WF_OK)
         status = add_line(chat, r.text.data, r.text.length, error);
     if (status != WF_OK && added)

@@ -131,7 +131,13 @@ static wf_status reserve(struct side *side, int64_t rows, int64_t need, wf_error
     struct wf_cache *cache = wf_alloc_zero(1, sizeof *cache);
     if (!cache)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for a cache");
-    wf_status status = m->cache(m->ctx, cache, rows, WF_MAX(need, WF_MIN(m->context, had + had / 2)), error);
+    const int64_t more = WF_MIN(m->context, had + had / 2);
+    wf_error full = {0};
+    wf_status status = m->cache(m->ctx, cache, rows, WF_MAX(need, more), &full);
+    if (status == WF_ERR_MEMORY && more > need) /* then without room for later texts */
+        status = m->cache(m->ctx, cache, rows, need, error);
+    else if (status != WF_OK)
+        wf_error_set(error, full.code, "%s", full.message);
     if (status == WF_OK && side->cache)
         status = wf_cache_copy(cache, side->cache, error);
     if (status != WF_OK) {
@@ -200,6 +206,8 @@ wf_status generator_add(wf_generator *g, const int32_t *prompt, int64_t length, 
     if (check_prompt(&g->main.model, prompt, length, options->max_tokens, error) != WF_OK ||
         (g->draft.model.next && check_draft(g, prompt, length, options->types, error) != WF_OK))
         return WF_ERR_ARGUMENT;
+    if (g->stepping)
+        return wf_error_set(error, WF_ERR_STATE, "wf_generator_add was called from a callback of a step: add texts between the steps");
     const int64_t context = g->main.model.context, first = WF_MAX(0, length - context);
     const int64_t more = WF_MIN(options->max_tokens, context);
     int64_t same = 0, row = find_row(g, prompt, length, first, &same);

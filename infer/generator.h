@@ -41,6 +41,7 @@ struct wf_generator {
     int64_t guess;        /* number of guesses in the next pass */
     int64_t draft_cached; /* number of ids of the window that are in the draft's cache */
     bool no_cache;
+    bool stepping; /* a step runs, which calls callbacks */
     struct wf_generator_counts counts;
     wf_error error;
 };

@@ -82,6 +82,7 @@ static wf_status compute_ready(wf_generator *g, int64_t rows, wf_error *error)
     g->counts.passes++;
     for (int64_t i = 0; status == WF_OK && i < rows; i++) {
         g->text[i].cached++;
+        g->counts.prompt += g->text[i].count == g->text[i].prompt;
         status = advance(g, i, (const wf_real *)logits.data + i * g->main.model.vocab_size, error);
     }
     wf_tape_rewind(g->tape, g->mark, NULL);
@@ -182,7 +183,13 @@ wf_status wf_generator_step(wf_generator *g, wf_error *error)
 {
     if (wf_needs(error, "generator", g))
         return WF_ERR_ARGUMENT;
-    if (g->error.code == WF_OK && step(g, &g->error) == WF_OK && g->error.code == WF_OK) /* a stream may have set an error, too */
+    if (g->stepping)
+        return wf_error_set(error, WF_ERR_STATE, "wf_generator_step was called from a callback of a step");
+    g->stepping = true;
+    if (g->error.code == WF_OK)
+        (void)!step(g, &g->error); /* a stream may have set an error, too */
+    g->stepping = false;
+    if (g->error.code == WF_OK)
         return WF_OK;
     return wf_error_set(error, g->error.code, "%s", g->error.message);
 }

@@ -76,12 +76,15 @@ static void find_refused(const json_t *object, struct settings *s)
 /* Reads the settings. As in transformers, the likeliest token is taken if the file does not say "do_sample": true, or if there is none. */
 static wf_status load_settings(const char *folder, struct settings *s, wf_error *error)
 {
-    *s = (struct settings){.sampler = {.temperature = 1, .top_k = 50, .top_p = 1}}; /* transformers' defaults */
+    *s = (struct settings){.sampler = {.temperature = 1, .top_k = 50, .top_p = 1, .repetition_penalty = 1}}; /* transformers' defaults */
     struct hf_file f = hf_open(folder, "config.json", error);
     s->foreign = !json_object_get(f.r.object, "weft_version");
-    if (hf_close(&f) != WF_OK || !s->foreign)
+    if (hf_close(&f) != WF_OK)
         return f.r.status;
     f = hf_open(folder, "generation_config.json", error);
+    find_refused(f.json, s); /* a run keeps the file of its folder */
+    if (!s->foreign)
+        return hf_close(&f);
     struct wf_json_reader *r = &f.r;
     bool sample = false;
     wf_json_read_bool(r, "do_sample", WF_JSON_OPTIONAL, &sample);
@@ -92,7 +95,6 @@ static wf_status load_settings(const char *folder, struct settings *s, wf_error 
     wf_json_read_double(r, "repetition_penalty", WF_JSON_OPTIONAL, 1e-6, 1e6, &s->sampler.repetition_penalty);
     wf_json_read_int(r, "max_new_tokens", WF_JSON_OPTIONAL, 1, INT32_MAX, &s->max_tokens);
     s->sampler.greedy = !sample || s->sampler.temperature == 0;
-    find_refused(f.json, s);
     return hf_close(&f);
 }
 
@@ -102,8 +104,30 @@ static void set_generation(struct wf_generation *g, const struct settings *s)
     g->temperature = s->sampler.greedy ? 0 : s->sampler.temperature;
     g->top_k = s->sampler.top_k;
     g->top_p = s->sampler.top_p;
+    g->min_p = s->sampler.min_p;
+    g->repetition_penalty = s->sampler.repetition_penalty;
     if (s->max_tokens > 0)
         g->max_tokens = s->max_tokens;
+}
+
+/* Whether the template puts tokens before a text and none behind it. */
+static bool find_begin(const wf_tokenizer *t)
+{
+    static const char *const texts[] = {"a", "e", " ", "\n", "1"};
+    bool begins = false, known = false;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts && !known; i++) {
+        int64_t unknown = 0;
+        struct wf_tokens bare = {0}, all = {0};
+        const struct wf_encode_options o[2] = {{.whole = true, .unknown = &unknown},
+                                               {.whole = true, .specials = true, .unknown = &unknown}};
+        known = wf_tokenizer_encode_with(t, texts[i], 1, &o[0], &bare, NULL) == WF_OK &&
+                wf_tokenizer_encode_with(t, texts[i], 1, &o[1], &all, NULL) == WF_OK && unknown == 0 && bare.count > 0;
+        begins =
+            known && all.count > bare.count && memcmp(all.id + all.count - bare.count, bare.id, (size_t)bare.count * sizeof *bare.id) == 0;
+        wf_tokens_free(&bare);
+        wf_tokens_free(&all);
+    }
+    return begins;
 }
 
 wf_status hf_sampling_load(const char *folder, struct wf_config *config, wf_error *error)
@@ -123,7 +147,13 @@ wf_status hf_generation_load(const char *folder, struct wf_run *run, wf_error *e
     struct settings s;
     if (wf_config_kind(&run->config) != WF_MODEL_LANGUAGE)
         return WF_OK;
-    run->sampler = (struct wf_sampler){.temperature = c->temperature, .top_k = c->top_k, .top_p = c->top_p, .greedy = c->temperature == 0};
+    run->begins = find_begin(run->tokenizer);
+    run->sampler = (struct wf_sampler){.temperature = c->temperature,
+                                       .top_k = c->top_k,
+                                       .top_p = c->top_p,
+                                       .min_p = c->min_p,
+                                       .repetition_penalty = c->repetition_penalty,
+                                       .greedy = c->temperature == 0};
     if (!run->config.family->model_type)
         return WF_OK;
     struct hf_file f = hf_open(folder, "generation_config.json", error);
@@ -134,9 +164,10 @@ wf_status hf_generation_load(const char *folder, struct wf_run *run, wf_error *e
         read_ends(&f.r, run);
         status = hf_close(&f);
     }
-    if (status == WF_OK && (status = load_settings(folder, &s, error)) == WF_OK && s.foreign) {
-        run->sampler = s.sampler;
+    if (status == WF_OK && (status = load_settings(folder, &s, error)) == WF_OK)
         memcpy(run->refused, s.refused, sizeof run->refused);
+    if (status == WF_OK && s.foreign) {
+        run->sampler = s.sampler;
         set_generation(&run->config.generation, &s); /* for who writes the configuration */
     }
     return status;

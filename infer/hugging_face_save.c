@@ -151,7 +151,8 @@ wf_status hf_put_ids(json_t *object, const char *folder, const struct wf_run *ru
 
 static bool same_sampling(const struct wf_generation *a, const struct wf_generation *b)
 {
-    return a->temperature == b->temperature && a->top_k == b->top_k && a->top_p == b->top_p;
+    return a->temperature == b->temperature && a->top_k == b->top_k && a->top_p == b->top_p && a->min_p == b->min_p &&
+           a->repetition_penalty == b->repetition_penalty;
 }
 
 /* The sampling of transformers needs a temperature above 0; a temperature of 0 is no sampling. */
@@ -164,7 +165,13 @@ static wf_status put_sampling(json_t *object, const struct wf_generation *g, wf_
         (void)!json_object_del(object, "temperature");
     if (status == WF_OK)
         status = wf_json_set_int(object, "top_k", g->top_k, error);
-    return status == WF_OK ? wf_json_set_double(object, "top_p", g->top_p, error) : status;
+    if (status == WF_OK)
+        status = wf_json_set_double(object, "top_p", g->top_p, error);
+    if (status == WF_OK && (g->min_p > 0 || json_object_get(object, "min_p")))
+        status = wf_json_set_double(object, "min_p", g->min_p, error);
+    if (status == WF_OK && (g->repetition_penalty != 1 || json_object_get(object, "repetition_penalty")))
+        status = wf_json_set_double(object, "repetition_penalty", g->repetition_penalty, error);
+    return status;
 }
 
 static wf_status save_generation(const char *folder, const struct wf_run *run, wf_error *error)

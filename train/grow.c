@@ -18,15 +18,16 @@ static wf_status no_memory(struct trainer *t)
 
 /* --- the tokenizer --------------------------------------------------------------------------------------------------- */
 
-/* Appends a line, in which \\n, \\t, \\r and \\\\ stand for a line feed, a tab, a carriage return and a backslash. */
+/* Appends a line. The lines \\n, \\t, \\r and \\\\ stand for a line feed, a tab, a carriage return and a backslash; other lines for
+ * themselves. */
 static void add_line(struct wf_string *text, const char *line, int64_t length)
 {
     static const char names[] = "ntr\\", values[] = "\n\t\r\\";
-    for (int64_t i = 0; i < length; i++) {
-        const char *name = line[i] == '\\' && i + 1 < length ? strchr(names, line[i + 1]) : NULL;
-        wf_string_char(text, name ? values[name - names] : line[i]);
-        i += name != NULL;
-    }
+    const char *name = length == 2 && line[0] == '\\' && line[1] ? strchr(names, line[1]) : NULL;
+    if (name)
+        wf_string_char(text, values[name - names]);
+    else
+        wf_string_add(text, line, length);
 }
 
 /* Lines that are not empty, one after the other, each with a NUL. */

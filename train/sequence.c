@@ -151,10 +151,14 @@ static wf_status sample(void *trainer, wf_tape *tape, const char **out, wf_error
     enum { PROMPT = 16, TOKENS = 128 };
     const struct wf_generation *g = &t->config.generation;
     struct wf_id_view valid = ((struct sequence *)t->data)->corpus.valid.ids;
-    struct wf_generate_options o = {
-        .max_tokens = TOKENS,
-        .sampler = {
-            .temperature = g->temperature, .top_k = g->top_k, .top_p = g->top_p, .greedy = g->temperature == 0, .seed = t->options->seed}};
+    struct wf_generate_options o = {.max_tokens = TOKENS,
+                                    .sampler = {.temperature = g->temperature,
+                                                .top_k = g->top_k,
+                                                .top_p = g->top_p,
+                                                .min_p = g->min_p,
+                                                .repetition_penalty = g->repetition_penalty,
+                                                .greedy = g->temperature == 0,
+                                                .seed = t->options->seed}};
     int32_t prompt[PROMPT];
     int64_t count = WF_MIN(valid.count, PROMPT);
     wf_id_view_copy(valid, 0, count, prompt);

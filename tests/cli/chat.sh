@@ -34,7 +34,7 @@ grep -q '/system TEXT sets the system message' err || failed "no help: $(cat err
 [ ! -s out ] || failed 'nothing gives an answer'
 
 printf '/foo bar\n/quit\n' | chat --greedy >out
-grep -q '/foo is no command, so the line is a message: /reset' err && [ -s out ] || failed "an unknown command: $(cat err)"
+grep -q '/foo is not a command; it is sent as a message (commands: /reset' err && [ -s out ] || failed "an unknown command: $(cat err)"
 
 # --- a context of 128 tokens: turns are dropped, and it is said
 for i in 1 2 3 4 5 6 7 8; do echo "message $i of several"; done | chat >out

@@ -58,7 +58,16 @@ echo '{"do_sample": true, "temperature": 3.0, "top_k": 20, "top_p": 0.9, "min_p"
 [ "$(say --seed 2)" = "$(say --temperature 3 --top-k 20 --top-p 0.9 --min-p 0.02 --repetition-penalty 1.3 --seed 2)" ] || failed "the file's settings are not the defaults"
 [ "$(say --seed 2)" != "$(say --greedy)" ] || failed 'do_sample is not obeyed'
 [ "$(say --greedy)" != "$(say --greedy --repetition-penalty 1)" ] || failed "the file's penalty is not the default"
+rm -rf converted trained
+"$weft" convert FOLDER converted 2>err >/dev/null || failed "convert: $(cat err)"
+"$weft" train --from FOLDER --train text --out trained --steps 1 --set lr=1e-12 --set warmup=0 2>err || failed "train --from: $(tail -1 err)"
+for run in converted trained; do
+    [ "$("$weft" generate $run --prompt 'the king' --max-tokens 30 --seed 2 2>/dev/null)" = "$(say --seed 2)" ] || failed "$run has other settings than its folder"
+    "$weft" inspect $run | grep -q '^repetition_penalty: 1.3$' || failed "$run has not the penalty of its folder"
+done
 echo '{"num_beams": 4}' >FOLDER/generation_config.json
+rm -r converted && "$weft" convert FOLDER converted 2>err >/dev/null || failed "convert: $(cat err)"
+expect 1 'converted/generation_config.json: key "num_beams": this setting of generation is not supported' "$weft" generate converted
 expect 1 'generation_config.json: key "num_beams": this setting of generation is not supported' "$weft" generate FOLDER
 "$weft" evaluate FOLDER --data text >out 2>err || failed "num_beams is no matter for evaluate: $(cat err)"
 echo '{"max_new_tokens": 7}' >FOLDER/generation_config.json
@@ -70,6 +79,21 @@ say >out || failed 'settings that change nothing are refused'
 echo "{\"eos_token_id\": 99}" >FOLDER/generation_config.json
 expect 1 'generation_config.json: key "eos_token_id": an id is not a number from 0 to 25' "$weft" generate FOLDER
 rm FOLDER/generation_config.json
+
+# --- a template that begins a text with a special token, as those of Llama 3 and Gemma do: the prompt gets it; one with tokens behind is not for prompts
+cp -r "$golden/llama" BOS
+chmod -R u+w BOS
+first=$(sed -n 's/.*"content": "\(<[^"]*>\)".*/\1/p' BOS/tokenizer.json | head -1)
+grep -q '"post_processor": null' BOS/tokenizer.json || failed 'the golden tokenizer has a post_processor'
+with() { sed "s|\"post_processor\": null|\"post_processor\": {\"type\": \"TemplateProcessing\", \"single\": [$1], \"pair\": [], \"special_tokens\": {\"$first\": {\"id\": \"$first\", \"ids\": [0], \"tokens\": [\"$first\"]}}}|" "$golden/llama/tokenizer.json" >BOS/tokenizer.json; }
+token="{\"SpecialToken\": {\"id\": \"$first\", \"type_id\": 0}}"
+text='{"Sequence": {"id": "A", "type_id": 0}}'
+with "$token, $text"
+"$weft" generate BOS --prompt abc --greedy --json 2>err >out || failed "a template: $(cat err)"
+grep -q '"prompt_tokens": 4' out || failed "the prompt does not begin with $first: $(cat out)"
+grep -q '"text": "abc' out || failed "the special token is printed: $(cat out)"
+with "$token, $text, $token"
+"$weft" generate BOS --prompt abc --greedy --json 2>err | grep -q '"prompt_tokens": 3' || failed 'a template with a token behind the text is used for a prompt'
 
 # --- trained further; interrupted and resumed, with another number of threads
 further="--from FOLDER --train text --set batch=4 --set lr=1e-2 --set valid_tokens=0 --set save_every=3"

@@ -274,6 +274,41 @@ START_TEST(wrong_options_are_refused)
 }
 END_TEST
 
+/* A callback cannot add a text: the step that calls it goes on with the rows as they were. */
+struct adding {
+    wf_generator *g;
+    wf_status status;
+    char message[1024];
+};
+
+static void add_within(void *ctx, const struct wf_generate_result *result)
+{
+    struct adding *a = ctx;
+    wf_error failed = {0};
+    (void)result;
+    a->status = wf_generator_add(a->g, (int32_t[]){1}, 1, &(struct wf_generate_options){.max_tokens = 1}, &failed);
+    snprintf(a->message, sizeof a->message, "%s", failed.message);
+}
+
+START_TEST(texts_are_added_between_steps)
+{
+    struct wf_config config = small_config(names[0], 8, V);
+    wf_model *m = model_of(&config, 1);
+    wf_tape *tape = new_tape();
+    const struct wf_next next = wf_next_of(m);
+    struct adding a = {.g = generator(&next, tape, NULL)};
+    ck_ok(wf_generator_add(a.g, (int32_t[]){1}, 1, &(struct wf_generate_options){.max_tokens = 3, .done = add_within, .ctx = &a}, error));
+    while (wf_generator_active(a.g) > 0)
+        ck_ok(wf_generator_step(a.g, error));
+    ck_assert_int_eq(a.status, WF_ERR_STATE);
+    ck_assert_msg(strstr(a.message, "between the steps") != NULL, "%s", a.message);
+    ck_ok(wf_generator_add(a.g, (int32_t[]){1}, 1, &(struct wf_generate_options){.max_tokens = 1}, error));
+    wf_generator_free(a.g);
+    wf_tape_free(tape);
+    wf_model_free(m);
+}
+END_TEST
+
 static struct job memory_job[3];
 
 static wf_status generate_three(const wf_model *m, wf_tape *tape, wf_error *error)
@@ -303,4 +338,4 @@ START_TEST(out_of_memory)
 END_TEST
 
 WF_TEST_MAIN("infer/generator", a_text_is_the_one_that_it_is_alone, a_draft_changes_no_text, what_the_cache_has_is_kept,
-             wrong_options_are_refused, out_of_memory)
+             wrong_options_are_refused, texts_are_added_between_steps, out_of_memory)

@@ -126,7 +126,7 @@ START_TEST(rows_are_added)
 }
 END_TEST
 
-/* A tab and a backslash are written as in C, as a line feed is; other backslashes are themselves. */
+/* The lines \t and \\ are a tab and a backslash; other lines are themselves. */
 START_TEST(escapes_in_the_file)
 {
     write_corpus("\t\\");
@@ -137,6 +137,15 @@ START_TEST(escapes_in_the_file)
     struct wf_run run = opened("fed", NULL);
     ck_assert_int_eq(wf_tokenizer_id(run.tokenizer, "\t", 1), TYPES);
     ck_assert_int_eq(wf_tokenizer_id(run.tokenizer, "\\", 1), TYPES + 1);
+    wf_run_close(&run);
+    make_folder("words", TYPES, "tied=true");
+    put_text("tokens", "\\t\n\\\\\n\\nabla\n\\theta\n");
+    o = further("formulas", "words", "tokens");
+    seen = (struct seen){0};
+    trained(&o);
+    run = opened("formulas", NULL);
+    ck_assert_int_eq(wf_tokenizer_id(run.tokenizer, "\\nabla", 6), TYPES + 2);
+    ck_assert_int_eq(wf_tokenizer_id(run.tokenizer, "\\theta", 6), TYPES + 3);
     wf_run_close(&run);
 }
 END_TEST

@@ -97,7 +97,7 @@ WF_API void wf_chat_free(wf_chat *chat); /* NULL is allowed */
  * If the conversation has no room in the context for an answer of max_tokens ids, or of a quarter of the context if that is less, whole
  * turns (a message with its answer) are dropped from its beginning; the system message stays. The last message is never dropped: its
  * answer takes the room that is left. WF_ERR_ARGUMENT: the message does not fit into the context even so. After an error the conversation
- * has the turns that it had before, without those that were dropped. *result may be NULL. */
+ * has the turns that it had before. *result may be NULL. */
 WF_API wf_status wf_chat_answer(wf_chat *chat, const char *text, int64_t length, bool (*piece)(void *ctx, const char *text, int64_t length),
                                 void *ctx, struct wf_chat_result *result, wf_error *error) WF_CHECKED;
 /* Removes all turns. The system message stays. */

@@ -35,8 +35,8 @@ WF_API wf_generator *wf_generator_new(const struct wf_next *model, wf_tape *tape
 WF_API void wf_generator_free(wf_generator *generator); /* resets the tape; NULL is allowed */
 /* Begins a text that continues prompt[length], which has at least one id and is copied; see wf_generate_with. The pointers in the options
  * must stay valid until the text is done. `result`, `token`, `scored` and `done` are filled and called by wf_generator_step. If a row that
- * is free holds ids with which the prompt begins, they are not computed again. WF_ERR_STATE: all rows are taken. WF_ERR_MEMORY: the cache
- * cannot grow; the texts that were added before are not affected. */
+ * is free holds ids with which the prompt begins, they are not computed again. WF_ERR_STATE: all rows are taken, or a callback of a step
+ * calls this. WF_ERR_MEMORY: the cache cannot grow; the texts that were added before are not affected. */
 WF_API wf_status wf_generator_add(wf_generator *generator, const int32_t *prompt, int64_t length, const struct wf_generate_options *options,
                                   wf_error *error) WF_CHECKED;
 /* As wf_generator_add, but returns text as wf_generate_text does: pieces to `text`, and to options->done that the text is done, both with

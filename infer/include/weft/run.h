@@ -34,6 +34,9 @@ struct wf_run {
     /* Of a language model: how to choose tokens, from the configuration, or from generation_config.json of a Hugging Face folder: greedily
      * if that file does not say "do_sample": true, or if there is none. */
     struct wf_sampler sampler;
+    /* Of a language model: the tokenizer's template puts special tokens before a text and none behind it, such as the BOS token of Llama 3
+     * and Gemma. The model was trained with them: encode prompts with .specials of wf_encode_options. */
+    bool begins;
     /* A key of generation_config.json that asks for what Weft does not do, such as num_beams; "": there is none. The model works, but its
      * texts are not those of transformers. */
     char refused[WF_RUN_REFUSED_SIZE];

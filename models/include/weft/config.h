@@ -92,6 +92,8 @@ struct wf_generation {
     double temperature; /* softmax temperature; 0: always the most likely token */
     double top_p;  /* samples from the smallest set of most likely tokens whose total probability reaches this number; 1: from all tokens */
     int64_t top_k; /* samples from this number of most likely tokens; 0: all tokens */
+    double min_p;  /* samples from tokens that are at least this many times as likely as the likeliest; 0: from all */
+    double repetition_penalty; /* of tokens that prompt or text have (wf_penalize); 1: none */
     int64_t max_tokens; /* language models: maximum number of new tokens. Translation models: maximum length of a translation in tokens; 0:
                            the value of the key max_length */
     int64_t beam;       /* beam width; 1: greedy */
