@@ -13,6 +13,8 @@
 bool answer_text(void *ctx, const char *text, int64_t length)
 {
     struct answer *a = ctx;
+    if (a->muted)
+        return !interrupted(NULL);
     if (a->stream) {
         fwrite(text, 1, (size_t)length, stdout);
         fflush(stdout);
@@ -79,7 +81,11 @@ wf_status answer_print_json(const struct answer *a, wf_error *error)
     int64_t at;
     if (a->text.failed || a->scores.failed)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for a text");
-    wf_status status = continuation_of(a, &at, error);
+    wf_status status = WF_OK;
+    if (a->answer_only)
+        at = 0;
+    else
+        status = continuation_of(a, &at, error);
     if (status != WF_OK)
         return status;
     wf_string_text(&out, "{");

@@ -17,7 +17,9 @@ struct answer {
     int64_t line;            /* number of the prompt's line, from 1; 0: there is one prompt */
     uint64_t seed;
     struct wf_generate_result result;
-    bool stream; /* the text is printed as it comes, and not kept */
+    bool stream;      /* the text is printed as it comes, and not kept */
+    bool answer_only; /* the text is without the prompt */
+    bool muted;       /* what comes is not kept and not printed */
     bool done;
 };
 

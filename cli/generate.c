@@ -22,6 +22,8 @@ static wf_status check_options(const struct generate_arguments *a, wf_error *err
     if (a->seed > INT64_MAX - (a->samples - 1))
         return wf_error_set(error, WF_ERR_ARGUMENT, "--seed %lld leaves no seeds for %lld samples: give a smaller one", (long long)a->seed,
                             (long long)a->samples);
+    if ((a->system || a->template) && !a->chat)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "--%s applies to --chat", a->system ? "system" : "template");
     if (a->logprobs >= 0 && !a->json)
         return wf_error_set(error, WF_ERR_ARGUMENT, "--logprobs adds members to the JSON of a text: give --json, too");
     if (a->batch > 0 && !a->input && a->samples == 1)
@@ -65,6 +67,26 @@ static wf_status set_options(struct generation *g, wf_error *error)
             "temperature of 0, a top-k of 1, or generation_config.json without \"do_sample\": true): leave --samples out, or "
             "give --temperature 1",
             (long long)a->samples);
+    return WF_OK;
+}
+
+/* With --chat: reads the chat template. Its end token ends an answer, too. */
+static wf_status open_template(struct generation *g, wf_error *error)
+{
+    if (!g->a->chat)
+        return WF_OK;
+    g->form = wf_chat_template_load(g->a->on.run, g->a->template, error);
+    if (!g->form)
+        return error->code;
+    const char *end = wf_chat_template_end(g->form);
+    const int32_t id = wf_tokenizer_id(g->run.tokenizer, end, (int64_t)strlen(end));
+    memcpy(g->end, g->run.end, sizeof g->run.end);
+    g->options.end = g->end;
+    g->options.ends = g->run.ends;
+    if (*end && id >= 0)
+        g->end[g->options.ends++] = id;
+    if (g->options.ends == 0)
+        g->options.end = NULL;
     return WF_OK;
 }
 
@@ -130,6 +152,8 @@ static wf_status generate(void *arguments, wf_error *error)
     if (status == WF_OK)
         status = set_options(&g, error);
     if (status == WF_OK)
+        status = open_template(&g, error);
+    if (status == WF_OK)
         status = open_draft(&g, error);
     if (status == WF_OK)
         status = prompt_read(a->prompt, a->prompt_file, &g.prompt, error);
@@ -145,6 +169,7 @@ static wf_status generate(void *arguments, wf_error *error)
     wf_generator_free(g.generator);
     wf_tape_free(g.tape);
     prompt_free(&g.prompt);
+    wf_chat_template_free(g.form);
     wf_run_close(&g.draft);
     wf_run_close(&g.run);
     return status;
@@ -174,6 +199,12 @@ int run_generate(int argc, char **argv)
          "read a prompt from each line; - reads standard input. Several texts are computed at once, each the same as alone, and printed in "
          "order, each after a line with its number",
          .text = &a.input},
+        {"chat", NULL,
+         "each prompt is a user's message, which is put into the model's chat template; only the answer is printed. $0 chat is for "
+         "conversations",
+         .flag = &a.chat},
+        {"system", "TEXT", "with --chat: the system message (default: that of the template, if it has one)", .text = &a.system},
+        {"template", "NAME", "with --chat: a template instead of the one in FOLDER, as for $0 chat", .text = &a.template},
         {"max-tokens", "N",
          "maximum number of tokens to generate (default: max_tokens of the run's config.json, or max_new_tokens of a folder's "
          "generation_config.json, or 500)",

@@ -31,12 +31,28 @@ struct texts {
 
 /* --- prompts in ---------------------------------------------------------------------------------------------------- */
 
+/* The ids of a conversation of one message, the prompt. */
+static wf_status encode_message(struct texts *t, wf_error *error)
+{
+    const struct generation *g = t->g;
+    const char *system = g->a->system;
+    struct wf_chat_message message[2] = {{WF_CHAT_SYSTEM, system, system ? (int64_t)strlen(system) : 0},
+                                         {WF_CHAT_USER, t->prompt.data ? t->prompt.data : "", t->prompt.length}};
+    const bool without = system == NULL;
+    wf_status status = wf_chat_encode(g->form, g->run.tokenizer, message + without, 2 - without, &t->ids, error);
+    if (status != WF_OK && t->line > 0)
+        wf_error_prefix(error, "%s:%" PRId64, t->in.name, t->line);
+    return status;
+}
+
 static wf_status encode(struct texts *t, wf_error *error)
 {
     const struct wf_encode_options o = {.whole = true, .specials = t->g->run.begins, .unknown = &t->prompt_unknown};
     const wf_tokenizer *tokenizer = t->g->run.tokenizer;
     t->ids.count = 0;
     t->prompt_unknown = 0;
+    if (t->g->a->chat)
+        return encode_message(t, error);
     if (t->g->a->input)
         return line_input_encode(&t->in, tokenizer, &o, &t->ids, error);
     if (!t->g->prompt.given)
@@ -107,6 +123,7 @@ static wf_status add_answer(struct texts *t, wf_error *error)
                          .tops = g->a->logprobs,
                          .line = t->line > 0 ? t->line : 0,
                          .seed = (uint64_t)(g->a->seed + t->sample),
+                         .answer_only = g->a->chat,
                          .stream = !g->a->json && !g->a->input && g->a->samples == 1};
     wf_string_add(&a->prompt, t->prompt.data ? t->prompt.data : "", t->prompt.length);
     if (a->prompt.failed || !wf_grow(&a->ids.id, &a->ids.capacity, t->ids.count + 1, sizeof *a->ids.id)) {
@@ -121,7 +138,9 @@ static wf_status add_answer(struct texts *t, wf_error *error)
     o.scored = g->a->json ? answer_score : NULL;
     o.scored_ctx = a;
     o.tops = g->a->logprobs > 0 ? g->a->logprobs : 0;
+    a->muted = g->a->chat; /* the prompt's text is given out in this call */
     wf_status status = wf_generator_add_text(g->generator, g->run.tokenizer, a->ids.id, a->ids.count, &o, answer_text, a, error);
+    a->muted = false;
     if (status == WF_OK)
         t->answer[t->count++] = a;
     else

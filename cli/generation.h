@@ -6,6 +6,8 @@
 
 #include <weft/generator.h>
 
+#include <weft/chat.h>
+
 #include "answer.h"
 #include "cli.h"
 #include "display.h"
@@ -15,6 +17,7 @@
 struct generate_arguments {
     struct run_options on;
     const char *prompt, *prompt_file, *input, *draft;
+    const char *system, *template; /* with --chat */
     const char *stop[17];
     int stops;
     int64_t max_tokens; /* -1: the run's setting */
@@ -24,7 +27,7 @@ struct generate_arguments {
     int64_t logprobs; /* -1: not given */
     int64_t guesses;
     struct sampling_options sampling;
-    bool no_cache, json;
+    bool no_cache, json, chat;
 };
 
 struct generation {
@@ -32,6 +35,8 @@ struct generation {
     struct wf_run run, draft;
     struct prompt prompt;
     struct wf_generate_options options; /* of all texts; the seed differs */
+    wf_chat_template *form;             /* of --chat */
+    int32_t end[WF_RUN_ENDS + 1];       /* tokens that end an answer */
     wf_tape *tape;
     wf_generator *generator;
     struct display display;

@@ -36,6 +36,17 @@ grep -q '/system TEXT sets the system message' err || failed "no help: $(cat err
 printf '/foo bar\n/quit\n' | chat --greedy >out
 grep -q '/foo is not a command; it is sent as a message (commands: /reset' err && [ -s out ] || failed "an unknown command: $(cat err)"
 
+# --- generate --chat: each prompt is a conversation of its own, with the answer that chat gives first
+generate() { "$weft" generate "$model" --chat --max-tokens 8 --greedy "$@" 2>err || failed "generate --chat $*: $(tail -1 err)"; }
+generate --prompt Hello | cmp - first || failed "generate --chat: $(cat err)"
+generate --prompt Hello --system 'Sail!' | cmp - sailor || failed "generate --chat --system: $(cat err)"
+printf 'Hello\nWhat next?\nHello\n' >questions
+{ for i in 1 2 3; do echo "=== prompt $i ==="; if [ $i = 2 ]; then generate --prompt 'What next?'; else cat first; fi; done; } >expected
+generate --input questions | cmp - expected || failed "generate --chat --input: $(cat err)"
+generate --input questions --json | sed -n 3p | grep -q '^{"line": 3, "prompt": "Hello", "text": "\(.*\)", "continuation": "\1", ' || failed 'generate --chat --json'
+expect 2 '--system applies to --chat' "$weft" generate "$model" --system x
+expect 2 'nonesuch' "$weft" generate "$model" --chat --template nonesuch --prompt x
+
 # --- a context of 128 tokens: turns are dropped, and it is said
 for i in 1 2 3 4 5 6 7 8; do echo "message $i of several"; done | chat >out
 grep -q 'the conversation outgrew the context of 128 tokens: dropped the 1 oldest turn before this answer' err || failed "said: $(cat err)"
