@@ -111,10 +111,10 @@ for name in gemma2 phi3; do
     # shellcheck disable=SC2086
     "$weft" train $further --steps 100000 --out halves --threads 1 2>log &
     killed=$!
-    while [ ! -e halves/checkpoints/step-00000003.safetensors ] && kill -0 $killed 2>err; do sleep 0.01; done
+    while [ ! -e halves/state.safetensors ] && kill -0 $killed 2>err; do sleep 0.01; done # old checkpoints are removed
     kill -9 $killed 2>err || failed "$name: the training ended before it was killed: $(tail -1 log)"
     wait $killed 2>err || true
-    last=$(ls halves/checkpoints | sed -n '$s/step-0*\([0-9]*\).*/\1/p')
+    last=$(ls halves/checkpoints 2>err | sed -n '$s/step-0*\([0-9]*\).*/\1/p')
     "$weft" train halves --resume --steps $((last + 7)) --threads 2 2>log || failed "$name: resume: $(tail -1 log)"
     # shellcheck disable=SC2086
     "$weft" train $further --steps $((last + 7)) --out straight 2>log || failed "$name: train: $(tail -1 log)"
