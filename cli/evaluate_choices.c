@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include <weft/internal/files.h>
 #include <weft/internal/hash.h>
 #include <weft/internal/string.h>
 
@@ -15,8 +15,7 @@
 /* Refuses to write the details over the questions. */
 static wf_status check_details(const struct choices *c, wf_error *error)
 {
-    struct stat in, out;
-    if (c->details && stat(c->details, &out) == 0 && stat(c->file, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+    if (wf_path_same(c->details, c->file))
         return wf_error_set(error, WF_ERR_ARGUMENT, "--details %s would replace the questions: choose another file", c->details);
     return WF_OK;
 }

@@ -70,7 +70,7 @@ static wf_status set_options(struct generation *g, wf_error *error)
     return WF_OK;
 }
 
-/* With --chat: reads the chat template. Its end token ends an answer, too. */
+/* With --chat: reads the chat template. An answer ends where it ends in a conversation. */
 static wf_status open_template(struct generation *g, wf_error *error)
 {
     if (!g->a->chat)
@@ -78,13 +78,8 @@ static wf_status open_template(struct generation *g, wf_error *error)
     g->form = wf_chat_template_load(g->a->on.run, g->a->template, error);
     if (!g->form)
         return error->code;
-    const char *end = wf_chat_template_end(g->form);
-    const int32_t id = wf_tokenizer_id(g->run.tokenizer, end, (int64_t)strlen(end));
-    memcpy(g->end, g->run.end, sizeof g->run.end);
+    g->options.ends = wf_chat_ends(g->form, &g->run, g->end);
     g->options.end = g->end;
-    g->options.ends = g->run.ends;
-    if (*end && id >= 0)
-        g->end[g->options.ends++] = id;
     if (g->options.ends == 0)
         g->options.end = NULL;
     return WF_OK;

@@ -36,7 +36,7 @@ struct generation {
     struct prompt prompt;
     struct wf_generate_options options; /* of all texts; the seed differs */
     wf_chat_template *form;             /* of --chat */
-    int32_t end[WF_RUN_ENDS + 1];       /* tokens that end an answer */
+    int32_t end[WF_CHAT_ENDS];          /* tokens that end an answer */
     wf_tape *tape;
     wf_generator *generator;
     struct display display;

@@ -52,7 +52,7 @@ static void print_file(const wf_safetensors *file)
     printf("%lld tensors, %lld elements, %lld bytes\n", (long long)wf_safetensors_count(file), (long long)elements, (long long)bytes);
 }
 
-/* What is printed of a configuration: all of that of a run; of the config.json of another library only what it says of the model, because
+/* A configuration to print: that of a run is printed whole; of the config.json of another library only what it says of the model, because
  * the other settings are defaults of Weft. */
 struct shown_config {
     struct wf_config config;
@@ -182,15 +182,6 @@ static wf_status inspect_file(const char *path, const struct shown_config *confi
     return status;
 }
 
-/* Whether another library wrote the config.json. */
-static wf_status find_foreign(const char *path, bool *foreign, wf_error *error)
-{
-    json_t *object = wf_json_load(path, 1 << 20, error);
-    *foreign = object && !json_object_get(object, "weft_version") && json_object_get(object, "model_type");
-    json_decref(object);
-    return object ? WF_OK : error->code;
-}
-
 static wf_status inspect_run(const char *folder, bool json, wf_error *error)
 {
     char *config_path = wf_run_path(folder, "config.json", error), *model = hf_weights_path(folder, error);
@@ -198,8 +189,7 @@ static wf_status inspect_run(const char *folder, bool json, wf_error *error)
     wf_status status = config_path && model ? wf_run_check(folder, error) : error->code;
     if (status == WF_OK)
         status = wf_config_load(&config.config, config_path, error);
-    if (status == WF_OK)
-        status = find_foreign(config_path, &config.foreign, error);
+    config.foreign = status == WF_OK && hf_is_foreign(folder);
     if (status == WF_OK)
         status = wf_file_exists(model) ? inspect_file(model, &config, json, error) : hf_weights_missing(folder, model, error);
     wf_free(config_path);

@@ -30,10 +30,10 @@ static wf_status check(const struct arguments *a, wf_error *error)
     if (a->split_given && kind != WF_TOKENIZER_WORD && kind != WF_TOKENIZER_BPE)
         return wf_error_set(error, WF_ERR_ARGUMENT, "--pre-tokenizer applies to --type word and bpe, not to %s",
                             wf_tokenizer_kind_name(kind));
-    struct stat out, in;
+    struct stat out;
     bool replaces = stat(a->out, &out) == 0 && S_ISREG(out.st_mode);
     for (int64_t i = 0; replaces && i < a->files; i++)
-        if (stat(a->file[i], &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+        if (wf_path_same(a->file[i], a->out))
             return wf_error_set(error, WF_ERR_ARGUMENT, "--out %s would replace the text %s: choose another file", a->out, a->file[i]);
     return WF_OK;
 }

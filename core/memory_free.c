@@ -29,7 +29,8 @@ static int64_t number_in(const char *root, const char *path, const char *key)
     return value;
 }
 
-/* What a control group may still use. Pages of files that nobody has used lately count as used there, but can be dropped. */
+/* Returns the bytes that a control group may still use. Pages of files that nobody has used lately count as used there, but can be dropped.
+ */
 static int64_t room_of_group(const char *root, const char *limit, const char *usage, const char *stat)
 {
     const int64_t most = number_in(root, limit, NULL), used = number_in(root, usage, NULL);

@@ -29,7 +29,7 @@ struct wf_chat {
     char *system;            /* NULL: that of the template */
     struct line *line;       /* [lines]: the messages of user and assistant in turn */
     int64_t lines, capacity;
-    int32_t end[WF_RUN_ENDS + 2]; /* tokens that end an answer */
+    int32_t end[WF_CHAT_ENDS]; /* tokens that end an answer */
     int ends;
     struct wf_chat_message *message; /* [1 + lines]: memory for rendering */
     int64_t messages_room;
@@ -37,23 +37,25 @@ struct wf_chat {
 
 /* --- making -------------------------------------------------------------------------------------------------------- */
 
-static void add_end(wf_chat *c, int32_t id)
+static void add_end(int32_t end[WF_CHAT_ENDS], int *ends, int32_t id)
 {
-    for (int i = 0; i < c->ends; i++)
-        if (c->end[i] == id)
+    for (int i = 0; i < *ends; i++)
+        if (end[i] == id)
             return;
     if (id >= 0)
-        c->end[c->ends++] = id;
+        end[(*ends)++] = id;
 }
 
-/* Collects the tokens that end an answer. */
-static void find_ends(wf_chat *c)
+int wf_chat_ends(const wf_chat_template *form, const struct wf_run *run, int32_t end[WF_CHAT_ENDS])
 {
-    const wf_tokenizer *t = c->run->tokenizer;
-    for (int i = 0; i < c->run->ends; i++)
-        add_end(c, c->run->end[i]);
-    add_end(c, wf_tokenizer_id(t, c->form->end, (int64_t)strlen(c->form->end)));
-    add_end(c, wf_tokenizer_special(t, WF_SPECIAL_EOS));
+    int ends = 0;
+    if (!form || !run || !end)
+        return 0;
+    for (int i = 0; i < run->ends; i++)
+        add_end(end, &ends, run->end[i]);
+    add_end(end, &ends, wf_tokenizer_id(run->tokenizer, form->end, (int64_t)strlen(form->end)));
+    add_end(end, &ends, wf_tokenizer_special(run->tokenizer, WF_SPECIAL_EOS));
+    return ends;
 }
 
 static wf_status needs_token(const wf_chat *c, const char *token, wf_error *error)
@@ -101,7 +103,7 @@ static wf_status start(wf_chat *c, const struct wf_chat_options *o, wf_error *er
         status = wf_chat_set_system(c, o->system, error);
     if (status == WF_OK && !(c->tape = wf_tape_new(error)))
         status = WF_ERR_MEMORY;
-    find_ends(c);
+    c->ends = wf_chat_ends(c->form, c->run, c->end);
     c->generate = o->generate;
     c->generate.max_tokens = o->generate.max_tokens > 0 ? o->generate.max_tokens : MOST_ANSWER;
     c->generate.end = c->ends > 0 ? c->end : NULL;

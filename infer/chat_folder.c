@@ -12,7 +12,7 @@
 
 enum { LIMIT = 1 << 24 }; /* maximum bytes of a file: tokenizer_config.json may list the added tokens of a large vocabulary */
 
-/* What a folder says of its template. */
+/* The entries of a folder about its template. */
 struct source {
     char *path; /* tokenizer_config.json */
     char *jinja_path;

@@ -10,7 +10,7 @@
 /* All messages of ChatML, and of templates with other words in the same places. */
 #define HEADED(head, between, tail)                                                                                                        \
     .before = {head "system" between, head "user" between, head "assistant" between}, .after = {tail, tail, tail}
-/* What Llama 2 and Mistral write: the user's message between words, the answer behind it. */
+/* Llama 2 and Mistral write the user's message between words, and the answer behind it. */
 #define INST(open, close, answer_open, answer_close)                                                                                       \
     .before = {"", open, answer_open}, .after = {"\n\n", close, answer_close}, .end = EOS, .bos = "<s>", .eos = "</s>"
 #define CHATML                                                                                                                             \

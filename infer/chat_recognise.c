@@ -147,7 +147,7 @@ static bool find_details(const char *text, struct wf_chat_template *out, bool *m
     return find_default(text, out, memory);
 }
 
-/* What an unknown template is, by a part of its text. */
+/* Names some unknown templates by a part of their text. */
 static const char *likeness(const char *text)
 {
     static const char *const known[][2] = {{"<|START_OF_TURN_TOKEN|>", "that of Command R"},

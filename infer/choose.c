@@ -10,11 +10,16 @@
 
 enum { MOST_TOPS = 100 };
 
+int64_t generator_types(const wf_generator *g, const struct wf_generate_options *o)
+{
+    return o->types > 0 ? WF_MIN(o->types, g->main.model.vocab_size) : g->main.model.vocab_size;
+}
+
 wf_status choose(wf_generator *g, const struct text *t, const wf_real *logits, int32_t *id, wf_error *error)
 {
     const struct wf_generate_options *o = &t->options;
     const struct wf_sampler *s = &o->sampler;
-    const int64_t types = o->types > 0 ? WF_MIN(o->types, g->main.model.vocab_size) : g->main.model.vocab_size;
+    const int64_t types = generator_types(g, o);
     if ((s->repetition_penalty != 0 && s->repetition_penalty != 1) || s->presence_penalty != 0 || s->frequency_penalty != 0) {
         memcpy(g->logits, logits, (size_t)types * sizeof *logits);
         if (wf_penalize(s, g->logits, types, t->ids, t->count, t->prompt, g->order, error) != WF_OK)
@@ -46,7 +51,7 @@ void finish(wf_generator *g, struct text *t, enum wf_generate_end end)
 /* Tells the caller the log-probabilities of a token and of the likeliest ones. */
 static wf_status tell_score(const wf_generator *g, const struct wf_generate_options *o, const wf_real *logits, int32_t id, wf_error *error)
 {
-    const int64_t types = o->types > 0 ? WF_MIN(o->types, g->main.model.vocab_size) : g->main.model.vocab_size;
+    const int64_t types = generator_types(g, o);
     const int64_t tops = WF_MIN(WF_MIN(o->tops, MOST_TOPS), types);
     const double none = 0;
     struct candidate best[MOST_TOPS];

@@ -2,11 +2,11 @@
 /* Continues a prompt token by token, and the checks that generation and beam search share. */
 #include <string.h>
 
-#include <weft/generator.h>
 #include <weft/internal/needs.h>
 
 #include <weft/internal/family.h>
 
+#include "generator.h"
 #include "search.h"
 
 wf_status take_logits(const char *from, const wf_tape *tape, wf_tensor *logits, int64_t rows, int64_t types, wf_array *out, wf_error *error)
@@ -90,17 +90,11 @@ wf_status wf_generate_next(const struct wf_next *model, wf_tape *tape, const int
     o.token = receive;
     o.ctx = &r;
     o.done = NULL;
-    wf_generator *g = options->generator;
-    if (!g)
-        g = wf_generator_new(model, tape, &(struct wf_generator_options){.no_cache = options->no_cache}, error);
-    else if (wf_generator_active(g) > 0)
-        return wf_error_set(error, WF_ERR_STATE, "the generator has texts that are not done: call wf_generator_step until they are");
-    wf_status status = g ? wf_generator_add(g, prompt, length, &o, error) : WF_ERR_MEMORY; /* all else was checked above */
-    while (status == WF_OK && wf_generator_active(g) > 0)
-        status = wf_generator_step(g, error);
-    if (!options->generator)
-        wf_generator_free(g);
-    return status;
+    wf_generator *g;
+    wf_status status = generator_alone(model, tape, options, &g, error);
+    if (status == WF_OK)
+        status = wf_generator_add(g, prompt, length, &o, error);
+    return generator_finish(g, options, status, error);
 }
 
 /* --- language models ----------------------------------------------------------------------------------------------- */

@@ -206,15 +206,9 @@ wf_status wf_generate_text(const wf_model *model, const wf_tokenizer *tokenizer,
     struct wf_generate_options o = *options;
     o.done = NULL;
     const struct wf_next next = wf_next_of(model);
-    wf_generator *g = options->generator;
-    if (g && wf_generator_active(g) > 0)
-        return wf_error_set(error, WF_ERR_STATE, "the generator has texts that are not done: call wf_generator_step until they are");
-    if (!g && !(g = wf_generator_new(&next, tape, &(struct wf_generator_options){.no_cache = options->no_cache}, error)))
-        return WF_ERR_MEMORY;
-    wf_status status = wf_generator_add_text(g, tokenizer, prompt, length, &o, text, ctx, error);
-    while (status == WF_OK && wf_generator_active(g) > 0)
-        status = wf_generator_step(g, error);
-    if (!options->generator)
-        wf_generator_free(g);
-    return status;
+    wf_generator *g;
+    wf_status status = generator_alone(&next, tape, options, &g, error);
+    if (status == WF_OK)
+        status = wf_generator_add_text(g, tokenizer, prompt, length, &o, text, ctx, error);
+    return generator_finish(g, options, status, error);
 }

@@ -189,9 +189,10 @@ void generator_truncate(wf_generator *g, int64_t row, int64_t cached)
 }
 
 /* A draft may have more or fewer rows than the model, but it must know all ids of the prompt and all that may be chosen. */
-static wf_status check_draft(const wf_generator *g, const int32_t *prompt, int64_t length, int64_t types, wf_error *error)
+static wf_status check_draft(const wf_generator *g, const int32_t *prompt, int64_t length, const struct wf_generate_options *o,
+                             wf_error *error)
 {
-    const int64_t have = g->draft.model.vocab_size, want = types > 0 ? WF_MIN(types, g->main.model.vocab_size) : g->main.model.vocab_size;
+    const int64_t have = g->draft.model.vocab_size, want = generator_types(g, o);
     bool known = want <= have;
     for (int64_t i = 0; known && i < length; i++)
         known = prompt[i] < have;
@@ -204,7 +205,7 @@ wf_status generator_add(wf_generator *g, const int32_t *prompt, int64_t length, 
                         struct stream *stream, wf_error *error)
 {
     if (check_prompt(&g->main.model, prompt, length, options->max_tokens, error) != WF_OK ||
-        (g->draft.model.next && check_draft(g, prompt, length, options->types, error) != WF_OK))
+        (g->draft.model.next && check_draft(g, prompt, length, options, error) != WF_OK))
         return WF_ERR_ARGUMENT;
     if (g->stepping)
         return wf_error_set(error, WF_ERR_STATE, "wf_generator_add was called from a callback of a step: add texts between the steps");
@@ -246,4 +247,27 @@ wf_status wf_generator_add(wf_generator *g, const int32_t *prompt, int64_t lengt
     if (wf_needs(error, "generator, prompt, options", g, wf_some(prompt, length), options))
         return WF_ERR_ARGUMENT;
     return generator_add(g, prompt, length, options, NULL, error);
+}
+
+/* --- one text ------------------------------------------------------------------------------------------------------ */
+
+wf_status generator_alone(const struct wf_next *model, wf_tape *tape, const struct wf_generate_options *options, wf_generator **g,
+                          wf_error *error)
+{
+    *g = NULL;
+    if (options->generator && wf_generator_active(options->generator) > 0)
+        return wf_error_set(error, WF_ERR_STATE, "the generator has texts that are not done: call wf_generator_step until they are");
+    *g = options->generator;
+    if (!*g)
+        *g = wf_generator_new(model, tape, &(struct wf_generator_options){.no_cache = options->no_cache}, error);
+    return *g ? WF_OK : WF_ERR_MEMORY; /* the callers checked all else */
+}
+
+wf_status generator_finish(wf_generator *g, const struct wf_generate_options *options, wf_status status, wf_error *error)
+{
+    while (status == WF_OK && wf_generator_active(g) > 0)
+        status = wf_generator_step(g, error);
+    if (!options->generator)
+        wf_generator_free(g);
+    return status;
 }

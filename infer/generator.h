@@ -59,6 +59,13 @@ int64_t generator_known(const wf_generator *g, int64_t row, const int32_t *promp
 /* States that the cache, and the draft's, hold only the first `cached` ids of a row's window. */
 void generator_truncate(wf_generator *g, int64_t row, int64_t cached);
 
+/* Sets *g to the generator of the options, which must have no text that is not done, or to a new one; NULL after an error. */
+wf_status generator_alone(const struct wf_next *model, wf_tape *tape, const struct wf_generate_options *options, wf_generator **g,
+                          wf_error *error) WF_CHECKED;
+/* Runs g, to which a text was added with this status, until the text is done, and frees it if it is not that of the options. Returns the
+ * first error. */
+wf_status generator_finish(wf_generator *g, const struct wf_generate_options *options, wf_status status, wf_error *error) WF_CHECKED;
+
 /* --- generator_step.c --- */
 /* Runs a model on ids [rows,T], which continue the rows that side->view shows; `cache` is that view, or NULL for whole windows. `all` asks
  * for the logits of each id, [rows*T,V] then, otherwise [rows,V]. The logits are valid until the tape is rewound. */
@@ -66,6 +73,8 @@ wf_status generator_pass(wf_generator *g, struct side *side, struct wf_cache *ca
                          wf_array *logits, wf_error *error) WF_CHECKED;
 
 /* --- choose.c --- */
+/* The number of ids that can be chosen: those below it. */
+int64_t generator_types(const wf_generator *g, const struct wf_generate_options *o);
 /* Chooses the next id of a text from logits [vocab_size]. */
 wf_status choose(wf_generator *g, const struct text *t, const wf_real *logits, int32_t *id, wf_error *error) WF_CHECKED;
 /* Gives a chosen id to the caller of the text: its score, the token, the end. `logits` are those that the id was chosen from. If the text

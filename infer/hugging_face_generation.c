@@ -73,20 +73,16 @@ static void find_refused(const json_t *object, struct settings *s)
     }
 }
 
-/* Reads the settings. As in transformers, the likeliest token is taken if the file does not say "do_sample": true, or if there is none. */
-static wf_status load_settings(const char *folder, struct settings *s, wf_error *error)
+/* Reads the settings from config.json and generation_config.json. As in transformers, the likeliest token is taken if the second does not
+ * say "do_sample": true, or if it is missing. */
+static void read_settings(const struct hf_file *config, struct wf_json_reader *r, struct settings *s)
 {
-    *s = (struct settings){.sampler = {.temperature = 1, .top_k = 50, .top_p = 1, .repetition_penalty = 1}}; /* transformers' defaults */
-    struct hf_file f = hf_open(folder, "config.json", error);
-    s->foreign = !json_object_get(f.r.object, "weft_version");
-    if (hf_close(&f) != WF_OK)
-        return f.r.status;
-    f = hf_open(folder, "generation_config.json", error);
-    find_refused(f.json, s); /* a run keeps the file of its folder */
-    if (!s->foreign)
-        return hf_close(&f);
-    struct wf_json_reader *r = &f.r;
     bool sample = false;
+    *s = (struct settings){.foreign = !json_object_get(config->json, "weft_version"),
+                           .sampler = {.temperature = 1, .top_k = 50, .top_p = 1, .repetition_penalty = 1}}; /* transformers' defaults */
+    find_refused(r->object, s); /* a run keeps the file of its folder */
+    if (!s->foreign)
+        return;
     wf_json_read_bool(r, "do_sample", WF_JSON_OPTIONAL, &sample);
     wf_json_read_double(r, "temperature", WF_JSON_OPTIONAL, 0, 1000, &s->sampler.temperature);
     wf_json_read_double(r, "top_p", WF_JSON_OPTIONAL, 1e-9, 1, &s->sampler.top_p);
@@ -95,7 +91,23 @@ static wf_status load_settings(const char *folder, struct settings *s, wf_error 
     wf_json_read_double(r, "repetition_penalty", WF_JSON_OPTIONAL, 1e-6, 1e6, &s->sampler.repetition_penalty);
     wf_json_read_int(r, "max_new_tokens", WF_JSON_OPTIONAL, 1, INT32_MAX, &s->max_tokens);
     s->sampler.greedy = !sample || s->sampler.temperature == 0;
-    return hf_close(&f);
+}
+
+/* Reads both files: the settings, and if run is not NULL its end tokens. */
+static wf_status load_settings(const char *folder, struct settings *s, struct wf_run *run, wf_error *error)
+{
+    struct hf_file generation = hf_open(folder, "generation_config.json", error);
+    if (run)
+        read_ends(&generation.r, run);
+    if (generation.r.status != WF_OK)
+        return hf_close(&generation);
+    struct hf_file config = hf_open(folder, "config.json", error);
+    if (run && run->ends == 0)
+        read_ends(&config.r, run);
+    if (config.r.status == WF_OK)
+        read_settings(&config, &generation.r, s);
+    const wf_status status = hf_close(&config), other = hf_close(&generation);
+    return status != WF_OK ? status : other;
 }
 
 /* Puts the settings into a configuration. A temperature of 0 stands for the likeliest token. */
@@ -135,7 +147,7 @@ wf_status hf_sampling_load(const char *folder, struct wf_config *config, wf_erro
     struct settings s;
     if (!config->family->model_type || wf_config_kind(config) != WF_MODEL_LANGUAGE)
         return WF_OK;
-    wf_status status = load_settings(folder, &s, error);
+    wf_status status = load_settings(folder, &s, NULL, error);
     if (status == WF_OK && s.foreign)
         set_generation(&config->generation, &s);
     return status;
@@ -156,15 +168,8 @@ wf_status hf_generation_load(const char *folder, struct wf_run *run, wf_error *e
                                        .greedy = c->temperature == 0};
     if (!run->config.family->model_type)
         return WF_OK;
-    struct hf_file f = hf_open(folder, "generation_config.json", error);
-    read_ends(&f.r, run);
-    wf_status status = hf_close(&f);
-    if (status == WF_OK && run->ends == 0) {
-        f = hf_open(folder, "config.json", error);
-        read_ends(&f.r, run);
-        status = hf_close(&f);
-    }
-    if (status == WF_OK && (status = load_settings(folder, &s, error)) == WF_OK)
+    wf_status status = load_settings(folder, &s, run, error);
+    if (status == WF_OK)
         memcpy(run->refused, s.refused, sizeof run->refused);
     if (status == WF_OK && s.foreign) {
         run->sampler = s.sampler;

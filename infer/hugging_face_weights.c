@@ -29,8 +29,7 @@ static bool has_shards(const char *folder)
     return any;
 }
 
-/* Whether config.json is that of another library. */
-static bool is_foreign(const char *folder)
+bool hf_is_foreign(const char *folder)
 {
     char *path = wf_run_path(folder, "config.json", NULL);
     wf_json_init();
@@ -50,7 +49,7 @@ wf_status hf_weights_missing(const char *folder, const char *path, wf_error *err
                   {"tf_model.h5", "tf_model.h5 is not supported: save the model as safetensors"},
                   {"flax_model.msgpack", "flax_model.msgpack is not supported: save the model as safetensors"}};
     const char *what = "the run has not been saved yet, or this is not a run folder";
-    if (is_foreign(folder))
+    if (hf_is_foreign(folder))
         what = has_shards(folder) ? "its weights are in several files: download model.safetensors.index.json, which lists these"
                                   : "the folder has config.json but no weights: download model.safetensors, or if the model has several "
                                     "files of weights all of these and model.safetensors.index.json";

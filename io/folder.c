@@ -23,6 +23,12 @@ bool wf_file_exists(const char *path)
     return stat(path, &info) == 0 && !S_ISDIR(info.st_mode);
 }
 
+bool wf_path_same(const char *a, const char *b)
+{
+    struct stat one, other;
+    return a && b && stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
 bool wf_folder_exists(const char *path)
 {
     if (!path)

@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <weft/file.h>
 #include <weft/internal/family.h>
+#include <weft/internal/files.h>
 #include <weft/internal/needs.h>
 #include <weft/internal/string.h>
 #include <weft/memory.h>
@@ -29,9 +29,8 @@ static char *parent_of(const char *file)
 
 wf_status origin_apart(const char *from, const char *out, wf_error *error)
 {
-    struct stat a, b;
     char *folder = wf_folder_exists(from) ? wf_strdup(from) : parent_of(from);
-    bool same = folder && stat(folder, &a) == 0 && stat(out, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    const bool same = wf_path_same(folder, out);
     wf_status status = !folder ? wf_error_set(error, WF_ERR_MEMORY, "no memory for a path") : WF_OK;
     wf_free(folder);
     /* A folder with a state is a run: a resume there does not start from weights, and fit_enter refuses a new training. */

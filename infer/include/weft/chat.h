@@ -58,6 +58,11 @@ WF_API const char *wf_chat_template_system(const wf_chat_template *form);
 /* The text of the token that ends an answer, such as "<|im_end|>"; empty if the folder does not name it. */
 WF_API const char *wf_chat_template_end(const wf_chat_template *form);
 
+/* Sets end[] to the ids that end an answer, each once, and returns their number: the run's end tokens, the template's, and the tokenizer's
+ * end-of-text token. */
+enum { WF_CHAT_ENDS = WF_RUN_ENDS + 2 };
+WF_API int wf_chat_ends(const wf_chat_template *form, const struct wf_run *run, int32_t end[WF_CHAT_ENDS]);
+
 /* Appends the text of a conversation to *out, with the words before the answer at its end. The messages are at most one system message, at
  * the beginning, and then those of user and assistant in turn, beginning and ending with the user's. WF_ERR_ARGUMENT: they are in another
  * order, or the template has no place for a system message. WF_ERR_FORMAT: a message is not UTF-8. */

@@ -50,7 +50,7 @@ WF_API int64_t wf_generator_active(const wf_generator *generator);
 /* Computes up to one chunk of one prompt, and then the next token of each text whose prompt is computed. After an error the generator can
  * only be freed. Without active texts nothing happens. */
 WF_API wf_status wf_generator_step(wf_generator *generator, wf_error *error) WF_CHECKED;
-/* What a generator has done, for reports. */
+/* Counts of a generator's work, for reports. */
 struct wf_generator_counts {
     int64_t prompt;  /* ids of prompts that were computed */
     int64_t reused;  /* ids of prompts that were in the cache already */

@@ -48,6 +48,8 @@ wf_status wf_masked_count(const struct wf_config *config, const wf_tokenizer *to
 /* Loads tokenizer.json, or if that is missing vocab.txt with the settings in tokenizer_config.json. The vocabulary must have the size of
  * the model's, or be a little smaller if the model's embedding was padded. */
 wf_status hf_tokenizer_load(const char *folder, const struct wf_config *config, wf_tokenizer **out, wf_error *error) WF_CHECKED;
+/* Whether the config.json of a folder is that of another library. */
+bool hf_is_foreign(const char *folder);
 /* Sets the end tokens of the run ("eos_token_id" of generation_config.json, or if that has none, of config.json), and the settings of
  * its sampler. *error must have no error yet. */
 wf_status hf_generation_load(const char *folder, struct wf_run *run, wf_error *error) WF_CHECKED;

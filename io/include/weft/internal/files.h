@@ -70,6 +70,9 @@ void wf_names_free(struct wf_names *names);
 /* Returns true if `a` and `b` are regular files with the same bytes. */
 bool wf_file_same(const char *a, const char *b);
 
+/* Whether both paths lead to the same file or folder. (folder.c) */
+bool wf_path_same(const char *a, const char *b);
+
 /* Renames a file or a folder `name` in `folder`, if there is one: config.json becomes config.previous-1.json, with the first number that is
  * free. If `as` is not NULL, the new name is made from `as` instead of `name`. *moved becomes the new path, which the caller frees with
  * wf_free, or NULL if there was nothing to rename. */
