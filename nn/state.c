@@ -4,207 +4,10 @@
 #include <string.h>
 
 #include <weft/internal/files.h>
-#include <weft/internal/minmax.h>
 #include <weft/internal/name_list.h>
 #include <weft/internal/pattern.h>
-#include <weft/internal/sources.h>
 
-#include "internal.h"
-
-enum { NAME = WF_SOURCE_NAME, PARTS = WF_SOURCES };
-
-static const char *full_name(const struct entry *e, const char *prefix, char *text)
-{
-    snprintf(text, NAME, "%s%s", prefix ? prefix : "", e->info.name);
-    return text;
-}
-
-/* --- which tensors make a parameter -------------------------------------------------------------------------------- */
-
-/* Whether the name matches the pattern. If the pattern has a '*', which stands for digits, *number becomes the address of these digits,
- * and *digits how many there are; otherwise *digits is 0. */
-static bool matches(const char *pattern, const char *name, const char **number, int *digits)
-{
-    size_t before = strcspn(pattern, "*");
-    *number = name + before;
-    *digits = 0;
-    if (!pattern[before])
-        return strcmp(pattern, name) == 0;
-    if (strncmp(pattern, name, before) != 0)
-        return false;
-    *digits = (int)strspn(*number, "0123456789");
-    return *digits > 0 && strcmp(pattern + before + 1, *number + *digits) == 0;
-}
-
-/* Finds rules by the names of their parameters. It is a table, because a model may have a rule for each of thousands of parameters. */
-struct rule_table {
-    const struct wf_load_rule *rule;
-    /* gives, for a name as it stands in a rule's .parameter (with its '*', if it has one), the number of the first rule for that name */
-    struct wf_name_table names;
-    int *next; /* [rules]: the next rule of the same name; 0: there is none */
-};
-
-static void table_free(struct rule_table *t)
-{
-    wf_name_table_free(&t->names);
-    wf_free(t->next);
-    *t = (struct rule_table){0};
-}
-
-static wf_status table_make(struct rule_table *t, const struct wf_load_options *o, wf_error *error)
-{
-    *t = (struct rule_table){.rule = o->rule, .next = wf_alloc_zero(2 * (size_t)o->rules + 1, sizeof *t->next)};
-    int *last = t->next ? t->next + o->rules : NULL; /* last[i], if rule i is the first of its name: the last rule of that name so far */
-    bool ready = t->next != NULL;
-    for (int i = 0; ready && i < o->rules; i++) {
-        const char *name = o->rule[i].parameter;
-        int64_t first = wf_name_table_find(&t->names, name, strlen(name));
-        if (first < 0)
-            ready = wf_name_table_add(&t->names, name, first = i);
-        else
-            t->next[last[first]] = i;
-        last[first] = i;
-    }
-    if (ready)
-        return WF_OK;
-    table_free(t);
-    return wf_error_set(error, WF_ERR_MEMORY, "no memory for %d rules of names", o->rules);
-}
-
-/* The first rule after rule `after` that is for a parameter of this name; -1 if there is none. Since '*' stands for digits, the rule may
- * write the name itself, or the name with a '*' in place of the last digits of a number: each such spelling is looked up. */
-static int next_rule(const struct rule_table *t, const char *name, int after, const char **number, int *digits)
-{
-    char pattern[NAME];
-    int best = -1, length = (int)strlen(name);
-    for (int i = -1; i < length && length < NAME; i++) {
-        int run = i < 0 ? 0 : (int)strspn(name + i, "0123456789");
-        if (i >= 0 && run == 0)
-            continue;
-        int size = i < 0 ? snprintf(pattern, NAME, "%s", name) : snprintf(pattern, NAME, "%.*s*%s", i, name, name + i + run);
-        int64_t at = wf_name_table_find(&t->names, pattern, (size_t)size);
-        while (at >= 0 && at <= after)
-            at = t->next[at] > 0 ? t->next[at] : -1;
-        if (at >= 0 && (best < 0 || at < best) && matches(t->rule[at].parameter, name, number, digits))
-            best = (int)at;
-    }
-    return best >= 0 && matches(t->rule[best].parameter, name, number, digits) ? best : -1;
-}
-
-static void expand(const struct wf_load_rule *rule, const char *prefix, const char *number, int digits, struct wf_sources *out)
-{
-    out->uneven = rule->uneven;
-    out->transposed = rule->transposed;
-    out->part = rule->part;
-    out->parts = WF_MAX(rule->parts, 1);
-    for (out->count = 0; out->count < PARTS && rule->source[out->count]; out->count++) {
-        const char *pattern = rule->source[out->count];
-        bool whole = pattern[0] == '/';
-        pattern += whole;
-        int before = (int)strcspn(pattern, "*");
-        snprintf(out->name[out->count], NAME, "%s%.*s%.*s%s", prefix && !whole ? prefix : "", before, pattern, pattern[before] ? digits : 0,
-                 number, pattern + before + (pattern[before] != 0));
-    }
-}
-
-/* One load. */
-struct reading {
-    const wf_safetensors *file;
-    const struct wf_load_options *options;
-    struct rule_table rules;
-    bool *left_out; /* [parameters]: the file has no tensor of the parameter, and .allow_missing permits that */
-};
-
-/* Finds the names of the tensors that make up a parameter: by the first rule whose first tensor is in the file (any file, if there is none
- * to look into), or else by the first rule.
- * A parameter without a rule has one tensor of its own name. */
-static void find_sources(const struct entry *e, const struct reading *r, struct wf_sources *out)
-{
-    const char *number, *name = e->info.name, *prefix = r->options->prefix;
-    int digits, first = next_rule(&r->rules, name, -1, &number, &digits);
-    for (int i = first; i >= 0; i = next_rule(&r->rules, name, i, &number, &digits)) {
-        expand(&r->rules.rule[i], prefix, number, digits, out);
-        if (!r->file || wf_safetensors_find(r->file, out->name[0]))
-            return;
-    }
-    if (first >= 0 && matches(r->rules.rule[first].parameter, name, &number, &digits)) {
-        expand(&r->rules.rule[first], prefix, number, digits, out);
-        return;
-    }
-    out->count = 1;
-    out->uneven = out->transposed = false;
-    out->part = 0;
-    out->parts = 1;
-    full_name(e, prefix, out->name[0]);
-}
-
-/* The shape of a source as it is stacked: that of its tensor, of the transpose, or of a part. If the tensor has no equal parts, dimension 0
- * becomes -1, which no parameter has. */
-static wf_shape stacked_shape(const struct wf_safetensors_entry *found, const struct wf_sources *s)
-{
-    wf_shape shape = found->shape;
-    if (s->parts > 1 && shape.ndim > 0)
-        shape.dim[0] = shape.dim[0] % s->parts == 0 ? shape.dim[0] / s->parts : -1;
-    if (s->transposed && shape.ndim == 2) {
-        shape.dim[0] = found->shape.dim[1];
-        shape.dim[1] = found->shape.dim[0];
-    }
-    return shape;
-}
-
-/* The tensor's own shape for a shape as it is stacked. */
-static wf_shape own_shape(wf_shape stacked, const struct wf_sources *s)
-{
-    const int64_t rows = stacked.dim[0];
-    if (stacked.ndim > 0)
-        stacked.dim[0] *= s->parts;
-    if (s->transposed && stacked.ndim == 2) {
-        stacked.dim[0] = stacked.dim[1];
-        stacked.dim[1] = rows;
-    }
-    return stacked;
-}
-
-/* Whether the sources, all of which are in the file, stack to the parameter. */
-static bool fits(const struct entry *e, const wf_safetensors *file, const struct wf_sources *s)
-{
-    int64_t rows = 0;
-    for (int i = 0; i < s->count; i++) {
-        wf_shape shape = stacked_shape(wf_safetensors_find(file, s->name[i]), s);
-        if (s->count > 1 && shape.ndim > 0) {
-            if (!s->uneven && shape.dim[0] * s->count != e->shape.dim[0])
-                return false;
-            rows += shape.dim[0];
-            shape.dim[0] = e->shape.dim[0];
-        }
-        if (!wf_shape_equal(&shape, &e->shape))
-            return false;
-    }
-    return s->count == 1 || rows == e->shape.dim[0];
-}
-
-/* The shape that the tensor of source i should have, for the message about sources that do not fit: an equal share of the parameter, or if
- * the rows have no equal shares, the rows that the sources before it leave. */
-static wf_shape wanted_shape(const struct entry *e, const wf_safetensors *file, const struct wf_sources *s, int i)
-{
-    wf_shape shape = e->shape;
-    if (shape.ndim == 0)
-        return shape;
-    if (shape.dim[0] % s->count == 0) {
-        shape.dim[0] /= s->count;
-    } else if (!s->uneven) {
-        shape.dim[0] = 0;
-    } else if (i + 1 < s->count) { /* the last one is named */
-        shape.dim[0] = stacked_shape(wf_safetensors_find(file, s->name[i]), s).dim[0];
-    } else {
-        for (int j = 0; j < i; j++) {
-            const wf_shape before = stacked_shape(wf_safetensors_find(file, s->name[j]), s);
-            shape.dim[0] -= before.ndim > 0 ? before.dim[0] : 0;
-        }
-        shape.dim[0] = WF_MAX(shape.dim[0], 0);
-    }
-    return own_shape(shape, s);
-}
+#include "sources.h"
 
 static bool is_ignored(const char *name, const char *const *ignored)
 {
@@ -215,13 +18,11 @@ static bool is_ignored(const char *name, const char *const *ignored)
     return false;
 }
 
-/* --- comparing and reading ----------------------------------------------------------------------------------------- */
-
 static void compare_one(const struct entry *e, const struct reading *r, bool *used, struct wf_name_list *missing,
                         struct wf_name_list *shaped)
 {
     struct wf_sources s;
-    find_sources(e, r, &s);
+    sources_find(e, r, &s);
     int present = 0;
     for (int i = 0; i < s.count; i++)
         present += wf_safetensors_find(r->file, s.name[i]) != NULL;
@@ -235,9 +36,9 @@ static void compare_one(const struct entry *e, const struct reading *r, bool *us
         }
         bool *known = &used[found - wf_safetensors_at(r->file, 0)], named = s.parts > 1 && *known;
         *known = true;
-        if (present < s.count || named || fits(e, r->file, &s))
+        if (present < s.count || named || sources_fit(e, r->file, &s))
             continue;
-        const wf_shape wanted = wanted_shape(e, r->file, &s, i);
+        const wf_shape wanted = sources_wanted_shape(e, r->file, &s, i);
         if (!wf_shape_equal(&found->shape, &wanted)) {
             char have[96], want[96], detail[256];
             snprintf(detail, sizeof detail, " %s instead of %s", wf_shape_text(&found->shape, have, sizeof have),
@@ -313,7 +114,7 @@ static wf_status read_one(const struct entry *e, const struct reading *r, wf_err
 {
     struct wf_sources s;
     wf_status status = WF_OK;
-    find_sources(e, r, &s);
+    sources_find(e, r, &s);
     const wf_dtype dtype = e->info.value.dtype;
     char *dst = e->info.value.data;
     for (int i = 0; status == WF_OK && i < s.count; i++) {
@@ -335,7 +136,7 @@ static bool is_to_store(const struct entry *e, const struct reading *r)
         return false;
     if (r->options->stored == WF_STORED_BF16)
         return true;
-    find_sources(e, r, &s);
+    sources_find(e, r, &s);
     for (int i = 0; i < s.count; i++)
         if (wf_safetensors_find(r->file, s.name[i])->dtype != WF_BF16)
             return false;
@@ -384,7 +185,7 @@ wf_status wf_registry_load_with(wf_registry *registry, const wf_safetensors *fil
     r.left_out = wf_alloc_zero((size_t)registry->count + 1, sizeof *r.left_out);
     if (!r.left_out)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for the names of %d parameters", registry->count);
-    status = table_make(&r.rules, options, error);
+    status = sources_table_make(&r.rules, options, error);
     if (status == WF_OK)
         status = compare(registry, &r, error);
     for (int i = 0; status == WF_OK && registry->values && options->stored == WF_STORED_BF16 && i < registry->count; i++)
@@ -412,7 +213,7 @@ wf_status wf_registry_load_with(wf_registry *registry, const wf_safetensors *fil
     for (int i = 0; status == WF_OK && options->missing && i < registry->count; i++)
         if (r.left_out[i])
             options->missing(options->missing_ctx, registry->entry[i].info.name);
-    table_free(&r.rules);
+    sources_table_free(&r.rules);
     wf_free(r.left_out);
     return status;
 }
@@ -427,17 +228,17 @@ wf_status wf_registry_sources(const wf_registry *registry, const wf_safetensors 
     if (status == WF_OK && (!s || !r.left_out))
         status = wf_error_set(error, WF_ERR_MEMORY, "no memory for the names of %d parameters", registry->count);
     if (status == WF_OK)
-        status = table_make(&r.rules, options, error);
+        status = sources_table_make(&r.rules, options, error);
     if (status == WF_OK && file)
         status = compare(registry, &r, error);
     for (int i = 0; status == WF_OK && i < registry->count; i++) {
         const struct entry *e = &registry->entry[i];
         if (e->buffer)
             continue;
-        find_sources(e, &r, s);
+        sources_find(e, &r, s);
         status = each(ctx, e->info.name, &e->shape, s, error);
     }
-    table_free(&r.rules);
+    sources_table_free(&r.rules);
     wf_free(r.left_out);
     wf_free(s);
     return status;
@@ -452,9 +253,9 @@ void wf_registry_save(const wf_registry *registry, wf_safetensors_writer *writer
 {
     for (int i = 0; i < wf_registry_count(registry); i++) {
         const struct entry *e = &registry->entry[i];
-        char name[NAME];
+        char name[WF_SOURCE_NAME];
         if (e->buffer)
             continue;
-        wf_safetensors_put(writer, full_name(e, prefix, name), &e->info.value);
+        wf_safetensors_put(writer, sources_full_name(e, prefix, name), &e->info.value);
     }
 }
