@@ -8,42 +8,43 @@
 #include <weft/internal/minmax.h>
 #include <weft/internal/runtime.h>
 
-/* Reads the number behind `key` at the beginning of a line, or if `key` is NULL the number that the file begins with. -1: there is none. */
-static int64_t number_in(const char *root, const char *path, const char *key)
+/* Returns the number behind `key` at the beginning of a line of the file. -1: there is none. */
+static int64_t number_behind(const char *folder, const char *file, const char *key)
 {
     char name[PATH_MAX], line[256];
-    int64_t value = -1;
-    snprintf(name, sizeof name, "%.1024s%s", root, path);
+    long long value = -1;
+    snprintf(name, sizeof name, "%.2048s/%s", folder, file);
     FILE *f = fopen(name, "re");
-    if (!f)
-        return -1;
-    const size_t skip = key ? strlen(key) : 0;
-    while (value < 0 && fgets(line, sizeof line, f)) {
-        long long n;
-        if ((!key || strncmp(line, key, skip) == 0) && sscanf(line + skip, "%lld", &n) == 1)
-            value = n;
-        else if (!key)
-            break;
-    }
-    fclose(f);
+    while (f && value < 0 && fgets(line, sizeof line, f))
+        if (strncmp(line, key, strlen(key)) == 0)
+            (void)sscanf(line + strlen(key), "%lld", &value);
+    if (f)
+        fclose(f);
     return value;
 }
 
-/* Returns the bytes that a control group may still use. Pages of files that nobody has used lately count as used there, but can be dropped.
- */
-static int64_t room_of_group(const char *root, const char *limit, const char *usage, const char *stat)
+/* Lowers *least to the bytes that a control group may still use. Pages of files that nobody has used lately count as used there, but can be
+ * dropped. */
+static void take_room(void *least, const char *folder)
 {
-    const int64_t most = number_in(root, limit, NULL), used = number_in(root, usage, NULL);
-    if (most < 0 || used < 0)
-        return INT64_MAX;
-    return WF_MAX(0, most - used + WF_MAX(0, number_in(root, stat, "inactive_file ")));
+    static const struct {
+        const char *limit, *usage, *unused;
+    } versions[] = {{"memory.max", "memory.current", "inactive_file "},
+                    {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "}};
+    int64_t *room = least;
+    for (int v = 0; v < 2; v++) {
+        long long most = -1, used = -1, none;
+        if (wf_cgroup_numbers(folder, versions[v].limit, &most, &none) < 1 ||
+            wf_cgroup_numbers(folder, versions[v].usage, &used, &none) < 1)
+            continue;
+        *room = WF_MIN(*room, WF_MAX(0, most - used + WF_MAX(0, number_behind(folder, "memory.stat", versions[v].unused))));
+    }
 }
 
 int64_t wf_memory_free(const char *root)
 {
-    const int64_t kib = number_in(root, "/proc/meminfo", "MemAvailable:");
+    const int64_t kib = number_behind(root, "proc/meminfo", "MemAvailable:");
     int64_t room = kib < 0 ? INT64_MAX : kib * 1024;
-    room = WF_MIN(room, room_of_group(root, "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat"));
-    return WF_MIN(room, room_of_group(root, "/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes",
-                                      "/sys/fs/cgroup/memory/memory.stat"));
+    wf_cgroup_walk(root, "memory", take_room, &room);
+    return room;
 }

@@ -150,17 +150,32 @@ END_TEST
 START_TEST(memory_that_is_free)
 {
     static const struct {
-        const char *files[13];
+        const char *files[15];
         int64_t free;
     } cases[] = {
         {{NULL}, INT64_MAX},
         {{"/proc/meminfo", "MemTotal: 100 kB\nMemFree: 5 kB\nMemAvailable:   30 kB\n", NULL}, 30 * 1024},
-        {{"/proc/meminfo", "MemAvailable: 300 kB\n", "/sys/fs/cgroup/memory.max", "max\n", "/sys/fs/cgroup/memory.current", "5\n", NULL},
+        {{"/proc/meminfo", "MemAvailable: 300 kB\n", "/proc/self/cgroup", "0::/\n", "/sys/fs/cgroup/memory.max", "max\n",
+          "/sys/fs/cgroup/memory.current", "5\n", NULL},
          300 * 1024},
-        {{"/proc/meminfo", "MemAvailable: 300 kB\n", "/sys/fs/cgroup/memory.max", "102400\n", "/sys/fs/cgroup/memory.current", "90000\n",
-          "/sys/fs/cgroup/memory.stat", "anon 1\ninactive_file 7600\n", NULL},
+        {{"/proc/meminfo", "MemAvailable: 300 kB\n", "/proc/self/cgroup", "0::/\n", "/sys/fs/cgroup/memory.max", "102400\n",
+          "/sys/fs/cgroup/memory.current", "90000\n", "/sys/fs/cgroup/memory.stat", "anon 1\ninactive_file 7600\n", NULL},
          20000},
-        {{"/sys/fs/cgroup/memory/memory.limit_in_bytes", "1000\n", "/sys/fs/cgroup/memory/memory.usage_in_bytes", "2000\n", NULL}, 0},
+        {{"/proc/self/cgroup", "9:memory:/\n", "/sys/fs/cgroup/memory/memory.limit_in_bytes", "1000\n",
+          "/sys/fs/cgroup/memory/memory.usage_in_bytes", "2000\n", NULL},
+         0},
+        {{"/proc/self/cgroup", "9:memory:/\n", "/sys/fs/cgroup/memory/memory.limit_in_bytes", "5000\n",
+          "/sys/fs/cgroup/memory/memory.usage_in_bytes", "4000\n", "/sys/fs/cgroup/memory/memory.stat",
+          "inactive_file 1\ntotal_inactive_file 700\n", NULL},
+         1700},
+        /* the groups above count, too; a group of another controller does not */
+        {{"/proc/self/cgroup", "4:cpu:/x\n9:memory:/a/b\n", "/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "5000\n",
+          "/sys/fs/cgroup/memory/a/memory.usage_in_bytes", "4000\n", "/sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "900\n",
+          "/sys/fs/cgroup/memory/a/b/memory.usage_in_bytes", "300\n", "/sys/fs/cgroup/memory/x/memory.limit_in_bytes", "5\n", NULL},
+         600},
+        {{"/proc/self/cgroup", "0::/a/b\n", "/sys/fs/cgroup/a/b/memory.max", "max\n", "/sys/fs/cgroup/a/b/memory.current", "1\n",
+          "/sys/fs/cgroup/a/memory.max", "5000\n", "/sys/fs/cgroup/a/memory.current", "4000\n", NULL},
+         1000},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char root[] = "/tmp/weft-memory-XXXXXX", command[64];

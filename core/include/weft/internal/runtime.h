@@ -39,6 +39,15 @@ int wf_count_processors(void);
  * the file system: "" normally, a folder in tests. (processors.c) */
 int wf_cgroup_processors(const char *root);
 
+/* --- cgroup.c --- */
+/* Receives the folder of a control group. */
+typedef void wf_cgroup_visit(void *ctx, const char *folder);
+/* Calls `visit` with each control group whose limits by this controller, such as "cpu" or "memory", apply to this process: its own group,
+ * and those above, up to the mount. `root` is put before all paths, for tests; "": the system's. */
+void wf_cgroup_walk(const char *root, const char *controller, wf_cgroup_visit *visit, void *ctx);
+/* Reads up to two numbers from the beginning of a file in a group's folder. Returns how many it read, or -1 if there is no such file. */
+int wf_cgroup_numbers(const char *folder, const char *file, long long *one, long long *two);
+
 /* The bytes that can be allocated before the system must swap or end processes: what /proc/meminfo says, or what the control group of this
  * process leaves, if that is less; INT64_MAX if neither is known. `root` is as above. (memory_free.c) */
 int64_t wf_memory_free(const char *root);
