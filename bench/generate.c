@@ -2,7 +2,7 @@
 /* Measures generation with a folder or a run: tokens per second of a prompt, of one text, and of several texts at once, and the rate at
  * which the same threads read memory of the size of the weights.
  *
- *   generate [-t THREADS] [-p f32|bf16] [-n PROMPT] [-k TOKENS] [-b BATCH] [-s SECONDS] FOLDER
+ *   generate [-t THREADS] [-p f32|bf16] [-n PROMPT] [-k TOKENS] [-b BATCH] [-s SECONDS] [-m] FOLDER        -m: the weights are mapped
  *
  * Prints a JSON object with medians. */
 #include <string.h>
@@ -85,14 +85,15 @@ static double rate(const struct wf_next *model, wf_tape *tape, int64_t rows, int
 int main(int argc, char **argv)
 {
     const char *value[128] = {0};
-    if (!read_options(argc, argv, "t:p:n:k:b:s:", value) || optind != argc - 1)
-        return fail("usage: generate [-t THREADS] [-p f32|bf16] [-n PROMPT] [-k TOKENS] [-b BATCH] [-s SECONDS] FOLDER");
+    if (!read_options(argc, argv, "t:p:n:k:b:s:m", value) || optind != argc - 1)
+        return fail("usage: generate [-t THREADS] [-p f32|bf16] [-n PROMPT] [-k TOKENS] [-b BATCH] [-s SECONDS] [-m] FOLDER");
     const struct setting s = {(int64_t)number_or(value['n'], 512), (int64_t)number_or(value['k'], 64), (int64_t)number_or(value['b'], 16),
                               number_or(value['s'], 10)};
     const bool bf16 = value['p'] && strcmp(value['p'], "bf16") == 0;
     struct wf_run run;
     end_with(wf_init(&error, .threads = (int)number_or(value['t'], 0)));
-    end_with(wf_run_open_with(&run, argv[optind], &(struct wf_run_options){.stored = WF_STORED_AS_FILE}, &error));
+    end_with(wf_run_open_with(&run, argv[optind],
+                              &(struct wf_run_options){.stored = WF_STORED_AS_FILE, .map = value['m'] ? WF_RUN_MAP : WF_RUN_READ}, &error));
     end_with(wf_model_set_precision(run.model, bf16 ? WF_PRECISION_BF16 : WF_PRECISION_REAL, &error));
     const struct wf_next next = wf_next_of(run.model);
     const struct wf_model_bytes size = wf_model_bytes(run.model);

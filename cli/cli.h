@@ -111,6 +111,7 @@ struct run_options {
     const char *precision_given;
     int dtype; /* value of --dtype: 0 for f32, 1 for bf16; used if dtype_given is not NULL */
     const char *dtype_given;
+    int map;         /* value of --map: 0 for auto, 1 for always, 2 for never */
     int64_t threads; /* 0: the default */
 };
 #define RUN_ROWS(on)                                                                                                                       \
@@ -119,7 +120,13 @@ struct run_options {
          .given = &(on).precision_given},                                                                                                  \
         {"dtype", "f32|bf16", "how to store weights of linear maps and embeddings in memory (default: as the file)",                       \
          .choice = &(on).dtype, .given = &(on).dtype_given},                                                                               \
+        {"map", "auto|always|never",                                                                                                       \
+         "leave the weights in the file, so that RUN opens at once, even if it is larger than the memory, but computes up to 10 % slower " \
+         "(default: auto, if the file is larger than a quarter of the free memory)",                                                       \
+         .choice = &(on).map},                                                                                                             \
         THREADS_ROW(&(on).threads)
+/* The meaning of --map. */
+enum wf_run_map map_of(const struct run_options *on);
 /* Initialises the library and opens the run. */
 wf_status open_run(const struct run_options *on, struct wf_run *run, wf_error *error);
 

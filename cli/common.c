@@ -112,14 +112,22 @@ void tell_precision(enum wf_precision precision)
                 name);
 }
 
+enum wf_run_map map_of(const struct run_options *on)
+{
+    static const enum wf_run_map meaning[] = {WF_RUN_MAP_LARGE, WF_RUN_MAP, WF_RUN_READ};
+    return meaning[on->map];
+}
+
 wf_status open_run(const struct run_options *on, struct wf_run *run, wf_error *error)
 {
     wf_status status = start(on->threads, error);
     if (status == WF_OK)
         status = wf_run_open_with(run, on->run,
-                                  &(struct wf_run_options){on->weights, !on->dtype_given ? WF_STORED_AS_FILE
-                                                                        : on->dtype      ? WF_STORED_BF16
-                                                                                         : WF_STORED_REAL},
+                                  &(struct wf_run_options){.weights = on->weights,
+                                                           .stored = !on->dtype_given ? WF_STORED_AS_FILE
+                                                                     : on->dtype      ? WF_STORED_BF16
+                                                                                      : WF_STORED_REAL,
+                                                           .map = map_of(on)},
                                   error);
     if (status == WF_OK && on->precision_given)
         status = wf_model_set_precision(run->model, (enum wf_precision)on->precision, error);

@@ -15,7 +15,7 @@ struct arguments {
     struct run_options on;
     const char *data;
     int64_t beam, stride, context;
-    bool json, no_bleu;
+    bool json, no_bleu, bos;
     const char *choices, *details;
 };
 
@@ -31,6 +31,7 @@ struct evaluation {
     struct wf_evaluation mean;
     double bits;     /* bits per character */
     int64_t unknown; /* number of unknown tokens in the data */
+    bool begins;     /* each window, or context of a question, begins with the tokens of the tokenizer's template */
     bool bits_known; /* `bits` is set: the model is a language model */
     bool scored;     /* `scores` is set */
     struct wf_translation_scores scores;
@@ -65,7 +66,8 @@ static wf_status evaluate_text(struct evaluation *e, wf_error *error)
     }
     if (text->ids.count < 2)
         return wf_error_set(error, WF_ERR_FORMAT, "%s: the text has fewer than two tokens: there is nothing to predict", data);
-    const struct wf_window_options w = {.context = e->a->context, .stride = e->a->stride};
+    const struct wf_window_options w = {
+        .context = e->a->context, .stride = e->a->stride, .begin = e->run.begin, .begins = e->begins ? e->run.begins : 0};
     wf_status status = wf_evaluate_windows_on(e->dist, e->run.model, e->tape, text->ids, &w, &e->progress, &e->mean, error);
     /* the first token is not predicted, so scale the number of characters to the predicted tokens */
     double predicted = (double)text->characters * (double)e->mean.tokens / (double)text->ids.count;
@@ -115,16 +117,21 @@ static wf_status open_model(struct evaluation *e, wf_error *error)
     const bool translates = kind_of(e) == WF_MODEL_PAIRS, encodes = kind_of(e) == WF_MODEL_ENCODER;
     if (!translates && (e->a->beam || e->a->no_bleu))
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s is not a translation model: --beam and --no-bleu apply only to those", name);
-    if ((translates || encodes) && (e->a->stride || e->a->context || e->a->choices))
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is not a language model: --stride, --context and --choices apply only to those",
-                            name);
+    if ((translates || encodes) && (e->a->stride || e->a->context || e->a->choices || e->a->bos))
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "%s is not a language model: --stride, --context, --bos and --choices apply only to those", name);
     const int64_t most = wf_config_shape(&e->run.config).context, window = e->a->context ? e->a->context : most;
     if (window > most)
         return wf_error_set(error, WF_ERR_ARGUMENT, "--context %lld is more than the context of %s, %lld tokens", (long long)window, name,
                             (long long)most);
-    if (e->a->stride > window)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "--stride %lld is more than the %lld tokens of a window: tokens would be left out",
-                            (long long)e->a->stride, (long long)window);
+    e->begins = e->a->bos || e->run.needs_begin;
+    if (e->a->bos && e->run.begins == 0)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "--bos: the tokenizer of %s has no template that puts tokens before a text only", name);
+    e->choices.begins = e->begins;
+    const int64_t rest = window - (e->begins ? e->run.begins : 0);
+    if (e->a->stride > rest)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "--stride %lld is more than the %lld tokens of a window%s: tokens would be left out",
+                            (long long)e->a->stride, (long long)rest, rest < window ? " that are of the text" : "");
     if (encodes && !(e->run.config.training.mask_rate > 0))
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s is a model for sentence vectors and has no loss: use %s embed %s < FILE", name,
                             program(), name);
@@ -155,8 +162,8 @@ static wf_status compare(struct evaluation *e, wf_error *error)
     e->unknown = survey ? survey->source_unknown + survey->target_unknown : e->text.unknown;
     wf_program_words(e->dist, &words);
     wf_run_words(&e->run, &words);
-    wf_string_format(&words, "beam=%lld no-bleu=%d stride=%lld context=%lld #text=%016llx", (long long)e->a->beam, e->a->no_bleu,
-                     (long long)e->a->stride, (long long)e->a->context,
+    wf_string_format(&words, "beam=%lld no-bleu=%d stride=%lld context=%lld bos=%d #text=%016llx", (long long)e->a->beam, e->a->no_bleu,
+                     (long long)e->a->stride, (long long)e->a->context, e->begins,
                      (unsigned long long)(survey            ? survey->hash
                                           : e->choices.file ? choices_hash(&e->choices)
                                                             : e->text.hash));
@@ -263,6 +270,11 @@ int run_evaluate(int argc, char **argv)
          .number = &a.stride, .low = 1, .high = INT32_MAX},
         {"context", "N", "of a language model: tokens of a window (default: the model's context)", .number = &a.context, .low = 2,
          .high = INT32_MAX},
+        {"bos", NULL,
+         "of a language model: begin each window, or context of a question, with the tokens that the tokenizer's template puts before a "
+         "text "
+         "(default: only with Gemma, which needs them)",
+         .flag = &a.bos},
         {"beam", "N", "beam width; 1 is greedy (default: the model's)", .number = &a.beam, .low = 1, .high = 1024},
         {"no-bleu", NULL, "for translation: only the loss, which is fast", .flag = &a.no_bleu},
         RUN_ROWS(a.on),

@@ -71,7 +71,8 @@ static wf_status write_details(const struct choices *c, wf_error *error)
 wf_status choices_evaluate(struct choices *c, wf_dist *dist, const struct wf_run *run, wf_tape *tape, const struct wf_progress *progress,
                            wf_error *error)
 {
-    const struct wf_choice_options o = {.name = c->file, .log_likelihood = c->log_likelihood};
+    const struct wf_choice_options o = {
+        .name = c->file, .log_likelihood = c->log_likelihood, .begin = run->begin, .begins = c->begins ? run->begins : 0};
     const struct wf_questions *q = &c->questions;
     wf_status status =
         wf_evaluate_choices_on(dist, run->model, run->tokenizer, tape, q->question, q->count, &o, progress, &c->scores, error);

@@ -9,6 +9,7 @@
 struct choices {
     const char *file;    /* value of --choices; NULL: the command is about something else */
     const char *details; /* value of --details, the file for log-likelihoods; NULL: none */
+    bool begins;         /* the tokens of the run's template are put before each context */
     struct wf_questions questions;
     double *log_likelihood; /* of all choices */
     struct wf_choice_scores scores;

@@ -91,7 +91,8 @@ static wf_status open_draft(struct generation *g, wf_error *error)
     const struct generate_arguments *a = g->a;
     if (!a->draft)
         return WF_OK;
-    wf_status status = wf_run_open_with(&g->draft, a->draft, &(struct wf_run_options){.stored = WF_STORED_AS_FILE}, error);
+    wf_status status =
+        wf_run_open_with(&g->draft, a->draft, &(struct wf_run_options){.stored = WF_STORED_AS_FILE, .map = map_of(&a->on)}, error);
     if (status == WF_OK)
         status = check_kind(&(struct run_options){.run = a->draft}, wf_model_kind_of(g->draft.model), error);
     if (status == WF_OK && wf_tokenizer_hash(g->draft.tokenizer) != wf_tokenizer_hash(g->run.tokenizer))
@@ -113,11 +114,13 @@ static void tell_memory(const struct generation *g)
 {
     const struct wf_model_bytes m = wf_model_bytes(g->run.model), d = wf_model_bytes(g->draft.model);
     const int64_t tokens = WF_MIN(wf_model_shape_of(g->run.model)->context, g->options.max_tokens), rows = generation_rows(g->a);
-    char weights[WF_NUMBER_SIZE], token[WF_NUMBER_SIZE], all[WF_NUMBER_SIZE];
+    char weights[WF_NUMBER_SIZE], in_file[WF_NUMBER_SIZE], token[WF_NUMBER_SIZE], all[WF_NUMBER_SIZE];
+    const int64_t mapped = m.mapped + d.mapped;
     if (m.weights + d.weights < 1 << 25) /* of small models nobody asks */
         return;
-    fprintf(stderr, "%s: memory: weights %s; cache %s a token, up to %s for %lld text%s of %lld tokens, and more for prompts\n", program(),
-            wf_text_bytes(m.weights + d.weights, weights), wf_text_bytes(m.token + d.token, token),
+    fprintf(stderr, "%s: memory: weights %s%s%s%s; cache %s a token, up to %s for %lld text%s of %lld tokens, and more for prompts\n",
+            program(), wf_text_bytes(m.weights + d.weights, weights), mapped ? " (" : "", mapped ? wf_text_bytes(mapped, in_file) : "",
+            mapped ? " stay in the file)" : "", wf_text_bytes(m.token + d.token, token),
             wf_text_bytes((m.token + d.token) * tokens * rows, all), (long long)rows, plural(rows), (long long)tokens);
 }
 

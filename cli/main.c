@@ -132,6 +132,7 @@ int wf_main(int argc, char **argv)
     const int code = check_launcher(argc, argv);
     if (code != EXIT_DONE)
         return code;
+    wf_safetensors_guard();
     signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of a file's size fails with a message, instead of ending the process */
     return checked(dispatch(program(), all, argc, argv));
 }

@@ -49,6 +49,7 @@ static const struct {
     {"shard-size", "max_shard_size split_max_size"},
     {"to", "format output_format"},
     {"dtype", "torch_dtype outtype precision"},
+    {"map", "mmap no_mmap use_mmap low_cpu_mem_usage"},
     {"weights", "checkpoint checkpoint_file path"},
 };
 

@@ -98,7 +98,7 @@ bool cache_there(const char *path)
 
 bool cache_map(const char *path, struct wf_map *map)
 {
-    if (!cache_there(path) || wf_map_open(path, true, map, NULL) != WF_OK)
+    if (!cache_there(path) || wf_map_open(path, WF_MAP_SHARED, map, NULL) != WF_OK)
         return false;
     /* If the lock fails, another process may delete the file; this process keeps its mapping all the same. */
     if (flock(map->fd, LOCK_SH | LOCK_NB) != 0)

@@ -21,7 +21,7 @@ static wf_status load(struct store *store, struct wf_text_lines *lines, const ch
 {
     wf_status status;
     if (map) {
-        if ((status = wf_map_open(path, true, &store->map, error)) != WF_OK)
+        if ((status = wf_map_open(path, WF_MAP_SHARED, &store->map, error)) != WF_OK)
             return status;
         lines->text = store->map.data;
         lines->bytes = store->map.bytes;

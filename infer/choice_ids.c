@@ -37,12 +37,16 @@ static wf_status encode(const wf_tokenizer *tokenizer, const char *text, int64_t
     return status;
 }
 
-/* Appends the ids of a context, text[0 .. length-1]; for an empty one the token that begins a text. */
-static wf_status add_context(const wf_tokenizer *tokenizer, const char *text, int64_t length, struct wf_tokens *ids, const char *place,
-                             wf_error *error)
+/* Appends the ids before a context and those of the context, text[0 .. length-1]; if there are none, the token that begins a text. */
+static wf_status add_context(const wf_tokenizer *tokenizer, const char *text, int64_t length, const struct wf_choice_options *o,
+                             struct wf_tokens *ids, const char *place, wf_error *error)
 {
     static const enum wf_special specials[] = {WF_SPECIAL_BOS, WF_SPECIAL_EOS};
     const int64_t before = ids->count;
+    if (!wf_grow(&ids->id, &ids->capacity, ids->count + o->begins + 1, sizeof *ids->id))
+        return no_memory(error);
+    for (int64_t i = 0; i < o->begins; i++)
+        ids->id[ids->count++] = o->begin[i];
     wf_status status = encode(tokenizer, text, length, ids, place, error);
     int32_t id = -1;
     if (status != WF_OK || ids->count > before)
@@ -65,11 +69,11 @@ static bool begins_with_space(const char *text)
 /* Appends the ids of a choice: those of the whole text after as many as the context has. `kept` is the length of the context without the
  * white space at its end. `whole` is a buffer. */
 static wf_status add_choice(struct choice_ids *c, const wf_tokenizer *tokenizer, const struct wf_question *q, int64_t i, int64_t kept,
-                            struct asked *a, struct wf_string *whole, const char *place, wf_error *error)
+                            int64_t begins, struct asked *a, struct wf_string *whole, const char *place, wf_error *error)
 {
     const char *choice = q->choice[i];
     const int64_t at = c->ids.count;
-    int64_t skipped = kept > 0 ? a->count : 0; /* an empty context is encoded as a token that the text does not have */
+    int64_t skipped = kept > 0 ? a->count - begins : 0; /* an empty context is encoded as a token that the text does not have */
     wf_string_cut(whole, 0);
     wf_string_text(whole, q->context);
     wf_string_text(whole, begins_with_space(choice) ? "" : " ");
@@ -90,17 +94,17 @@ static wf_status add_choice(struct choice_ids *c, const wf_tokenizer *tokenizer,
 }
 
 static wf_status add_question(struct choice_ids *c, const wf_tokenizer *tokenizer, const struct wf_question *q, int64_t number,
-                              int64_t context, const char *name, struct wf_string *whole, wf_error *error)
+                              int64_t context, const struct wf_choice_options *o, struct wf_string *whole, wf_error *error)
 {
     char place[PLACE];
     struct asked *a = &c->asked[number];
     const int64_t kept = wf_text_trim_end(q->context, (int64_t)strlen(q->context));
     a->at = c->ids.count;
-    wf_status status = add_context(tokenizer, q->context, kept, &c->ids, place_of(name, q, number, -1, place), error);
+    wf_status status = add_context(tokenizer, q->context, kept, o, &c->ids, place_of(o->name, q, number, -1, place), error);
     a->count = c->ids.count - a->at;
     for (int64_t i = 0; status == WF_OK && i < q->choices; i++) {
-        place_of(name, q, number, i, place);
-        status = add_choice(c, tokenizer, q, i, kept, a, whole, place, error);
+        place_of(o->name, q, number, i, place);
+        status = add_choice(c, tokenizer, q, i, kept, o->begins, a, whole, place, error);
         if (status == WF_OK && a->longest > context)
             status = wf_error_set(error, WF_ERR_FORMAT, "%s has %" PRId64 " tokens, more than the model's context of %" PRId64, place,
                                   a->longest, context);
@@ -124,13 +128,13 @@ static wf_status check(const struct wf_question *q, int64_t number, const char *
 }
 
 wf_status choice_ids_make(struct choice_ids *out, const wf_tokenizer *tokenizer, const struct wf_question *questions, int64_t count,
-                          int64_t context, const char *name, wf_error *error)
+                          int64_t context, const struct wf_choice_options *options, wf_error *error)
 {
     *out = (struct choice_ids){.asked = wf_alloc_zero((size_t)WF_MAX(count, 1), sizeof *out->asked)};
     struct wf_string whole = {0};
     wf_status status = out->asked ? WF_OK : no_memory(error);
     for (int64_t i = 0; status == WF_OK && i < count; i++)
-        if ((status = check(&questions[i], i, name, error)) == WF_OK) {
+        if ((status = check(&questions[i], i, options->name, error)) == WF_OK) {
             out->asked[i].first = out->choices;
             out->asked[i].choices = questions[i].choices;
             out->choices += questions[i].choices;
@@ -141,7 +145,7 @@ wf_status choice_ids_make(struct choice_ids *out, const wf_tokenizer *tokenizer,
         status = out->at && out->length ? WF_OK : no_memory(error);
     }
     for (int64_t i = 0; status == WF_OK && i < count; i++)
-        status = add_question(out, tokenizer, &questions[i], i, context, name, &whole, error);
+        status = add_question(out, tokenizer, &questions[i], i, context, options, &whole, error);
     wf_string_free(&whole);
     return status;
 }

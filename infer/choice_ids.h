@@ -18,9 +18,10 @@ struct choice_ids {
     int64_t *at, *length; /* [choices]: the ids of each choice, after the context */
     int64_t choices;      /* number of all choices */
 };
-/* Encodes the questions for a model with this context. Free *out with choice_ids_free, also after an error. */
+/* Encodes the questions for a model with this context. The options are checked already. Free *out with choice_ids_free, also after an
+ * error. */
 wf_status choice_ids_make(struct choice_ids *out, const wf_tokenizer *tokenizer, const struct wf_question *questions, int64_t count,
-                          int64_t context, const char *name, wf_error *error);
+                          int64_t context, const struct wf_choice_options *options, wf_error *error);
 void choice_ids_free(struct choice_ids *c);
 
 #endif

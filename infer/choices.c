@@ -299,6 +299,8 @@ static wf_status check(const wf_model *model, const wf_tokenizer *tokenizer, int
     if (!wf_config_fits(&model->config, wf_tokenizer_vocab_size(tokenizer)))
         return wf_error_set(error, WF_ERR_ARGUMENT, "vocabulary size mismatch: tokenizer %lld, model %lld",
                             (long long)wf_tokenizer_vocab_size(tokenizer), (long long)model->shape.vocab_size);
+    if (o->begins < 0 || (o->begins > 0 && !o->begin))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "begins: %lld is below 0, or begin is NULL", (long long)o->begins);
     if (count < 1 || o->tokens < 0)
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %lld is out of range: at least %d", count < 1 ? "count" : "tokens",
                             (long long)(count < 1 ? count : o->tokens), count < 1);
@@ -317,7 +319,7 @@ wf_status wf_evaluate_choices_on(wf_dist *dist, const wf_model *model, const wf_
     struct scoring s = {.model = model, .tape = tape, .context = model->shape.context, .tokens = o->tokens > 0 ? o->tokens : TOKENS};
     s.share.dist = dist;
     s.count = count;
-    wf_status status = choice_ids_make(&s.c, tokenizer, questions, count, s.context, o->name, error);
+    wf_status status = choice_ids_make(&s.c, tokenizer, questions, count, s.context, o, error);
     if (status == WF_OK)
         status = put_in_order(&s, error);
     const bool ordered = status == WF_OK;

@@ -288,7 +288,7 @@ wf_status wf_run_convert(const char *from, const char *to, const struct wf_conve
     struct conversion c = {.from = from, .tensors.options = options};
     struct place p = {0};
     if (check_options(options, &failure) == WF_OK && place_find(&p, to, &failure) == WF_OK &&
-        wf_run_open_files(&c.run, from, options->weights, &c.file, &failure) == WF_OK && load_config(&c, &failure) == WF_OK) {
+        wf_run_open_files(&c.run, from, options->weights, false, &c.file, &failure) == WF_OK && load_config(&c, &failure) == WF_OK) {
         c.tensors.file = c.file;
         c.to_hf = options->to == WF_CONVERT_OTHER ? !c.foreign : options->to == WF_CONVERT_HF;
         if (plan(&c, &failure) == WF_OK) {

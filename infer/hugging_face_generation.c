@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <weft/internal/family.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/run_folder.h>
 
 #include "hugging_face.h"
@@ -122,11 +123,13 @@ static void set_generation(struct wf_generation *g, const struct settings *s)
         g->max_tokens = s->max_tokens;
 }
 
-/* Whether the template puts tokens before a text and none behind it. */
-static bool find_begin(const wf_tokenizer *t)
+/* Finds the tokens that the template puts before a text, if it puts none behind it. */
+static wf_status find_begin(struct wf_run *run, wf_error *error)
 {
     static const char *const texts[] = {"a", "e", " ", "\n", "1"};
-    bool begins = false, known = false;
+    const wf_tokenizer *t = run->tokenizer;
+    int64_t begins = 0;
+    bool known = false;
     for (size_t i = 0; i < sizeof texts / sizeof *texts && !known; i++) {
         int64_t unknown = 0;
         struct wf_tokens bare = {0}, all = {0};
@@ -134,12 +137,20 @@ static bool find_begin(const wf_tokenizer *t)
                                                {.whole = true, .specials = true, .unknown = &unknown}};
         known = wf_tokenizer_encode_with(t, texts[i], 1, &o[0], &bare, NULL) == WF_OK &&
                 wf_tokenizer_encode_with(t, texts[i], 1, &o[1], &all, NULL) == WF_OK && unknown == 0 && bare.count > 0;
-        begins =
-            known && all.count > bare.count && memcmp(all.id + all.count - bare.count, bare.id, (size_t)bare.count * sizeof *bare.id) == 0;
+        if (known && all.count > bare.count &&
+            memcmp(all.id + all.count - bare.count, bare.id, (size_t)bare.count * sizeof *bare.id) == 0) {
+            begins = all.count - bare.count;
+            memcpy(run->begin, all.id, (size_t)WF_MIN(begins, WF_RUN_BEGINS) * sizeof *run->begin);
+        }
         wf_tokens_free(&bare);
         wf_tokens_free(&all);
     }
-    return begins;
+    if (begins > WF_RUN_BEGINS)
+        return wf_error_set(error, WF_ERR_FORMAT, "the tokenizer's template puts %lld tokens before a text, but at most %d are supported",
+                            (long long)begins, WF_RUN_BEGINS);
+    run->begins = (int)begins;
+    run->needs_begin = begins > 0 && run->config.family->needs_begin;
+    return WF_OK;
 }
 
 wf_status hf_sampling_load(const char *folder, struct wf_config *config, wf_error *error)
@@ -159,7 +170,8 @@ wf_status hf_generation_load(const char *folder, struct wf_run *run, wf_error *e
     struct settings s;
     if (wf_config_kind(&run->config) != WF_MODEL_LANGUAGE)
         return WF_OK;
-    run->begins = find_begin(run->tokenizer);
+    if (find_begin(run, error) != WF_OK)
+        return error->code;
     run->sampler = (struct wf_sampler){.temperature = c->temperature,
                                        .top_k = c->top_k,
                                        .top_p = c->top_p,

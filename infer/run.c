@@ -11,6 +11,7 @@
 #include <weft/internal/family.h>
 #include <weft/internal/files.h>
 #include <weft/internal/run_folder.h>
+#include <weft/internal/runtime.h>
 #include <weft/internal/text.h>
 #include <weft/memory.h>
 
@@ -197,8 +198,15 @@ static wf_status same_tokenizer(const wf_safetensors *file, const char *path, co
                         named ? "give weights of this run, or restore that tokenizer" : "restore that tokenizer");
 }
 
+/* Opens a file, mapped if `map` is set and there is address space for it. */
+static wf_safetensors *open_mapped(const char *path, bool map, wf_error *error)
+{
+    wf_safetensors *file = map ? wf_safetensors_open(path, NULL, .map = true) : NULL;
+    return file ? file : wf_safetensors_open(path, error);
+}
+
 /* Opens the file of weights, and checks that it belongs to the run's tokenizers. */
-static wf_safetensors *open_weights(const struct wf_run *run, const char *folder, const char *weights, wf_error *error)
+static wf_safetensors *open_weights(const struct wf_run *run, const char *folder, const char *weights, bool map, wf_error *error)
 {
     const bool best = weights && strcmp(weights, "best") == 0, mean = weights && strcmp(weights, "ema") == 0;
     const bool named = weights && !best && !mean, two = two_files(&run->config);
@@ -218,7 +226,7 @@ static wf_safetensors *open_weights(const struct wf_run *run, const char *folder
                      named  ? "give a safetensors file"
                      : best ? "the run has not been validated, or not yet"
                             : "the run was trained without ema=..., or has not been saved yet");
-    else if ((file = wf_safetensors_open(path, error)) &&
+    else if ((file = open_mapped(path, map, error)) &&
              (same_tokenizer(file, path, "tokenizer_content", run->tokenizer, two ? "target " : "", named, error) != WF_OK ||
               same_tokenizer(file, path, "source_tokenizer_content", run->source_tokenizer, two ? "source " : "", named, error) != WF_OK)) {
         wf_safetensors_close(file);
@@ -237,7 +245,7 @@ wf_status wf_run_open(struct wf_run *run, const char *folder, const char *weight
     return wf_run_open_with(run, folder, &(struct wf_run_options){.weights = weights}, error);
 }
 
-static wf_status open_files(struct wf_run *run, const char *folder, const char *weights, wf_safetensors **file, wf_error *error)
+static wf_status open_files(struct wf_run *run, const char *folder, const char *weights, bool map, wf_safetensors **file, wf_error *error)
 {
     const char *foreign = wf_file_foreign(folder);
     if (foreign)
@@ -248,20 +256,28 @@ static wf_status open_files(struct wf_run *run, const char *folder, const char *
     if (config && !wf_run_check(folder, error) && !wf_config_load(&run->config, config, error) && !load_tokenizers(run, folder, error) &&
         !hf_embed_options(folder, &run->config, &run->embed, error) && !hf_generation_load(folder, run, error) &&
         (run->model = wf_model_new(&run->config, error)))
-        *file = open_weights(run, folder, weights, error);
+        *file = open_weights(run, folder, weights, map, error);
     wf_free(config);
     return error->code;
 }
 
-wf_status wf_run_open_files(struct wf_run *run, const char *folder, const char *weights, wf_safetensors **file, wf_error *error)
+wf_status wf_run_open_files(struct wf_run *run, const char *folder, const char *weights, bool map, wf_safetensors **file, wf_error *error)
 {
     wf_error failure = {0}; /* `error` may be NULL or hold an older error */
     *run = (struct wf_run){0};
     *file = NULL;
-    if (open_files(run, folder, weights, file, &failure) == WF_OK)
+    if (open_files(run, folder, weights, map, file, &failure) == WF_OK)
         return WF_OK;
     wf_run_close(run);
     return wf_error_set(error, failure.code, "%s", failure.message);
+}
+
+static bool is_large(const wf_safetensors *file)
+{
+    int64_t bytes = 0;
+    for (int64_t i = 0; i < wf_safetensors_count(file); i++)
+        bytes += wf_safetensors_at(file, i)->bytes;
+    return bytes > wf_memory_free("") / 4;
 }
 
 wf_status wf_run_open_with(struct wf_run *run, const char *folder, const struct wf_run_options *options, wf_error *error)
@@ -272,12 +288,15 @@ wf_status wf_run_open_with(struct wf_run *run, const char *folder, const struct 
     *run = (struct wf_run){0};
     if (wf_needs(error, "folder", folder))
         return WF_ERR_ARGUMENT;
+    if ((unsigned)options->map > WF_RUN_MAP)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_run_open_with: .map is unknown: give WF_RUN_READ, WF_RUN_MAP_LARGE or WF_RUN_MAP");
     wf_safetensors *file;
     wf_error failure = {0};
-    const wf_status opened = wf_run_open_files(run, folder, options->weights, &file, error);
+    const wf_status opened = wf_run_open_files(run, folder, options->weights, options->map != WF_RUN_READ, &file, error);
     if (opened != WF_OK)
         return opened;
-    if (wf_model_load_with(run->model, file, &(struct wf_load_options){.stored = options->stored}, &failure) != WF_OK) {
+    const bool map = options->map == WF_RUN_MAP || (options->map == WF_RUN_MAP_LARGE && is_large(file));
+    if (wf_model_load_with(run->model, file, &(struct wf_load_options){.stored = options->stored, .map = map}, &failure) != WF_OK) {
         wf_error_set(error, failure.code, "%s: %s", wf_safetensors_path(file), failure.message);
         wf_run_close(run);
     }

@@ -16,15 +16,17 @@ struct overlapping {
     wf_tape *tape;
     struct wf_id_view ids;
     int64_t context, stride;
-    int64_t windows; /* number of windows of the text */
-    int64_t rows;    /* windows in a batch */
-    int32_t *x;      /* [rows, context] */
-    int32_t *y;      /* [rows, context] */
-    double *loss;    /* [rows]: sum of the losses of a window */
+    int64_t windows;      /* number of windows of the text */
+    const int32_t *begin; /* [begins]: ids before those of the text in each window, which are not among the `context` */
+    int64_t begins;
+    int64_t rows; /* windows in a batch */
+    int32_t *x;   /* [rows, begins + context] */
+    int32_t *y;   /* [rows, begins + context] */
+    double *loss; /* [rows]: sum of the losses of a window */
     struct wf_share share;
 };
 
-/* The scored tokens of a window, as indices in the text. The first token of a window has nothing before it, so it is never scored. */
+/* The scored tokens of a window, as indices in the text. If a window's first token has nothing before it, it is not scored. */
 struct scored {
     int64_t begin, end;
 };
@@ -32,28 +34,30 @@ struct scored {
 static struct scored scored_of(const struct overlapping *o, int64_t window)
 {
     const int64_t first = window * o->stride, before = window > 0 ? first - o->stride + o->context : 0;
-    return (struct scored){WF_MAX(before, first + 1), WF_MIN(first + o->context, o->ids.count)};
+    return (struct scored){WF_MAX(before, first + (o->begins == 0)), WF_MIN(first + o->context, o->ids.count)};
 }
 
 /* Fills x with `rows` windows and y with the targets of their last `*targets` positions. The last window of a text may be shorter: zeros
  * follow, which no earlier position sees. Returns the columns of x. */
 static int64_t fill(const struct overlapping *o, int64_t window, int64_t rows, int64_t *targets)
 {
-    const int64_t cols = WF_MIN(o->context, o->ids.count - window * o->stride) - 1; /* the last token is a target only */
+    const int64_t cols = o->begins + WF_MIN(o->context, o->ids.count - window * o->stride) - 1; /* the last token is a target only */
     int64_t from = cols;
     for (int64_t r = 0; r < rows; r++)
-        from = WF_MIN(from, scored_of(o, window + r).begin - (window + r) * o->stride - 1);
+        from = WF_MIN(from, o->begins + scored_of(o, window + r).begin - (window + r) * o->stride - 1);
     *targets = cols - from;
     for (int64_t r = 0; r < rows; r++) {
-        const int64_t first = (window + r) * o->stride, count = WF_MIN(cols, o->ids.count - first);
+        const int64_t first = (window + r) * o->stride, count = WF_MIN(cols - o->begins, o->ids.count - first);
         const struct scored s = scored_of(o, window + r);
         int32_t *x = o->x + r * cols, *y = o->y + r * *targets;
-        wf_id_view_copy(o->ids, first, count, x);
-        for (int64_t i = count; i < cols; i++)
+        for (int64_t i = 0; i < o->begins; i++)
+            x[i] = o->begin[i];
+        wf_id_view_copy(o->ids, first, count, x + o->begins);
+        for (int64_t i = o->begins + count; i < cols; i++)
             x[i] = 0;
         for (int64_t i = 0; i < *targets; i++)
             y[i] = WF_NO_TARGET;
-        wf_id_view_copy(o->ids, s.begin, s.end - s.begin, y + (s.begin - first - 1 - from));
+        wf_id_view_copy(o->ids, s.begin, s.end - s.begin, y + (o->begins + s.begin - first - 1 - from));
     }
     return cols;
 }
@@ -103,14 +107,17 @@ static wf_status check(const wf_model *model, struct wf_id_view ids, const struc
     if (o->context < 0 || o->context > most)
         return wf_error_set(error, WF_ERR_ARGUMENT, "context: %lld is out of range: 1 to %lld, the model's context", (long long)o->context,
                             (long long)most);
-    if (o->stride < 0 || o->stride > context)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "stride: %lld is out of range: 1 to %lld, the tokens of a window", (long long)o->stride,
-                            (long long)context);
+    if (o->begins < 0 || (o->begins > 0 && !o->begin) || o->begins >= context)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "begins: %lld is out of range, 0 to %lld for windows of %lld tokens, or begin is NULL",
+                            (long long)o->begins, (long long)context - 1, (long long)context);
+    if (o->stride < 0 || o->stride > context - o->begins)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "stride: %lld is out of range: 1 to %lld, the tokens of a window%s",
+                            (long long)o->stride, (long long)(context - o->begins), o->begins > 0 ? " without those before it" : "");
     if (o->rows < 0)
         return wf_error_set(error, WF_ERR_ARGUMENT, "rows: %lld is out of range: at least 0", (long long)o->rows);
-    if (o->stride > 0 && context < 2)
+    if (o->stride > 0 && context < 2 && o->begins == 0)
         return wf_error_set(error, WF_ERR_ARGUMENT, "windows of one token predict nothing: the context must be at least 2 with a stride");
-    if (o->stride > 0 && ids.count < 2)
+    if ((o->stride > 0 || o->begins > 0) && ids.count < 2 - (o->begins > 0))
         return wf_error_set(error, WF_ERR_ARGUMENT, "a text of %lld tokens has nothing to predict: an evaluation needs at least two tokens",
                             (long long)ids.count);
     return WF_OK;
@@ -125,7 +132,7 @@ static int64_t count_windows(const struct overlapping *o)
 
 static wf_status evaluate(struct overlapping *o, const struct wf_progress *progress, struct wf_evaluation *out, wf_error *error)
 {
-    const size_t cells = (size_t)(o->rows * o->context);
+    const size_t cells = (size_t)(o->rows * (o->begins + o->context));
     wf_status status = WF_OK;
     o->x = wf_alloc(cells * sizeof *o->x);
     o->y = wf_alloc(cells * sizeof *o->y);
@@ -156,9 +163,11 @@ wf_status wf_evaluate_windows_on(wf_dist *dist, const wf_model *model, wf_tape *
     if (check(model, ids, w, context, error) != WF_OK)
         return error->code;
     const int64_t rows = w->rows > 0 ? w->rows : evaluation_rows(context);
-    if (w->stride == 0)
+    if (w->stride == 0 && w->begins == 0)
         return evaluate_adjacent(dist, model, tape, ids, context, rows, 0, progress, out, error);
-    struct overlapping o = {.model = model, .tape = tape, .ids = ids, .context = context, .stride = w->stride, .share.dist = dist};
+    struct overlapping o = {.model = model, .tape = tape, .ids = ids, .begin = w->begin, .begins = w->begins, .share.dist = dist};
+    o.context = context - w->begins;
+    o.stride = w->stride > 0 ? w->stride : o.context;
     o.windows = count_windows(&o);
     o.rows = WF_MIN(rows, o.windows);
     return evaluate(&o, progress, out, error);

@@ -11,7 +11,14 @@
 
 static const char nothing[] = "";
 
-wf_status wf_map_open(const char *path, bool pages, struct wf_map *map, wf_error *error)
+static void *map_pages(const struct wf_map *map, enum wf_map_pages pages)
+{
+    /* Without MAP_NORESERVE, a writable file larger than the memory would be refused. */
+    return pages == WF_MAP_SHARED ? mmap(NULL, (size_t)map->bytes, PROT_READ, MAP_SHARED, map->fd, 0)
+                                  : mmap(NULL, (size_t)map->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, map->fd, 0);
+}
+
+wf_status wf_map_open(const char *path, enum wf_map_pages pages, struct wf_map *map, wf_error *error)
 {
     struct stat info;
     wf_error failure = {0};
@@ -23,12 +30,14 @@ wf_status wf_map_open(const char *path, bool pages, struct wf_map *map, wf_error
         const char *what = S_ISDIR(info.st_mode) ? "a folder" : "a device or a pipe";
         wf_error_set(&failure, WF_ERR_IO, "%s: is %s, not a regular file", path, what);
     } else {
-        void *memory = pages && info.st_size > 0 ? mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_SHARED, map->fd, 0) : (void *)nothing;
         map->bytes = info.st_size;
+        void *memory = pages && map->bytes > 0 ? map_pages(map, pages) : (void *)nothing;
         if (memory == MAP_FAILED)
             wf_error_set(&failure, errno == ENOMEM ? WF_ERR_MEMORY : WF_ERR_IO, "%s: cannot be mapped: %s", path, wf_reason(errno));
         else
             map->data = memory;
+        if (!failure.code && memory != nothing && pages == WF_MAP_PRIVATE && !(map->guard = wf_map_guard_add(memory, map->bytes)))
+            wf_error_set(&failure, WF_ERR_MEMORY, "%s: cannot be mapped: %d files are mapped already", path, WF_MAPS_GUARDED);
     }
     if (!failure.code)
         return WF_OK;
@@ -52,6 +61,7 @@ int64_t wf_map_read(int fd, int64_t offset, char *out, int64_t bytes)
 
 void wf_map_close(struct wf_map *map)
 {
+    wf_map_guard_remove(map->guard);
     if (map->data && map->data != nothing)
         munmap((void *)map->data, (size_t)map->bytes);
     if (map->data && map->fd >= 0)

@@ -246,7 +246,7 @@ wf_npy *wf_npy_load(const char *path, wf_error *error)
     wf_npy *f = wf_alloc_zero(1, sizeof *f);
     if (!f)
         return no_memory(path, error);
-    if (wf_map_open(path, true, &f->map, error) != WF_OK) {
+    if (wf_map_open(path, WF_MAP_SHARED, &f->map, error) != WF_OK) {
         wf_free(f);
         return NULL;
     }

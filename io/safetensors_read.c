@@ -2,6 +2,7 @@
 /* Opens safetensors files and reads their tensors, with conversion between types of floats. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include <weft/internal/files.h>
@@ -19,7 +20,7 @@ enum { PIECE = 1 << 20 }; /* bytes that are read at once for a conversion */
 static wf_status read_bytes(const wf_safetensors *file, int64_t offset, char *dst, int64_t bytes, wf_error *error)
 {
     int64_t got = bytes;
-    if (!file->memory)
+    if (file->map.data) /* also if the file is mapped, because a read reports that it was truncated */
         got = wf_map_read(file->map.fd, offset, dst, bytes);
     else if (bytes)
         memcpy(dst, file->memory + offset, (size_t)bytes);
@@ -74,8 +75,10 @@ static wf_status open_header(wf_safetensors *file, wf_error *error)
 static wf_safetensors *new_file(const char *path, wf_error *error)
 {
     wf_safetensors *file = wf_alloc_zero(1, sizeof *file);
-    if (file && (file->path = wf_strdup(path)))
+    if (file && (file->path = wf_strdup(path))) {
+        file->holders = 1;
         return file;
+    }
     wf_free(file);
     wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to open it", path);
     return NULL;
@@ -98,7 +101,7 @@ wf_safetensors *wf_safetensors_open_with(const char *path, const struct wf_safet
         wf_safetensors_close(file);
         return NULL;
     }
-    if (file && wf_map_open(path, pages, &file->map, error) == WF_OK) {
+    if (file && wf_map_open(path, pages ? WF_MAP_PRIVATE : WF_MAP_NONE, &file->map, error) == WF_OK) {
         file->memory = pages ? file->map.data : NULL;
         file->bytes = file->map.bytes;
         if (open_header(file, error) == WF_OK)
@@ -125,7 +128,7 @@ wf_safetensors *wf_safetensors_view(const void *data, int64_t bytes, const char 
 
 void wf_safetensors_close(wf_safetensors *file)
 {
-    if (!file)
+    if (!file || atomic_fetch_sub(&file->holders, 1) > 1)
         return;
     for (int i = 0; i < file->shards; i++)
         wf_safetensors_close(file->shard[i]);
@@ -137,6 +140,19 @@ void wf_safetensors_close(wf_safetensors *file)
     wf_free(file->by_name);
     wf_free(file->path);
     wf_free(file);
+}
+
+void wf_safetensors_hold(const wf_safetensors *file)
+{
+    atomic_fetch_add(&((wf_safetensors *)file)->holders, 1);
+}
+
+const char *wf_safetensors_lost(const wf_safetensors *file)
+{
+    for (int i = 0; i < file->shards; i++)
+        if (wf_safetensors_lost(file->shard[i]))
+            return wf_safetensors_lost(file->shard[i]);
+    return wf_map_guard_lost(file->map.guard) ? file->path : NULL;
 }
 
 int64_t wf_safetensors_count(const wf_safetensors *file)

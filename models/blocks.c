@@ -10,6 +10,14 @@
 
 static _Thread_local struct wf_blocks_pass *current;
 
+wf_tensor *wf_model_intact(const wf_model *model, wf_tensor *x)
+{
+    wf_error error = {0};
+    if (wf_registry_intact(model->registry, &error) == WF_OK || wf_is_poison(x) || !x)
+        return x;
+    return wf_tape_fail(wf_tape_of(x), error.code, "%s", error.message);
+}
+
 void wf_blocks_begin(struct wf_blocks_pass *pass, const wf_model *model, const wf_tape *tape)
 {
     *pass = (struct wf_blocks_pass){
@@ -21,7 +29,7 @@ wf_tensor *wf_blocks_end(struct wf_blocks_pass *pass, wf_tape *tape, wf_tensor *
 {
     current = pass->outer;
     if (!pass->recompute || pass->ran || wf_tape_error(tape)->code != WF_OK)
-        return x;
+        return wf_model_intact(pass->model, x);
     return wf_tape_fail(tape, WF_ERR_ARGUMENT, "checkpoint=true: family %s does not run its blocks by wf_blocks_forward: train without it",
                         pass->model->family->name);
 }

@@ -367,5 +367,6 @@ const struct wf_family family_gemma = {
     .forward = gemma_forward,
     .head = WF_HEAD_AT(struct gemma, head),
     .softcap = gemma_softcap,
+    .needs_begin = true,
     .counterpart = &counterpart,
 };

@@ -120,7 +120,7 @@ wf_status wf_model_load_with(wf_model *model, const wf_safetensors *file, const 
     if (options->prefix || options->rule || options->rules || options->ignored)
         return wf_error_set(error, WF_ERR_ARGUMENT,
                             "%s: names in files are mapped by the family: of the options of wf_model_load_with "
-                            "only allow_missing, missing, missing_ctx and stored can be set",
+                            "only allow_missing, missing, missing_ctx, stored and map can be set",
                             model->config.model);
     return model->family->load ? model->family->load(model->registry, file, options, error)
                                : wf_registry_load_with(model->registry, file, options, error);
@@ -274,11 +274,12 @@ wf_tensor *wf_head_logits(const wf_model *model, wf_tensor *x)
         return x;
     const double bound = logits_bound(model);
     wf_tensor *logits = through_head(model, x);
-    if (bound == 0)
-        return logits;
-    wf_tensor *capped = wf_softcap(logits, bound);
-    wf_release(logits);
-    return capped;
+    if (bound != 0) {
+        wf_tensor *capped = wf_softcap(logits, bound);
+        wf_release(logits);
+        logits = capped;
+    }
+    return wf_model_intact(model, logits);
 }
 
 wf_tensor *wf_head_loss(const wf_model *model, wf_tensor *x, wf_tensor *targets, const struct wf_cross_entropy_options *options)
@@ -292,8 +293,8 @@ wf_tensor *wf_head_loss(const wf_model *model, wf_tensor *x, wf_tensor *targets,
         options = &bounded;
     }
     if (!h || model->family->logits || h->lora_a) /* the fused loss below needs a linear layer without adapters */
-        return wf_cross_entropy_with(through_head(model, x), targets, options);
-    return wf_linear_cross_entropy_with(x, h->weight, h->bias, targets, options);
+        return wf_model_intact(model, wf_cross_entropy_with(through_head(model, x), targets, options));
+    return wf_model_intact(model, wf_linear_cross_entropy_with(x, h->weight, h->bias, targets, options));
 }
 
 wf_tensor *wf_model_logits(const wf_model *model, wf_tensor *ids, struct wf_cache *cache)
@@ -392,6 +393,7 @@ struct wf_model_bytes wf_model_bytes(const wf_model *model)
     for (int i = 0; model && i < wf_registry_count(model->registry); i++) {
         const wf_array *value = &wf_parameter_info(wf_registry_at(model->registry, i))->value;
         m.weights += wf_array_count(value) * (int64_t)wf_dtype_size(value->dtype);
+        m.mapped += wf_registry_is_mapped(model->registry, i) ? wf_array_count(value) * (int64_t)wf_dtype_size(value->dtype) : 0;
     }
     if (model && model->family->kind == WF_MODEL_LANGUAGE && !model->family->no_cache && !model->family->cache)
         m.token = model->shape.layers * 2 * model->shape.kv_width * (int64_t)sizeof(wf_real);

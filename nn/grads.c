@@ -117,6 +117,13 @@ wf_status wf_registry_gradients(wf_registry *registry, wf_error *error)
     return WF_OK;
 }
 
+const char *registry_untrainable(const struct entry *e)
+{
+    if (e->mapped)
+        return "mapped from a file, and so has no gradient: load it without .map";
+    return e->stored ? "stored as BF16, and so has no gradient: store it as F32" : NULL;
+}
+
 void wf_registry_freeze(wf_registry *registry, wf_tensor *parameter, bool frozen)
 {
     if (!registry)
@@ -126,9 +133,8 @@ void wf_registry_freeze(wf_registry *registry, wf_tensor *parameter, bool frozen
     if (!e || e->tensor != parameter) {
         wf_error_set(&registry->error, WF_ERR_ARGUMENT, "wf_registry_freeze: '%s' is not a parameter of this registry",
                      wf_name_of(parameter));
-    } else if (e->stored && !frozen) {
-        wf_error_set(&registry->error, WF_ERR_ARGUMENT,
-                     "wf_registry_freeze: '%s' is stored as BF16, and so has no gradient: store it as F32", wf_name_of(parameter));
+    } else if (!frozen && registry_untrainable(e)) {
+        wf_error_set(&registry->error, WF_ERR_ARGUMENT, "wf_registry_freeze: '%s' is %s", wf_name_of(parameter), registry_untrainable(e));
     } else if (!e->buffer) {
         e->info.frozen = frozen;
         registry_connect(registry, e);

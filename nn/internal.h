@@ -59,7 +59,8 @@ struct entry {
     int64_t count;
     struct wf_initializer init;
     bool buffer, storable;
-    bool stored; /* as bf16: `offset` then counts numbers in the registry's `stored` instead of in the slab */
+    bool stored;  /* as bf16: `offset` then counts numbers in the registry's `stored` instead of in the slab */
+    void *mapped; /* the value in the memory of a mapped file; NULL: it is in the slab or in `stored` */
     wf_tensor *tensor;
 };
 
@@ -74,6 +75,7 @@ struct wf_registry {
     wf_real *values;
     int64_t stored_count; /* numbers in `stored`, gaps included */
     uint16_t *stored;     /* values of the parameters that are stored as bf16 */
+    wf_safetensors *file; /* holds the values that are mapped; NULL if there are none */
     wf_grads *grads;
     struct wf_values_use *use; /* says which passes read the values */
     struct lora_rule *lora;
@@ -91,7 +93,9 @@ static inline int64_t registry_room(int64_t count)
 {
     return (count + 15) / 16 * 16;
 }
-void registry_connect(wf_registry *registry, struct entry *e);       /* tells the tensor where its value and gradients are now */
+void registry_connect(wf_registry *registry, struct entry *e); /* tells the tensor where its value and gradients are now */
+/* NULL if a parameter may become trainable; otherwise why not, as the end of "is stored ...". */
+const char *registry_untrainable(const struct entry *e);
 wf_status registry_allocate(wf_registry *registry, wf_error *error); /* allocates the values, and fills the buffers */
 
 #endif

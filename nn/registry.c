@@ -50,6 +50,7 @@ void wf_registry_free(wf_registry *registry)
     wf_free(registry->refused);
     registry->use->freed = true;
     wf_values_use_release(registry->use);
+    wf_safetensors_close(registry->file);
     wf_grads_free(registry->grads);
     wf_arena_free(registry->arena);
     wf_name_table_free(&registry->names);
@@ -148,6 +149,8 @@ static wf_tensor *refused(wf_registry *registry, wf_tensor *tensor)
 /* Places the values of a parameter behind those of the parameters before it. */
 static void place(wf_registry *registry, struct entry *e)
 {
+    if (e->mapped)
+        return;
     int64_t *end = e->stored ? &registry->stored_count : &registry->slab;
     e->info.offset = *end;
     *end += registry_room(e->count);
@@ -218,8 +221,8 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
 /* Where the values of a parameter are; NULL before they are allocated. */
 static void *value_of(const wf_registry *registry, const struct entry *e)
 {
-    if (!registry->values)
-        return NULL;
+    if (!registry->values || e->mapped)
+        return registry->values ? e->mapped : NULL;
     return e->stored ? (void *)(registry->stored + e->info.offset) : (void *)(registry->values + e->info.offset);
 }
 
@@ -371,6 +374,11 @@ wf_tensor *wf_registry_find(const wf_registry *registry, const char *name)
 bool wf_registry_is_buffer(const wf_registry *registry, int index)
 {
     return index >= 0 && index < wf_registry_count(registry) && registry->entry[index].buffer;
+}
+
+bool wf_registry_is_mapped(const wf_registry *registry, int index)
+{
+    return index >= 0 && index < wf_registry_count(registry) && registry->entry[index].mapped;
 }
 
 wf_real *wf_registry_values(const wf_registry *registry)

@@ -65,7 +65,8 @@ static int next_rule(const struct rule_table *t, const char *name, int after, co
         int run = i < 0 ? 0 : (int)strspn(name + i, "0123456789");
         if (i >= 0 && run == 0)
             continue;
-        int size = i < 0 ? snprintf(pattern, WF_SOURCE_NAME, "%s", name) : snprintf(pattern, WF_SOURCE_NAME, "%.*s*%s", i, name, name + i + run);
+        int size =
+            i < 0 ? snprintf(pattern, WF_SOURCE_NAME, "%s", name) : snprintf(pattern, WF_SOURCE_NAME, "%.*s*%s", i, name, name + i + run);
         int64_t at = wf_name_table_find(&t->names, pattern, (size_t)size);
         while (at >= 0 && at <= after)
             at = t->next[at] > 0 ? t->next[at] : -1;
@@ -86,8 +87,8 @@ static void expand(const struct wf_load_rule *rule, const char *prefix, const ch
         bool whole = pattern[0] == '/';
         pattern += whole;
         int before = (int)strcspn(pattern, "*");
-        snprintf(out->name[out->count], WF_SOURCE_NAME, "%s%.*s%.*s%s", prefix && !whole ? prefix : "", before, pattern, pattern[before] ? digits : 0,
-                 number, pattern + before + (pattern[before] != 0));
+        snprintf(out->name[out->count], WF_SOURCE_NAME, "%s%.*s%.*s%s", prefix && !whole ? prefix : "", before, pattern,
+                 pattern[before] ? digits : 0, number, pattern + before + (pattern[before] != 0));
     }
 }
 

@@ -143,6 +143,40 @@ static bool is_to_store(const struct entry *e, const struct reading *r)
     return true;
 }
 
+/* Leaves a parameter in the file, if it has it in one tensor that needs no change: not even its place in memory. */
+static void take_mapped(wf_registry *registry, struct entry *e, const struct reading *r)
+{
+    struct wf_sources s;
+    sources_find(e, r, &s);
+    const struct wf_safetensors_entry *found = wf_safetensors_find(r->file, s.name[0]);
+    const wf_dtype dtype = e->stored ? WF_BF16 : WF_REAL;
+    const char *data = wf_safetensors_data(r->file, found);
+    if (!data || s.count != 1 || (s.transposed && found->shape.ndim == 2) || found->dtype != dtype)
+        return;
+    e->mapped = (void *)(data + s.part * (found->count / s.parts) * (int64_t)wf_dtype_size(dtype)); /* the memory is writable: map.h */
+    e->info.frozen = true;
+    if (!registry->file) {
+        wf_safetensors_hold(r->file);
+        registry->file = (wf_safetensors *)r->file;
+    }
+}
+
+/* Decides where the values will be, and allocates them. */
+static wf_status allocate(wf_registry *registry, const struct reading *r, wf_error *error)
+{
+    wf_safetensors_close(registry->file); /* of an earlier load, which found no memory */
+    registry->file = NULL;
+    for (int i = 0; i < registry->count; i++) {
+        struct entry *e = &registry->entry[i];
+        e->mapped = NULL;
+        if (is_to_store(e, r))
+            e->stored = e->info.frozen = true;
+        if (r->options->map && !e->buffer)
+            take_mapped(registry, e, r);
+    }
+    return registry_allocate(registry, error);
+}
+
 static wf_status check_options(const struct wf_load_options *o, wf_error *error)
 {
     if (o->rules < 0 || (o->rules > 0 && !o->rule))
@@ -196,17 +230,14 @@ wf_status wf_registry_load_with(wf_registry *registry, const wf_safetensors *fil
                              registry->entry[i].info.name);
     if (status == WF_OK && !registry->values && lora_check(registry, error) != WF_OK)
         status = WF_ERR_ARGUMENT;
-    if (status == WF_OK && !registry->values) {
-        for (int i = 0; i < registry->count; i++)
-            if (is_to_store(&registry->entry[i], &r))
-                registry->entry[i].stored = registry->entry[i].info.frozen = true;
-        status = registry_allocate(registry, error);
-    }
+    const bool mapped = options->map && !registry->values;
+    if (status == WF_OK && !registry->values)
+        status = allocate(registry, &r, error);
     if (status == WF_OK)
         status = wf_values_write_begin(registry->use, "wf_registry_load", error);
     const bool begun = status == WF_OK;
     for (int i = 0; status == WF_OK && i < registry->count; i++)
-        if (!registry->entry[i].buffer && !r.left_out[i])
+        if (!registry->entry[i].buffer && !r.left_out[i] && !(mapped && registry->entry[i].mapped))
             status = read_one(&registry->entry[i], &r, error);
     if (begun)
         wf_values_write_end(registry->use);
@@ -216,6 +247,14 @@ wf_status wf_registry_load_with(wf_registry *registry, const wf_safetensors *fil
     sources_table_free(&r.rules);
     wf_free(r.left_out);
     return status;
+}
+
+wf_status wf_registry_intact(const wf_registry *registry, wf_error *error)
+{
+    const char *lost = registry && registry->file ? wf_safetensors_lost(registry->file) : NULL;
+    if (!lost)
+        return WF_OK;
+    return wf_error_set(error, WF_ERR_IO, "%s: was truncated while its weights were in use: restore it, and start again", lost);
 }
 
 wf_status wf_registry_sources(const wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *options,

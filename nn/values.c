@@ -63,11 +63,9 @@ wf_status wf_registry_freeze_matching(wf_registry *registry, const char *pattern
         return wf_error_set(error, WF_ERR_ARGUMENT, "wf_registry_freeze_matching: the %s is NULL", registry ? "pattern" : "registry");
     int found = 0;
     for (int i = 0; i < registry->count && !frozen; i++)
-        if (registry->entry[i].stored && wf_pattern_matches(pattern, registry->entry[i].info.name))
-            return wf_error_set(error, WF_ERR_ARGUMENT,
-                                "wf_registry_freeze_matching: '%s' is stored as BF16, and so has no gradient: store it as F32, or give a "
-                                "pattern without it",
-                                registry->entry[i].info.name);
+        if (registry_untrainable(&registry->entry[i]) && wf_pattern_matches(pattern, registry->entry[i].info.name))
+            return wf_error_set(error, WF_ERR_ARGUMENT, "wf_registry_freeze_matching: '%s' is %s, or give a pattern without it",
+                                registry->entry[i].info.name, registry_untrainable(&registry->entry[i]));
     for (int i = 0; i < registry->count; i++)
         if (wf_pattern_matches(pattern, registry->entry[i].info.name)) {
             wf_registry_freeze(registry, registry->entry[i].tensor, frozen);

@@ -61,7 +61,7 @@ expect 2 'without --stride' "$weft" evaluate "$golden/qwen3" --choices questions
 cp questions kept && expect 2 '--details questions would replace the questions' "$weft" evaluate "$golden/qwen3" --choices questions --details questions
 cmp questions kept || failed 'the questions are gone'
 expect 2 '--details out belongs to --choices' "$weft" evaluate "$golden/qwen3" --data questions --details out
-expect 2 'is not a language model: --stride, --context and --choices apply only to those' "$weft" evaluate "$source/tests/golden/bert" \
+expect 2 'is not a language model: --stride, --context, --bos and --choices apply only to those' "$weft" evaluate "$source/tests/golden/bert" \
     --choices questions
 
 finish

@@ -92,6 +92,25 @@ with "$token, $text"
 "$weft" generate BOS --prompt abc --greedy --json 2>err >out || failed "a template: $(cat err)"
 grep -q '"prompt_tokens": 4' out || failed "the prompt does not begin with $first: $(cat out)"
 grep -q '"text": "abc' out || failed "the special token is printed: $(cat out)"
+# evaluation begins each window with it where the model needs that, or where one asks for it: then the first token of each window is scored
+tokens() { "$weft" evaluate "$@" 2>err | sed -n 's/^tokens //p;s/^questions //p'; }
+all=$("$weft" tokenizer encode BOS/tokenizer.json <text 2>err | wc -w)
+[ "$(tokens BOS --data text --context 32)" = $((all - 1)) ] || failed "llama: $(tokens BOS --data text) of $all tokens: $(cat err)"
+[ "$(tokens BOS --data text --context 32 --bos)" = "$all" ] || failed "--bos: $(tokens BOS --data text --bos) of $all tokens: $(cat err)"
+[ "$(tokens BOS --data text --context 24 --stride 7 --bos)" = "$all" ] || failed "--bos with a stride: $(cat err)"
+expect 2 '--stride 24 is more than the 23 tokens of a window that are of the text' "$weft" evaluate BOS --data text --context 24 --stride 24 --bos
+expect 2 'qwen3 has no template that puts tokens before a text only' "$weft" evaluate "$golden/qwen3" --data text --bos
+echo '{"context": "abc", "choices": ["def", "ghi"], "answer": 0}' >questions
+"$weft" evaluate BOS --choices questions --details bare >out 2>err || failed "choices: $(cat err)"
+"$weft" evaluate BOS --choices questions --details after --bos >out 2>err || failed "choices: $(cat err)"
+cmp -s bare after && failed '--bos changes no log-likelihood of a choice'
+cp -r "$golden/gemma2" GEMMA
+chmod -R u+w GEMMA
+cp BOS/tokenizer.json GEMMA/
+[ "$(tokens GEMMA --data text)" = "$all" ] || failed "gemma: $(tokens GEMMA --data text) of $all tokens: $(cat err)"
+"$weft" evaluate GEMMA --data text --json >one 2>err
+"$weft" evaluate GEMMA --data text --json --bos >other 2>err
+cmp one other || failed 'gemma: --bos changes the loss'
 with "$token, $text, $token"
 "$weft" generate BOS --prompt abc --greedy --json 2>err | grep -q '"prompt_tokens": 3' || failed 'a template with a token behind the text is used for a prompt'
 

@@ -12,6 +12,10 @@ for precision in f32 bf16; do
     evaluate --precision $precision >own
     evaluate --precision $precision --dtype f32 >floats
     evaluate --precision $precision --dtype bf16 >numbers
+    evaluate --precision $precision --map always >mapped
+    cmp own mapped || failed "$precision: --map always changes the loss"
+    evaluate --precision $precision --map always --dtype bf16 >mapped
+    cmp numbers mapped || failed "$precision: --map always changes the loss with --dtype bf16"
     cmp own floats || failed "$precision: f32 is not the default of a file in F32"
     cmp -s own numbers && failed "$precision: --dtype bf16 changes nothing"
     awk -v a="$(loss own)" -v b="$(loss numbers)" 'BEGIN { exit !(a > 0 && a - b < 0.01 && b - a < 0.01) }' ||
@@ -25,6 +29,11 @@ for precision in f32 bf16; do
     cmp cached uncached || failed "$precision: the cache changes the text"
 done
 cmp before run/model.safetensors || failed 'a command has changed the weights'
+for map in auto always never; do
+    "$weft" generate run --greedy --max-tokens 40 --map $map >text-$map 2>err || failed "generate --map $map: $(cat err)"
+    cmp text-auto text-$map || failed "--map $map changes the text"
+done
+expect 2 "--map: 'yes' is not auto, always or never" "$weft" generate run --map yes
 expect 2 "--dtype: 'f16' is not f32 or bf16" "$weft" generate run --dtype f16
 
 # --- translation models and encoders

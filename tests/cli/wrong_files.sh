@@ -118,6 +118,41 @@ broken "$index:"
 rm $index
 broken 'FOLDER/model.safetensors is missing: its weights are in several files: download model.safetensors.index.json, which lists these'
 
+# --- weights that another process cuts while a command uses them: one line, not a signal
+small='--steps 1 --set d_model=64 --set context=64 --set valid_tokens=0'
+# shellcheck disable=SC2086
+"$weft" train char-rms --train "$story" $small --set layers=2 --set heads=2 --set d_ff=128 --set batch=2 --out language 2>log || failed "train: $(tail -1 log)"
+# shellcheck disable=SC2086
+"$weft" train encoder-attention --train "$story" $small --set heads=2 --set d_ff=128 --out encoder 2>log || failed "train: $(tail -1 log)"
+# cut RUN COMMAND...: the command reads a fifo on standard input; its weights are cut once they are mapped
+cut_weights() {
+    run=$1
+    shift
+    cp $run/model.safetensors whole_weights
+    mkfifo fifo
+    "$@" <fifo >out 2>err &
+    pid=$!
+    exec 3>fifo
+    rm fifo
+    until grep -q "$run/model.safetensors" /proc/$pid/maps; do
+        kill -0 $pid || { failed "$1 $2: it ended: $(cat err)"; return; }
+        sleep 0.02
+    done
+    sleep 0.1
+    truncate -s 4096 $run/model.safetensors
+    (trap "" PIPE && echo "once upon a time there was" >&3) 2>pipe || true # the command may have ended
+    exec 3>&-
+    status=0
+    wait $pid || status=$?
+    [ $status = 1 ] || failed "$2: exit status $status: $(cat err)"
+    grep -q "$run/model.safetensors: was truncated while its weights were in use: restore it, and start again" err || failed "$2: $(cat err)"
+    mv whole_weights $run/model.safetensors
+}
+cut_weights language "$weft" generate language --map always --prompt o --max-tokens 1000000000
+cut_weights language "$weft" generate language --map always --input - --max-tokens 100
+cut_weights encoder "$weft" embed encoder --map always
+echo once | "$weft" embed encoder >out 2>err || failed "embed: $(cat err)"
+
 # --- a folder as text leaves nothing behind
 expect 1 '.: is a folder, not a file' "$weft" train char-rms --train . --out none
 [ ! -e none ] || failed 'a run was begun'

@@ -57,7 +57,8 @@ static int32_t id_of(char c)
 }
 
 /* The log-likelihood of a choice, by the rules of the header for a tokenizer of characters. */
-static double reference(struct tested *t, const char *context, const char *choice)
+static const int32_t begin_ids[2] = {3, 5};
+static double reference(struct tested *t, const char *context, const char *choice, int begins)
 {
     char text[256];
     int32_t ids[256];
@@ -66,10 +67,11 @@ static double reference(struct tested *t, const char *context, const char *choic
     int kept = (int)strlen(context);
     while (kept > 0 && context[kept - 1] == ' ')
         kept--;
-    const int length = snprintf(text, sizeof text, "%s%s%s", context, *choice == ' ' ? "" : " ", choice);
+    kept += begins;
+    const int length = begins + snprintf(text, sizeof text, "%s%s%s", context, *choice == ' ' ? "" : " ", choice);
     const int first = length - 1 > T ? length - 1 - T : 0, inputs = length - 1 - first;
     for (int i = 0; i < length; i++)
-        ids[i] = id_of(text[i]);
+        ids[i] = i < begins ? begin_ids[i] : id_of(text[i - begins]);
     wf_tape_reset(t->tape, WF_INFER);
     read_values(wf_model_logits(t->model, wf_ids(t->tape, ids + first, 1, inputs), NULL), logits, inputs * LETTERS);
     for (int i = kept; i < length; i++)
@@ -77,12 +79,18 @@ static double reference(struct tested *t, const char *context, const char *choic
     return sum;
 }
 
-static struct wf_choice_scores evaluate(struct tested *t, int64_t count, int64_t tokens, double *score)
+static struct wf_choice_scores evaluate_after(struct tested *t, int64_t count, int64_t tokens, int begins, double *score)
 {
     struct wf_choice_scores s;
     ck_ok(wf_evaluate_choices(t->model, t->tokenizer, t->tape, questions, count,
-                              &(struct wf_choice_options){.log_likelihood = score, .tokens = tokens}, &s, error));
+                              &(struct wf_choice_options){.log_likelihood = score, .tokens = tokens, .begin = begin_ids, .begins = begins},
+                              &s, error));
     return s;
+}
+
+static struct wf_choice_scores evaluate(struct tested *t, int64_t count, int64_t tokens, double *score)
+{
+    return evaluate_after(t, count, tokens, 0, score);
 }
 
 START_TEST(log_likelihoods)
@@ -96,7 +104,7 @@ START_TEST(log_likelihoods)
             const struct wf_question *q = &questions[i];
             int best = 0, best_norm = 0;
             for (int c = 0; c < q->choices; c++) {
-                const double want = reference(&t, q->context, q->choice[c]);
+                const double want = reference(&t, q->context, q->choice[c], 0);
                 ck_assert_msg(fabs(score[k + c] - want) < tolerance * fabs(want), "question %d, choice %d: %.12g instead of %.12g", i, c,
                               score[k + c], want);
                 if (score[k + c] > score[k + best])
@@ -117,6 +125,35 @@ START_TEST(log_likelihoods)
         ck_assert(fabs(s.acc_norm_stderr - sqrt(s.acc_norm * (1 - s.acc_norm) / (N - 1))) < 1e-15);
         s = evaluate(&t, 1, 0, score);
         ck_assert(isnan(s.acc_stderr) && isnan(s.acc_norm_stderr));
+        end(&t);
+    }
+}
+END_TEST
+
+/* Ids before each context, which go first where a text is too long. */
+START_TEST(ids_before_a_context)
+{
+    for (int which = 0; which < 2; which++) {
+        struct tested t = begin(names[which]);
+        double score[CHOICES_OF_ALL], other[CHOICES_OF_ALL];
+        for (int begins = 0, k = 0; begins <= 2; begins++, k = 0) {
+            evaluate_after(&t, N, 0, begins, score);
+            for (int i = 0; i < N; i++)
+                for (int c = 0; c < questions[i].choices; c++, k++) {
+                    const double want = reference(&t, questions[i].context, questions[i].choice[c], begins);
+                    ck_assert_msg(fabs(score[k] - want) < tolerance * fabs(want), "question %d, choice %d: %.12g instead of %.12g", i, c,
+                                  score[k], want);
+                }
+            evaluate_after(&t, N, 30, begins, other);
+            ck_assert_mem_eq(score, other, sizeof score);
+        }
+        /* an empty context is these ids alone */
+        const struct wf_question q[] = {{"", CHOICES("ab"), 0, 0}};
+        struct wf_choice_scores s;
+        const struct wf_choice_options o = {.log_likelihood = score, .begin = begin_ids, .begins = 1};
+        ck_ok(wf_evaluate_choices(t.model, t.tokenizer, t.tape, q, 1, &o, &s, error));
+        const double want = reference(&t, "", " ab", 1);
+        ck_assert(fabs(score[0] - want) < tolerance * fabs(want));
         end(&t);
     }
 }
@@ -165,6 +202,8 @@ START_TEST(errors)
     ck_fails(wf_evaluate_choices(t.model, t.tokenizer, t.tape, questions, 0, NULL, &s, error), WF_ERR_ARGUMENT, "count: 0");
     ck_fails(wf_evaluate_choices(t.model, t.tokenizer, t.tape, questions, 1, &(struct wf_choice_options){.tokens = -1}, &s, error),
              WF_ERR_ARGUMENT, "tokens: -1");
+    ck_fails(wf_evaluate_choices(t.model, t.tokenizer, t.tape, questions, 1, &(struct wf_choice_options){.begins = 1}, &s, error),
+             WF_ERR_ARGUMENT, "begin is NULL");
     wf_tokenizer *other;
     ck_ok(wf_tokenizer_train("abcdefghijkl", 12, &other, error));
     ck_fails(wf_evaluate_choices(t.model, other, t.tape, questions, 1, NULL, &s, error), WF_ERR_ARGUMENT, "vocabulary size mismatch");
@@ -263,4 +302,4 @@ START_TEST(out_of_memory)
 }
 END_TEST
 
-WF_TEST_MAIN("infer/choices", log_likelihoods, the_batch_changes_no_bit, errors, empty_context, files, out_of_memory)
+WF_TEST_MAIN("infer/choices", log_likelihoods, ids_before_a_context, the_batch_changes_no_bit, errors, empty_context, files, out_of_memory)

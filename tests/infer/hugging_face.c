@@ -167,6 +167,33 @@ START_TEST(weights_in_bf16)
 }
 END_TEST
 
+/* Weights that stay in the file give the same bits. A small file is read unless it is asked for. */
+START_TEST(mapped_weights)
+{
+    struct wf_run run;
+    wf_real out[S * D], again[S * D];
+    copy_folder();
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        if (bf16)
+            round_weights();
+        for (int map = WF_RUN_READ; map <= WF_RUN_MAP; map++) {
+            const struct wf_run_options o = {.stored = WF_STORED_AS_FILE, .map = (enum wf_run_map)map};
+            ck_ok(wf_run_open_with(&run, test_folder, &o, error));
+            const struct wf_model_bytes bytes = wf_model_bytes(run.model);
+            const bool is_float = WF_REAL == WF_F32;
+            ck_assert_msg(map == WF_RUN_MAP && is_float ? bytes.mapped > bytes.weights / 4 && bytes.mapped < bytes.weights
+                                                        : bytes.mapped == 0,
+                          "%d, %d: %lld of %lld", bf16, map, (long long)bytes.mapped, (long long)bytes.weights);
+            embed(&run, map == 0 ? out : again);
+            ck_assert(map == 0 || memcmp(out, again, sizeof out) == 0);
+            wf_run_close(&run);
+        }
+    }
+    ck_fails(wf_run_open_with(&run, test_folder, &(struct wf_run_options){.map = (enum wf_run_map)3}, error), WF_ERR_ARGUMENT,
+             ".map is unknown");
+}
+END_TEST
+
 static struct wf_embedder_options options_of_folder(void)
 {
     struct wf_run run;
@@ -409,5 +436,5 @@ START_TEST(minilm)
 }
 END_TEST
 
-WF_TEST_MAIN("train/hugging_face", a_folder_is_a_run, weights_in_bf16, how_vectors_are_made, settings_of_the_tokenizer,
+WF_TEST_MAIN("train/hugging_face", a_folder_is_a_run, weights_in_bf16, mapped_weights, how_vectors_are_made, settings_of_the_tokenizer,
              unsupported_settings_are_refused, files_that_are_missing, a_padded_vocabulary, damage, minilm)

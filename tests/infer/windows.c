@@ -103,6 +103,45 @@ START_TEST(the_batch_changes_no_bit)
 }
 END_TEST
 
+/* Ids before each window: those of a window are as in a row that begins with them. */
+START_TEST(ids_before_a_window)
+{
+    static const int32_t begin_ids[3] = {5, 0, 12};
+    static const int64_t windows[][3] = {{16, 13, 3}, {16, 4, 3}, {16, 1, 1}, {16, 15, 1}, {8, 0, 2}, {2, 1, 1}, {16, 0, 1}};
+    static const int64_t counts[] = {N, 1, 2, 13, 14, 33};
+    for (int which = 0; which < 2; which++) {
+        struct tested t = begin(names[which]);
+        for (size_t w = 0; w < sizeof windows / sizeof *windows; w++)
+            for (int n = 0; n < 6; n++) {
+                const int64_t begins = windows[w][2], rest = windows[w][0] - begins, stride = windows[w][1] ? windows[w][1] : rest;
+                wf_real logits[T * V];
+                double sum = 0;
+                int64_t scored = 0;
+                for (int64_t first = 0; scored < counts[n]; first += stride) {
+                    int32_t row[T];
+                    const int64_t count = first + rest < counts[n] ? rest : counts[n] - first;
+                    memcpy(row, begin_ids, sizeof begin_ids);
+                    memcpy(row + begins, t.ids + first, (size_t)count * sizeof *row);
+                    wf_tape_reset(t.tape, WF_INFER);
+                    read_values(wf_model_logits(t.model, wf_ids(t.tape, row, 1, begins + count), NULL), logits, (begins + count) * V);
+                    for (int64_t i = scored; i < first + count; i++)
+                        sum += loss_of_id(logits + (begins + i - first - 1) * V, V, t.ids[i]);
+                    scored = first + count;
+                }
+                for (int64_t rows = 0; rows < 3; rows++) {
+                    const struct wf_evaluation e =
+                        evaluate(&t, counts[n],
+                                 (struct wf_window_options){windows[w][0], windows[w][1], rows, .begin = begin_ids, .begins = begins});
+                    ck_assert_int_eq(e.tokens, counts[n]);
+                    ck_assert_msg(fabs(e.loss - sum / (double)scored) < tolerance * e.loss, "%zu, %lld: %.12g instead of %.12g", w,
+                                  (long long)counts[n], e.loss, sum / (double)scored);
+                }
+            }
+        end(&t);
+    }
+}
+END_TEST
+
 /* Without a stride this is wf_model_evaluate, to the bit. */
 START_TEST(without_stride)
 {
@@ -119,6 +158,8 @@ START_TEST(without_stride)
 }
 END_TEST
 
+static const int32_t two_ids[2] = {1, 2};
+
 START_TEST(errors)
 {
     struct tested t = begin(names[0]);
@@ -134,7 +175,12 @@ START_TEST(errors)
                  {{.rows = -1}, N, "rows"},
                  {{.context = 1, .stride = 1}, N, "one token predict nothing"},
                  {{.stride = 4}, 1, "a text of 1 tokens has nothing"},
-                 {{.stride = 0}, 1, "a text of 1 tokens has nothing"}};
+                 {{.stride = 0}, 1, "a text of 1 tokens has nothing"},
+                 {{.begins = 2}, N, "or begin is NULL"},
+                 {{.begin = two_ids, .begins = -1}, N, "begins: -1 is out of range, 0 to 15"},
+                 {{.context = 2, .begin = two_ids, .begins = 2}, N, "begins: 2 is out of range, 0 to 1 for windows of 2 tokens"},
+                 {{.stride = 16, .begin = two_ids, .begins = 1}, N, "1 to 15, the tokens of a window without those before"},
+                 {{.begin = two_ids, .begins = 1}, 0, "a text of 0 tokens"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct wf_evaluation e;
         ck_fails(wf_evaluate_windows(t.model, t.tape, wf_id_view_of(t.ids, cases[i].count), &cases[i].o, &e, error), WF_ERR_ARGUMENT,
@@ -166,4 +212,4 @@ START_TEST(out_of_memory)
 }
 END_TEST
 
-WF_TEST_MAIN("infer/windows", is_the_guide, the_batch_changes_no_bit, without_stride, errors, out_of_memory)
+WF_TEST_MAIN("infer/windows", is_the_guide, ids_before_a_window, the_batch_changes_no_bit, without_stride, errors, out_of_memory)

@@ -8,12 +8,12 @@ START_TEST(shows_the_file)
     const char *path = in_folder("text"), *empty = in_folder("empty");
     write_file(path, "abc\0d", 5);
     write_file(empty, "", 0);
-    ck_ok(wf_map_open(path, true, &map, error));
+    ck_ok(wf_map_open(path, WF_MAP_SHARED, &map, error));
     ck_assert(map.bytes == 5 && !memcmp(map.data, "abc\0d", 5));
     wf_map_close(&map);
     ck_assert(map.bytes == 0 && !map.data);
     wf_map_close(&map);
-    ck_ok(wf_map_open(empty, true, &map, error));
+    ck_ok(wf_map_open(empty, WF_MAP_SHARED, &map, error));
     ck_assert(map.bytes == 0 && map.data);
     wf_map_close(&map);
 }
@@ -24,7 +24,7 @@ static void refused(const char *path, const char *part)
     struct wf_map map;
     char words[512];
     snprintf(words, sizeof words, "%s: %s", path, part);
-    ck_fails(wf_map_open(path, true, &map, error), WF_ERR_IO, words);
+    ck_fails(wf_map_open(path, WF_MAP_SHARED, &map, error), WF_ERR_IO, words);
     ck_assert(!map.data && map.bytes == 0);
     wf_map_close(&map);
 }
@@ -47,9 +47,9 @@ START_TEST(leaves_nothing_open)
     const char *path = in_folder("text");
     write_file(path, "abc", 3);
     for (int i = 0; i < 3000; i++) {
-        ck_ok(wf_map_open(path, true, &map, error));
+        ck_ok(wf_map_open(path, WF_MAP_SHARED, &map, error));
         wf_map_close(&map);
-        ck_fails(wf_map_open("/tmp", true, &map, error), WF_ERR_IO, "");
+        ck_fails(wf_map_open("/tmp", WF_MAP_SHARED, &map, error), WF_ERR_IO, "");
     }
 }
 END_TEST
@@ -59,7 +59,7 @@ START_TEST(shows_the_file_that_was_opened)
     struct wf_map map;
     const char *path = in_folder("text"), *other = in_folder("other");
     write_file(path, "first\n", 6);
-    ck_ok(wf_map_open(path, true, &map, error));
+    ck_ok(wf_map_open(path, WF_MAP_SHARED, &map, error));
     write_file(other, "second and longer\n", 18);
     ck_assert_int_eq(rename(other, path), 0);
     ck_assert(map.bytes == 6 && !memcmp(map.data, "first\n", 6));

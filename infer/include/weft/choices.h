@@ -31,7 +31,11 @@ WF_API void wf_questions_free(struct wf_questions *questions); /* a zeroed struc
 struct wf_choice_options {
     const char *name;       /* the file of the questions, for messages; NULL: none */
     double *log_likelihood; /* if not NULL, receives the log-likelihood in nats of every choice of every question, in their order */
-    int64_t tokens;         /* about how many tokens are computed at once; 0: 4096. Changes no bit of the results */
+    /* Ids before each context, such as `begin` of a struct wf_run: a model that was trained with a BOS token before each text predicts
+     * badly without it. NULL: none, as lm-evaluation-harness has it for most models. */
+    const int32_t *begin;
+    int64_t begins;
+    int64_t tokens; /* about how many tokens are computed at once; 0: 4096. Changes no bit of the results */
 };
 /* The accuracy over all questions. */
 struct wf_choice_scores {
@@ -44,8 +48,8 @@ struct wf_choice_scores {
 /* Scores `count` questions. The text of a choice is a space and the choice, or the choice alone if it begins with white space. White space
  * at the end of the context becomes part of the choice's text. Context and text are encoded together, without the template's special
  * tokens, and the ids after those of the context alone are scored: the sum of their log-probabilities is the log-likelihood. An empty
- * context is the tokenizer's BOS token, or if it has none its end-of-text token. If context and choice are longer than the model's context,
- * ids of the context are dropped at its beginning. `options` may be NULL. The tape is reset.
+ * context is .begin, or if that is NULL the tokenizer's BOS token, or if it has none its end-of-text token. If context and choice are
+ * longer than the model's context, ids of the context are dropped at its beginning. `options` may be NULL. The tape is reset.
  *
  * WF_ERR_FORMAT, with the question in the message: a text cannot be encoded, or a choice has no ids, or more than the model's context.
  * WF_ERR_ARGUMENT: the answer is no index of a choice, a choice is empty, or the tokenizer does not fit the model. WF_ERR_STATE: the model

@@ -17,7 +17,7 @@
 
 WF_BEGIN_DECLS
 
-enum { WF_RUN_ENDS = 16, WF_RUN_REFUSED_SIZE = 64 };
+enum { WF_RUN_ENDS = 16, WF_RUN_BEGINS = 16, WF_RUN_REFUSED_SIZE = 64 };
 /* A trained model with its tokenizers. */
 struct wf_run {
     struct wf_config config;
@@ -34,9 +34,11 @@ struct wf_run {
     /* Of a language model: how to choose tokens, from the configuration, or from generation_config.json of a Hugging Face folder: greedily
      * if that file does not say "do_sample": true, or if there is none. */
     struct wf_sampler sampler;
-    /* Of a language model: the tokenizer's template puts special tokens before a text and none behind it, such as the BOS token of Llama 3
-     * and Gemma. The model was trained with them: encode prompts with .specials of wf_encode_options. */
-    bool begins;
+    /* Of a language model whose tokenizer's template puts special tokens before a text and none behind it: these tokens, such as the BOS
+     * token of Llama 3 and Gemma. The model was trained with them: encode prompts with .specials of wf_encode_options. */
+    int32_t begin[WF_RUN_BEGINS];
+    int begins;
+    bool needs_begin; /* the model predicts badly without them: Gemma */
     /* A key of generation_config.json that asks for what Weft does not do, such as num_beams; "": there is none. The model works, but its
      * texts are not those of transformers. */
     char refused[WF_RUN_REFUSED_SIZE];
@@ -51,9 +53,18 @@ struct wf_run {
  * no BOS or EOS token, or if the weights were trained with another tokenizer. To detect that, files of weights store the
  * wf_tokenizer_hash of their tokenizer as "tokenizer_content"; weights without this entry are accepted. */
 WF_API wf_status wf_run_open(struct wf_run *run, const char *folder, const char *weights, wf_error *error) WF_CHECKED;
+/* Whether weights that need no change stay in the file (wf_load_options.map, weft/registry.h). Then a folder opens at once, even one that
+ * is larger than the free memory, but computes up to 10 % slower, because the kernel maps files in small pages. Mapped weights cannot be
+ * trained; see also wf_safetensors_guard (weft/safetensors.h). */
+enum wf_run_map {
+    WF_RUN_READ,      /* they are read into memory */
+    WF_RUN_MAP_LARGE, /* they stay in the file if it is larger than a quarter of the free memory */
+    WF_RUN_MAP        /* they stay in the file */
+};
 struct wf_run_options {
     const char *weights;   /* as in wf_run_open */
     enum wf_stored stored; /* how to store the weights of linear maps and embeddings (weft/registry.h); bf16 halves their memory */
+    enum wf_run_map map;
 };
 /* wf_run_open with options, which may be NULL. */
 WF_API wf_status wf_run_open_with(struct wf_run *run, const char *folder, const struct wf_run_options *options, wf_error *error) WF_CHECKED;
@@ -87,6 +98,11 @@ struct wf_window_options {
     int64_t stride;  /* each window begins this many tokens after the one before, 1 to `context`; 0: windows do not overlap, as in
                         wf_model_evaluate */
     int64_t rows;    /* windows that are computed at once; 0: about 4096 tokens. With a stride it does not change a bit of the result */
+    /* Ids with which each window begins, before its ids of the text, such as `begin` of a struct wf_run: a model that was trained with a
+     * BOS token before each text predicts badly without it. They are tokens of the window, so a stride is at most the rest of it, and they
+     * are not scored; the first id of the text in a window then is. NULL: none. */
+    const int32_t *begin;
+    int64_t begins;
 };
 /* Computes the loss of a language model on the whole sequence of ids, in overlapping windows, as the guide on perplexity of Hugging Face's
  * transformers does. Window i has the ids i * stride .. i * stride + context - 1; the last window ends with the text. Each window scores

@@ -25,9 +25,10 @@ struct wf_safetensors_entry {
 };
 
 struct wf_safetensors_options {
-    /* Maps the tensors into memory, for wf_safetensors_data. If another process truncates the file, this process ends as soon as it reads
-     * one of the lost bytes. So use this only for files that nobody modifies in place. wf_safetensors_commit may replace the file: the
-     * handle keeps the old content until it is closed. */
+    /* Maps the tensors into memory, for wf_safetensors_data and for wf_load_options.map (weft/registry.h). The memory of a tensor takes no
+     * room that other programs need: the kernel reads its pages when they are used, and can drop them. Nobody may modify the file in place
+     * meanwhile. If another process truncates it, this process ends as soon as it reads one of the lost bytes (SIGBUS), unless it has
+     * called wf_safetensors_guard. wf_safetensors_commit may replace the file: the handle keeps the old content until it is closed. */
     bool map;
 };
 
@@ -49,6 +50,11 @@ WF_API wf_safetensors *wf_safetensors_open_with(const char *path, const struct w
  * path. */
 WF_API wf_safetensors *wf_safetensors_view(const void *data, int64_t bytes, const char *label, wf_error *error) WF_CHECKED;
 WF_API void wf_safetensors_close(wf_safetensors *file); /* `file` may be NULL */
+
+/* Installs a handler of SIGBUS for the whole process. If another process then truncates a mapped file, its lost bytes read as zeros, and
+ * the models and registries that use the file give an error (wf_registry_intact, weft/registry.h). Other causes of the signal are left to
+ * the handler that was there before. A program calls this once, at its beginning; the command does. */
+WF_API void wf_safetensors_guard(void);
 
 /* Return the number of entries, one for each tensor, and the entry with the number `index`, 0 <= index < count, in the order of the header.
  * Entries live as long as the handle. */

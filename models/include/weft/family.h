@@ -199,6 +199,7 @@ struct wf_family {
     /* The bound of the logits of a model with this configuration: each logit of the output layer, z, becomes bound * tanh(z / bound)
      * (wf_softcap). 0: they stay. NULL: they stay in all configurations. */
     double (*softcap)(const void *config);
+    bool needs_begin; /* the model predicts badly without the tokenizer's BOS token before a text, so evaluation puts it there */
 
     /* For Weft's own families: how their models are written for transformers. NULL: they cannot be. */
     const struct wf_counterpart *counterpart;

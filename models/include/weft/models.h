@@ -31,8 +31,8 @@ WF_API wf_registry *wf_model_registry(const wf_model *model); /* belongs to the 
 /* Loads the weights from an open file, as strictly as wf_registry_load. The tensors in the file have Weft's names, or the names of the
  * library that the family comes from (such as Hugging Face's for "bert"). */
 WF_API wf_status wf_model_load(wf_model *model, const wf_safetensors *file, wf_error *error) WF_CHECKED;
-/* wf_model_load with options, which may be NULL. Only .allow_missing, .missing, .missing_ctx and .stored may be set. The other members map
- * names of tensors; setting one of them is WF_ERR_ARGUMENT, because the family itself maps the names. */
+/* wf_model_load with options, which may be NULL. Only .allow_missing, .missing, .missing_ctx, .stored and .map may be set. The other
+ * members map names of tensors; setting one of them is WF_ERR_ARGUMENT, because the family itself maps the names. */
 WF_API wf_status wf_model_load_with(wf_model *model, const wf_safetensors *file, const struct wf_load_options *options,
                                     wf_error *error) WF_CHECKED;
 /* The model's configuration, kind and sizes. The data that the pointers point to belong to the model. */
@@ -72,6 +72,7 @@ WF_API wf_status wf_model_cache_with(const wf_model *model, struct wf_cache *cac
 /* The memory that a model takes. */
 struct wf_model_bytes {
     int64_t weights; /* bytes of the parameters as they are stored */
+    int64_t mapped;  /* how many of them are not in memory of their own but in a file (.map of wf_load_options) */
     int64_t token;   /* bytes of a cache for each token and row; 0 if the family has no cache of keys and values */
 };
 WF_API struct wf_model_bytes wf_model_bytes(const wf_model *model);

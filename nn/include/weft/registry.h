@@ -150,6 +150,11 @@ struct wf_load_options {
     /* How to store the parameters that are storable (struct wf_parameter_options), if this call allocates the values. A parameter that is
      * stored as bf16 is frozen. WF_ERR_STATE: WF_STORED_BF16, but the registry has the values as wf_real already. */
     enum wf_stored stored;
+    /* If this call allocates the values: a parameter that the file has in one tensor, with the dtype and the order in which it is to be
+     * stored, is not read but stays in the memory of the file, which must be open with .map (weft/safetensors.h; a file that is not is
+     * read). The registry keeps that memory when the file is closed. Such a parameter is frozen; it may be set, which does not change the
+     * file. */
+    bool map;
     void (*missing)(void *ctx, const char *name); /* called after the load for each parameter that kept its value, in the order of
                                                      declaration; may be NULL */
     void *missing_ctx;
@@ -158,6 +163,10 @@ struct wf_load_options {
  * wf_registry_load. */
 WF_API wf_status wf_registry_load_with(wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *options,
                                        wf_error *error) WF_CHECKED;
+/* WF_ERR_IO: a file from which parameters are mapped was truncated meanwhile, so results since the last call may be wrong. That is found
+ * out only if the program has called wf_safetensors_guard; without it the process ends. The functions of weft/models.h, weft/encoder.h and
+ * weft/seq2seq.h check it themselves. */
+WF_API wf_status wf_registry_intact(const wf_registry *registry, wf_error *error) WF_CHECKED;
 /* Allocates gradients for the parameters that are not frozen now, and for no others. Call it after wf_registry_load if the parameters are
  * to be trained, and after wf_registry_freeze. Existing gradients keep their values, but their memory moves, so views from wf_grad become
  * invalid. */
@@ -177,18 +186,20 @@ WF_API int64_t wf_registry_parameters(const wf_registry *registry);
 WF_API wf_tensor *wf_registry_at(const wf_registry *registry, int index);          /* in the order of declaration; NULL if out of range */
 WF_API wf_tensor *wf_registry_find(const wf_registry *registry, const char *name); /* NULL if no parameter has the name */
 WF_API bool wf_registry_is_buffer(const wf_registry *registry, int index);         /* false if out of range */
+WF_API bool wf_registry_is_mapped(const wf_registry *registry, int index);         /* whether a load with .map left it in the file */
 /* Freezes a parameter, or makes it trainable again. A frozen parameter has no gradient; a gradient that it had counts as 0. Allowed at any
  * time. Once gradients are allocated, call wf_registry_gradients afterwards, which frees the memory for the gradients of frozen parameters,
  * and allocates it for parameters that were frozen before; without that call, a pass that uses such a parameter fails. A pass that has
  * already used the parameter goes on as it began: after that pass, call wf_tape_reset and wf_grads_zero. A parameter of another registry is
- * an error of this registry, and so is one that is stored as bf16 and is to become trainable. */
+ * an error of this registry, and so is one that is stored as bf16 or mapped and is to become trainable. */
 WF_API void wf_registry_freeze(wf_registry *registry, wf_tensor *parameter, bool frozen);
 /* The same for all parameters whose names match a pattern, in which each '*' stands for any characters. To freeze all but the head of a
  * model:
  *
  *   wf_registry_freeze_matching(registry, "*", true, &error), wf_registry_freeze_matching(registry, "head.*", false, &error)
  *
- * WF_ERR_ARGUMENT: no parameter has a matching name, or a parameter that is stored as bf16 is to become trainable. Buffers stay frozen. */
+ * WF_ERR_ARGUMENT: no parameter has a matching name, or a parameter that is stored as bf16 or mapped is to become trainable. Buffers stay
+ * frozen. */
 WF_API wf_status wf_registry_freeze_matching(wf_registry *registry, const char *pattern, bool frozen, wf_error *error) WF_CHECKED;
 
 /* Replaces the values of a parameter by `count` values, row-major; count must be the parameter's size. Ops that are called later read the
@@ -198,7 +209,7 @@ WF_API wf_status wf_registry_freeze_matching(wf_registry *registry, const char *
 WF_API wf_status wf_parameter_set(wf_tensor *parameter, const wf_real *values, int64_t count, wf_error *error) WF_CHECKED;
 
 /* The slab of the values that are stored as wf_real; wf_parameter_info has the offset of each parameter. Parameters that are stored as bf16
- * are not in the slab. NULL before wf_registry_build or wf_registry_load. */
+ * or mapped are not in the slab. NULL before wf_registry_build or wf_registry_load. */
 WF_API wf_real *wf_registry_values(const wf_registry *registry);
 WF_API int64_t wf_registry_slab(const wf_registry *registry);    /* elements of the slab, gaps between parameters included */
 WF_API wf_grads *wf_registry_grads(const wf_registry *registry); /* the registry's own gradients; NULL if there are none */

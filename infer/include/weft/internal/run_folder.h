@@ -11,9 +11,10 @@
 
 /* Returns "FOLDER/NAME", to be freed with wf_free; NULL with *error set. */
 char *wf_run_path(const char *folder, const char *name, wf_error *error);
-/* wf_run_open without the values of the weights: run->model is declared only. *file becomes the open file of weights, which belongs to the
- * run's tokenizers and which the caller closes. On failure *run is empty and *file NULL. */
-wf_status wf_run_open_files(struct wf_run *run, const char *folder, const char *weights, wf_safetensors **file, wf_error *error) WF_CHECKED;
+/* wf_run_open without the values of the weights: run->model is declared only. *file becomes the open file of weights, mapped or not, which
+ * belongs to the run's tokenizers and which the caller closes. On failure *run is empty and *file NULL. */
+wf_status wf_run_open_files(struct wf_run *run, const char *folder, const char *weights, bool map, wf_safetensors **file,
+                            wf_error *error) WF_CHECKED;
 /* Whether the folder has a file of this name. */
 bool wf_run_has(const char *folder, const char *name);
 /* Refuses a folder that another program wrote with wf_fit. It has weights but no config.json, and only that program can read it. */

@@ -94,5 +94,10 @@ void wf_lock_release(wf_lock *lock);
 /* --- safetensors_read.c --- */
 /* Returns the path by which a file was opened, or the label of a view (wf_safetensors_view). */
 const char *wf_safetensors_path(const wf_safetensors *file);
+/* Keeps the file open until one more call of wf_safetensors_close. */
+void wf_safetensors_hold(const wf_safetensors *file);
+/* If a mapped file, or shard of `file`, was truncated and wf_safetensors_guard replaced its lost pages by zeros, returns its path;
+ * otherwise NULL. */
+const char *wf_safetensors_lost(const wf_safetensors *file);
 
 #endif

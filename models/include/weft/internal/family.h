@@ -50,7 +50,7 @@ wf_tensor *wf_model_token_losses(const wf_model *model, wf_tensor *ids, wf_tenso
 
 /* Call wf_blocks_begin before and wf_blocks_end after each call of a family's function on `tape`. Between the two calls, in a training with
  * checkpoint=true, wf_blocks_forward records its blocks so that backward computes them again. wf_blocks_end returns x, or poison if the
- * family's function should have called wf_blocks_forward but did not. */
+ * family's function should have called wf_blocks_forward but did not, or if x may be wrong (wf_model_intact). */
 struct wf_blocks_pass {
     const wf_model *model;
     bool recompute;               /* this is a training with checkpoint=true */
@@ -59,6 +59,8 @@ struct wf_blocks_pass {
 };
 void wf_blocks_begin(struct wf_blocks_pass *pass, const wf_model *model, const wf_tape *tape);
 wf_tensor *wf_blocks_end(struct wf_blocks_pass *pass, wf_tape *tape, wf_tensor *x);
+/* Returns x, or poison if a file from which weights are mapped was truncated (wf_registry_intact), so that x may be wrong. */
+wf_tensor *wf_model_intact(const wf_model *model, wf_tensor *x);
 /* Copies `bytes` bytes to memory of the tape, because backward computes blocks again when the caller's memory may already be freed. Returns
  * NULL if `from` is NULL, or if there is no memory, which is an error of the tape. */
 void *wf_blocks_copy(wf_tape *tape, const void *from, size_t bytes);
