@@ -64,8 +64,9 @@ static wf_status evaluate_text(struct evaluation *e, wf_error *error)
             wf_error_prefix(error, "%s", data);
         return status;
     }
-    if (text->ids.count < 2)
-        return wf_error_set(error, WF_ERR_FORMAT, "%s: the text has fewer than two tokens: there is nothing to predict", data);
+    if (text->ids.count < 2 - e->begins)
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: the text has %s: there is nothing to predict", data,
+                            e->begins ? "no tokens" : "fewer than two tokens");
     const struct wf_window_options w = {
         .context = e->a->context, .stride = e->a->stride, .begin = e->run.begin, .begins = e->begins ? e->run.begins : 0};
     wf_status status = wf_evaluate_windows_on(e->dist, e->run.model, e->tape, text->ids, &w, &e->progress, &e->mean, error);
@@ -128,10 +129,16 @@ static wf_status open_model(struct evaluation *e, wf_error *error)
     if (e->a->bos && e->run.begins == 0)
         return wf_error_set(error, WF_ERR_ARGUMENT, "--bos: the tokenizer of %s has no template that puts tokens before a text only", name);
     e->choices.begins = e->begins;
-    const int64_t rest = window - (e->begins ? e->run.begins : 0);
-    if (e->a->stride > rest)
+    if (e->begins && e->run.begins > WF_RUN_BEGINS)
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: the tokenizer's template puts %d tokens before a text, but --bos takes %d at most",
+                            name, e->run.begins, WF_RUN_BEGINS);
+    const int begins = e->begins ? e->run.begins : 0;
+    if (begins >= window)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "--context %lld leaves no tokens of the text: %d are those of --bos", (long long)window,
+                            begins);
+    if (e->a->stride > window - begins)
         return wf_error_set(error, WF_ERR_ARGUMENT, "--stride %lld is more than the %lld tokens of a window%s: tokens would be left out",
-                            (long long)e->a->stride, (long long)rest, rest < window ? " that are of the text" : "");
+                            (long long)e->a->stride, (long long)(window - begins), begins > 0 ? " less those of --bos" : "");
     if (encodes && !(e->run.config.training.mask_rate > 0))
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s is a model for sentence vectors and has no loss: use %s embed %s < FILE", name,
                             program(), name);

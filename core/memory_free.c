@@ -23,21 +23,23 @@ static int64_t number_behind(const char *folder, const char *file, const char *k
     return value;
 }
 
-/* Lowers *least to the bytes that a control group may still use. Pages of files that nobody has used lately count as used there, but can be
- * dropped. */
+/* Lowers *least to the bytes that a control group may still use. Pages of files count as used there, but can be dropped; mapped weights are
+ * such pages. */
 static void take_room(void *least, const char *folder)
 {
     static const struct {
-        const char *limit, *usage, *unused;
-    } versions[] = {{"memory.max", "memory.current", "inactive_file "},
-                    {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "}};
+        const char *limit, *usage, *pages[2];
+    } versions[] = {{"memory.max", "memory.current", {"inactive_file ", "active_file "}},
+                    {"memory.limit_in_bytes", "memory.usage_in_bytes", {"total_inactive_file ", "total_active_file "}}};
     int64_t *room = least;
     for (int v = 0; v < 2; v++) {
         long long most = -1, used = -1, none;
         if (wf_cgroup_numbers(folder, versions[v].limit, &most, &none) < 1 ||
             wf_cgroup_numbers(folder, versions[v].usage, &used, &none) < 1)
             continue;
-        *room = WF_MIN(*room, WF_MAX(0, most - used + WF_MAX(0, number_behind(folder, "memory.stat", versions[v].unused))));
+        for (int i = 0; i < 2; i++)
+            used -= WF_MAX(0, number_behind(folder, "memory.stat", versions[v].pages[i]));
+        *room = WF_MIN(*room, WF_MAX(0, most - used));
     }
 }
 

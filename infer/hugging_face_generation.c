@@ -124,7 +124,7 @@ static void set_generation(struct wf_generation *g, const struct settings *s)
 }
 
 /* Finds the tokens that the template puts before a text, if it puts none behind it. */
-static wf_status find_begin(struct wf_run *run, wf_error *error)
+static void find_begin(struct wf_run *run)
 {
     static const char *const texts[] = {"a", "e", " ", "\n", "1"};
     const wf_tokenizer *t = run->tokenizer;
@@ -145,12 +145,8 @@ static wf_status find_begin(struct wf_run *run, wf_error *error)
         wf_tokens_free(&bare);
         wf_tokens_free(&all);
     }
-    if (begins > WF_RUN_BEGINS)
-        return wf_error_set(error, WF_ERR_FORMAT, "the tokenizer's template puts %lld tokens before a text, but at most %d are supported",
-                            (long long)begins, WF_RUN_BEGINS);
     run->begins = (int)begins;
     run->needs_begin = begins > 0 && run->config.family->needs_begin;
-    return WF_OK;
 }
 
 wf_status hf_sampling_load(const char *folder, struct wf_config *config, wf_error *error)
@@ -170,8 +166,7 @@ wf_status hf_generation_load(const char *folder, struct wf_run *run, wf_error *e
     struct settings s;
     if (wf_config_kind(&run->config) != WF_MODEL_LANGUAGE)
         return WF_OK;
-    if (find_begin(run, error) != WF_OK)
-        return error->code;
+    find_begin(run);
     run->sampler = (struct wf_sampler){.temperature = c->temperature,
                                        .top_k = c->top_k,
                                        .top_p = c->top_p,

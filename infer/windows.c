@@ -112,14 +112,14 @@ static wf_status check(const wf_model *model, struct wf_id_view ids, const struc
                             (long long)o->begins, (long long)context - 1, (long long)context);
     if (o->stride < 0 || o->stride > context - o->begins)
         return wf_error_set(error, WF_ERR_ARGUMENT, "stride: %lld is out of range: 1 to %lld, the tokens of a window%s",
-                            (long long)o->stride, (long long)(context - o->begins), o->begins > 0 ? " without those before it" : "");
+                            (long long)o->stride, (long long)(context - o->begins), o->begins > 0 ? " less those of .begin" : "");
     if (o->rows < 0)
         return wf_error_set(error, WF_ERR_ARGUMENT, "rows: %lld is out of range: at least 0", (long long)o->rows);
     if (o->stride > 0 && context < 2 && o->begins == 0)
         return wf_error_set(error, WF_ERR_ARGUMENT, "windows of one token predict nothing: the context must be at least 2 with a stride");
     if ((o->stride > 0 || o->begins > 0) && ids.count < 2 - (o->begins > 0))
-        return wf_error_set(error, WF_ERR_ARGUMENT, "a text of %lld tokens has nothing to predict: an evaluation needs at least two tokens",
-                            (long long)ids.count);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "a text of %lld tokens has nothing to predict: an evaluation needs at least %s",
+                            (long long)ids.count, o->begins > 0 ? "one token" : "two tokens");
     return WF_OK;
 }
 

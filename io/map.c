@@ -31,6 +31,7 @@ wf_status wf_map_open(const char *path, enum wf_map_pages pages, struct wf_map *
         wf_error_set(&failure, WF_ERR_IO, "%s: is %s, not a regular file", path, what);
     } else {
         map->bytes = info.st_size;
+        map->modified = info.st_mtim;
         void *memory = pages && map->bytes > 0 ? map_pages(map, pages) : (void *)nothing;
         if (memory == MAP_FAILED)
             wf_error_set(&failure, errno == ENOMEM ? WF_ERR_MEMORY : WF_ERR_IO, "%s: cannot be mapped: %s", path, wf_reason(errno));
@@ -57,6 +58,20 @@ int64_t wf_map_read(int fd, int64_t offset, char *out, int64_t bytes)
         done += got;
     }
     return done;
+}
+
+const char *wf_map_harm(const struct wf_map *map)
+{
+    struct stat now;
+    if (map->guard == 0)
+        return NULL;
+    if (fstat(map->fd, &now) != 0)
+        return "cannot be read any more";
+    if (now.st_size < map->bytes)
+        return "was truncated";
+    if (now.st_size != map->bytes || now.st_mtim.tv_sec != map->modified.tv_sec || now.st_mtim.tv_nsec != map->modified.tv_nsec)
+        return "was changed";
+    return wf_map_guard_lost(map->guard) ? "cannot be read any more" : NULL;
 }
 
 void wf_map_close(struct wf_map *map)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Keeps this process alive if another process truncates a file that is mapped: the lost pages then read as zeros, and who uses the file
- * finds out. */
+/* Keeps this process alive if another process truncates a file that is mapped: the lost pages then read as zeros, and users of the file get
+ * an error. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -67,12 +67,16 @@ static void on_lost_page(int number, siginfo_t *info, void *context)
 {
     if (info->si_code == BUS_ADRERR && replaced((uintptr_t)info->si_addr))
         return;
-    if (before.sa_flags & SA_SIGINFO)
+    if (before.sa_handler == SIG_IGN && info->si_code <= 0) /* another process has sent it */
+        return;
+    if (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN) {
+        sigaction(number, &before, NULL); /* an access is repeated, and ends the process */
+        if (info->si_code <= 0)
+            raise(number);
+    } else if (before.sa_flags & SA_SIGINFO)
         before.sa_sigaction(number, info, context);
-    else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
-        before.sa_handler(number);
     else
-        sigaction(number, &before, NULL); /* the access is repeated, and ends the process */
+        before.sa_handler(number);
 }
 
 void wf_safetensors_guard(void)

@@ -3,6 +3,8 @@
 #ifndef WEFT_IO_SAFETENSORS_FILE_H
 #define WEFT_IO_SAFETENSORS_FILE_H
 
+#include <stdatomic.h>
+
 #include <jansson.h>
 
 #include <weft/internal/map.h>
@@ -13,13 +15,14 @@
 
 struct wf_safetensors {
     char *path;
-    struct wf_map map;       /* {0} if the file is in memory and was not opened */
-    const char *memory;      /* the first byte of the file in memory, or NULL */
-    _Atomic int64_t holders; /* calls of wf_safetensors_close that must come before the file is closed */
-    int64_t bytes;           /* size of the file */
-    int64_t start;           /* where the tensors begin: 8 + length of the header */
-    json_t *header;          /* the parsed header, which owns the names */
-    json_t *metadata;        /* an object in `header`, or NULL */
+    struct wf_map map;        /* {0} if the file is in memory and was not opened */
+    const char *memory;       /* the first byte of the file in memory, or NULL */
+    atomic_bool memory_taken; /* wf_safetensors_take_memory */
+    _Atomic int64_t holders;  /* calls of wf_safetensors_close that must come before the file is closed */
+    int64_t bytes;            /* size of the file */
+    int64_t start;            /* where the tensors begin: 8 + length of the header */
+    json_t *header;           /* the parsed header, which owns the names */
+    json_t *metadata;         /* an object in `header`, or NULL */
     struct wf_safetensors_entry *entry;
     const struct wf_safetensors_entry **by_name; /* the entries, sorted by name */
     int64_t count;

@@ -142,17 +142,29 @@ void wf_safetensors_close(wf_safetensors *file)
     wf_free(file);
 }
 
-void wf_safetensors_hold(const wf_safetensors *file)
+bool wf_safetensors_take_memory(const wf_safetensors *file)
 {
-    atomic_fetch_add(&((wf_safetensors *)file)->holders, 1);
+    wf_safetensors *f = (wf_safetensors *)file;
+    if ((f->shards > 0 ? f->shard[0] : f)->map.guard == 0 || atomic_exchange(&f->memory_taken, true))
+        return false;
+    atomic_fetch_add(&f->holders, 1);
+    return true;
 }
 
-const char *wf_safetensors_lost(const wf_safetensors *file)
+void wf_safetensors_return_memory(const wf_safetensors *file)
 {
-    for (int i = 0; i < file->shards; i++)
-        if (wf_safetensors_lost(file->shard[i]))
-            return wf_safetensors_lost(file->shard[i]);
-    return wf_map_guard_lost(file->map.guard) ? file->path : NULL;
+    wf_safetensors *f = (wf_safetensors *)file;
+    f->memory_taken = false;
+    wf_safetensors_close(f);
+}
+
+const char *wf_safetensors_harm(const wf_safetensors *file, const char **path)
+{
+    const char *harm = wf_map_harm(&file->map);
+    *path = file->path;
+    for (int i = 0; i < file->shards && !harm; i++)
+        harm = wf_safetensors_harm(file->shard[i], path);
+    return harm;
 }
 
 int64_t wf_safetensors_count(const wf_safetensors *file)

@@ -99,7 +99,7 @@ wf_tensor *wf_model_encode(const wf_model *model, wf_tape *tape, const int32_t *
     if (refused)
         return refused;
     wf_tensor *from = packed_ids(model, tape, "source", ids, source, false, &source);
-    return wf_is_poison(from) ? from : model->family->encode(model->body, from, &source, NULL);
+    return wf_is_poison(from) ? from : wf_model_intact(model, model->family->encode(model->body, from, &source, NULL));
 }
 
 void wf_model_memory(const wf_model *model, wf_tensor *memory, wf_tensor *kv[])

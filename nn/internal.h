@@ -94,7 +94,7 @@ static inline int64_t registry_room(int64_t count)
     return (count + 15) / 16 * 16;
 }
 void registry_connect(wf_registry *registry, struct entry *e); /* tells the tensor where its value and gradients are now */
-/* NULL if a parameter may become trainable; otherwise why not, as the end of "is stored ...". */
+/* NULL if a parameter may become trainable; otherwise why not, as the end of "is ...". */
 const char *registry_untrainable(const struct entry *e);
 wf_status registry_allocate(wf_registry *registry, wf_error *error); /* allocates the values, and fills the buffers */
 

@@ -149,8 +149,10 @@ static wf_tensor *refused(wf_registry *registry, wf_tensor *tensor)
 /* Places the values of a parameter behind those of the parameters before it. */
 static void place(wf_registry *registry, struct entry *e)
 {
-    if (e->mapped)
+    if (e->mapped) {
+        e->info.offset = -1;
         return;
+    }
     int64_t *end = e->stored ? &registry->stored_count : &registry->slab;
     e->info.offset = *end;
     *end += registry_room(e->count);

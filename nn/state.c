@@ -6,6 +6,7 @@
 #include <weft/internal/files.h>
 #include <weft/internal/name_list.h>
 #include <weft/internal/pattern.h>
+#include <weft/internal/safetensors_from.h>
 
 #include "sources.h"
 
@@ -143,7 +144,16 @@ static bool is_to_store(const struct entry *e, const struct reading *r)
     return true;
 }
 
-/* Leaves a parameter in the file, if it has it in one tensor that needs no change: not even its place in memory. */
+/* Whether another parameter has this memory already: then a change of one would change the other. */
+static bool is_taken(const wf_registry *registry, const void *data)
+{
+    for (int i = 0; i < registry->count; i++)
+        if (registry->entry[i].mapped == data)
+            return true;
+    return false;
+}
+
+/* Leaves a parameter in the file if the file has it in one tensor that needs no change. */
 static void take_mapped(wf_registry *registry, struct entry *e, const struct reading *r)
 {
     struct wf_sources s;
@@ -153,28 +163,42 @@ static void take_mapped(wf_registry *registry, struct entry *e, const struct rea
     const char *data = wf_safetensors_data(r->file, found);
     if (!data || s.count != 1 || (s.transposed && found->shape.ndim == 2) || found->dtype != dtype)
         return;
-    e->mapped = (void *)(data + s.part * (found->count / s.parts) * (int64_t)wf_dtype_size(dtype)); /* the memory is writable: map.h */
+    data += s.part * (found->count / s.parts) * (int64_t)wf_dtype_size(dtype);
+    if (is_taken(registry, data))
+        return;
+    e->mapped = (void *)data; /* the memory is writable: wf_safetensors_take_memory */
     e->info.frozen = true;
-    if (!registry->file) {
-        wf_safetensors_hold(r->file);
-        registry->file = (wf_safetensors *)r->file;
-    }
 }
 
-/* Decides where the values will be, and allocates them. */
+/* Decides where the values will be, and allocates them. On a failure nothing has changed. */
 static wf_status allocate(wf_registry *registry, const struct reading *r, wf_error *error)
 {
-    wf_safetensors_close(registry->file); /* of an earlier load, which found no memory */
-    registry->file = NULL;
+    bool *was = wf_alloc_zero(2 * (size_t)registry->count + 1, sizeof *was); /* frozen and stored */
+    if (!was)
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for %d parameters", registry->count);
+    const bool map = r->options->map && wf_safetensors_take_memory(r->file);
     for (int i = 0; i < registry->count; i++) {
         struct entry *e = &registry->entry[i];
-        e->mapped = NULL;
+        was[2 * i] = e->info.frozen;
+        was[2 * i + 1] = e->stored;
         if (is_to_store(e, r))
             e->stored = e->info.frozen = true;
-        if (r->options->map && !e->buffer)
+        if (map && !e->buffer)
             take_mapped(registry, e, r);
     }
-    return registry_allocate(registry, error);
+    const wf_status status = registry_allocate(registry, error);
+    for (int i = 0; i < registry->count && status != WF_OK; i++) {
+        struct entry *e = &registry->entry[i];
+        e->info.frozen = was[2 * i];
+        e->stored = was[2 * i + 1];
+        e->mapped = NULL;
+    }
+    if (map && status == WF_OK)
+        registry->file = (wf_safetensors *)r->file;
+    else if (map)
+        wf_safetensors_return_memory(r->file);
+    wf_free(was);
+    return status;
 }
 
 static wf_status check_options(const struct wf_load_options *o, wf_error *error)
@@ -251,10 +275,10 @@ wf_status wf_registry_load_with(wf_registry *registry, const wf_safetensors *fil
 
 wf_status wf_registry_intact(const wf_registry *registry, wf_error *error)
 {
-    const char *lost = registry && registry->file ? wf_safetensors_lost(registry->file) : NULL;
-    if (!lost)
+    const char *path, *harm = registry && registry->file ? wf_safetensors_harm(registry->file, &path) : NULL;
+    if (!harm)
         return WF_OK;
-    return wf_error_set(error, WF_ERR_IO, "%s: was truncated while its weights were in use: restore it, and start again", lost);
+    return wf_error_set(error, WF_ERR_IO, "%s: %s while its weights were in use: restore it, and start again", path, harm);
 }
 
 wf_status wf_registry_sources(const wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *options,
@@ -288,6 +312,17 @@ wf_status wf_registry_load(wf_registry *registry, const wf_safetensors *file, co
     return wf_registry_load_with(registry, file, &(struct wf_load_options){.prefix = prefix}, error);
 }
 
+/* Reads elements of a mapped parameter for a writer. */
+static wf_status read_mapped(void *ctx, const void *key, int64_t at, int64_t count, void *out, wf_error *error)
+{
+    const wf_registry *registry = ctx;
+    const struct entry *e;
+    memcpy(&e, key, sizeof e);
+    const size_t size = wf_dtype_size(e->info.value.dtype);
+    memcpy(out, (const char *)e->mapped + (size_t)at * size, (size_t)count * size);
+    return wf_registry_intact(registry, error);
+}
+
 void wf_registry_save(const wf_registry *registry, wf_safetensors_writer *writer, const char *prefix)
 {
     for (int i = 0; i < wf_registry_count(registry); i++) {
@@ -295,6 +330,10 @@ void wf_registry_save(const wf_registry *registry, wf_safetensors_writer *writer
         char name[WF_SOURCE_NAME];
         if (e->buffer)
             continue;
-        wf_safetensors_put(writer, sources_full_name(e, prefix, name), &e->info.value);
+        if (e->mapped)
+            wf_safetensors_put_from(writer, sources_full_name(e, prefix, name), &e->info.value, read_mapped, (void *)registry, &e,
+                                    sizeof e);
+        else
+            wf_safetensors_put(writer, sources_full_name(e, prefix, name), &e->info.value);
     }
 }

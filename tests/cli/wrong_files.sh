@@ -153,6 +153,23 @@ cut_weights language "$weft" generate language --map always --input - --max-toke
 cut_weights encoder "$weft" embed encoder --map always
 echo once | "$weft" embed encoder >out 2>err || failed "embed: $(cat err)"
 
+# a file that another program rewrites in place meanwhile
+mkfifo fifo
+cp language/model.safetensors whole_weights
+"$weft" generate language --map always --input - <fifo >out 2>err &
+pid=$!
+exec 3>fifo
+rm fifo
+until grep -q "language/model.safetensors" /proc/$pid/maps; do sleep 0.02; done
+sleep 0.1
+cat whole_weights >language/model.safetensors
+(trap "" PIPE && echo "once upon a time there was" >&3) 2>pipe || true
+exec 3>&-
+status=0
+wait $pid || status=$?
+[ $status = 1 ] || failed "rewritten: exit status $status: $(cat err)"
+grep -q 'language/model.safetensors: was changed while its weights were in use' err || failed "rewritten: $(cat err)"
+
 # --- a folder as text leaves nothing behind
 expect 1 '.: is a folder, not a file' "$weft" train char-rms --train . --out none
 [ ! -e none ] || failed 'a run was begun'

@@ -179,7 +179,7 @@ START_TEST(errors)
                  {{.begins = 2}, N, "or begin is NULL"},
                  {{.begin = two_ids, .begins = -1}, N, "begins: -1 is out of range, 0 to 15"},
                  {{.context = 2, .begin = two_ids, .begins = 2}, N, "begins: 2 is out of range, 0 to 1 for windows of 2 tokens"},
-                 {{.stride = 16, .begin = two_ids, .begins = 1}, N, "1 to 15, the tokens of a window without those before"},
+                 {{.stride = 16, .begin = two_ids, .begins = 1}, N, "1 to 15, the tokens of a window less those of .begin"},
                  {{.begin = two_ids, .begins = 1}, 0, "a text of 0 tokens"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct wf_evaluation e;

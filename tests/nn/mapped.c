@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Parameters that stay in the memory of a mapped file. */
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include <weft/weft.h>
 
@@ -261,26 +263,125 @@ START_TEST(takes_no_memory)
 }
 END_TEST
 
-/* Another process truncates the file. */
-START_TEST(truncated)
+static void write_at(int64_t at, const void *data, size_t bytes)
+{
+    const int fd = open(path, O_WRONLY);
+    ck_assert(fd >= 0 && pwrite(fd, data, bytes, at) == (ssize_t)bytes);
+    close(fd);
+}
+
+/* Another process truncates the file, by whole pages or within the last one, or rewrites it in place. */
+START_TEST(harmed)
 {
     wf_safetensors_guard();
     wf_safetensors_guard();
     const long page = sysconf(_SC_PAGESIZE);
-    for (int times = 0; times < 3; times++) {
+    for (int how = 0; how < 4; how++) {
         write_net(WF_REAL, 0);
         struct net n = load(WF_STORED_REAL, true), other = load(WF_STORED_REAL, false);
         wf_real out[B * T * D];
+        struct stat info;
+        ck_assert_int_eq(stat(path, &info), 0);
         compute(&n, out);
         ck_ok(wf_registry_intact(n.registry, error));
-        ck_assert_int_eq(truncate(path, times == 2 ? 0 : page), 0);
+        const off_t left[] = {page, 0, info.st_size - 1};
+        if (how < 3)
+            ck_assert_int_eq(truncate(path, left[how]), 0);
+        else
+            write_at(info.st_size - 4, "abcd", 4);
         compute(&n, out);
-        ck_fails(wf_registry_intact(n.registry, error), WF_ERR_IO, "was truncated while its weights were in use: restore it");
+        ck_fails(wf_registry_intact(n.registry, error), WF_ERR_IO,
+                 how < 3 ? "was truncated while its weights" : "was changed while its weights");
         ck_ok(wf_registry_intact(other.registry, error));
+        wf_safetensors_writer *w = wf_safetensors_writer_new();
+        wf_registry_save(n.registry, w, "");
+        ck_fails(wf_safetensors_commit(w, in_folder("saved"), error), WF_ERR_IO, "while its weights were in use: restore it");
+        ck_assert(!wf_file_exists(in_folder("saved")));
         wf_registry_free(n.registry);
         wf_registry_free(other.registry);
     }
     ck_ok(wf_registry_intact(NULL, error));
+}
+END_TEST
+
+/* Several threads meet the lost pages. */
+static void *compute_often(void *net)
+{
+    wf_real out[B * T * D];
+    for (int i = 0; i < 50; i++)
+        compute(net, out);
+    return NULL;
+}
+
+START_TEST(harmed_in_threads)
+{
+    wf_safetensors_guard();
+    write_net(WF_REAL, 0);
+    struct net n = load(WF_STORED_REAL, true);
+    pthread_t thread[4];
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(pthread_create(&thread[i], NULL, compute_often, &n), 0);
+    ck_assert_int_eq(truncate(path, 0), 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(thread[i], NULL);
+    ck_fails(wf_registry_intact(n.registry, error), WF_ERR_IO, "was truncated");
+    wf_registry_free(n.registry);
+}
+END_TEST
+
+/* Of several registries only one has a file's memory; and two parameters of one tensor are two. */
+START_TEST(not_shared)
+{
+    write_net(WF_REAL, 0);
+    wf_safetensors *file = opened(true);
+    struct net n[2] = {declare(), declare()};
+    const struct wf_load_options o = options_of(WF_STORED_REAL, true);
+    for (int i = 0; i < 2; i++)
+        ck_ok(wf_registry_load_with(n[i].registry, file, &o, error));
+    ck_assert(is_mapped(&n[0], n[0].up.weight) && !is_mapped(&n[1], n[1].up.weight));
+    wf_real was[V * D], now[V * D], other[V * D] = {0};
+    ck_read(n[1].embedding.weight, was, V * D);
+    ck_ok(wf_parameter_set(n[0].embedding.weight, other, V * D, error));
+    ck_read(n[1].embedding.weight, now, V * D);
+    ck_assert_mem_eq(was, now, sizeof was);
+    wf_registry *r = new_registry();
+    wf_tensor *a = wf_parameter(wf_root(r), "a", WF_SHAPE(V, D)), *b = wf_parameter(wf_root(r), "b", WF_SHAPE(V, D));
+    static const struct wf_load_rule twice[] = {{"a", {"embedding.weight"}}, {"b", {"embedding.weight"}}};
+    static const char *const rest[] = {"*", NULL};
+    wf_safetensors *again = opened(true);
+    ck_ok(wf_registry_load_with(r, again, &(struct wf_load_options){.rule = twice, .rules = 2, .ignored = rest, .map = true}, error));
+    ck_ok(wf_parameter_set(a, other, V * D, error));
+    ck_read(b, now, V * D);
+    ck_assert_mem_eq(was, now, sizeof was);
+    wf_registry_free(r);
+    for (int i = 0; i < 2; i++)
+        wf_registry_free(n[i].registry);
+    wf_safetensors_close(again);
+    wf_safetensors_close(file);
+}
+END_TEST
+
+/* A file in the caller's memory is read: the caller may free it. */
+START_TEST(views_are_read)
+{
+    write_net(WF_REAL, 0);
+    int64_t bytes;
+    char *text = wf_file_load(path, 1 << 20, &bytes, NULL);
+    wf_safetensors *file = wf_safetensors_view(text, bytes, "memory", NULL);
+    struct net n = declare();
+    const struct wf_load_options o = options_of(WF_STORED_REAL, true);
+    ck_ok(wf_registry_load_with(n.registry, file, &o, error));
+    ck_assert(!is_mapped(&n, n.up.weight));
+    wf_safetensors_close(file);
+    memset(text, 0xff, (size_t)bytes);
+    wf_free(text);
+    struct net want = load(WF_STORED_REAL, false);
+    wf_real one[B * T * D], other[B * T * D];
+    compute(&n, one);
+    compute(&want, other);
+    ck_assert_mem_eq(one, other, sizeof one);
+    wf_registry_free(n.registry);
+    wf_registry_free(want.registry);
 }
 END_TEST
 
@@ -326,5 +427,5 @@ START_TEST(many_files)
 }
 END_TEST
 
-WF_TEST_MAIN("mapped", the_same_bits, read_where_it_must_be, set_and_saved, not_trained, takes_no_memory, truncated, other_causes,
-             many_files)
+WF_TEST_MAIN("mapped", the_same_bits, read_where_it_must_be, set_and_saved, not_trained, takes_no_memory, harmed, harmed_in_threads,
+             not_shared, views_are_read, other_causes, many_files)

@@ -201,7 +201,8 @@ struct wf_parameter_info {
     const char *name;          /* a string that outlives the parameter */
     wf_array value;            /* contiguous; WF_REAL, or WF_BF16 if the parameter is stored so */
     int index;                 /* the parameter's number in its registry, an index of wf_grads.place and .valid */
-    int64_t offset;            /* where a value of dtype WF_REAL begins in wf_registry_values, in elements; a multiple of 16 */
+    int64_t offset;            /* where a value of dtype WF_REAL begins in wf_registry_values, in elements; a multiple of 16. -1: the value
+                                  is not there but mapped from a file */
     bool frozen;               /* the parameter needs no gradient */
     wf_grads *grads;           /* the gradients to which backward writes by default; NULL if there are none */
     uint64_t registry;         /* number of the registry; no other registry of this process ever has the same number */

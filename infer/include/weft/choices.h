@@ -49,7 +49,8 @@ struct wf_choice_scores {
  * at the end of the context becomes part of the choice's text. Context and text are encoded together, without the template's special
  * tokens, and the ids after those of the context alone are scored: the sum of their log-probabilities is the log-likelihood. An empty
  * context is .begin, or if that is NULL the tokenizer's BOS token, or if it has none its end-of-text token. If context and choice are
- * longer than the model's context, ids of the context are dropped at its beginning. `options` may be NULL. The tape is reset.
+ * longer than the model's context, ids are dropped at the beginning, .begin first, as lm-evaluation-harness does. `options` may be NULL.
+ * The tape is reset.
  *
  * WF_ERR_FORMAT, with the question in the message: a text cannot be encoded, or a choice has no ids, or more than the model's context.
  * WF_ERR_ARGUMENT: the answer is no index of a choice, a choice is empty, or the tokenizer does not fit the model. WF_ERR_STATE: the model

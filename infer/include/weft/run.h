@@ -37,7 +37,7 @@ struct wf_run {
     /* Of a language model whose tokenizer's template puts special tokens before a text and none behind it: these tokens, such as the BOS
      * token of Llama 3 and Gemma. The model was trained with them: encode prompts with .specials of wf_encode_options. */
     int32_t begin[WF_RUN_BEGINS];
-    int begins;
+    int begins;       /* their number; if it is above WF_RUN_BEGINS, `begin` has the first WF_RUN_BEGINS only */
     bool needs_begin; /* the model predicts badly without them: Gemma */
     /* A key of generation_config.json that asks for what Weft does not do, such as num_beams; "": there is none. The model works, but its
      * texts are not those of transformers. */
@@ -54,8 +54,8 @@ struct wf_run {
  * wf_tokenizer_hash of their tokenizer as "tokenizer_content"; weights without this entry are accepted. */
 WF_API wf_status wf_run_open(struct wf_run *run, const char *folder, const char *weights, wf_error *error) WF_CHECKED;
 /* Whether weights that need no change stay in the file (wf_load_options.map, weft/registry.h). Then a folder opens at once, even one that
- * is larger than the free memory, but computes up to 10 % slower, because the kernel maps files in small pages. Mapped weights cannot be
- * trained; see also wf_safetensors_guard (weft/safetensors.h). */
+ * is larger than the free memory, but the model computes up to 10 % slower, because the kernel maps files in small pages. Mapped weights
+ * cannot be trained; see also wf_safetensors_guard (weft/safetensors.h). A file that cannot be mapped (WF_ERR_MEMORY there) is read. */
 enum wf_run_map {
     WF_RUN_READ,      /* they are read into memory */
     WF_RUN_MAP_LARGE, /* they stay in the file if it is larger than a quarter of the free memory */
@@ -95,8 +95,8 @@ WF_API wf_status wf_model_evaluate(const wf_model *model, wf_tape *tape, struct 
 /* Windows of wf_evaluate_windows. */
 struct wf_window_options {
     int64_t context; /* tokens of a window; 0: the model's context */
-    int64_t stride;  /* each window begins this many tokens after the one before, 1 to `context`; 0: windows do not overlap, as in
-                        wf_model_evaluate */
+    int64_t stride;  /* each window begins this many tokens after the one before, 1 to `context` less `begins`; 0: windows do not overlap,
+                        as in wf_model_evaluate */
     int64_t rows;    /* windows that are computed at once; 0: about 4096 tokens. With a stride it does not change a bit of the result */
     /* Ids with which each window begins, before its ids of the text, such as `begin` of a struct wf_run: a model that was trained with a
      * BOS token before each text predicts badly without it. They are tokens of the window, so a stride is at most the rest of it, and they
@@ -105,12 +105,12 @@ struct wf_window_options {
     int64_t begins;
 };
 /* Computes the loss of a language model on the whole sequence of ids, in overlapping windows, as the guide on perplexity of Hugging Face's
- * transformers does. Window i has the ids i * stride .. i * stride + context - 1; the last window ends with the text. Each window scores
- * the ids that no window before it has scored, and sees the others as context. The first id of a window is not scored, because nothing
- * precedes it: with stride < context that is only the first id of the text. `loss` is the mean over the scored ids, each of which counts
- * the same (the guide weights a window by its scored ids less one). Without a stride the result is that of wf_model_evaluate with this
- * context. `options` may be NULL. WF_ERR_ARGUMENT: an option is out of its range, or the text has fewer than two ids. WF_ERR_STATE: the
- * model is not a language model. */
+ * transformers does. Window i has .begin and then the ids from i * stride on, up to `context` ids in all; the last window ends with the
+ * text. Each window scores the ids that no window before it has scored, and sees the others as context. Without .begin the first id of a
+ * window is not scored, because nothing precedes it: with stride < context that is only the first id of the text. `loss` is the mean over
+ * the scored ids, each of which counts the same (the guide weights a window by its scored ids less one). Without a stride and .begin the
+ * result is that of wf_model_evaluate with this context. `options` may be NULL. WF_ERR_ARGUMENT: an option is out of its range, or the text
+ * has no id to score: it needs two, or one with .begin. WF_ERR_STATE: the model is not a language model. */
 WF_API wf_status wf_evaluate_windows(const wf_model *model, wf_tape *tape, struct wf_id_view ids, const struct wf_window_options *options,
                                      struct wf_evaluation *out, wf_error *error) WF_CHECKED;
 /* Computes the loss of a translation model on the used pairs of a bitext, which are those that the survey did not skip (weft/bitext.h).

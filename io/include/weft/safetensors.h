@@ -26,9 +26,11 @@ struct wf_safetensors_entry {
 
 struct wf_safetensors_options {
     /* Maps the tensors into memory, for wf_safetensors_data and for wf_load_options.map (weft/registry.h). The memory of a tensor takes no
-     * room that other programs need: the kernel reads its pages when they are used, and can drop them. Nobody may modify the file in place
-     * meanwhile. If another process truncates it, this process ends as soon as it reads one of the lost bytes (SIGBUS), unless it has
-     * called wf_safetensors_guard. wf_safetensors_commit may replace the file: the handle keeps the old content until it is closed. */
+     * memory that the kernel cannot take back: it reads the pages of the file when they are used, and can drop them. Nobody may modify the
+     * file in place meanwhile. If another process truncates it, this process ends as soon as it reads one of the lost bytes (SIGBUS),
+     * unless it has called wf_safetensors_guard. wf_safetensors_commit may replace the file: the handle keeps the old content until it is
+     * closed. WF_ERR_MEMORY: there is no address space (under a strict vm.overcommit_memory or ulimit -d a mapping counts as memory), or
+     * 1024 files are mapped already. */
     bool map;
 };
 
@@ -51,9 +53,9 @@ WF_API wf_safetensors *wf_safetensors_open_with(const char *path, const struct w
 WF_API wf_safetensors *wf_safetensors_view(const void *data, int64_t bytes, const char *label, wf_error *error) WF_CHECKED;
 WF_API void wf_safetensors_close(wf_safetensors *file); /* `file` may be NULL */
 
-/* Installs a handler of SIGBUS for the whole process. If another process then truncates a mapped file, its lost bytes read as zeros, and
- * the models and registries that use the file give an error (wf_registry_intact, weft/registry.h). Other causes of the signal are left to
- * the handler that was there before. A program calls this once, at its beginning; the command does. */
+/* Installs a handler of SIGBUS for the whole process. If another process then truncates a mapped file, its lost pages read as zeros, and
+ * the models and registries that use the file give an error (wf_registry_intact, weft/registry.h). A SIGBUS from anything but a mapped file
+ * is left to the handler that was there before. A program calls this once, at its beginning; the command does. */
 WF_API void wf_safetensors_guard(void);
 
 /* Return the number of entries, one for each tensor, and the entry with the number `index`, 0 <= index < count, in the order of the header.
@@ -76,7 +78,8 @@ WF_API wf_status wf_safetensors_read_range(const wf_safetensors *file, const cha
                                            int64_t count, wf_error *error) WF_CHECKED;
 
 /* Returns the bytes of a tensor in memory, if the file was opened with .map or wf_safetensors_view. Returns NULL if the file is not in
- * memory, or if the bytes are not aligned for their dtype, which the format does not guarantee. In these cases use wf_safetensors_read. */
+ * memory, or if the bytes are not aligned for their dtype, which the format does not guarantee. In these cases use wf_safetensors_read. A
+ * registry that maps parameters from the file may change the bytes in memory (wf_parameter_set). */
 WF_API const void *wf_safetensors_data(const wf_safetensors *file, const struct wf_safetensors_entry *entry);
 
 /* Returns the value of a key in the metadata, or NULL if they have no such key. The string lives as long as the handle. */

@@ -8,7 +8,8 @@
  *
  * The registry keeps the first error of a declaration (a duplicate name, an invalid size, no memory), and wf_registry_build or
  * wf_registry_load returns it, so modules need not check for errors. Since all parameters are declared first, their number is known before
- * any memory is allocated. All values lie in one block of memory, the slab of values, and all gradients in another, the gradient slab, so
+ * any memory is allocated. All values that are not stored as bf16 or mapped
+ * lie in one block of memory, the slab of values, and all gradients in another, the gradient slab, so
  * optimisers run over contiguous ranges.
  *
  * Several threads, each with its own tape, may use the parameters of one registry at the same time: in WF_INFER, or to train with separate
@@ -151,9 +152,9 @@ struct wf_load_options {
      * stored as bf16 is frozen. WF_ERR_STATE: WF_STORED_BF16, but the registry has the values as wf_real already. */
     enum wf_stored stored;
     /* If this call allocates the values: a parameter that the file has in one tensor, with the dtype and the order in which it is to be
-     * stored, is not read but stays in the memory of the file, which must be open with .map (weft/safetensors.h; a file that is not is
-     * read). The registry keeps that memory when the file is closed. Such a parameter is frozen; it may be set, which does not change the
-     * file. */
+     * stored, is not read but stays in the memory of the file, which must be open with .map (weft/safetensors.h). The registry keeps that
+     * memory when the file is closed. Such a parameter is frozen; it may be set, which does not change the file. A file that is not mapped,
+     * or from which another registry has mapped parameters already, is read. */
     bool map;
     void (*missing)(void *ctx, const char *name); /* called after the load for each parameter that kept its value, in the order of
                                                      declaration; may be NULL */
@@ -163,9 +164,9 @@ struct wf_load_options {
  * wf_registry_load. */
 WF_API wf_status wf_registry_load_with(wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *options,
                                        wf_error *error) WF_CHECKED;
-/* WF_ERR_IO: a file from which parameters are mapped was truncated meanwhile, so results since the last call may be wrong. That is found
- * out only if the program has called wf_safetensors_guard; without it the process ends. The functions of weft/models.h, weft/encoder.h and
- * weft/seq2seq.h check it themselves. */
+/* WF_ERR_IO: a file from which parameters are mapped was truncated or changed in place since it was opened, so results may be wrong. A
+ * truncation ends the process unless it has called wf_safetensors_guard. The functions of weft/models.h, weft/encoder.h and weft/seq2seq.h
+ * check it themselves, and so does saving. */
 WF_API wf_status wf_registry_intact(const wf_registry *registry, wf_error *error) WF_CHECKED;
 /* Allocates gradients for the parameters that are not frozen now, and for no others. Call it after wf_registry_load if the parameters are
  * to be trained, and after wf_registry_freeze. Existing gradients keep their values, but their memory moves, so views from wf_grad become

@@ -94,10 +94,12 @@ void wf_lock_release(wf_lock *lock);
 /* --- safetensors_read.c --- */
 /* Returns the path by which a file was opened, or the label of a view (wf_safetensors_view). */
 const char *wf_safetensors_path(const wf_safetensors *file);
-/* Keeps the file open until one more call of wf_safetensors_close. */
-void wf_safetensors_hold(const wf_safetensors *file);
-/* If a mapped file, or shard of `file`, was truncated and wf_safetensors_guard replaced its lost pages by zeros, returns its path;
- * otherwise NULL. */
-const char *wf_safetensors_lost(const wf_safetensors *file);
+/* Gives the caller the memory of a file that is open with .map, which it may write to; it must call wf_safetensors_close once more. Returns
+ * false if the file is not mapped, or if another caller has its memory already. */
+bool wf_safetensors_take_memory(const wf_safetensors *file);
+/* Undoes wf_safetensors_take_memory before the memory was used. */
+void wf_safetensors_return_memory(const wf_safetensors *file);
+/* What has happened to the memory of a file, or of one of its shards (wf_map_harm), and its path; NULL if nothing has. */
+const char *wf_safetensors_harm(const wf_safetensors *file, const char **path);
 
 #endif

@@ -3,6 +3,8 @@
 #ifndef WEFT_INTERNAL_MAP_H
 #define WEFT_INTERNAL_MAP_H
 
+#include <time.h>
+
 #include <weft/error.h>
 
 enum wf_map_pages {
@@ -17,7 +19,8 @@ struct wf_map {
     const char *data; /* the mapped file; "" if the file is empty or not mapped */
     int64_t bytes;
     int fd;
-    int guard; /* the place of a file mapped WF_MAP_PRIVATE among the guarded ones, or 0 */
+    int guard;                /* the place of a file mapped WF_MAP_PRIVATE among the guarded ones, or 0 */
+    struct timespec modified; /* when the file was modified last before it was opened */
 };
 
 /* Opens a regular file and maps it as `pages` says. On an error *map is closed. WF_ERR_IO: the file can't be opened, or is a folder, a
@@ -25,6 +28,9 @@ struct wf_map {
 wf_status wf_map_open(const char *path, enum wf_map_pages pages, struct wf_map *map, wf_error *error) WF_CHECKED;
 /* Reads `bytes` bytes from `offset` on. Returns the number of bytes, which is smaller if the file has been truncated, or -1 with errno. */
 int64_t wf_map_read(int fd, int64_t offset, char *out, int64_t bytes);
+/* What has happened to a file that is mapped WF_MAP_PRIVATE since it was opened, as the end of "the file ...", or NULL if nothing has.
+ * Before an in-place change the memory may have shown the old bytes, and after it the new ones. */
+const char *wf_map_harm(const struct wf_map *map);
 /* Closes the file. *map may be {0}. */
 void wf_map_close(struct wf_map *map);
 
