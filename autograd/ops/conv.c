@@ -99,8 +99,8 @@ static wf_status conv_shape(wf_call *c)
             return wf_call_fail(c, WF_ERR_SHAPE, "the weight has no elements along axis %d", d);
         const int64_t reach = axis.dilation * (k - 1) + 1, padding = axis.before + axis.after;
         if (!a->transposed && n + padding < reach)
-            return wf_call_fail(c, WF_ERR_SHAPE, "axis %d: the kernel reaches over %lld elements, more than the %lld of x with its padding", d,
-                                (long long)reach, (long long)(n + padding));
+            return wf_call_fail(c, WF_ERR_SHAPE, "axis %d: the kernel reaches over %lld elements, more than the %lld of x with its padding",
+                                d, (long long)reach, (long long)(n + padding));
         shape.dim[d + 2] = a->transposed ? (n - 1) * axis.stride + reach - padding : (n + padding - reach) / axis.stride + 1;
         if (shape.dim[d + 2] < (n > 0 || !a->transposed))
             return wf_call_fail(c, WF_ERR_SHAPE, "axis %d: the result would have %lld elements", d, (long long)shape.dim[d + 2]);
@@ -169,7 +169,10 @@ static wf_status conv_backward(wf_call *c)
 #define CONV(...) ATTR(struct conv_attr, .groups = 1, .axis = {__VA_ARGS__}, .each = true)
 #define GROUPS(n, ...) ATTR(struct conv_attr, .groups = n, .axis = {__VA_ARGS__}, .each = true)
 #define TRANSPOSE(n, ...) ATTR(struct conv_attr, .transposed = true, .groups = n, .axis = {__VA_ARGS__}, .each = true)
-#define ONE {1, 0, 0, 1}
+#define ONE                                                                                                                                \
+    {                                                                                                                                      \
+        1, 0, 0, 1                                                                                                                         \
+    }
 #define NO_BIAS .inputs = 3, .fill = {WF_FILL_NORMAL, WF_FILL_NORMAL, WF_FILL_ABSENT}
 const wf_op wf_op_conv = {
     .name = "conv",
@@ -191,10 +194,8 @@ const wf_op wf_op_conv = {
         {"groups", {{2, 6, 5, 4}, {4, 3, 2, 3}, {4}}, GROUPS(2, {1, 1, 0, 1}, {1, 1, 1, 1})},
         {"depthwise", {{2, 3, 6, 7}, {6, 1, 3, 3}, {6}}, GROUPS(3, {1, 1, 1, 1}, {1, 1, 1, 1})},
         {"depthwise, stride and dilation", {{2, 3, 9, 8}, {3, 1, 3, 2}, {3}}, GROUPS(3, {2, 1, 1, 2}, {3, 2, 0, 1})},
-        {"no bias", {{2, 3, 5, 5}, {2, 3, 3, 3}}, CONV(ONE, ONE), NO_BIAS},
-        {"sequence", {{2, 3, 11}, {4, 3, 3}, {4}}, CONV({2, 1, 1, 1})},
-        {"causal, depthwise", {{2, 5, 9}, {5, 1, 4}, {5}}, GROUPS(5, {1, 3, 0, 1})},
-        {"one step", {{2, 3, 1}, {4, 3, 1}, {4}}, CONV(ONE)},
+        {"no bias", {{2, 3, 5, 5}, {2, 3, 3, 3}}, CONV(ONE, ONE), NO_BIAS}, {"sequence", {{2, 3, 11}, {4, 3, 3}, {4}}, CONV({2, 1, 1, 1})},
+        {"causal, depthwise", {{2, 5, 9}, {5, 1, 4}, {5}}, GROUPS(5, {1, 3, 0, 1})}, {"one step", {{2, 3, 1}, {4, 3, 1}, {4}}, CONV(ONE)},
         {"many channels", {{1, 19, 9, 4}, {9, 19, 3, 3}, {9}}, CONV({1, 1, 1, 1}, {1, 1, 1, 1})},
         {"many patches", {{3, 2, 11, 13}, {3, 2, 2, 2}, {3}}, CONV(ONE, ONE)},
         {"no pictures", {{-1, 3, 5, 5}, {2, 3, 3, 3}, {2}}, CONV(ONE, ONE)},

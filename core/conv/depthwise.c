@@ -71,7 +71,8 @@ static struct work work_of(const struct wf_conv *s)
 {
     const int64_t rows = (s->rows - 1) * s->stride[0] + (s->kernel[0] - 1) * s->dilation[0] + 1;
     const int64_t cols = (s->cols - 1) * s->stride[1] + (s->kernel[1] - 1) * s->dilation[1] + 1;
-    return (struct work){.s = s, .p = plane_of(rows, cols, s->stride[1]), .each = s->filters / s->channels, .taps = s->kernel[0] * s->kernel[1]};
+    return (struct work){
+        .s = s, .p = plane_of(rows, cols, s->stride[1]), .each = s->filters / s->channels, .taps = s->kernel[0] * s->kernel[1]};
 }
 
 static wf_real *plane_memory(const struct plane *p)

@@ -30,8 +30,7 @@ V_INLINE void clear(wf_real *out, int64_t count)
 }
 
 /* Calls the body for each channel of rows k0 .. k0 + k - 1 that belong to tap t: `p` is the row, counted from k0. */
-#define EACH_CHANNEL(t)                                                                                                                    \
-    for (int64_t channel = (k0 - (t) + taps - 1) / taps, p = channel * taps + (t)-k0; p < k; channel++, p += taps)
+#define EACH_CHANNEL(t) for (int64_t channel = (k0 - (t) + taps - 1) / taps, p = channel * taps + (t)-k0; p < k; channel++, p += taps)
 
 void WF_KERNEL(conv_pack_panel)(const struct conv_patches *m, int64_t n0, int64_t w, int64_t k0, int64_t k, wf_real *out)
 {

@@ -24,7 +24,8 @@ struct conv_product {
     const wf_real *a, *bias;
     bool add;
     struct conv_out out;
-    int64_t shares, across, down; /* set by conv_product_run: tasks of a picture (0: a task has several pictures), of all columns, of the rows */
+    int64_t shares, across,
+        down; /* set by conv_product_run: tasks of a picture (0: a task has several pictures), of all columns, of the rows */
 };
 /* The patches of x that the convolution reads, for the first group. Fills tap [kernel[0] * kernel[1]]. */
 struct conv_patches conv_patches_of(const struct wf_conv *s, const wf_real *x, struct conv_tap *tap);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Convolution over pictures, and its gradients. All arrays are contiguous: x [batch, channels, height, width], y [batch, filters, rows,
- * cols], weight [filters, channels / groups, kernel[0], kernel[1]]. Output (i, j) of a filter reads x at the rows i * stride[0] - before[0] +
- * r * dilation[0] for r < kernel[0], and at the columns likewise; x counts as 0 outside of the picture. A sequence is a picture of one row.
+ * cols], weight [filters, channels / groups, kernel[0], kernel[1]]. Output (i, j) of a filter reads x at the rows i * stride[0] - before[0]
+ * + r * dilation[0] for r < kernel[0], and at the columns likewise; x counts as 0 outside of the picture. A sequence is a picture of one
+ * row.
  *
  * The convolution is the product of the weight with the matrix of patches, whose column (b, i, j) has the elements of x that this output
  * reads. The matrix is never in memory: each task packs the panels of it that its register tiles read next (Chetlur et al. 2014). If each
@@ -22,7 +23,8 @@ struct wf_conv {
 };
 
 /* y = conv(x, weight) + bias [filters], which may be NULL; if `add`, y += that. */
-bool wf_conv_forward(const struct wf_conv *s, const wf_real *x, const wf_real *weight, const wf_real *bias, wf_real *y, bool add) WF_CHECKED;
+bool wf_conv_forward(const struct wf_conv *s, const wf_real *x, const wf_real *weight, const wf_real *bias, wf_real *y,
+                     bool add) WF_CHECKED;
 /* The gradient of x: dx = the transpose of the convolution applied to dy; if `add`, dx += that. With a bias [channels] (may be NULL), which
  * is added to each element, this is a transposed convolution of dy. */
 bool wf_conv_data(const struct wf_conv *s, const wf_real *dy, const wf_real *weight, const wf_real *bias, wf_real *dx, bool add) WF_CHECKED;
