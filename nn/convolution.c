@@ -19,8 +19,7 @@ static void init(wf_scope scope, struct wf_convolution *m, int dims, bool transp
     for (int d = 0; d < dims; d++) {
         shape.dim[d + 2] = o->kernel ? o->kernel[d] : kernel;
         fan_in *= shape.dim[d + 2];
-        m->axis[d] = o->axes ? o->axes[d]
-                             : (struct wf_conv_axis){o->stride, o->padding, o->padding - o->output_padding, o->dilation};
+        m->axis[d] = o->axes ? o->axes[d] : (struct wf_conv_axis){o->stride, o->padding, o->padding - o->output_padding, o->dilation};
     }
     const struct wf_init_rules *rules = scope.rules;
     struct wf_initializer weight = init_or(&o->init, rules ? &rules->weight : NULL, WF_INIT_FAN_IN, 0);

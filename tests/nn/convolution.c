@@ -6,7 +6,11 @@
 #include "../golden/golden.h"
 #include "nn_test.h"
 
-#define AXES(...) .axes = (const struct wf_conv_axis[]){__VA_ARGS__}
+#define AXES(...)                                                                                                                          \
+    .axes = (const struct wf_conv_axis[])                                                                                                  \
+    {                                                                                                                                      \
+        __VA_ARGS__                                                                                                                        \
+    }
 #define GOLDEN(name, init, channels, filters, size, x, ...)                                                                                \
     do {                                                                                                                                   \
         struct rig r = rig_open("conv", name);                                                                                             \
@@ -39,8 +43,8 @@ START_TEST(transposed_is_pytorch)
            AXES({2, 1, 0, 2}, {3, 0, -2, 1}));
     GOLDEN("transposed_sequence", wf_conv_transpose1d_init, 4, 3, 5, WF_SHAPE(2, 4, 7), .no_bias = true, .stride = 3, .padding = 2,
            .output_padding = 1);
-    GOLDEN("transposed_depthwise", wf_conv_transpose2d_init, 4, 4, 3, WF_SHAPE(2, 4, 5, 5), .stride = 2, .padding = 1,
-           .output_padding = 1, .groups = 4);
+    GOLDEN("transposed_depthwise", wf_conv_transpose2d_init, 4, 4, 3, WF_SHAPE(2, 4, 5, 5), .stride = 2, .padding = 1, .output_padding = 1,
+           .groups = 4);
 }
 END_TEST
 
@@ -95,9 +99,11 @@ START_TEST(the_same_bits)
                 ck_assert_msg(memcmp(one, other, (size_t)n * sizeof *one) == 0, "%d threads, %lld groups: other bits", threads,
                               (long long)groups);
             }
-            const int64_t all = everything(2, 7, groups, transposed, WF_INFER, one), alone = everything(2, 1, groups, transposed, WF_INFER, other);
+            const int64_t all = everything(2, 7, groups, transposed, WF_INFER, one),
+                          alone = everything(2, 1, groups, transposed, WF_INFER, other);
             ck_assert_int_eq(all, 7 * alone);
-            ck_assert_msg(memcmp(one, other, (size_t)alone * sizeof *one) == 0, "%lld groups: a picture alone has other bits", (long long)groups);
+            ck_assert_msg(memcmp(one, other, (size_t)alone * sizeof *one) == 0, "%lld groups: a picture alone has other bits",
+                          (long long)groups);
         }
 }
 END_TEST
@@ -123,7 +129,8 @@ START_TEST(refused)
     ck_poison(wf_conv(X(1, 3, 8, 8), X(2, 3, 3), NULL), "x must be");
     ck_poison(wf_conv(X(1, 3, 8, 8), X(2, 4, 3, 3), NULL), "x has 3 channels in 1 groups, but the weight is for 4 in each group");
     ck_poison(wf_conv(X(1, 3, 8, 8), X(2, 3, 3, 3), NULL, .groups = 2), "2 groups do not divide the 3 channels");
-    ck_poison(wf_conv(X(1, 3, 2, 8), X(2, 3, 3, 3), NULL), "axis 0: the kernel reaches over 3 elements, more than the 2 of x with its padding");
+    ck_poison(wf_conv(X(1, 3, 2, 8), X(2, 3, 3, 3), NULL),
+              "axis 0: the kernel reaches over 3 elements, more than the 2 of x with its padding");
     ck_poison(wf_conv(X(1, 3, 8), X(2, 3, 3), NULL, .dilation = 4), "axis 0: the kernel reaches over 9 elements");
     ck_poison(wf_conv(X(1, 3, 8), X(2, 3, 3), X(3)), "the bias");
     ck_poison(wf_conv(X(1, 3, 8), X(2, 3, 3), NULL, .stride = -1), "axis 0: the stride is -1");
