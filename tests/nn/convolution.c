@@ -48,6 +48,58 @@ START_TEST(transposed_is_pytorch)
 }
 END_TEST
 
+#define OP(name, shape, ...)                                                                                                               \
+    do {                                                                                                                                   \
+        struct rig r = rig_open("conv", name);                                                                                             \
+        rig_start(&r, WF_GRADIENTS, 0.5);                                                                                                  \
+        wf_tensor *x = rig_input(&r, "x", shape, 1);                                                                                       \
+        rig_check(&r, __VA_ARGS__);                                                                                                        \
+    } while (0)
+#define POOL_AXES(...)                                                                                                                     \
+    .axes = (const struct wf_pool_axis[])                                                                                                  \
+    {                                                                                                                                      \
+        __VA_ARGS__                                                                                                                        \
+    }
+
+START_TEST(pooling_is_pytorch)
+{
+    OP("max", WF_SHAPE(2, 3, 7, 8), wf_max_pool(x, 3, .stride = 2, .padding = 1));
+    OP("max_sequence", WF_SHAPE(2, 3, 11), wf_max_pool(x, 4));
+    OP("mean", WF_SHAPE(2, 3, 7, 8), wf_avg_pool(x, 0, POOL_AXES({3, 2, 1, 1}, {2, 3, 0, 0})));
+    OP("mean_inside", WF_SHAPE(2, 3, 7, 6), wf_avg_pool(x, 3, .stride = 2, .padding = 1, .skip_padding = true));
+    OP("mean_sequence", WF_SHAPE(2, 3, 10), wf_avg_pool(x, 3, .stride = 1, .padding = 1));
+    OP("adaptive", WF_SHAPE(2, 3, 7, 5), wf_adaptive_avg_pool(x, 3, 4));
+    OP("adaptive_sequence", WF_SHAPE(2, 3, 7), wf_adaptive_avg_pool(x, 0, 2));
+    OP("nearest", WF_SHAPE(2, 3, 4, 5), wf_resize(x, 8, 7, WF_RESIZE_NEAREST));
+    OP("bilinear", WF_SHAPE(2, 3, 4, 5), wf_resize(x, 8, 3, WF_RESIZE_LINEAR));
+    OP("corners", WF_SHAPE(2, 3, 4, 5), wf_resize(x, 7, 9, WF_RESIZE_LINEAR_CORNERS));
+    OP("linear", WF_SHAPE(2, 3, 6), wf_resize(x, 0, 9, WF_RESIZE_LINEAR));
+}
+END_TEST
+
+/* As in PyTorch: a NaN wins in max_pool, and of equal elements the first gets the gradient. */
+START_TEST(pooling_edges)
+{
+    wf_tape *tape = new_tape();
+    const wf_real v[] = {1, NAN, 3, 2, 2, 2, -INFINITY, -INFINITY};
+    wf_real y[4];
+    wf_tape_reset(tape, WF_GRADIENTS);
+    wf_tensor *x = wf_input(tape, v, WF_SHAPE(1, 1, 8), true), *most = wf_max_pool(x, 2);
+    ck_read(most, y, 4);
+    ck_assert(isnan(y[0]) && y[1] == 3 && y[2] == 2 && y[3] == -INFINITY);
+    ck_backward(wf_sum(most));
+    static const wf_real want[] = {0, 1, 1, 0, 1, 0, 1, 0};
+    ck_assert_mem_eq(gradient_of(x), want, sizeof want);
+    ck_poison(wf_max_pool(wf_zeros(tape, WF_SHAPE(2, 3)), 2), "x must be [B,C,T] or [B,C,H,W]");
+    ck_poison(wf_max_pool(wf_zeros(tape, WF_SHAPE(1, 2, 3)), 4), "the window of 4 is larger than the 3 elements");
+    ck_poison(wf_avg_pool(wf_zeros(tape, WF_SHAPE(1, 2, 3)), 2, .padding = 2), "the padding must be less than the window of 2");
+    ck_poison(wf_max_pool(wf_zeros(tape, WF_SHAPE(1, 2, 3)), 0), "a window of 0");
+    ck_poison(wf_adaptive_avg_pool(wf_zeros(tape, WF_SHAPE(1, 2, 3, 3)), 0, 2), "3 elements cannot become 0");
+    ck_poison(wf_resize(wf_zeros(tape, WF_SHAPE(1, 2, 3, 3)), 2, 0, WF_RESIZE_NEAREST), "3 elements cannot become 0");
+    wf_tape_free(tape);
+}
+END_TEST
+
 static wf_tensor *normal(wf_tape *tape, const wf_shape *shape, const char *name)
 {
     const int64_t n = wf_shape_count(shape);
@@ -170,4 +222,5 @@ START_TEST(initialised)
 }
 END_TEST
 
-WF_TEST_MAIN("convolution", is_pytorch, transposed_is_pytorch, the_same_bits, nan_and_infinity, refused, initialised)
+WF_TEST_MAIN("convolution", is_pytorch, transposed_is_pytorch, pooling_is_pytorch, pooling_edges, the_same_bits, nan_and_infinity, refused,
+             initialised)

@@ -50,6 +50,39 @@ WF_API wf_tensor *wf_conv_transpose_with(wf_tensor *x, wf_tensor *weight, wf_ten
 #define wf_conv_transpose(x, weight, bias, ...) wf_conv_transpose_with(x, weight, bias, &(struct wf_conv_transpose_options){__VA_ARGS__})
 #endif
 
+/* --- pooling and resizing: x [B,C,T] or [B,C,H,W] --------------------------------------------------------------------- */
+/* One axis of pooling: the size of a window, the distance of successive windows (0: the size), and the padding, less than the size. */
+struct wf_pool_axis {
+    int64_t size, stride, before, after;
+};
+struct wf_pool_options {
+    int64_t stride;    /* of all axes; 0: the size, so that windows do not overlap */
+    int64_t padding;   /* on both sides of all axes */
+    bool skip_padding; /* wf_avg_pool: a mean over the elements inside of x; otherwise the padding counts as zeros, as by PyTorch's default
+                        */
+    const struct wf_pool_axis *axes; /* numbers for each axis, instead of those for all and of `size`, which must then be 0; NULL: none */
+};
+/* The largest element of each window, or the mean (torch.nn.functional.max_pool2d, avg_pool2d and those of 1 dimension, with ceil_mode =
+ * False). A NaN is larger than all numbers. Of equal elements the first gets the gradient. */
+WF_API wf_tensor *wf_max_pool_with(wf_tensor *x, int64_t size, const struct wf_pool_options *options);
+WF_API wf_tensor *wf_avg_pool_with(wf_tensor *x, int64_t size, const struct wf_pool_options *options);
+#ifndef __cplusplus
+#define wf_max_pool(x, size, ...) wf_max_pool_with(x, size, &(struct wf_pool_options){__VA_ARGS__})
+#define wf_avg_pool(x, size, ...) wf_avg_pool_with(x, size, &(struct wf_pool_options){__VA_ARGS__})
+#endif
+/* Means over windows that divide each axis into `rows` and `cols` parts, which may overlap by one element
+ * (torch.nn.functional.adaptive_avg_pool2d): part i of n elements begins at floor(i n / rows) and ends before ceil((i + 1) n / rows). For
+ * [B,C,T] `rows` is not read. */
+WF_API wf_tensor *wf_adaptive_avg_pool(wf_tensor *x, int64_t rows, int64_t cols);
+enum wf_resize {
+    WF_RESIZE_NEAREST,       /* element floor(i n / size) */
+    WF_RESIZE_LINEAR,        /* between the elements beside (i + 1/2) n / size - 1/2: bilinear for pictures */
+    WF_RESIZE_LINEAR_CORNERS /* between the elements beside i (n - 1) / (size - 1): the first and the last elements stay */
+};
+/* x with `rows` rows and `cols` columns (torch.nn.functional.interpolate with nearest, linear, bilinear; the last with align_corners =
+ * True). For [B,C,T] `rows` is not read. */
+WF_API wf_tensor *wf_resize(wf_tensor *x, int64_t rows, int64_t cols, enum wf_resize how);
+
 /* --- arithmetic: a and b broadcast ------------------------------------------------------------------------------------ */
 WF_API wf_tensor *wf_add(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_subtract(wf_tensor *a, wf_tensor *b);
