@@ -38,7 +38,7 @@ struct pool_attr {
     struct wf_pool_axis axis[2]; /* the last is that of the columns */
     bool each;                   /* the axes are the options' `axes`; otherwise axis[0] is for all */
     bool max, adaptive, invalid;
-    bool skip_padding;  /* avg_pool divides by the number of elements inside of x */
+    bool skip_padding; /* avg_pool divides by the number of elements inside of x */
     int64_t target[2]; /* adaptive: the sizes of the result */
 };
 
@@ -231,14 +231,15 @@ const wf_op wf_op_pool = {
     .shape = pool_shape,
     .forward = pool_forward,
     .backward = pool_backward,
-    .cases = WF_CASES({"max", {{2, 3, 6, 8}}, MAX({2, 2, 0, 0}, {2, 2, 0, 0})}, {"max, overlapping", {{1, 2, 7, 6}}, MAX({3, 2, 1, 1}, {3, 1, 1, 0})},
-                      {"max of a sequence", {{2, 3, 9}}, MAX({4, 3, 2, 1})}, {"max of one element", {{2, 3, 4}}, MAX({1, 1, 0, 0})},
-                      {"mean", {{2, 3, 6, 8}}, AVG({2, 2, 0, 0}, {4, 4, 0, 0})}, {"mean, overlapping", {{1, 2, 7, 6}}, AVG({3, 2, 1, 1}, {3, 1, 0, 2})},
-                      {"mean of a sequence", {{2, 3, 10}}, AVG({3, 2, 1, 0})},
-                      {"mean inside", {{1, 2, 5, 6}}, ATTR(struct pool_attr, .axis = {{3, 2, 1, 1}}, .skip_padding = true)},
-                      {"adaptive", {{2, 3, 7, 5}}, ADAPTIVE(3, 2)}, {"adaptive to more", {{1, 2, 3, 4}}, ADAPTIVE(5, 4)},
-                      {"adaptive sequence", {{2, 3, 7}}, ADAPTIVE(1)}, {"no pictures", {{-1, 3, 4, 4}}, MAX({2, 2, 0, 0}, {2, 2, 0, 0})},
-                      {"no channels", {{2, -1, 4}}, AVG({2, 2, 0, 0})})};
+    .cases = WF_CASES(
+        {"max", {{2, 3, 6, 8}}, MAX({2, 2, 0, 0}, {2, 2, 0, 0})}, {"max, overlapping", {{1, 2, 7, 6}}, MAX({3, 2, 1, 1}, {3, 1, 1, 0})},
+        {"max of a sequence", {{2, 3, 9}}, MAX({4, 3, 2, 1})}, {"max of one element", {{2, 3, 4}}, MAX({1, 1, 0, 0})},
+        {"mean", {{2, 3, 6, 8}}, AVG({2, 2, 0, 0}, {4, 4, 0, 0})}, {"mean, overlapping", {{1, 2, 7, 6}}, AVG({3, 2, 1, 1}, {3, 1, 0, 2})},
+        {"mean of a sequence", {{2, 3, 10}}, AVG({3, 2, 1, 0})},
+        {"mean inside", {{1, 2, 5, 6}}, ATTR(struct pool_attr, .axis = {{3, 2, 1, 1}}, .skip_padding = true)},
+        {"adaptive", {{2, 3, 7, 5}}, ADAPTIVE(3, 2)}, {"adaptive to more", {{1, 2, 3, 4}}, ADAPTIVE(5, 4)},
+        {"adaptive sequence", {{2, 3, 7}}, ADAPTIVE(1)}, {"no pictures", {{-1, 3, 4, 4}}, MAX({2, 2, 0, 0}, {2, 2, 0, 0})},
+        {"no channels", {{2, -1, 4}}, AVG({2, 2, 0, 0})})};
 
 static wf_tensor *pool(wf_tensor *x, bool max, int64_t size, const struct wf_pool_options *options)
 {

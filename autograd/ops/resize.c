@@ -163,11 +163,12 @@ const wf_op wf_op_resize = {
     .shape = resize_shape,
     .forward = resize_forward,
     .backward = resize_backward,
-    .cases = WF_CASES({"nearest", {{2, 3, 3, 4}}, TO(6, 8, WF_RESIZE_NEAREST)}, {"nearest, uneven", {{1, 2, 5, 3}}, TO(7, 2, WF_RESIZE_NEAREST)},
-                      {"linear", {{2, 2, 3, 4}}, TO(6, 8, WF_RESIZE_LINEAR)}, {"linear to less", {{1, 2, 7, 5}}, TO(3, 4, WF_RESIZE_LINEAR)},
-                      {"corners", {{1, 2, 4, 3}}, TO(7, 5, WF_RESIZE_LINEAR_CORNERS)}, {"corners to one", {{1, 2, 4, 3}}, TO(1, 1, WF_RESIZE_LINEAR_CORNERS)},
-                      {"sequence", {{2, 3, 5}}, TO(0, 9, WF_RESIZE_LINEAR)}, {"one element", {{2, 1, 1, 1}}, TO(3, 2, WF_RESIZE_LINEAR)},
-                      {"no pictures", {{-1, 2, 3, 3}}, TO(2, 2, WF_RESIZE_NEAREST)})};
+    .cases = WF_CASES(
+        {"nearest", {{2, 3, 3, 4}}, TO(6, 8, WF_RESIZE_NEAREST)}, {"nearest, uneven", {{1, 2, 5, 3}}, TO(7, 2, WF_RESIZE_NEAREST)},
+        {"linear", {{2, 2, 3, 4}}, TO(6, 8, WF_RESIZE_LINEAR)}, {"linear to less", {{1, 2, 7, 5}}, TO(3, 4, WF_RESIZE_LINEAR)},
+        {"corners", {{1, 2, 4, 3}}, TO(7, 5, WF_RESIZE_LINEAR_CORNERS)},
+        {"corners to one", {{1, 2, 4, 3}}, TO(1, 1, WF_RESIZE_LINEAR_CORNERS)}, {"sequence", {{2, 3, 5}}, TO(0, 9, WF_RESIZE_LINEAR)},
+        {"one element", {{2, 1, 1, 1}}, TO(3, 2, WF_RESIZE_LINEAR)}, {"no pictures", {{-1, 2, 3, 3}}, TO(2, 2, WF_RESIZE_NEAREST)})};
 
 wf_tensor *wf_resize(wf_tensor *x, int64_t rows, int64_t cols, enum wf_resize how)
 {

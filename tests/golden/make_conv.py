@@ -40,4 +40,10 @@ op('nearest', (2, 3, 4, 5), lambda x: F.interpolate(x, size=(8, 7), mode='neares
 op('bilinear', (2, 3, 4, 5), lambda x: F.interpolate(x, size=(8, 3), mode='bilinear', align_corners=False))
 op('corners', (2, 3, 4, 5), lambda x: F.interpolate(x, size=(7, 9), mode='bilinear', align_corners=True))
 op('linear', (2, 3, 6), lambda x: F.interpolate(x, size=9, mode='linear', align_corners=False))
+def group_norm(name, x, groups, bias=True):
+    shapes = {'weight': (x[1],)} | ({'bias': (x[1],)} if bias else {})
+    run(out, name, shapes, {'x': x}, lambda p, i: F.group_norm(i['x'], groups, p['weight'], p.get('bias'), 1e-5))
+
+group_norm('group_norm', (2, 6, 5, 3), 3)
+group_norm('group_norm_sequence', (3, 4, 7), 1, False)
 save('conv', out, 'make_conv.py')

@@ -77,6 +77,31 @@ START_TEST(pooling_is_pytorch)
 }
 END_TEST
 
+START_TEST(group_norm_is_pytorch)
+{
+    struct wf_group_norm m;
+    struct rig r = rig_open("conv", "group_norm");
+    wf_group_norm_init(wf_root(r.registry), &m, 3, 6);
+    rig_start(&r, WF_GRADIENTS, 0.5);
+    rig_check(&r, wf_group_norm_forward(&m, rig_input(&r, "x", WF_SHAPE(2, 6, 5, 3), 1)));
+    r = rig_open("conv", "group_norm_sequence");
+    wf_group_norm_init(wf_root(r.registry), &m, 1, 4, .no_bias = true);
+    rig_start(&r, WF_GRADIENTS, 0.5);
+    rig_check(&r, wf_group_norm_forward(&m, rig_input(&r, "x", WF_SHAPE(3, 4, 7), 1)));
+    wf_registry *wrong = new_registry();
+    wf_group_norm_init(wf_root(wrong), &m, 4, 6);
+    declared_wrong(wrong, "group norm: 4 groups do not divide 6 channels");
+    wf_registry *right = new_registry();
+    wf_tape *tape = new_tape();
+    wf_group_norm_init(wf_root(right), &m, 2, 6);
+    ck_ok(wf_registry_build(right, 1, error));
+    wf_tape_reset(tape, WF_INFER);
+    ck_poison(wf_group_norm_forward(&m, wf_zeros(tape, WF_SHAPE(2, 4, 5))), "is not [B,6,T] or [B,6,H,W]");
+    wf_tape_free(tape);
+    wf_registry_free(right);
+}
+END_TEST
+
 /* As in PyTorch: a NaN wins in max_pool, and of equal elements the first gets the gradient. */
 START_TEST(pooling_edges)
 {
@@ -222,5 +247,5 @@ START_TEST(initialised)
 }
 END_TEST
 
-WF_TEST_MAIN("convolution", is_pytorch, transposed_is_pytorch, pooling_is_pytorch, pooling_edges, the_same_bits, nan_and_infinity, refused,
-             initialised)
+WF_TEST_MAIN("convolution", is_pytorch, transposed_is_pytorch, pooling_is_pytorch, pooling_edges, group_norm_is_pytorch, the_same_bits,
+             nan_and_infinity, refused, initialised)

@@ -114,6 +114,19 @@ WF_API wf_tensor *wf_layer_norm_forward(const struct wf_layer_norm *m, wf_tensor
 WF_API void wf_rms_norm_init_with(wf_scope scope, struct wf_rms_norm *m, int64_t d, const struct wf_norm_options *options);
 WF_API wf_tensor *wf_rms_norm_forward(const struct wf_rms_norm *m, wf_tensor *x);
 
+/* --- norm over groups of channels: x [B,C,T] or [B,C,H,W] ------------------------------------------------------------ */
+/* Wu and He 2018: all elements of a group of channels of one picture are normalised together; then each channel is multiplied by its weight
+ * and its bias is added. */
+struct wf_group_norm {
+    wf_tensor *weight, *bias; /* [C]; bias may be NULL */
+    int64_t groups;
+    double eps;
+};
+/* `groups` divides `channels`. Of the options only eps (0: 1e-5) and no_bias may be set. */
+WF_API void wf_group_norm_init_with(wf_scope scope, struct wf_group_norm *m, int64_t groups, int64_t channels,
+                                    const struct wf_norm_options *options);
+WF_API wf_tensor *wf_group_norm_forward(const struct wf_group_norm *m, wf_tensor *x);
+
 /* --- dropout ------------------------------------------------------------------------------------------------------- */
 struct wf_dropout {
     double p;
@@ -283,6 +296,8 @@ WF_API wf_tensor *wf_mha_memory_apart(const struct wf_mha *m, wf_tensor *memory,
 #define wf_conv_transpose2d_init(scope, m, channels, filters, kernel, ...)                                                                 \
     wf_conv_transpose2d_init_with(scope, m, channels, filters, kernel, &(struct wf_convolution_options){__VA_ARGS__})
 #define wf_layer_norm_init(scope, m, d, ...) wf_layer_norm_init_with(scope, m, d, &(struct wf_norm_options){__VA_ARGS__})
+#define wf_group_norm_init(scope, m, groups, channels, ...)                                                                                \
+    wf_group_norm_init_with(scope, m, groups, channels, &(struct wf_norm_options){__VA_ARGS__})
 #define wf_rms_norm_init(scope, m, d, ...) wf_rms_norm_init_with(scope, m, d, &(struct wf_norm_options){__VA_ARGS__})
 #define wf_ffn_init(scope, m, d, d_ff, ...) wf_ffn_init_with(scope, m, d, d_ff, &(struct wf_ffn_options){__VA_ARGS__})
 #define wf_positions_init(scope, m, length, d, ...) wf_positions_init_with(scope, m, length, d, &(struct wf_positions_options){__VA_ARGS__})
