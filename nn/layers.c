@@ -2,6 +2,8 @@
 /* Linear maps, embeddings, norms and dropout; helpers for other modules. */
 #include <math.h>
 
+#include <weft/internal/minmax.h>
+
 #include "internal.h"
 
 struct wf_initializer init_or(const struct wf_initializer *first, const struct wf_initializer *second, enum wf_init_kind kind, double a)
@@ -97,6 +99,47 @@ void wf_rms_norm_init_with(wf_scope scope, struct wf_rms_norm *m, int64_t d, con
 wf_tensor *wf_rms_norm_forward(const struct wf_rms_norm *m, wf_tensor *x)
 {
     return (m->from_one ? wf_rms_norm_from_one : wf_rms_norm)(x, m->weight, m->eps);
+}
+
+void wf_group_norm_init_with(wf_scope scope, struct wf_group_norm *m, int64_t groups, int64_t channels, const struct wf_norm_options *o)
+{
+    o = o ? o : &(struct wf_norm_options){0};
+    if (groups < 1 || channels % groups != 0)
+        wf_scope_fail(scope, WF_ERR_ARGUMENT, "group norm: %lld groups do not divide %lld channels", (long long)groups,
+                      (long long)channels);
+    if (o->from_one)
+        wf_scope_fail(scope, WF_ERR_ARGUMENT, "from_one is for RMSNorm, not for a norm of groups");
+    m->weight = gain(scope, channels, 1);
+    m->bias = o->no_bias ? NULL : wf_parameter(scope, "bias", &((wf_shape){1, {channels}}), .init = {.kind = WF_INIT_CONSTANT});
+    m->groups = groups;
+    m->eps = norm_eps(scope, o->eps, 1e-5);
+}
+
+/* A vector [C] for pictures [B,C,H,W] or sequences [B,C,T]. */
+static wf_tensor *by_channel(wf_tensor *v, int axes)
+{
+    return axes == 2 ? wf_reshape(v, -1, 1, 1) : wf_reshape(v, -1, 1);
+}
+
+wf_tensor *wf_group_norm_forward(const struct wf_group_norm *m, wf_tensor *x)
+{
+    wf_tape *tape = wf_tape_of(x);
+    if (wf_is_poison(x) || !tape)
+        return x;
+    const wf_shape shape = wf_shape_of(x);
+    const int64_t channels = wf_dim(m->weight, 0);
+    if ((shape.ndim != 3 && shape.ndim != 4) || shape.dim[1] != channels)
+        return wf_tape_fail(tape, WF_ERR_SHAPE, "group norm: '%s' is not [B,%lld,T] or [B,%lld,H,W]", wf_name_of(x), (long long)channels,
+                            (long long)channels);
+    wf_tensor *rows = wf_reshape(wf_contiguous(x), shape.dim[0], m->groups, wf_shape_count(&shape) / WF_MAX(1, shape.dim[0] * m->groups));
+    wf_tensor *normal = wf_layer_norm(rows, NULL, NULL, m->eps); /* [B,G,C/G H W] */
+    wf_tensor *y = wf_mul(wf_reshape_to(normal, &shape), by_channel(m->weight, shape.ndim - 2));
+    wf_release(normal);
+    if (!m->bias)
+        return y;
+    wf_tensor *sum = wf_add(y, by_channel(m->bias, shape.ndim - 2));
+    wf_release(y);
+    return sum;
 }
 
 bool dropout_valid(wf_scope scope, double p)

@@ -202,9 +202,35 @@ static wf_tensor *with_constants(wf_tensor *a, wf_tensor *b)
     }
 }
 
+static wf_tensor *any_convolution(wf_tensor *a, wf_tensor *b, wf_tensor *c)
+{
+    const struct wf_conv_axis axes[2] = {{below(4) - 1, below(4) - 1, below(4) - 1, below(4) - 1},
+                                         {below(3), below(3), below(3), below(3)}};
+    const struct wf_conv_axis *some = below(2) ? axes : NULL;
+    const int64_t stride = some ? 0 : below(4) - 1, padding = some ? 0 : below(4) - 1, groups = below(4) - 1;
+    wf_tensor *bias = below(2) ? NULL : c;
+    switch (below(6)) {
+    case 0:
+        return wf_max_pool(a, below(4) - 1, .stride = below(3), .padding = below(3) - 1);
+    case 1:
+        return wf_avg_pool(a, below(4) - 1, .padding = below(3), .skip_padding = below(2));
+    case 2:
+        return below(2) ? wf_adaptive_avg_pool(a, below(4) - 1, below(4) - 1)
+                        : wf_resize(a, below(5) - 1, below(5) - 1, (enum wf_resize)(below(5) - 1));
+    default:
+        break;
+    }
+    if (below(2))
+        return wf_conv(a, b, bias, .stride = stride, .padding = padding, .groups = groups, .axes = some);
+    return wf_conv_transpose(a, b, bias, .stride = stride, .padding = padding, .output_padding = some ? 0 : below(2), .groups = groups,
+                             .axes = some);
+}
+
 static wf_tensor *any_reduction(wf_tensor *a, wf_tensor *b, wf_tensor *c)
 {
-    switch (below(8)) {
+    switch (below(9)) {
+    case 8:
+        return any_convolution(a, b, c);
     case 0:
         return wf_logsumexp(a, any_dim(), below(2));
     case 1:

@@ -146,6 +146,12 @@ START_TEST(null_operands)
     ck_null(wf_dropout(none, 0.1));
     ck_null(wf_linear(none, none, none));
     ck_null(wf_embedding(none, none));
+    ck_null(wf_conv(none, none, none));
+    ck_null(wf_max_pool(none, 2));
+    ck_null(wf_avg_pool_with(none, 2, NULL));
+    ck_null(wf_adaptive_avg_pool(none, 1, 1));
+    ck_null(wf_resize(none, 1, 1, WF_RESIZE_LINEAR));
+    ck_null(wf_conv_transpose_with(none, none, none, NULL));
     ck_null(wf_logsumexp(none, 0, false));
     ck_null(wf_mse(none, none, WF_REDUCE_MEAN));
     ck_null(wf_bce_with_logits(none, none));

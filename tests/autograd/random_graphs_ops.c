@@ -273,6 +273,44 @@ static wf_tensor *linear(struct graph *g)
     return wf_linear(x, weight, below(g, 2) ? of_dims(g, 1, wf_dim(weight, 0), 0, 0) : NULL);
 }
 
+/* A matrix as one sequence, or rows of a sequence, with a weight made of a part of it. */
+static wf_tensor *convolution(struct graph *g)
+{
+    wf_tensor *x = graph_any(g);
+    if (wf_ndim(x) < 2 || wf_ndim(x) > 4)
+        return NULL;
+    x = wf_ndim(x) == 2 ? wf_unsqueeze(x, 0) : x;
+    const int dims = wf_ndim(x) - 2;
+    const int64_t channels = wf_dim(x, 1), width = wf_dim(x, -1);
+    wf_tensor *part = wf_tanh(wf_slice(wf_select(x, 0, 0), -1, 0, WF_MIN(width, 2))); /* [C,k] or [C,H,k] */
+    wf_tensor *weight = wf_unsqueeze(part, 0); /* [1,C,k] or [1,C,H,k]: one filter, or one for each */
+    const bool each = below(g, 2) && dims == 1;
+    if (each)
+        weight = wf_transpose(weight, 0, 1); /* [C,1,k]: depthwise */
+    const int64_t stride = 1 + below(g, 2), padding = below(g, 2);
+    wf_tensor *bias = below(g, 2) ? NULL : each ? wf_mean_dim(part, -1, false) : wf_reshape(wf_mean(part), 1);
+    if (below(g, 3) == 0)
+        return wf_conv_transpose(x, each ? weight : wf_transpose(weight, 0, 1), bias, .stride = stride, .groups = each ? channels : 1);
+    return wf_conv(x, weight, bias, .stride = stride, .padding = padding, .groups = each ? channels : 1);
+}
+
+static wf_tensor *pooling(struct graph *g)
+{
+    wf_tensor *x = graph_any(g);
+    if (wf_ndim(x) < 2 || wf_ndim(x) > 4)
+        return NULL;
+    x = wf_ndim(x) == 2 ? wf_unsqueeze(x, 0) : x;
+    const int64_t rows = wf_dim(x, -2), cols = wf_dim(x, -1);
+    switch (below(g, 3)) {
+    case 0:
+        return wf_adaptive_avg_pool(x, 1 + below(g, 2), 1 + below(g, 2));
+    case 1:
+        return wf_avg_pool(x, 1 + below(g, cols == 1 || (rows == 1 && wf_ndim(x) == 4) ? 1 : 2), .stride = 1 + below(g, 2));
+    default:
+        return wf_resize(x, 1 + below(g, rows), 1 + below(g, cols + 1), (enum wf_resize)below(g, 3));
+    }
+}
+
 static wf_tensor *embedding(struct graph *g)
 {
     wf_tensor *weight = of_dims(g, 2, -1, -1, 0);
@@ -421,6 +459,8 @@ static const struct {
            {"sums", sums, 3},
            {"matmul", matmul, 5},
            {"linear", linear, 4},
+           {"convolution", convolution, 3},
+           {"pooling", pooling, 2},
            {"embedding", embedding, 2},
            {"softmax", softmax, 2},
            {"norms", norms, 4},

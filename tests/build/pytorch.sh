@@ -9,7 +9,7 @@ cat >"$tmp/calls.c" <<'END_OF_C'
 #include <math.h>
 #include <weft/weft.h>
 
-enum { B = 4, T = 5, D = 6, V = 7 };
+enum { B = 4, T = 5, D = 6, V = 7, C = 3, F = 4, K = 3 };
 static wf_tape *tape;
 static wf_tensor *x, *y, *a, *b, *h, *q, *k, *v, *ids, *mask, *weight, *bias, *logits, *targets, *loss, *parts[2];
 static wf_array array;
@@ -25,6 +25,8 @@ static wf_registry *registry;
 static wf_scope scope;
 static struct wf_init_rules rules;
 static struct wf_linear m_linear;
+static struct wf_convolution m_conv, m_up;
+static struct wf_group_norm m_groups;
 static struct wf_embedding m_embedding;
 static struct wf_layer_norm m_norm;
 static struct wf_rms_norm m_rms;

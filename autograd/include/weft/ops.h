@@ -4,10 +4,6 @@
  * Shapes broadcast by NumPy's rule where this is stated. Real operands have the dtype WF_REAL, ids have WF_I32. Every failure (shapes,
  * dtypes, ids out of range, operands of two tapes) is the tape's error, and the op returns poison. No op works in place.
  *
- * There is no op for convolution, because other ops compute it: its windows are views, and it applies a linear map to each window. For x
- * [B,T,C] and a kernel of K steps with weight [out, K C], the convolution is wf_linear(wf_concat(parts, K, 2), weight, bias), where
- * parts[i] is wf_slice(x, 1, i, T - K + 1). For patches that do not overlap, wf_reshape and wf_permute are enough.
- *
  * There are no gradients of gradients. wf_gradients in weft/tape.h says what to do instead. */
 #ifndef WEFT_OPS_H
 #define WEFT_OPS_H
@@ -16,6 +12,76 @@
 #include <weft/tape.h>
 
 WF_BEGIN_DECLS
+
+/* --- convolution ------------------------------------------------------------------------------------------------------ */
+/* One axis of a convolution: the distance of successive positions of the kernel (0: 1), the zeros before and after x, and the distance of
+ * successive elements of the kernel (0: 1). */
+struct wf_conv_axis {
+    int64_t stride, before, after, dilation;
+};
+struct wf_conv_options {
+    int64_t stride, padding, dilation; /* of all axes, with the padding on both sides; 0 means a stride or dilation of 1 */
+    int64_t groups;                    /* divides channels and filters: filter f reads only the channels of its own group; 0 means 1 */
+    /* [axes of x]: numbers for each axis instead of those for all, for example {{.before = K - 1}} for a causal convolution. NULL: none.
+     * Together with one of stride, padding and dilation it is WF_ERR_ARGUMENT. */
+    const struct wf_conv_axis *axes;
+};
+/* Convolution (cross-correlation, as torch.nn.functional.conv1d and conv2d): x [B,C,T], weight [F,C/groups,K], bias [F] or NULL ->
+ * [B,F,T'], or x [B,C,H,W], weight [F,C/groups,Kh,Kw] -> [B,F,H',W'].
+ *
+ *   y[b,f,i,j] = bias[f] + sum over c,r,q of weight[f,c,r,q] x[b,c, i stride + r dilation - before, j stride + q dilation - before]
+ *
+ * where x is 0 outside of its bounds, and T' = floor((T + before + after - dilation (K-1) - 1) / stride) + 1. The products are in wf_real,
+ * also in a pass with products in bf16. WF_ERR_SHAPE: the shapes do not fit, or the kernel reaches over more than x with its padding. */
+WF_API wf_tensor *wf_conv_with(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, const struct wf_conv_options *options);
+#ifndef __cplusplus
+#define wf_conv(x, weight, bias, ...) wf_conv_with(x, weight, bias, &(struct wf_conv_options){__VA_ARGS__})
+#endif
+struct wf_conv_transpose_options {
+    int64_t stride, padding, dilation, groups; /* those of the convolution whose transpose this is */
+    int64_t output_padding;                    /* elements that the result has more at its end, below the stride or the dilation */
+    const struct wf_conv_axis *axes;           /* as above; output padding is subtracted from `after`, which may be negative */
+};
+/* Transposed convolution (torch.nn.functional.conv_transpose1d and conv_transpose2d), the gradient of wf_conv with respect to its x: x
+ * [B,C,T], weight [C,F/groups,K], bias [F] or NULL -> [B,F,T'], T' = (T-1) stride - before - after + dilation (K-1) + 1, or with two axes.
+ */
+WF_API wf_tensor *wf_conv_transpose_with(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, const struct wf_conv_transpose_options *options);
+#ifndef __cplusplus
+#define wf_conv_transpose(x, weight, bias, ...) wf_conv_transpose_with(x, weight, bias, &(struct wf_conv_transpose_options){__VA_ARGS__})
+#endif
+
+/* --- pooling and resizing: x [B,C,T] or [B,C,H,W] --------------------------------------------------------------------- */
+/* One axis of pooling: the size of a window, the distance of successive windows (0: the size), and the padding, less than the size. */
+struct wf_pool_axis {
+    int64_t size, stride, before, after;
+};
+struct wf_pool_options {
+    int64_t stride;    /* of all axes; 0: the size, so that windows do not overlap */
+    int64_t padding;   /* on both sides of all axes */
+    bool skip_padding; /* wf_avg_pool: a mean over the elements inside of x; otherwise the padding counts as zeros, as by PyTorch's default
+                        */
+    const struct wf_pool_axis *axes; /* numbers for each axis, instead of those for all and of `size`, which must then be 0; NULL: none */
+};
+/* The largest element of each window, or the mean (torch.nn.functional.max_pool2d, avg_pool2d and those of 1 dimension, with ceil_mode =
+ * False). A NaN is larger than all numbers. Of equal elements the first gets the gradient. */
+WF_API wf_tensor *wf_max_pool_with(wf_tensor *x, int64_t size, const struct wf_pool_options *options);
+WF_API wf_tensor *wf_avg_pool_with(wf_tensor *x, int64_t size, const struct wf_pool_options *options);
+#ifndef __cplusplus
+#define wf_max_pool(x, size, ...) wf_max_pool_with(x, size, &(struct wf_pool_options){__VA_ARGS__})
+#define wf_avg_pool(x, size, ...) wf_avg_pool_with(x, size, &(struct wf_pool_options){__VA_ARGS__})
+#endif
+/* Means over windows that divide each axis into `rows` and `cols` parts, which may overlap by one element
+ * (torch.nn.functional.adaptive_avg_pool2d): part i of n elements begins at floor(i n / rows) and ends before ceil((i + 1) n / rows). For
+ * [B,C,T] `rows` is not read. */
+WF_API wf_tensor *wf_adaptive_avg_pool(wf_tensor *x, int64_t rows, int64_t cols);
+enum wf_resize {
+    WF_RESIZE_NEAREST,       /* element floor(i n / size) */
+    WF_RESIZE_LINEAR,        /* between the elements beside (i + 1/2) n / size - 1/2: bilinear for pictures */
+    WF_RESIZE_LINEAR_CORNERS /* between the elements beside i (n - 1) / (size - 1): the first and the last elements stay */
+};
+/* x with `rows` rows and `cols` columns (torch.nn.functional.interpolate with nearest, linear, bilinear; the last with align_corners =
+ * True). For [B,C,T] `rows` is not read. */
+WF_API wf_tensor *wf_resize(wf_tensor *x, int64_t rows, int64_t cols, enum wf_resize how);
 
 /* --- arithmetic: a and b broadcast ------------------------------------------------------------------------------------ */
 WF_API wf_tensor *wf_add(wf_tensor *a, wf_tensor *b);

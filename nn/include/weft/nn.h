@@ -13,8 +13,8 @@
  * memory: parameters belong to the registry, values to the tape. A forward releases the inner tensors that it makes (wf_release), never its
  * operands.
  *
- * This header has linear maps, embeddings, norms, dropout, feed-forward networks, positions and attention; then adapters, packed sequences,
- * and the two halves of attention as separate functions. */
+ * This header has linear maps, embeddings, convolutions, norms, dropout, feed-forward networks, positions and attention; then adapters,
+ * packed sequences, and the two halves of attention as separate functions. */
 #ifndef WEFT_NN_H
 #define WEFT_NN_H
 
@@ -67,6 +67,33 @@ WF_API void wf_embedding_init_with(wf_scope scope, struct wf_embedding *m, int64
                                    const struct wf_embedding_options *options);
 WF_API wf_tensor *wf_embedding_forward(const struct wf_embedding *m, wf_tensor *ids);
 
+/* --- convolution: sequences x [B,C,T] -> [B,F,T'], or pictures x [B,C,H,W] -> [B,F,H',W'] -------------------------- */
+struct wf_convolution {
+    wf_tensor *weight; /* [F,C/groups,K] or [F,C/groups,Kh,Kw]; of a transposed convolution [C,F/groups,...], as in PyTorch */
+    wf_tensor *bias;   /* [F]; NULL: no bias */
+    struct wf_conv_axis axis[2];
+    int64_t groups;
+    bool transposed;
+};
+struct wf_convolution_options {
+    int64_t stride, padding, dilation, groups; /* as in struct wf_conv_options: of all axes; 0 means 1, but no padding */
+    int64_t output_padding;                    /* of a transposed convolution (struct wf_conv_transpose_options) */
+    const struct wf_conv_axis *axes;           /* [1 or 2], instead: numbers for each axis (weft/ops.h) */
+    const int64_t *kernel;                     /* [1 or 2], in place of the argument: Kh and Kw */
+    bool no_bias;
+    struct wf_initializer init; /* initialiser of the weight, in place of the scope's rule `weight` and of PyTorch's U(+-1/sqrt(fan_in)) */
+};
+/* wf_conv and wf_conv_transpose (weft/ops.h) with `filters` filters over `channels` channels; groups divide both. */
+WF_API void wf_conv1d_init_with(wf_scope scope, struct wf_convolution *m, int64_t channels, int64_t filters, int64_t kernel,
+                                const struct wf_convolution_options *options);
+WF_API void wf_conv2d_init_with(wf_scope scope, struct wf_convolution *m, int64_t channels, int64_t filters, int64_t kernel,
+                                const struct wf_convolution_options *options);
+WF_API void wf_conv_transpose1d_init_with(wf_scope scope, struct wf_convolution *m, int64_t channels, int64_t filters, int64_t kernel,
+                                          const struct wf_convolution_options *options);
+WF_API void wf_conv_transpose2d_init_with(wf_scope scope, struct wf_convolution *m, int64_t channels, int64_t filters, int64_t kernel,
+                                          const struct wf_convolution_options *options);
+WF_API wf_tensor *wf_convolution_forward(const struct wf_convolution *m, wf_tensor *x);
+
 /* --- norms over the last dimension --------------------------------------------------------------------------------- */
 struct wf_layer_norm {
     wf_tensor *weight, *bias;
@@ -86,6 +113,19 @@ WF_API void wf_layer_norm_init_with(wf_scope scope, struct wf_layer_norm *m, int
 WF_API wf_tensor *wf_layer_norm_forward(const struct wf_layer_norm *m, wf_tensor *x);
 WF_API void wf_rms_norm_init_with(wf_scope scope, struct wf_rms_norm *m, int64_t d, const struct wf_norm_options *options);
 WF_API wf_tensor *wf_rms_norm_forward(const struct wf_rms_norm *m, wf_tensor *x);
+
+/* --- norm over groups of channels: x [B,C,T] or [B,C,H,W] ------------------------------------------------------------ */
+/* Wu and He 2018: all elements of a group of channels of one picture are normalised together; then each channel is multiplied by its weight
+ * and its bias is added. */
+struct wf_group_norm {
+    wf_tensor *weight, *bias; /* [C]; bias may be NULL */
+    int64_t groups;
+    double eps;
+};
+/* `groups` divides `channels`. Of the options only eps (0: 1e-5) and no_bias may be set. */
+WF_API void wf_group_norm_init_with(wf_scope scope, struct wf_group_norm *m, int64_t groups, int64_t channels,
+                                    const struct wf_norm_options *options);
+WF_API wf_tensor *wf_group_norm_forward(const struct wf_group_norm *m, wf_tensor *x);
 
 /* --- dropout ------------------------------------------------------------------------------------------------------- */
 struct wf_dropout {
@@ -247,7 +287,17 @@ WF_API wf_tensor *wf_mha_memory_apart(const struct wf_mha *m, wf_tensor *memory,
 #define wf_linear_init(scope, m, in, out, ...) wf_linear_init_with(scope, m, in, out, &(struct wf_linear_options){__VA_ARGS__})
 #define wf_registry_lora(registry, pattern, error, ...) wf_registry_lora_with(registry, pattern, &(struct wf_lora){__VA_ARGS__}, error)
 #define wf_embedding_init(scope, m, count, d, ...) wf_embedding_init_with(scope, m, count, d, &(struct wf_embedding_options){__VA_ARGS__})
+#define wf_conv1d_init(scope, m, channels, filters, kernel, ...)                                                                           \
+    wf_conv1d_init_with(scope, m, channels, filters, kernel, &(struct wf_convolution_options){__VA_ARGS__})
+#define wf_conv2d_init(scope, m, channels, filters, kernel, ...)                                                                           \
+    wf_conv2d_init_with(scope, m, channels, filters, kernel, &(struct wf_convolution_options){__VA_ARGS__})
+#define wf_conv_transpose1d_init(scope, m, channels, filters, kernel, ...)                                                                 \
+    wf_conv_transpose1d_init_with(scope, m, channels, filters, kernel, &(struct wf_convolution_options){__VA_ARGS__})
+#define wf_conv_transpose2d_init(scope, m, channels, filters, kernel, ...)                                                                 \
+    wf_conv_transpose2d_init_with(scope, m, channels, filters, kernel, &(struct wf_convolution_options){__VA_ARGS__})
 #define wf_layer_norm_init(scope, m, d, ...) wf_layer_norm_init_with(scope, m, d, &(struct wf_norm_options){__VA_ARGS__})
+#define wf_group_norm_init(scope, m, groups, channels, ...)                                                                                \
+    wf_group_norm_init_with(scope, m, groups, channels, &(struct wf_norm_options){__VA_ARGS__})
 #define wf_rms_norm_init(scope, m, d, ...) wf_rms_norm_init_with(scope, m, d, &(struct wf_norm_options){__VA_ARGS__})
 #define wf_ffn_init(scope, m, d, d_ff, ...) wf_ffn_init_with(scope, m, d, d_ff, &(struct wf_ffn_options){__VA_ARGS__})
 #define wf_positions_init(scope, m, length, d, ...) wf_positions_init_with(scope, m, length, d, &(struct wf_positions_options){__VA_ARGS__})

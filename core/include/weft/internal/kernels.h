@@ -12,8 +12,9 @@
 
 struct wf_attention; /* defined in attention.h */
 struct wf_attention_part;
-struct gemm_isa; /* defined in core/gemm/private.h */
-struct bf16_isa; /* defined in core/gemm/bf16.h */
+struct conv_patches; /* defined in core/conv/patches.h */
+struct gemm_isa;     /* defined in core/gemm/private.h */
+struct bf16_isa;     /* defined in core/gemm/bf16.h */
 
 enum { WF_TOP_ROWS = 8 }; /* the most elements that top_rows finds in a row */
 enum wf_noise { WF_NOISE_UNIFORM, WF_NOISE_NORMAL };

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* The matrix of patches of a convolution, which is never in memory as a whole. */
+#ifndef WEFT_CONV_PATCHES_H
+#define WEFT_CONV_PATCHES_H
+
+#include <weft/internal/conv.h>
+
+#include "../gemm/private.h"
+
+/* Where a tap of the kernel reads, counted from the position of a patch. */
+struct conv_tap {
+    int64_t row, col;
+};
+
+/* Row c * taps + t of the matrix belongs to channel c and tap t, and column (b * rows + i) * cols + j to the patch (i, j) of picture b. The
+ * element is x[b][c][i * row_step + tap[t].row][j * col_step + tap[t].col], or 0 outside of the picture. */
+struct conv_patches {
+    const wf_real *x;
+    int64_t batch_step, channel_step; /* elements from one picture, or channel, to the next; rows lie end to end */
+    int64_t channels, height, width;
+    const struct conv_tap *tap;
+    int64_t taps;
+    int64_t batch, rows, cols;
+    int64_t row_step, col_step;
+};
+
+/* A run of columns of one picture and one row of patches, as a tap sees it. */
+struct conv_run {
+    int64_t at;     /* the element of x of its first column, counted from the channel's first in picture 0; it may lie outside */
+    int64_t length; /* number of columns */
+    int64_t lo, hi; /* the columns lo .. hi - 1 read inside of the picture */
+};
+
+/* The run that begins at column n, and ends at column `end` at the latest. */
+static inline struct conv_run conv_run_at(const struct conv_patches *p, const struct conv_tap *tap, int64_t n, int64_t end)
+{
+    const int64_t line = n / p->cols, j = n % p->cols, b = line / p->rows, i = line % p->rows;
+    const int64_t row = i * p->row_step + tap->row, col = j * p->col_step + tap->col, step = p->col_step;
+    struct conv_run r = {.at = b * p->batch_step + row * p->width + col, .length = WF_MIN(p->cols - j, end - n)};
+    if (row < 0 || row >= p->height)
+        return r;
+    r.lo = col < 0 ? WF_MIN((-col + step - 1) / step, r.length) : 0;
+    r.hi = col < p->width ? WF_MIN((p->width - 1 - col) / step + 1, r.length) : 0;
+    r.hi = WF_MAX(r.hi, r.lo);
+    return r;
+}
+
+#endif
