@@ -193,7 +193,8 @@ wf_status wf_recurrence_run(struct recurrence *r, bool back, wf_recurrence_step 
 
 /* --- forward --------------------------------------------------------------------------------------------------------- */
 
-/* b_ih + b_hh, but for a GRU's n only b_ih, because its b_hh is multiplied by r. Stores NULL if there are no biases. False without memory. */
+/* b_ih + b_hh, but for a GRU's n only b_ih, because its b_hh is multiplied by r. Stores NULL if there are no biases. False without memory.
+ */
 static bool input_bias(wf_call *c, const struct recurrence *r, const wf_real **sum)
 {
     const wf_real *ih, *hh;
@@ -292,7 +293,7 @@ static wf_status recurrent_forward(wf_call *c)
     {"reverse", {{2, 4, 3}, WEIGHTS(G, 5, 3)}, A(.reverse = true), .inputs = 5}, \
     {"reverse, states", {{3, 3, 2}, WEIGHTS(G, 3, 2), STATES(3, 3)}, A(.reverse = true)}, \
     {"no biases", {{2, 3, 4}, {G * 3, 4}, {0}, {G * 3, 3}}, A(0), .inputs = 4, .fill = {N, N, NONE, N}}, \
-    {"one bias", {{2, 3, 4}, {G * 3, 4}, {0}, {G * 3, 3}, {G * 3}}, A(0), .fill = {N, N, NONE, N, N}}, \
+    {"one bias", {{2, 3, 4}, {G * 3, 4}, {0}, {G * 3, 3}, {G * 3}}, A(0), .inputs = 5, .fill = {N, N, NONE, N, N}}, \
     {"one step", {{2, 1, 3}, WEIGHTS(G, 4, 3), STATES(2, 4)}, A(0)}, \
     {"one row", {{1, 5, 3}, WEIGHTS(G, 4, 3)}, A(0), .inputs = 5}, \
     {"ones", {{1, 1, 1}, WEIGHTS(G, 1, 1)}, A(0), .inputs = 5}, \
@@ -315,8 +316,7 @@ const wf_op wf_op_lstm = {
     .operands = "x weight_ih bias_ih weight_hh bias_hh h c",
     .attr_size = sizeof(struct recurrent_attr),
     .outputs = 3,
-    .reads =
-        WF_READS_INPUT(X) | WF_READS_INPUT(W_IH) | WF_READS_INPUT(W_HH) | WF_READS_INPUT(H0) | WF_READS_INPUT(C0) | WF_READS_OUTPUT(Y),
+    .reads = WF_READS_INPUT(X) | WF_READS_INPUT(W_IH) | WF_READS_INPUT(W_HH) | WF_READS_INPUT(H0) | WF_READS_INPUT(C0) | WF_READS_OUTPUT(Y),
     .rounds = WF_READS_INPUT(X), /* x is the second operand of the product that gives the gradient of weight_ih */
     .shape = recurrent_shape,
     .forward = recurrent_forward,

@@ -21,23 +21,23 @@ struct recurrence {
     wf_call *c;
     bool gru, reverse;
     struct wf_packed packed;
-    int64_t sequences; /* B */
-    int64_t length;    /* T, the steps of each sequence, if it is not packed */
-    int64_t longest;   /* steps of the longest sequence */
-    int64_t n;         /* N */
-    int64_t hidden;    /* H */
-    int64_t gates;     /* G H */
-    const wf_real *weights;    /* W_hh, packed for the kernels */
-    const wf_real *bias;       /* GRU: the bias [H] of W_hn h */
-    const wf_real *h0, *c0;    /* [B, H]; NULL: zeros */
-    wf_real *gate, *kept, *y;  /* [N, G H], [N, H], [N, H] */
-    bool keep;                 /* whether `kept` has a row for each step; if not, it is [B, H], and a step overwrites the step before */
-    const wf_real *dy;         /* backward: the gradients of y, of the last h and of the last c; NULL: zeros */
+    int64_t sequences;        /* B */
+    int64_t length;           /* T, the steps of each sequence, if it is not packed */
+    int64_t longest;          /* steps of the longest sequence */
+    int64_t n;                /* N */
+    int64_t hidden;           /* H */
+    int64_t gates;            /* G H */
+    const wf_real *weights;   /* W_hh, packed for the kernels */
+    const wf_real *bias;      /* GRU: the bias [H] of W_hn h */
+    const wf_real *h0, *c0;   /* [B, H]; NULL: zeros */
+    wf_real *gate, *kept, *y; /* [N, G H], [N, H], [N, H] */
+    bool keep;                /* whether `kept` has a row for each step; if not, it is [B, H], and a step overwrites the step before */
+    const wf_real *dy;        /* backward: the gradients of y, of the last h and of the last c; NULL: zeros */
     const wf_real *dh;
-    wf_real *carry;            /* [B, H]: carry and start of wf_cell_row */
-    wf_real *start;            /* NULL: the gradient of h0 is not needed */
-    wf_real *grads;            /* [N, 4 H]: grads of wf_cell_row */
-    struct wf_cell_row *rows;  /* [B], for wf_recurrence_run */
+    wf_real *carry;           /* [B, H]: carry and start of wf_cell_row */
+    wf_real *start;           /* NULL: the gradient of h0 is not needed */
+    wf_real *grads;           /* [N, 4 H]: grads of wf_cell_row */
+    struct wf_cell_row *rows; /* [B], for wf_recurrence_run */
 };
 
 /* Fills *r from the operands, and packs W_hh. False without memory. */

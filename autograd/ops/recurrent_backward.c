@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The backward of lstm and gru. The steps run from the last to the first; each computes the gradients of its gates before their
  * activations, D_t, with the product D_(t+1) W_hh (core/kernels/recurrent.c has the derivation). Then, with all D_t in one matrix D and all
- * h_(t-1) in one matrix P, dW_hh = D^T P, and the gradients of x, W_ih and b_ih are those of a linear layer whose result has the gradient D.
- * For a GRU the gradients of n before its activation differ by r: D has both, n for x and s for h. */
+ * h_(t-1) in one matrix P, dW_hh = D^T P, and the gradients of x, W_ih and b_ih are those of a linear layer whose result has the gradient
+ * D. For a GRU the gradients of n before its activation differ by r: D has both, n for x and s for h. */
 #include <string.h>
 
 #include "recurrent.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Steps of LSTM and GRU (weft/internal/recurrent.h). A tile is TILE rows and WIDE registers of columns, whose sums stay in registers: in the
- * forward the G gates of V_N units, in the backward up to WIDE * V_N units. Weights are packed into panels, one for the columns of a tile,
- * so that a product reads them from beginning to end. */
+/* Steps of LSTM and GRU (weft/internal/recurrent.h). A tile is TILE rows and WIDE registers of columns, whose sums stay in registers: in
+ * the forward the G gates of V_N units, in the backward up to WIDE * V_N units. Weights are packed into panels, one for the columns of a
+ * tile, so that a product reads them from beginning to end. */
 #include <weft/internal/recurrent.h>
 
 #include "../transpose.h"
@@ -117,7 +117,8 @@ V_INLINE void product(int rows, int wide, const struct wf_cell_row *row, int64_t
 #define TILES(w) TILE_OF(1, w) TILE_OF(2, w) TILE_OF(3, w)
 #endif
 #define PRODUCT(w)                                                                                                                         \
-    static void product_##w(int rows, const struct wf_cell_row *row, int64_t k, int64_t skip, int64_t k2, const wf_real *b, struct tile *t) \
+    static void product_##w(int rows, const struct wf_cell_row *row, int64_t k, int64_t skip, int64_t k2, const wf_real *b,                \
+                            struct tile *t)                                                                                                \
     {                                                                                                                                      \
         switch (rows) {                                                                                                                    \
             TILES(w)                                                                                                                       \
@@ -149,7 +150,8 @@ V_INLINE void lstm_units(const struct wf_cell *c, const struct wf_cell_row *row,
 {
     const int64_t H = c->hidden;
     const vr i = v_sigmoid(v_load(sum[0]) + v_get(row->gates + u, n)), f = v_sigmoid(v_load(sum[1]) + v_get(row->gates + H + u, n));
-    const vr g = v_tanh(v_load(sum[2]) + v_get(row->gates + 2 * H + u, n)), o = v_sigmoid(v_load(sum[3]) + v_get(row->gates + 3 * H + u, n));
+    const vr g = v_tanh(v_load(sum[2]) + v_get(row->gates + 2 * H + u, n)),
+             o = v_sigmoid(v_load(sum[3]) + v_get(row->gates + 3 * H + u, n));
     const vr cell = v_fma(f, at(row->before, u, n), i * g);
     v_put(row->gates + u, i, n);
     v_put(row->gates + H + u, f, n);
