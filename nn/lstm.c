@@ -29,8 +29,8 @@ static void recurrent_init(wf_scope scope, struct wf_recurrent *m, bool gru, int
         return;
     }
     if (hidden < 1 || hidden > (int64_t)1 << 24 || in < 1 || in > (int64_t)1 << 31) {
-        wf_scope_fail(scope, WF_ERR_ARGUMENT, "an input of %lld and a state of %lld numbers are no sizes of a recurrent layer", (long long)in,
-                      (long long)hidden);
+        wf_scope_fail(scope, WF_ERR_ARGUMENT, "an input of %lld and a state of %lld numbers are no sizes of a recurrent layer",
+                      (long long)in, (long long)hidden);
         return;
     }
     m->layer = scope.registry ? wf_arena_get(scope.registry->arena, (size_t)(layers * directions) * sizeof *m->layer) : NULL;
@@ -56,7 +56,8 @@ static void recurrent_init(wf_scope scope, struct wf_recurrent *m, bool gru, int
         }
 }
 
-void wf_lstm_init_with(wf_scope scope, struct wf_recurrent *m, int64_t in, int64_t hidden, const struct wf_recurrent_module_options *options)
+void wf_lstm_init_with(wf_scope scope, struct wf_recurrent *m, int64_t in, int64_t hidden,
+                       const struct wf_recurrent_module_options *options)
 {
     recurrent_init(scope, m, false, in, hidden, options);
 }
@@ -77,10 +78,11 @@ int64_t wf_recurrent_width(const struct wf_recurrent *m)
 static bool state_fits(wf_tape *tape, const struct wf_recurrent *m, const char *what, const wf_tensor *state, int64_t B)
 {
     const int n = m->layers * m->directions;
-    if (!state || wf_is_poison(state) || (wf_ndim(state) == 3 && wf_dim(state, 0) == n && wf_dim(state, 1) == B && wf_dim(state, 2) == m->hidden))
+    if (!state || wf_is_poison(state) ||
+        (wf_ndim(state) == 3 && wf_dim(state, 0) == n && wf_dim(state, 1) == B && wf_dim(state, 2) == m->hidden))
         return true;
-    wf_tape_fail(tape, WF_ERR_SHAPE, "wf_recurrent_forward: the initial state %s must be [layers * directions, B, H] = [%d,%lld,%lld]", what, n,
-                 (long long)B, (long long)m->hidden);
+    wf_tape_fail(tape, WF_ERR_SHAPE, "wf_recurrent_forward: the initial state %s must be [layers * directions, B, H] = [%d,%lld,%lld]",
+                 what, n, (long long)B, (long long)m->hidden);
     return false;
 }
 
@@ -130,8 +132,8 @@ static bool pack_lengths(wf_tape *tape, const int32_t *lengths, const wf_tensor 
     offsets[0] = 0;
     for (int64_t b = 0; b < B; b++) {
         if (lengths[b] < 0 || lengths[b] > T) {
-            wf_tape_fail(tape, WF_ERR_ARGUMENT, "wf_recurrent_forward: lengths[%lld] = %d must be in 0 .. %lld, the steps of x", (long long)b,
-                         lengths[b], (long long)T);
+            wf_tape_fail(tape, WF_ERR_ARGUMENT, "wf_recurrent_forward: lengths[%lld] = %d must be in 0 .. %lld, the steps of x",
+                         (long long)b, lengths[b], (long long)T);
             return false;
         }
         offsets[b + 1] = offsets[b] + lengths[b];
@@ -158,8 +160,10 @@ static wf_tensor *one_direction(const struct pass *p, int i, wf_tensor *x, wf_te
     const int64_t H = m->hidden;
     const struct wf_recurrent_options o = {.reverse = i % m->directions == 1,
                                            .packed = p->packed,
-                                           .h = state ? wf_slice(state, 1, 0, H) : p->call->h ? wf_select(p->call->h, 0, i) : NULL,
-                                           .c = m->gru      ? NULL
+                                           .h = state        ? wf_slice(state, 1, 0, H)
+                                                : p->call->h ? wf_select(p->call->h, 0, i)
+                                                             : NULL,
+                                           .c = m->gru       ? NULL
                                                 : state      ? wf_slice(state, 1, H, H)
                                                 : p->call->c ? wf_select(p->call->c, 0, i)
                                                              : NULL,

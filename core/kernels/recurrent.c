@@ -63,20 +63,22 @@ void WF_KERNEL(cell_pack_back)(bool gru, int64_t hidden, const wf_real *w, int64
 
 /* --- products -------------------------------------------------------------------------------------------------------- */
 
-/* sum[i][j] += the product of k elements of a[i] and column j of the panel b. */
+/* sum[i][j] += the product of k elements of a[i] and column j of the panel b. Besides the sums, one register for each row and one for a
+ * column are in use, which fills the 16 registers of AVX2. */
 V_INLINE void multiply(int rows, int wide, int64_t k, const wf_real *const a[TILE], const wf_real *b, vr sum[TILE][WIDE])
 {
+#pragma GCC unroll 1 /* GCC runs out of registers if it unrolls */
     for (int64_t l = 0; l < k; l++, b += wide * V_N) {
-        vr column[WIDE];
-#pragma GCC unroll 4
-        for (int j = 0; j < wide; j++)
-            column[j] = v_load(b + j * V_N);
+        vr x[TILE];
 #pragma GCC unroll 6
-        for (int i = 0; i < rows; i++) {
-            const vr x = v_set(a[i][l]);
+        for (int i = 0; i < rows; i++)
+            x[i] = v_set(a[i][l]);
 #pragma GCC unroll 4
-            for (int j = 0; j < wide; j++)
-                sum[i][j] = v_fma(x, column[j], sum[i][j]);
+        for (int j = 0; j < wide; j++) {
+            const vr column = v_load(b + j * V_N);
+#pragma GCC unroll 6
+            for (int i = 0; i < rows; i++)
+                sum[i][j] = v_fma(x[i], column, sum[i][j]);
         }
     }
 }

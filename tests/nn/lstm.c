@@ -39,8 +39,7 @@ static void against_torch(const struct golden *g, bool gru)
     wf_tensor *x = rig_input(&r, "x", WF_SHAPE(g->B, g->T, g->in), 1);
     const wf_shape state = {3, {m.layers * m.directions, g->B, g->H}};
     wf_tensor *h = g->states ? rig_input(&r, "h", &state, 1) : NULL, *c = g->states && !gru ? rig_input(&r, "c", &state, 1) : NULL;
-    wf_tensor *y =
-        wf_recurrent_forward(&m, x, .h = h, .c = c, .lengths = g->lengths, .last_h = &last[0], .last_c = gru ? NULL : &last[1]);
+    wf_tensor *y = wf_recurrent_forward(&m, x, .h = h, .c = c, .lengths = g->lengths, .last_h = &last[0], .last_c = gru ? NULL : &last[1]);
     rig_check(&r, wf_concat((wf_tensor *[]){flat(y), flat(last[0]), gru ? NULL : flat(last[1])}, gru ? 2 : 3, 0));
 }
 
@@ -136,8 +135,8 @@ START_TEST(pieces_and_rows)
 }
 END_TEST
 
-/* Rows with lengths: each has the results and the states that it has alone with its own steps; zeros after them, whatever x holds there. The
- * same rows packed give the same. */
+/* Rows with lengths: each has the results and the states that it has alone with its own steps; zeros after them, whatever x holds there.
+ * The same rows packed give the same. */
 START_TEST(rows_with_lengths)
 {
     static const int32_t lengths[B] = {9, 0, 4, 1, 7}, fewer[B] = {3, 0, 4, 1, 3}, whole[B] = {9, 9, 9, 9, 9};
@@ -166,8 +165,8 @@ START_TEST(rows_with_lengths)
                 for (int64_t i = n[b] * 2 * H; i < T * 2 * H; i++)
                     ck_assert(all[b * T * 2 * H + i] == 0);
                 wf_tape_reset(s.tape, WF_INFER);
-                ck_read(wf_recurrent_forward(&s.m, wf_input(s.tape, s.x + b * T * IN, WF_SHAPE(1, n[b], IN), false), .last_h = &last), alone,
-                        n[b] * 2 * H);
+                ck_read(wf_recurrent_forward(&s.m, wf_input(s.tape, s.x + b * T * IN, WF_SHAPE(1, n[b], IN), false), .last_h = &last),
+                        alone, n[b] * 2 * H);
                 ck_read(last, own, 2 * LAYERS * H);
                 ck_near(all + b * T * 2 * H, alone, n[b] * 2 * H);
                 for (int i = 0; i < 2 * LAYERS; i++)
@@ -187,7 +186,8 @@ END_TEST
 
 /* --- threads, dropout ------------------------------------------------------------------------------------------------ */
 
-/* Values and gradients of one layer with H units in batches of `rows`: small ones divide the rows among the threads, large ones the units. */
+/* Values and gradients of one layer with H units in batches of `rows`: small ones divide the rows among the threads, large ones the units.
+ */
 static void with_threads(bool gru, int64_t hidden, int64_t rows, int64_t steps, const int32_t *offsets)
 {
     wf_registry *registry = new_registry();
@@ -261,8 +261,9 @@ END_TEST
 START_TEST(names)
 {
     struct setting s = begin(true, true, 0);
-    static const char *const expected[] = {"weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0", "weight_ih_l0_reverse",
-                                           "weight_hh_l0_reverse", "bias_ih_l0_reverse", "bias_hh_l0_reverse", "weight_ih_l1"};
+    static const char *const expected[] = {"weight_ih_l0",       "weight_hh_l0",         "bias_ih_l0",
+                                           "bias_hh_l0",         "weight_ih_l0_reverse", "weight_hh_l0_reverse",
+                                           "bias_ih_l0_reverse", "bias_hh_l0_reverse",   "weight_ih_l1"};
     ck_assert_int_eq(wf_registry_count(s.registry), 16);
     for (int i = 0; i < 9; i++)
         ck_assert_str_eq(wf_parameter_info(wf_registry_at(s.registry, i))->name, expected[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* LSTM and GRU over whole sequences: several layers, one or both directions, sequences of several lengths, states carried from call to call,
- * and a cache for generation.
+/* LSTM and GRU over whole sequences: several layers, one or both directions, sequences of several lengths, states carried from call to
+ * call, and a cache for generation.
  *
  *   struct wf_recurrent m;
  *   wf_lstm_init(wf_sub(s, "lstm"), &m, in, hidden, .layers = 2, .bidirectional = true);
