@@ -2,6 +2,7 @@
 /* LSTM and GRU: against PyTorch (tests/golden/make_recurrent.py); sequences in pieces, in a cache, packed and alone; threads; mistakes. */
 #include <math.h>
 
+#include <weft/internal/testing.h>
 #include <weft/lstm.h>
 #include <weft/runtime.h>
 
@@ -235,6 +236,33 @@ START_TEST(any_number_of_threads)
 }
 END_TEST
 
+/* From the third pass on nothing is allocated: neither in a call nor in a step. */
+START_TEST(nothing_allocated)
+{
+    static const int32_t lengths[B] = {9, 2, 4, 1, 7};
+    for (int gru = 0; gru < 2; gru++)
+        for (int wide = 0; wide < 2; wide++) {
+            struct setting s = begin(gru, !wide, 0);
+            wf_registry *registry = new_registry();
+            if (wide) { /* each step is divided among the threads */
+                init(wf_root(registry), &s.m, gru, IN, 330, (struct wf_recurrent_module_options){0});
+                ck_ok(wf_registry_build(registry, 3, error));
+            }
+            int64_t before = 0;
+            for (int pass = 0; pass < 5; pass++) {
+                wf_tape_reset(s.tape, WF_TRAIN, .step = (uint64_t)pass);
+                wf_tensor *x = wf_input(s.tape, s.x, WF_SHAPE(B, T, IN), true), *last,
+                          *y = wf_recurrent_forward(&s.m, x, .lengths = lengths, .last_h = &last);
+                ck_backward(wf_add(wf_mean(y), wf_mean(last)));
+                before = pass < 3 ? wf_alloc_count() : before;
+            }
+            ck_assert_int_eq(wf_alloc_count(), before);
+            end(&s);
+            wf_registry_free(registry);
+        }
+}
+END_TEST
+
 START_TEST(dropout_between_layers)
 {
     struct setting s = begin(false, false, 0.5);
@@ -322,4 +350,5 @@ START_TEST(refused)
 }
 END_TEST
 
-WF_TEST_MAIN("lstm", torch, pieces_and_rows, rows_with_lengths, any_number_of_threads, dropout_between_layers, names, refused)
+WF_TEST_MAIN("lstm", torch, pieces_and_rows, rows_with_lengths, any_number_of_threads, nothing_allocated, dropout_between_layers, names,
+             refused)
