@@ -17,6 +17,7 @@
 /* nn */
 #include <weft/cache.h>
 #include <weft/check.h>
+#include <weft/lstm.h>
 #include <weft/moe.h>
 #include <weft/nn.h>
 #include <weft/registry.h>

@@ -94,6 +94,33 @@ static wf_tensor *any_attention(wf_tensor *a, wf_tensor *b, wf_tensor *c)
     return y;
 }
 
+/* Mostly weights that fit, of zeros, so that the call goes on to the sequences and states. */
+static wf_tensor *any_recurrent(wf_tensor *a, wf_tensor *b, wf_tensor *c)
+{
+    const bool gru = below(2), packed = !below(3);
+    const int64_t H = seldom(20) ? any_size() : below(4), rows = (gru ? 3 : 4) * H;
+    wf_tensor *last[2] = {NULL};
+    for (int i = 0; i < 20 && (!a || wf_ndim(a) != (packed ? 2 : 3)); i++)
+        a = real();
+    const int64_t in = a ? wf_dim(a, -1) : 3;
+    const int32_t half = (int32_t)below(5),
+                  offsets[] = {0, half, seldom(9) ? half - 1 : half, a && wf_dim(a, 0) < 1 << 30 ? (int32_t)wf_dim(a, 0) : 3};
+    struct wf_recurrent_options o = {.reverse = below(2), .h = seldom(5) ? b : NULL, .c = seldom(9) ? c : NULL};
+    if (packed)
+        o.packed = (struct wf_packed){seldom(20) ? NULL : offsets, seldom(9) ? (int)below(5) - 1 : 3};
+    if (below(2))
+        o.last_h = &last[0];
+    if (seldom(gru ? 50 : 2))
+        o.last_c = &last[1];
+    wf_tensor *w = seldom(20) ? b : wf_zeros(tape, &(wf_shape){2, {rows, in}}),
+              *u = seldom(20) ? c : wf_zeros(tape, &(wf_shape){2, {rows, H}}), *bias = seldom(9) ? b : NULL,
+              *y = (gru ? wf_gru_with : wf_lstm_with)(a, w, u, bias, bias, seldom(50) ? NULL : &o);
+    for (int i = 0; i < 2; i++)
+        if (last[i])
+            pool[8 + below(POOL - 8)] = last[i];
+    return y;
+}
+
 static wf_tensor *any_loss(wf_tensor *a, wf_tensor *m, wf_tensor *bias, wf_tensor *targets)
 {
     wf_tensor *plain = NULL;
@@ -328,7 +355,9 @@ static wf_tensor *any_op(void)
     wf_tensor *m = below(50) ? like(a, true) : b, *ids = pool[4 + below(3)], *parts[12] = {a, b, c, a, b, c, a, b, NULL};
     wf_shape s = any_shape();
     static wf_tensor *(*const arithmetic[])(wf_tensor *, wf_tensor *) = {wf_add, wf_subtract, wf_mul, wf_div};
-    switch (below(29)) {
+    switch (below(30)) {
+    case 29:
+        return any_recurrent(a, b, c);
     case 0:
     case 1:
     case 2:

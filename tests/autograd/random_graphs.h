@@ -84,6 +84,7 @@ void graph_put(struct graph *g, wf_tensor *x);
 wf_tensor *graph_op(struct graph *g, const char **name);
 /* random_graphs_blocks.c */
 wf_tensor *graph_packed_attention(struct graph *g);
+wf_tensor *graph_recurrent(struct graph *g);
 wf_tensor *graph_packed_rows(struct graph *g);
 wf_tensor *graph_attention(struct graph *g);
 wf_tensor *graph_losses(struct graph *g);

@@ -105,6 +105,42 @@ wf_tensor *graph_attention(struct graph *g)
     return y;
 }
 
+/* A tensor of this shape, of elements of one that is there. */
+static wf_tensor *of_elements(struct graph *g, const wf_shape *shape)
+{
+    wf_tensor *x = wf_reshape(graph_any(g), -1);
+    const wf_shape flat = {1, {wf_shape_count(shape)}};
+    return wf_reshape_to(wf_index_select(x, 0, ids(g, &flat, wf_dim(x, 0), 0)), shape);
+}
+
+wf_tensor *graph_recurrent(struct graph *g)
+{
+    const bool packed = below(g, 2), gru = below(g, 2), states = below(g, 2);
+    wf_tensor *x = packed ? of_dims(g, 2, -1, -1, 0) : of_dims(g, 3, -1, -1, -1), *last[2] = {NULL};
+    int32_t offsets[5];
+    const int n = 1 + (int)below(g, 4);
+    if (!x)
+        return NULL;
+    const int64_t in = wf_dim(x, -1), H = 1 + below(g, 3), rows = (gru ? 3 : 4) * H, B = packed ? n : wf_dim(x, 0);
+    if (count_of(x) / in * H > MOST || rows * in > MOST || B * H > MOST)
+        return NULL;
+    if (packed)
+        cut(g, offsets, n, wf_dim(x, 0));
+    const wf_shape state = {2, {B, H}}, bias = {1, {rows}};
+    struct wf_recurrent_options o = {.reverse = below(g, 2),
+                                     .packed = {packed ? offsets : NULL, packed ? n : 0},
+                                     .h = below(g, 2) ? of_elements(g, &state) : NULL,
+                                     .c = !gru && below(g, 2) ? of_elements(g, &state) : NULL,
+                                     .last_h = states ? &last[0] : NULL,
+                                     .last_c = states && !gru ? &last[1] : NULL};
+    wf_tensor *w = of_elements(g, &(wf_shape){2, {rows, in}}), *u = of_elements(g, &(wf_shape){2, {rows, H}}),
+              *b = below(g, 2) ? of_elements(g, &bias) : NULL, *y = (gru ? wf_gru_with : wf_lstm_with)(x, w, u, b, b, &o);
+    for (int i = 0; i < 2; i++)
+        if (last[i])
+            graph_put(g, last[i]);
+    return y;
+}
+
 wf_tensor *graph_losses(struct graph *g)
 {
     wf_tensor *x = ending(g, 0, -1), *plain = NULL, *y;

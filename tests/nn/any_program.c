@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include <weft/lstm.h>
 #include <weft/moe.h>
 #include <weft/optim.h>
 
@@ -26,6 +27,7 @@ static struct model {
     struct wf_dropout dropout;
     struct wf_ffn ffn;
     struct wf_moe moe;
+    struct wf_recurrent recurrent;
     struct wf_positions positions;
     struct wf_mha self, cross;
     wf_grads *grads;
@@ -116,6 +118,13 @@ static void declare(struct model *m)
     const int experts = seldom(200) ? (int)below(9) - 2 : 1 + (int)below(4);
     wf_moe_init(wf_sub(s, "moe"), &m->moe, width(4), width(6), experts, .chosen = seldom(200) ? (int)below(9) - 2 : (int)below(2),
                 .activation = (enum wf_activation)small_count((int)below(5)), .raw_weights = below(2));
+    (below(2) ? wf_lstm_init_with : wf_gru_init_with)(wf_sub(s, "recurrent"), &m->recurrent, width(4), width(3),
+                                                      seldom(9) ? NULL
+                                                                : &(struct wf_recurrent_module_options){.layers = small_count(2),
+                                                                                                        .bidirectional = below(2),
+                                                                                                        .no_bias = below(2),
+                                                                                                        .dropout = any_number(0.1),
+                                                                                                        .init = any_init()});
     wf_ffn_init(wf_sub(s, "ffn"), &m->ffn, width(4), width(6), .activation = (enum wf_activation)small_count((int)below(5)),
                 .no_bias = below(2), .dropout = any_number(0.1), .residual_dropout = any_number(0.1));
     wf_positions_init(wf_sub(s, "positions"), &m->positions, width(7), width(4), .learned = below(2), .init = any_init());
@@ -368,12 +377,30 @@ static wf_tensor *attend(struct model *m)
     return y;
 }
 
+static wf_tensor *recurrent(struct model *m, wf_tensor *x)
+{
+    static const int32_t lengths[] = {1, 3, 0, 2, 1, 1, 2, 3}, offsets[] = {0, 2, 5};
+    wf_tensor *last[2] = {NULL};
+    struct wf_recurrent_call call = {.lengths = x && wf_dim(x, 0) <= 8 && below(2) ? lengths : NULL,
+                                     .h = seldom(9) ? any() : NULL,
+                                     .c = seldom(9) ? any() : NULL,
+                                     .last_h = below(2) ? &last[0] : NULL,
+                                     .last_c = seldom(4) ? &last[1] : NULL,
+                                     .cache = cache.layer && seldom(4) ? &cache.layer[below(2)] : NULL};
+    if (seldom(4))
+        call.packed = (struct wf_packed){seldom(50) ? NULL : offsets, seldom(20) ? (int)below(3) : 2};
+    wf_tensor *y = wf_recurrent_forward_with(&m->recurrent, x, seldom(9) ? NULL : &call);
+    return last[0] && below(2) ? last[0] : last[1] && below(2) ? last[1] : y;
+}
+
 static wf_tensor *forward(struct model *m)
 {
     const int32_t offsets[] = {0, 2, 5};
     wf_tensor *x = below(2) ? suited(3, 4) : suited(2, 4), *y;
     struct wf_moe_routing routing;
-    switch (below(13)) {
+    switch (below(14)) {
+    case 12:
+        return recurrent(m, x);
     case 0:
         return wf_linear_forward(below(2) ? &m->linear : &m->tied, x);
     case 1:

@@ -359,6 +359,38 @@ WF_API wf_tensor *wf_attention_with(wf_tensor *q, wf_tensor *k, wf_tensor *v, co
 #define wf_attention(q, k, v, ...) wf_attention_with(q, k, v, &(struct wf_attention_options){__VA_ARGS__})
 #endif
 
+/* --- LSTM and GRU -------------------------------------------------------------------------------------------------- */
+/* A recurrent layer over whole sequences, in one direction: x [B,T,in] -> y [B,T,H], which holds the state h after each step. Weights,
+ * biases and the order of the gates are PyTorch's: weight_ih [G*H,in] and weight_hh [G*H,H], bias_ih and bias_hh [G*H], each of which may
+ * be NULL. G is 4 for an LSTM (Hochreiter and Schmidhuber 1997), with blocks of H rows for i, f, g and o:
+ *
+ *   i, f, o = sigmoid(...), g = tanh(...) of weight_ih x + bias_ih + weight_hh h + bias_hh;   c' = f c + i g,   h' = o tanh(c')
+ *
+ * and 3 for a GRU (Cho et al. 2014), with blocks for r, z and n:
+ *
+ *   r, z = sigmoid(...) likewise;   n = tanh(W_in x + b_in + r (W_hn h + b_hn));   h' = (1 - z) n + z h
+ *
+ * One product computes weight_ih x for all steps; then the steps run in their order, each with one product with weight_hh, which is
+ * computed in wf_real also if the pass computes products in bf16. Packed rows (weft/packed.h): x [N,in] holds sequences end to end, y is
+ * [N,H], and B is the number of sequences. A sequence may be empty; its last state is its initial one. */
+struct wf_recurrent_options {
+    bool reverse;            /* the steps run from the last to the first. Packed sequences begin at their own ends */
+    struct wf_packed packed; /* copied */
+    wf_tensor *h, *c;        /* the initial states [B,H]; NULL: zeros. c is for the LSTM */
+    /* If not NULL, set to the states [B,H] after the last step (in reverse, after the first row of x). last_c is for the LSTM. */
+    wf_tensor **last_h, **last_c;
+};
+WF_API wf_tensor *wf_lstm_with(wf_tensor *x, wf_tensor *weight_ih, wf_tensor *weight_hh, wf_tensor *bias_ih, wf_tensor *bias_hh,
+                               const struct wf_recurrent_options *options);
+WF_API wf_tensor *wf_gru_with(wf_tensor *x, wf_tensor *weight_ih, wf_tensor *weight_hh, wf_tensor *bias_ih, wf_tensor *bias_hh,
+                              const struct wf_recurrent_options *options);
+#ifndef __cplusplus
+#define wf_lstm(x, weight_ih, weight_hh, bias_ih, bias_hh, ...)                                                                            \
+    wf_lstm_with(x, weight_ih, weight_hh, bias_ih, bias_hh, &(struct wf_recurrent_options){__VA_ARGS__})
+#define wf_gru(x, weight_ih, weight_hh, bias_ih, bias_hh, ...)                                                                             \
+    wf_gru_with(x, weight_ih, weight_hh, bias_ih, bias_hh, &(struct wf_recurrent_options){__VA_ARGS__})
+#endif
+
 /* --- rotary positions ---------------------------------------------------------------------------------------------- */
 /* In each head, pair i of elements (a, b) of a row at position p is rotated by the angle p f_i (Su et al. 2021):
  *

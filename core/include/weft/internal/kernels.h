@@ -13,6 +13,7 @@
 struct wf_attention; /* defined in attention.h */
 struct wf_attention_part;
 struct conv_patches; /* defined in core/conv/patches.h */
+struct wf_cell;      /* defined in recurrent.h */
 struct gemm_isa;     /* defined in core/gemm/private.h */
 struct bf16_isa;     /* defined in core/gemm/bf16.h */
 
