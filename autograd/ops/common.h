@@ -57,6 +57,21 @@ static inline void wf_drop_dim(wf_array *a, int d)
     }
 }
 
+/* The same array with dimension d moved to the end, and with its last dimension moved back to place d. */
+static inline wf_array wf_dim_last(wf_array a, int d)
+{
+    for (; d + 1 < a.ndim; d++)
+        a = wf_array_transpose(a, d, d + 1);
+    return a;
+}
+
+static inline wf_array wf_dim_back(wf_array a, int d)
+{
+    for (int k = a.ndim - 1; k > d; k--)
+        a = wf_array_transpose(a, k - 1, k);
+    return a;
+}
+
 /* The shape rule of an op with two real operands, whose result has the shape that they broadcast to. */
 wf_status wf_broadcast_shape(wf_call *c);
 /* Fails unless each of the contiguous ids lies in 0 .. limit-1 or equals *ignore (NULL: no id is ignored). The message has `what` and the

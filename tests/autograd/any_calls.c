@@ -148,8 +148,9 @@ static wf_tensor *any_view(wf_tensor *x)
 static wf_tensor *function_of(wf_tensor *x)
 {
     static wf_tensor *(*const functions[])(wf_tensor *) = {
-        wf_neg,        wf_exp, wf_log,  wf_sqrt,    wf_tanh,   wf_sigmoid,     wf_relu, wf_gelu, wf_gelu_tanh, wf_silu,
-        wf_contiguous, wf_sum, wf_mean, wf_softmax, wf_detach, wf_retain_grad, wf_keep, wf_abs,  wf_square};
+        wf_neg, wf_exp,  wf_log,     wf_sqrt,   wf_tanh,        wf_sigmoid,    wf_relu, wf_gelu,   wf_gelu_tanh, wf_silu, wf_contiguous,
+        wf_sum, wf_mean, wf_softmax, wf_detach, wf_retain_grad, wf_keep,       wf_abs,  wf_square, wf_rsqrt,     wf_sin,  wf_cos,
+        wf_erf, wf_sign, wf_floor,   wf_round,  wf_log_sigmoid, wf_hard_swish, wf_mish, wf_isnan,  wf_isfinite};
     return functions[below((int64_t)(sizeof functions / sizeof *functions))](x);
 }
 

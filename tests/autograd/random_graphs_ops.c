@@ -36,10 +36,11 @@ static wf_tensor *arithmetic(struct graph *g)
 
 static wf_tensor *function(struct graph *g)
 {
-    static wf_tensor *(*const smooth[])(wf_tensor *) = {wf_neg, wf_exp, wf_tanh, wf_sigmoid, wf_gelu, wf_gelu_tanh, wf_silu, wf_square};
+    static wf_tensor *(*const smooth[])(wf_tensor *) = {wf_neg,    wf_exp, wf_tanh, wf_sigmoid, wf_gelu,        wf_gelu_tanh, wf_silu,
+                                                        wf_square, wf_sin, wf_cos,  wf_erf,     wf_log_sigmoid, wf_mish};
     wf_tensor *x = graph_any(g);
     double least, most;
-    int64_t which = below(g, 18);
+    int64_t which = below(g, 10 + (int64_t)(sizeof smooth / sizeof *smooth));
     switch (which) {
     case 0:
         return wf_affine(x, 0.1 * (double)(below(g, 41) - 20), 0.1 * (double)(below(g, 41) - 20));
@@ -48,7 +49,7 @@ static wf_tensor *function(struct graph *g)
     case 2:
         return wf_log(positive(x));
     case 3:
-        return wf_sqrt(positive(x));
+        return below(g, 2) ? wf_sqrt(positive(x)) : wf_rsqrt(positive(x));
     case 4:
         return wf_softplus(x, 0.5 + 0.25 * (double)below(g, 8));
     case 5:
@@ -73,7 +74,12 @@ static wf_tensor *bent(struct graph *g)
 {
     wf_tensor *x = graph_any(g), *y = beside(g, x);
     double least, most;
-    switch (below(g, 6)) {
+    switch (below(g, 8)) {
+    case 6:
+        x = wf_scale(wf_tanh(x), 2.5); /* -3 and 3, where it bends, are out of reach */
+        return wf_hard_swish(x);
+    case 7:
+        return wf_mul(x, wf_sign(wf_add_constant(wf_square(y), 0.5)));
     case 0:
         graph_magnitudes(g, x, &least, &most);
         return wf_abs(least > 1e-3 ? x : wf_neg(positive(x)));

@@ -3,7 +3,7 @@
 empty tensors), values and gradients. tests/autograd/golden_*.c read them; no test runs Python. Run by hand, with the CPU build of PyTorch
 2.13 (pip install torch==2.13.0 safetensors numpy):
 
-    python tests/golden/make_ops.py [elementwise] [compare] [extremes]
+    python tests/golden/make_ops.py [SECTION ...]
 
 A case NAME has its operands NAME/0, NAME/1, ..., the result NAME/out, a gradient NAME/dy of the result, and the operands' gradients
 NAME/d.0, ... Everything is computed in float64 from numbers that float holds."""
@@ -141,6 +141,27 @@ def extremes():
         case(out, f'top_{k}_columns', lambda x: torch.topk(x, k, 0).values, distinct.t().contiguous())
     save('ops_extremes', out)
 
+# --- more functions of an element --------------------------------------------------------------------------------------
+
+def functions():
+    out = {}
+    x = values(EDGES + [-2.5, 2.5, -0.25, 0.75, 0.8, 4.5, 1e5, 2e6, -3e7])
+    # where PyTorch's formula for the derivative is inf * 0, Weft's gradients are its limits
+    limited = x[x.isfinite() | x.isnan()]
+    for name, f in dict(rsqrt=torch.rsqrt, sin=torch.sin, cos=torch.cos, erf=torch.erf, sign=torch.sign, floor=torch.floor, round=torch.round,
+                        log_sigmoid=F.logsigmoid, hard_swish=F.hardswish, mish=F.mish).items():
+        case(out, name, f, limited if name == 'mish' else x)
+        case(out, f'{name}_empty', f, values(np.zeros((0, 3))))
+        case(out, f'{name}_many', f, 4 * R.real(f'{name}_many', (3, 37)).abs() + 0.125 if name == 'rsqrt' else 4 * R.real(f'{name}_many', (3, 37)))
+    case(out, 'mish_infinite', lambda x: F.mish(x.detach()), x)
+    for name in 'isnan', 'isfinite':
+        case(out, name, lambda x: getattr(torch, name)(x.detach()), x)
+        case(out, f'{name}_empty', lambda x: getattr(torch, name)(x.detach()), values(np.zeros((0, 3))))
+    save('ops_functions', out)
+
+SECTIONS = [elementwise, compare, extremes, functions]
+
 if __name__ == '__main__':
-    for name in sys.argv[1:] or ['elementwise', 'compare', 'extremes']:
-        globals()[name]()
+    for section in SECTIONS:
+        if len(sys.argv) < 2 or section.__name__ in sys.argv[1:]:
+            section()

@@ -67,6 +67,22 @@ WF_API wf_tensor *wf_elu(wf_tensor *x, double alpha);        /* x where x > 0, e
 /* c tanh(x / c) for the bound c, 1e-30 .. 1e30 (Gemma 2, 2024): nearly x near 0, and always between -c and c. */
 WF_API wf_tensor *wf_softcap(wf_tensor *x, double bound);
 
+WF_API wf_tensor *wf_rsqrt(wf_tensor *x);       /* 1 / sqrt(x): infinite at 0, NaN below */
+WF_API wf_tensor *wf_sin(wf_tensor *x);         /* x in radians; NaN for infinite x */
+WF_API wf_tensor *wf_cos(wf_tensor *x);         /* as wf_sin */
+WF_API wf_tensor *wf_erf(wf_tensor *x);         /* the error function, 2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x */
+WF_API wf_tensor *wf_log_sigmoid(wf_tensor *x); /* log sigmoid(x) = -ln(1 + e^-x), without overflow */
+WF_API wf_tensor *wf_hard_swish(wf_tensor *x);  /* x min(max(x + 3, 0), 6) / 6 (Howard et al. 2019) */
+WF_API wf_tensor *wf_mish(wf_tensor *x);        /* x tanh(ln(1 + e^x)) (Misra 2020) */
+/* Steps: their gradient is 0 everywhere. wf_sign gives -1, 0 or 1, and 0 for a NaN. wf_floor gives the greatest whole number that is at
+ * most x. wf_round gives the nearest whole number, and of two equally near ones the even one. */
+WF_API wf_tensor *wf_sign(wf_tensor *x);
+WF_API wf_tensor *wf_floor(wf_tensor *x);
+WF_API wf_tensor *wf_round(wf_tensor *x);
+/* Bools: where x is NaN, and where x is neither NaN nor infinite. */
+WF_API wf_tensor *wf_isnan(wf_tensor *x);
+WF_API wf_tensor *wf_isfinite(wf_tensor *x);
+
 /* --- comparisons and choices: the operands broadcast ------------------------------------------------------------------- */
 /* a == b, a != b, a < b, a <= b, a > b, a >= b as bools. Both operands have the same dtype: reals, ids, or for wf_eq and wf_ne also bools.
  * If an element is NaN, a != b is true there, and the other comparisons are false. The results have no gradient. */
