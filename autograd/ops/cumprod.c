@@ -101,10 +101,7 @@ static void line_gradient(const struct work *w, int64_t row, double *suffix)
         prefix *= (double)x[zero];
     const bool divide = !isfinite(prefix) && (w->each || zero == n);
     for (int64_t k = n; k-- > 0;)
-        suffix[k] = sum = (w->each       ? (double)dy[k]
-                           : k == n - 1 ? (double)*dy
-                                        : 0) +
-                          (k == n - 1 ? 0 : (double)x[k + 1] * sum);
+        suffix[k] = sum = (w->each ? (double)dy[k] : k == n - 1 ? (double)*dy : 0) + (k == n - 1 ? 0 : (double)x[k + 1] * sum);
     prefix = 1;
     for (int64_t k = 0; k < n; k++) {
         dx[k] = (wf_real)(w->each && k > zero ? 0 : prefix * suffix[k]);
@@ -140,7 +137,7 @@ static wf_status backward(wf_call *c, bool each)
     bool no_memory = false;
     struct work w = {.x = x.data, .dy = dy.data, .dx = dx.data, .each = each, .no_memory = &no_memory};
     const int64_t count = wf_array_count(&x);
-    w.n = a->all ? count : last.dim[last.ndim - 1];
+    w.n = WF_MAX(1, a->all ? count : last.dim[last.ndim - 1]);
     wf_parallel_ranges(count / w.n, WF_MAX(1, 2048 / w.n), 4 * (double)count, backward_body, &w);
     if (no_memory)
         return wf_call_fail(c, WF_ERR_MEMORY, "no memory for the products of a row");
@@ -182,17 +179,16 @@ const wf_op wf_op_prod = {
                       {"size 1", {{3, 1, 2}}, OVER(1)}, {"vector", {{7}}, OVER(0)}, {"all", {{3, 5}}, OVER(.all = true)},
                       {"scalar", {{-2}}, OVER(.all = true)}, {"empty", {{-1, 3}}, OVER(1)}, {"of nothing", {{3, -1}}, OVER(1)},
                       {"signs", {{3, 5}}, {WF_FILL_NORMAL}, ATTR(struct product, 1)})};
-const wf_op wf_op_cumprod = {
-    .name = "cumprod",
-    .attr_size = sizeof(struct product),
-    .reads = WF_READS_INPUT(0),
-    .shape = cumprod_shape,
-    .forward = cumprod_forward,
-    .backward = cumprod_backward,
-    .cases = WF_CASES({"last", {{3, 5}}, OVER(-1)}, {"first", {{5, 3}}, OVER(0)}, {"middle", {{2, 4, 3}}, OVER(1)},
-                      {"size 1", {{3, 1, 2}}, OVER(1)}, {"vector", {{7}}, OVER(0)}, {"empty", {{-1, 3}}, OVER(1)},
-                      {"nothing", {{3, -1}}, OVER(1)}, {"odd", {{13, 17}}, OVER(-1)},
-                      {"signs", {{3, 5}}, {WF_FILL_NORMAL}, ATTR(struct product, 1)})};
+const wf_op wf_op_cumprod = {.name = "cumprod",
+                             .attr_size = sizeof(struct product),
+                             .reads = WF_READS_INPUT(0),
+                             .shape = cumprod_shape,
+                             .forward = cumprod_forward,
+                             .backward = cumprod_backward,
+                             .cases = WF_CASES({"last", {{3, 5}}, OVER(-1)}, {"first", {{5, 3}}, OVER(0)}, {"middle", {{2, 4, 3}}, OVER(1)},
+                                               {"size 1", {{3, 1, 2}}, OVER(1)}, {"vector", {{7}}, OVER(0)}, {"empty", {{-1, 3}}, OVER(1)},
+                                               {"nothing", {{3, -1}}, OVER(1)}, {"odd", {{13, 17}}, OVER(-1)},
+                                               {"signs", {{3, 5}}, {WF_FILL_NORMAL}, ATTR(struct product, 1)})};
 
 wf_tensor *wf_prod_dim(wf_tensor *x, int dim, bool keep)
 {

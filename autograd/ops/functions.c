@@ -89,11 +89,8 @@ static wf_status isfinite_forward(wf_call *c)
 }
 
 #define TEST(op)                                                                                                                           \
-    const wf_op wf_op_##op = {.name = #op,                                                                                                 \
-                              .constant = true,                                                                                            \
-                              .shape = test_shape,                                                                                         \
-                              .forward = op##_forward,                                                                                     \
-                              .cases = FUNCTION_CASES(WF_FILL_NORMAL)};                                                                    \
+    const wf_op wf_op_##op = {                                                                                                             \
+        .name = #op, .constant = true, .shape = test_shape, .forward = op##_forward, .cases = FUNCTION_CASES(WF_FILL_NORMAL)};             \
     CONSTRUCTOR(op)
 
 TEST(isnan)

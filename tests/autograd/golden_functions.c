@@ -17,8 +17,41 @@ CALL(f_isfinite, wf_isfinite(x[0]))
 
 START_TEST(against_pytorch)
 {
-    static const struct golden_case cases[] = {
-        {"rsqrt", f_rsqrt}, {"rsqrt_empty", f_rsqrt}, {"rsqrt_many", f_rsqrt}, {"sin", f_sin}, {"sin_empty", f_sin}, {"sin_many", f_sin}, {"cos", f_cos}, {"cos_empty", f_cos}, {"cos_many", f_cos}, {"erf", f_erf}, {"erf_empty", f_erf}, {"erf_many", f_erf}, {"sign", f_sign}, {"sign_empty", f_sign}, {"sign_many", f_sign}, {"floor", f_floor}, {"floor_empty", f_floor}, {"floor_many", f_floor}, {"round", f_round}, {"round_empty", f_round}, {"round_many", f_round}, {"log_sigmoid", f_log_sigmoid}, {"log_sigmoid_empty", f_log_sigmoid}, {"log_sigmoid_many", f_log_sigmoid}, {"hard_swish", f_hard_swish}, {"hard_swish_empty", f_hard_swish}, {"hard_swish_many", f_hard_swish}, {"mish", f_mish}, {"mish_empty", f_mish}, {"mish_many", f_mish}, {"isnan", f_isnan}, {"isnan_empty", f_isnan}, {"isfinite", f_isfinite}, {"isfinite_empty", f_isfinite}, {"mish_infinite", f_mish}};
+    static const struct golden_case cases[] = {{"rsqrt", f_rsqrt},
+                                               {"rsqrt_empty", f_rsqrt},
+                                               {"rsqrt_many", f_rsqrt},
+                                               {"sin", f_sin},
+                                               {"sin_empty", f_sin},
+                                               {"sin_many", f_sin},
+                                               {"cos", f_cos},
+                                               {"cos_empty", f_cos},
+                                               {"cos_many", f_cos},
+                                               {"erf", f_erf},
+                                               {"erf_empty", f_erf},
+                                               {"erf_many", f_erf},
+                                               {"sign", f_sign},
+                                               {"sign_empty", f_sign},
+                                               {"sign_many", f_sign},
+                                               {"floor", f_floor},
+                                               {"floor_empty", f_floor},
+                                               {"floor_many", f_floor},
+                                               {"round", f_round},
+                                               {"round_empty", f_round},
+                                               {"round_many", f_round},
+                                               {"log_sigmoid", f_log_sigmoid},
+                                               {"log_sigmoid_empty", f_log_sigmoid},
+                                               {"log_sigmoid_many", f_log_sigmoid},
+                                               {"hard_swish", f_hard_swish},
+                                               {"hard_swish_empty", f_hard_swish},
+                                               {"hard_swish_many", f_hard_swish},
+                                               {"mish", f_mish},
+                                               {"mish_empty", f_mish},
+                                               {"mish_many", f_mish},
+                                               {"isnan", f_isnan},
+                                               {"isnan_empty", f_isnan},
+                                               {"isfinite", f_isfinite},
+                                               {"isfinite_empty", f_isfinite},
+                                               {"mish_infinite", f_mish}};
     golden_run_all("ops_functions", cases, sizeof cases / sizeof *cases);
 }
 END_TEST

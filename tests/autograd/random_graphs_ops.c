@@ -253,6 +253,32 @@ static wf_tensor *sums(struct graph *g)
     }
 }
 
+/* Variances of elements that differ, norms and products of elements away from 0. */
+static wf_tensor *moments(struct graph *g)
+{
+    wf_tensor *x = ending(g, 0, -1);
+    if (!x)
+        return NULL;
+    const int d = (int)below(g, 2 * wf_ndim(x)) - wf_ndim(x);
+    const bool all = below(g, 3) == 0, keep = below(g, 2);
+    switch (below(g, 5)) {
+    case 0:
+        return all ? wf_var(x, 0) : wf_var_dim(x, d, keep, wf_dim(x, d) > 1);
+    case 1:
+        x = wf_concat((wf_tensor *[]){positive(x), wf_neg(positive(x))}, 2, d);
+        return count_of(x) > MOST ? NULL : all ? wf_std(x, 1) : wf_std_dim(x, d, keep, below(g, 2));
+    case 2:
+        x = wf_neg(positive(x));
+        const double p = 0.5 * (double)(1 + below(g, 6));
+        return all ? wf_norm(x, p) : wf_norm_dim(x, p, d, keep);
+    case 3:
+        x = wf_constant_minus(1.25, wf_scale(wf_tanh(x), 0.5));
+        return all ? wf_prod(x) : wf_prod_dim(x, d, keep);
+    default:
+        return wf_cumprod(wf_constant_minus(1.25, wf_scale(wf_tanh(x), 0.5)), d);
+    }
+}
+
 static wf_tensor *matmul(struct graph *g)
 {
     wf_tensor *a = ending(g, -1, -1), *b = NULL;
@@ -425,6 +451,7 @@ static const struct {
            {"concat", concat, 3},
            {"stack", stack, 2},
            {"sums", sums, 3},
+           {"moments", moments, 4},
            {"matmul", matmul, 5},
            {"linear", linear, 4},
            {"embedding", embedding, 2},

@@ -19,7 +19,7 @@ torch.set_num_threads(1)
 inf, nan = math.inf, math.nan
 
 def save(name, tensors):
-    arrays = {k: np.ascontiguousarray(v.detach().numpy()) for k, v in tensors.items()}
+    arrays = {k: v.detach().contiguous().numpy() for k, v in tensors.items()}
     save_file(arrays, OUT / f'{name}.safetensors', metadata={'made_by': 'tests/golden/make_ops.py', 'torch': torch.__version__})
     print(f'{name}: {len(arrays)} tensors, {sum(a.nbytes for a in arrays.values())} bytes')
 
@@ -159,7 +159,32 @@ def functions():
         case(out, f'{name}_empty', lambda x: getattr(torch, name)(x.detach()), values(np.zeros((0, 3))))
     save('ops_functions', out)
 
-SECTIONS = [elementwise, compare, extremes, functions]
+# --- moments, norms and products ---------------------------------------------------------------------------------------
+
+def moments():
+    out = {}
+    lines = dict(plain=[1, 3, 2, -4], zeros=[0, 0, 0, -0.0], infinite=[inf, 1, 0, 2], both=[-inf, inf, 1, 1], nan=[nan, 1, 0, 2], ties=[5, -5, 5, 0],
+                 one=[3], same=[2.5, 2.5, 2.5], one_zero=[2, 0, 3, 4], two_zeros=[1, 0, 0, 3], infinite_only=[2, inf, -3], large=[1e20, 1e-20, -1e17])
+    fns = {f'{f.__name__}_{c}': lambda x, d, f=f, c=c: f(x, d, correction=c) for f in (torch.var, torch.std) for c in (0, 1)}
+    norm = torch.linalg.vector_norm
+    for name, p in dict(one=1, two=2, greatest=inf, half=0.5, one_and_a_half=1.5, three=3).items():
+        fns[f'norm_{name}'] = lambda x, d, p=p: norm(x, p, dim=d)
+    fns['prod'] = lambda x, d: torch.prod(x) if d is None else torch.prod(x, d)
+    fns['cumprod'] = lambda x, d: torch.cumprod(x, d)
+    for name, f in fns.items():
+        for line, x in lines.items():
+            if line != 'large' or name in ('prod', 'cumprod', 'norm_one', 'norm_two', 'norm_greatest'):
+                case(out, f'{name}_{line}', lambda x: f(x, -1), values([x])) # a line alone: prod looks for zeros in all of x
+        case(out, f'{name}_middle', lambda x: f(x, 1), 2 * R.real(f'{name}_middle', (3, 5, 4)))
+        case(out, f'{name}_empty', lambda x: f(x, 1), values(np.zeros((0, 3))))
+        if name != 'norm_greatest':
+            case(out, f'{name}_nothing', lambda x: f(x, 1), values(np.zeros((3, 0))))
+        if name != 'cumprod':
+            case(out, f'{name}_all', lambda x: f(x, None), 1.5 * R.real(f'{name}_all', (3, 7)))
+            case(out, f'{name}_scalar', lambda x: f(x, None), values(1.5))
+    save('ops_moments', out)
+
+SECTIONS = [elementwise, compare, extremes, functions, moments]
 
 if __name__ == '__main__':
     for section in SECTIONS:

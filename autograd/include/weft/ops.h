@@ -157,6 +157,25 @@ WF_API wf_tensor *wf_mean(wf_tensor *x); /* the mean of all elements -> []; 0 if
 WF_API wf_tensor *wf_sum_dim(wf_tensor *x, int dim, bool keep);
 WF_API wf_tensor *wf_mean_dim(wf_tensor *x, int dim, bool keep);
 
+/* --- moments, norms and products ----------------------------------------------------------------------------------- */
+/* The variance over dimension `dim`, or over all elements -> []: the sum of (x - mean)^2, divided by n - correction for n elements. The
+ * correction is 0 or 1 (Bessel's). The result is NaN if n - correction is 0. `keep` is as in wf_sum_dim. */
+WF_API wf_tensor *wf_var_dim(wf_tensor *x, int dim, bool keep, int correction);
+WF_API wf_tensor *wf_var(wf_tensor *x, int correction);
+/* The standard deviation, the root of the variance. Where it is 0, the gradient is 0. */
+WF_API wf_tensor *wf_std_dim(wf_tensor *x, int dim, bool keep, int correction);
+WF_API wf_tensor *wf_std(wf_tensor *x, int correction);
+/* The p-norm over dimension `dim`, or over all elements -> []: (sum |x|^p)^(1/p) for p > 0, and the greatest |x| for p = INFINITY. The norm
+ * of no elements is 0; for p = INFINITY it is WF_ERR_SHAPE. Where the norm is 0, the gradient is 0. For p = INFINITY elements with the
+ * greatest magnitude share the gradient equally. */
+WF_API wf_tensor *wf_norm_dim(wf_tensor *x, double p, int dim, bool keep);
+WF_API wf_tensor *wf_norm(wf_tensor *x, double p);
+/* The product over dimension `dim`, or over all elements -> [], multiplied in order and in double; 1 for no elements. The gradient of an
+ * element is that of the result times the product of the other elements, also where elements are 0. */
+WF_API wf_tensor *wf_prod_dim(wf_tensor *x, int dim, bool keep);
+WF_API wf_tensor *wf_prod(wf_tensor *x);
+WF_API wf_tensor *wf_cumprod(wf_tensor *x, int dim); /* y_t = x_1 x_2 ... x_t along dimension `dim`, as wf_prod */
+
 /* --- greatest and smallest ----------------------------------------------------------------------------------------- */
 /* The greatest or the smallest element along dimension `dim`. With `keep` this dimension stays, with size 1; otherwise it is removed. If
  * elements are equal, the first of them is taken. If there is a NaN, the first NaN is taken. The gradient goes to the element that was
