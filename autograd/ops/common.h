@@ -148,6 +148,13 @@ wf_status wf_give_column_sums(wf_call *c, int i, const wf_array *x, double scale
 /* Gives zeros as the gradients of all operands that need one. */
 wf_status wf_give_zeros(wf_call *c) WF_CHECKED;
 
+/* --- functions that are composed of ops: compose.c ------------------------------------------------------------------ */
+
+/* Fails on the tape of the operands, some of which may be NULL, with a message such as "roll(x [2,3]): ...". Returns poison. */
+wf_tensor *wf_composed_fail(const char *name, int count, wf_tensor *const in[], wf_status code, const char *format, ...) WF_PRINTF(5, 6);
+/* The first operand that is poison, or NULL. */
+wf_tensor *wf_first_poison(int count, wf_tensor *const in[]);
+
 /* --- indexing.c ----------------------------------------------------------------------------------------------------- */
 
 /* Copies rows by valid ids: to[p][i] = planes[p][id[i]]. `planes` [P, limit, d] has any strides; `to` [P, n, d] is contiguous. */

@@ -236,6 +236,40 @@ static wf_tensor *stack(struct graph *g)
     return wf_stack(part, n, (int)below(g, 2 * (wf_ndim(a) + 1)) - wf_ndim(a) - 1);
 }
 
+static wf_tensor *arrange(struct graph *g)
+{
+    wf_tensor *x = ending(g, 0, -1), *ids;
+    if (!x)
+        return NULL;
+    const int n = wf_ndim(x), d = (int)below(g, 2 * n) - n;
+    const int64_t size = wf_dim(x, d), line = size > 0 ? count_of(x) / size : 0, length = 1 + below(g, size), step = 1 + below(g, 3);
+    switch (below(g, 9)) {
+    case 0:
+        return wf_flip(x, d);
+    case 1:
+        return wf_roll(x, below(g, 9) - 4, d);
+    case 2:
+        return count_of(x) + 5 * line > MOST ? NULL : wf_pad(x, d, below(g, 4), below(g, 3), 0.5);
+    case 3:
+        return n > 1 ? wf_tril(x, below(g, 5) - 2) : NULL;
+    case 4:
+        return n > 1 ? wf_triu(x, below(g, 5) - 2) : NULL;
+    case 5:
+        return n < 5 && count_of(x) * 3 <= MOST ? wf_repeat_to(x, &(wf_shape){n + 1, {1 + below(g, 3), 1, 1, 1, 1, 1}}) : NULL;
+    case 6:
+        return n < 4 && ((size - length) / step + 1) * length * line <= MOST ? wf_unfold(x, d, length, step) : NULL;
+    case 7:
+        if (n < 2)
+            return NULL;
+        const int of = (int)below(g, n - 1);
+        return wf_fold(x, of, (wf_dim(x, of) - 1) * step + wf_dim(x, -1) + below(g, 3), step);
+    default: /* elements that are far apart, as in `extremes` */
+        x = wf_add(wf_tanh(x),
+                   wf_scale(wf_expand_to(wf_arange(g->tape, (double)wf_dim(x, -1), 0, -1), &(wf_shape){1, {wf_dim(x, -1)}}), 3));
+        return wf_sort(x, -1, below(g, 2), below(g, 2) ? &ids : NULL);
+    }
+}
+
 static wf_tensor *sums(struct graph *g)
 {
     wf_tensor *x = graph_any(g);
@@ -395,7 +429,13 @@ static wf_tensor *element_losses(struct graph *g)
 {
     wf_tensor *x = wf_tanh(graph_any(g)), *t = wf_sigmoid(x);
     const enum wf_reduction how = (enum wf_reduction)below(g, wf_ndim(x) > 0 ? 4 : 3);
-    switch (below(g, 4)) {
+    switch (below(g, 7)) {
+    case 4:
+        return wf_l1(wf_add_constant(x, 2), t, how);
+    case 5: /* the error is below or above 1.5 in all elements */
+        return wf_huber(wf_add_constant(x, below(g, 2) ? 4 : 0.25), wf_scale(t, 0.25), 1.5, how);
+    case 6:
+        return wf_ndim(x) > 0 ? wf_cross_entropy_soft(x, t, how, .label_smoothing = 0.1) : NULL;
     case 0:
         return wf_mse(x, t, how);
     case 1:
@@ -411,6 +451,8 @@ static wf_tensor *dropout(struct graph *g)
 {
     wf_tensor *x = graph_any(g);
     const double p = 0.1 * (double)(1 + below(g, 5));
+    if (wf_ndim(x) > 0 && below(g, 3) == 0)
+        return wf_dropout_shared(x, p, WF_SHAPE(wf_dim(x, -1)));
     return below(g, 2) ? wf_dropout(x, p) : wf_dropout_add(x, beside(g, x), p);
 }
 
@@ -450,6 +492,7 @@ static const struct {
            {"contiguous", contiguous, 1},
            {"concat", concat, 3},
            {"stack", stack, 2},
+           {"arrange", arrange, 6},
            {"sums", sums, 3},
            {"moments", moments, 4},
            {"matmul", matmul, 5},
