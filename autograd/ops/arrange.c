@@ -81,22 +81,58 @@ wf_tensor *wf_flip(wf_tensor *x, int dim)
 
 /* --- roll ------------------------------------------------------------------------------------------------------------- */
 
+struct roll {
+    struct along along;
+    int64_t shift;
+};
+
+/* to = from, moved by `shift` places: each of two parts is a copy. */
+static void roll_into(wf_call *c, const wf_array *from, int64_t shift, const wf_array *to)
+{
+    const int d = wf_along(c);
+    const int64_t n = to->dim[d];
+    if (wf_array_count(to) == 0)
+        return;
+    shift = (shift % n + n) % n;
+    const wf_array high = wf_array_slice(*to, d, shift, n - shift), low = wf_array_slice(*to, d, 0, shift);
+    const wf_array first = wf_array_slice(*from, d, 0, n - shift), last = wf_array_slice(*from, d, n - shift, shift);
+    wf_array_copy(&high, &first);
+    if (shift > 0)
+        wf_array_copy(&low, &last);
+}
+
+static wf_status roll_forward(wf_call *c)
+{
+    roll_into(c, &c->in[0], ((const struct roll *)c->attr)->shift, &c->out[0]);
+    return WF_OK;
+}
+
+static wf_status roll_backward(wf_call *c)
+{
+    const int64_t n = c->in[0].dim[wf_along(c)];
+    wf_array dx = wf_grad_new(c, 0);
+    if (!dx.data)
+        return WF_ERR_MEMORY;
+    if (n > 0)
+        roll_into(c, &c->dout[0], -(((const struct roll *)c->attr)->shift % n), &dx);
+    wf_grad_give(c, 0, &dx);
+    return WF_OK;
+}
+
+#define BY(d, by) ATTR(struct roll, {d}, by)
+const wf_op wf_op_roll = {.name = "roll",
+                          .attr_size = sizeof(struct roll),
+                          .reads = WF_READS_NOTHING,
+                          .shape = flip_shape,
+                          .forward = roll_forward,
+                          .backward = roll_backward,
+                          .cases = WF_CASES({"last", {{3, 5}}, BY(-1, 2)}, {"first, back", {{5, 3}}, BY(0, -1)},
+                                            {"middle, further than its size", {{2, 4, 3}}, BY(1, 11)}, {"not at all", {{3, 4}}, BY(1, 8)},
+                                            {"vector", {{7}}, BY(0, 3)}, {"empty", {{-1, 3}}, BY(1, 1)}, {"nothing", {{3, -1}}, BY(1, 1)})};
+
 wf_tensor *wf_roll(wf_tensor *x, int64_t shift, int dim)
 {
-    int d = dim;
-    char have[64];
-    if (wf_first_poison(1, &x))
-        return x;
-    if (!x)
-        return wf_composed_fail("roll", 1, &x, WF_ERR_ARGUMENT, "the operand is NULL");
-    if (!wf_find_dim(&d, wf_ndim(x)))
-        return wf_composed_fail("roll", 1, &x, WF_ERR_SHAPE, "dimension %d does not exist: %s", dim,
-                                wf_dims_text(wf_ndim(x), have, sizeof have));
-    const int64_t n = wf_dim(x, d);
-    shift = n > 0 ? (shift % n + n) % n : 0;
-    if (shift == 0)
-        return x;
-    return wf_concat((wf_tensor *[]){wf_slice(x, dim, n - shift, shift), wf_slice(x, dim, 0, n - shift)}, 2, dim);
+    return wf_apply(&wf_op_roll, &(struct roll){{dim}, shift}, 1, &x);
 }
 
 /* --- pad -------------------------------------------------------------------------------------------------------------- */

@@ -209,7 +209,7 @@ WF_API wf_tensor *wf_std(wf_tensor *x, int correction);
  * greatest magnitude share the gradient equally. */
 WF_API wf_tensor *wf_norm_dim(wf_tensor *x, double p, int dim, bool keep);
 WF_API wf_tensor *wf_norm(wf_tensor *x, double p);
-/* The product over dimension `dim`, or over all elements -> [], multiplied in order and in double; 1 for no elements. The gradient of an
+/* The product over dimension `dim`, or over all elements -> [], computed in double; 1 for no elements. The gradient of an
  * element is that of the result times the product of the other elements, also where elements are 0. */
 WF_API wf_tensor *wf_prod_dim(wf_tensor *x, int dim, bool keep);
 WF_API wf_tensor *wf_prod(wf_tensor *x);
