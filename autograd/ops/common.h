@@ -57,6 +57,21 @@ static inline void wf_drop_dim(wf_array *a, int d)
     }
 }
 
+/* The same array with dimension d moved to the end, and with its last dimension moved back to place d. */
+static inline wf_array wf_dim_last(wf_array a, int d)
+{
+    for (; d + 1 < a.ndim; d++)
+        a = wf_array_transpose(a, d, d + 1);
+    return a;
+}
+
+static inline wf_array wf_dim_back(wf_array a, int d)
+{
+    for (int k = a.ndim - 1; k > d; k--)
+        a = wf_array_transpose(a, k - 1, k);
+    return a;
+}
+
 /* The shape rule of an op with two real operands, whose result has the shape that they broadcast to. */
 wf_status wf_broadcast_shape(wf_call *c);
 /* Fails unless each of the contiguous ids lies in 0 .. limit-1 or equals *ignore (NULL: no id is ignored). The message has `what` and the
@@ -132,6 +147,13 @@ wf_status wf_sum_into(wf_call *c, const wf_array *dst, const wf_array *src, doub
 wf_status wf_give_column_sums(wf_call *c, int i, const wf_array *x, double scale);
 /* Gives zeros as the gradients of all operands that need one. */
 wf_status wf_give_zeros(wf_call *c) WF_CHECKED;
+
+/* --- functions that are composed of ops: compose.c ------------------------------------------------------------------ */
+
+/* Fails on the tape of the operands, some of which may be NULL, with a message such as "roll(x [2,3]): ...". Returns poison. */
+wf_tensor *wf_composed_fail(const char *name, int count, wf_tensor *const in[], wf_status code, const char *format, ...) WF_PRINTF(5, 6);
+/* The first operand that is poison, or NULL. */
+wf_tensor *wf_first_poison(int count, wf_tensor *const in[]);
 
 /* --- indexing.c ----------------------------------------------------------------------------------------------------- */
 

@@ -129,6 +129,24 @@ wf_tensor *wf_dropout(wf_tensor *x, double p)
     return keeps_all(1, &x, p) ? x : wf_apply(&wf_op_dropout, &(struct dropout_attr){p}, 1, &x);
 }
 
+wf_tensor *wf_dropout_shared(wf_tensor *x, double p, const wf_shape *shape)
+{
+    if (keeps_all(1, &x, p))
+        return x;
+    char text[96];
+    if (wf_first_poison(1, &x))
+        return x;
+    if (!x || !shape)
+        return wf_composed_fail("dropout_shared", 1, &x, WF_ERR_ARGUMENT, "the %s NULL", x ? "shape of the mask is" : "operand is");
+    const wf_shape whole = wf_shape_of(x);
+    wf_shape both;
+    if (!wf_shape_broadcast(&whole, shape, &both) || !wf_shape_equal(&whole, &both))
+        return wf_composed_fail("dropout_shared", 1, &x, WF_ERR_SHAPE, "a mask of the shape %s does not broadcast to x",
+                                wf_shape_text(shape, text, sizeof text));
+    wf_tape *tape = wf_tape_of_operands(1, &x);
+    return wf_mul(x, wf_dropout(wf_full(tape, shape, 1), p));
+}
+
 /* --- dropout_add: dropout, then the sum with a residual -------------------------------------------------------------- */
 
 static wf_status dropout_add_shape(wf_call *c)

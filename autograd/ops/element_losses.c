@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Losses of elements: squared error, binary cross-entropy of logits, Kullback-Leibler divergences. With a reduction, each block adds up
- * PIECE losses at a time, so that there is no array of all losses. */
+/* Losses of elements: squared and absolute errors, Huber's loss, binary cross-entropy of logits, Kullback-Leibler divergences. With a
+ * reduction, each block adds up PIECE losses at a time, so that there is no array of all losses. */
+#include <math.h>
+
 #include "common.h"
 
 struct loss_attr {
     enum wf_reduction reduction;
     bool log_target; /* kl_div: the target is a logarithm */
+    double delta;    /* huber: the magnitude of an error at which the loss becomes linear */
 };
 
 enum { OPERANDS = 3, BLOCK = 8192, PIECE = 1024 };
@@ -56,6 +59,7 @@ static double scale_of(const wf_call *c)
 
 struct work {
     wf_map_kernel *f;
+    wf_real delta; /* the constant of f */
     const wf_real *in[OPERANDS];
     wf_real *out;      /* [n]: values of f; NULL: only their sums are wanted */
     double *sum;       /* [blocks]: the sum of each block; NULL: no sums are wanted */
@@ -74,7 +78,7 @@ static void work_body(void *ctx, int64_t begin, int64_t end)
         for (int k = 0; k < OPERANDS; k++)
             in[k] = w->in[k] ? w->in[k] + i : NULL;
         wf_real *y = w->out ? w->out + i : piece;
-        w->f(NULL, n, in, y);
+        w->f(&w->delta, n, in, y);
         if (w->sum)
             sum += wf_kernel->sum(n, y);
         else if (w->dy)
@@ -84,6 +88,11 @@ static void work_body(void *ctx, int64_t begin, int64_t end)
     }
     if (w->sum)
         w->sum[begin / BLOCK] = sum;
+}
+
+static wf_real delta_of(const wf_call *c)
+{
+    return (wf_real)((const struct loss_attr *)c->attr)->delta;
 }
 
 /* Sets w->in to the operands, contiguous and repeated to the shape of the first. False without memory. */
@@ -103,7 +112,7 @@ static bool operands_of(wf_call *c, struct work *w)
 
 static wf_status forward(wf_call *c, const struct kind *kind)
 {
-    struct work w = {.f = kind->value, .scale = 1};
+    struct work w = {.f = kind->value, .scale = 1, .delta = delta_of(c)};
     int64_t n = wf_array_count(&c->in[0]), blocks = (n + BLOCK - 1) / BLOCK;
     bool each = ((const struct loss_attr *)c->attr)->reduction == WF_REDUCE_NONE;
     if (!operands_of(c, &w))
@@ -126,7 +135,7 @@ static wf_status forward(wf_call *c, const struct kind *kind)
  * element has its own dl. */
 static wf_status backward(wf_call *c, const struct kind *kind)
 {
-    struct work w = {.scale = 1};
+    struct work w = {.scale = 1, .delta = delta_of(c)};
     wf_shape shape = wf_array_shape(&c->in[0]);
     if (!operands_of(c, &w))
         return WF_ERR_MEMORY;
@@ -175,12 +184,8 @@ static wf_status backward(wf_call *c, const struct kind *kind)
         struct kind k = of(c);                                                                                                             \
         return backward(c, &k);                                                                                                            \
     }                                                                                                                                      \
-    const wf_op wf_op_##op = {.name = #op,                                                                                                 \
-                              .attr_size = sizeof(struct loss_attr),                                                                       \
-                              .shape = loss_shape,                                                                                         \
-                              .forward = op##_forward,                                                                                     \
-                              .backward = op##_backward,                                                                                   \
-                              __VA_ARGS__};
+    const wf_op wf_op_##op = {                                                                                                             \
+        .name = #op, .attr_size = sizeof(struct loss_attr), .forward = op##_forward, .backward = op##_backward, __VA_ARGS__};
 
 /* --- mse: f = (x - t)^2, f_x = 2 (x - t), f_t = -f_x ------------------------------------------------------------------- */
 
@@ -190,12 +195,61 @@ static struct kind squared(const wf_call *c)
     const struct wf_internal_kernels *k = wf_kernel->internal;
     return (struct kind){k->mse, {k->mse_slope, k->mse_slope_target}};
 }
-ELEMENT_LOSS(mse, squared, .operands = "x target", .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
+ELEMENT_LOSS(mse, squared, .shape = loss_shape, .operands = "x target", .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
              .cases = LOSS_CASES(WF_FILL_NORMAL, WF_FILL_NORMAL))
 
 wf_tensor *wf_mse(wf_tensor *x, wf_tensor *target, enum wf_reduction reduction)
 {
     return wf_apply(&wf_op_mse, &(struct loss_attr){.reduction = reduction}, 2, (wf_tensor *[]){x, target});
+}
+
+/* --- l1: f = |x - t|, f_x = sign(x - t) ---------------------------------------------------------------------------------- */
+
+static struct kind absolute(const wf_call *c)
+{
+    (void)c;
+    const struct wf_internal_kernels *k = wf_kernel->internal;
+    return (struct kind){k->l1, {k->l1_slope, k->l1_slope_target}};
+}
+ELEMENT_LOSS(l1, absolute, .shape = loss_shape, .operands = "x target", .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
+             .cases = LOSS_CASES(WF_FILL_NORMAL, WF_FILL_NORMAL))
+
+wf_tensor *wf_l1(wf_tensor *x, wf_tensor *target, enum wf_reduction reduction)
+{
+    return wf_apply(&wf_op_l1, &(struct loss_attr){.reduction = reduction}, 2, (wf_tensor *[]){x, target});
+}
+
+/* --- huber: with d = x - t, f = d^2 / 2 for |d| <= delta, else delta (|d| - delta / 2); f_x = d limited to -delta .. delta -- */
+
+static struct kind huber(const wf_call *c)
+{
+    (void)c;
+    const struct wf_internal_kernels *k = wf_kernel->internal;
+    return (struct kind){k->huber, {k->huber_slope, k->huber_slope_target}};
+}
+
+static wf_status huber_shape(wf_call *c)
+{
+    const double delta = ((const struct loss_attr *)c->attr)->delta;
+    const wf_status status = loss_shape(c);
+    if (status == WF_OK && !(delta > 0 && delta < (double)INFINITY))
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "delta = %g must be above 0, and finite", delta);
+    return status;
+}
+
+#define DELTA(how, delta) ATTR(struct loss_attr, how, false, delta)
+ELEMENT_LOSS(huber, huber, .operands = "x target", .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1), .shape = huber_shape,
+             .cases = WF_CASES({"mean", {{3, 5}, {3, 5}}, DELTA(WF_REDUCE_MEAN, 1)},
+                               {"sum", {{2, 3, 4}, {2, 3, 4}}, DELTA(WF_REDUCE_SUM, 0.5)},
+                               {"each", {{3, 7}, {3, 7}}, DELTA(WF_REDUCE_NONE, 1)},
+                               {"mean over the batch", {{4, 3}, {4, 3}}, DELTA(WF_REDUCE_BATCH_MEAN, 2)},
+                               {"scalar", {{-2}, {-2}}, DELTA(WF_REDUCE_MEAN, 1)},
+                               {"nothing", {{-1, 3}, {-1, 3}}, DELTA(WF_REDUCE_MEAN, 1)},
+                               {"several pieces", {{2600}, {2600}}, DELTA(WF_REDUCE_SUM, 1)}))
+
+wf_tensor *wf_huber(wf_tensor *x, wf_tensor *target, double delta, enum wf_reduction reduction)
+{
+    return wf_apply(&wf_op_huber, &(struct loss_attr){.reduction = reduction, .delta = delta}, 2, (wf_tensor *[]){x, target});
 }
 
 /* --- bce_with_logits: f = -w t log s(x) - (1 - t) log(1 - s(x)) with the sigmoid s -------------------------------------- */
@@ -276,7 +330,7 @@ static struct kind divergence(const wf_call *c)
 }
 #define PROBABILITIES(...) .fill = {WF_FILL_UNIT, WF_FILL_UNIT}, HOW(__VA_ARGS__)
 #define LOGARITHMS(how) .fill = {WF_FILL_NORMAL, WF_FILL_NORMAL}, HOW(how, true)
-ELEMENT_LOSS(kl_div, divergence, .operands = "log_q target", .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
+ELEMENT_LOSS(kl_div, divergence, .shape = loss_shape, .operands = "log_q target", .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
              .cases = WF_CASES({"mean", {{3, 5}, {3, 5}}, PROBABILITIES(WF_REDUCE_MEAN)},
                                {"sum", {{2, 3, 4}, {2, 3, 4}}, PROBABILITIES(WF_REDUCE_SUM)},
                                {"each", {{3, 7}, {3, 7}}, PROBABILITIES(WF_REDUCE_NONE)},
@@ -301,7 +355,7 @@ static struct kind from_standard(const wf_call *c)
     const struct wf_internal_kernels *k = wf_kernel->internal;
     return (struct kind){k->kl_normal, {k->kl_normal_slope, k->kl_normal_slope_variance}};
 }
-ELEMENT_LOSS(kl_normal, from_standard, .operands = "mean log_variance", .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
+ELEMENT_LOSS(kl_normal, from_standard, .shape = loss_shape, .operands = "mean log_variance", .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
              .cases = LOSS_CASES(WF_FILL_NORMAL, WF_FILL_NORMAL))
 
 wf_tensor *wf_kl_normal(wf_tensor *mean, wf_tensor *log_variance, enum wf_reduction reduction)

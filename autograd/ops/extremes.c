@@ -75,8 +75,7 @@ static void spread_body(void *ctx, int64_t begin, int64_t end)
     }
 }
 
-/* The backward of these ops. y = x[id], and y takes no element of x twice, so dx[id] = dy. */
-static wf_status spread(wf_call *c, int dim, int64_t k)
+wf_status spread_taken(wf_call *c, int dim, int64_t k)
 {
     wf_array dx = wf_grad_new(c, 0), dy = wf_call_contiguous(c, &c->dout[0]), ids = ids_of(c);
     if (!dx.data || !dy.data)
@@ -183,7 +182,7 @@ static wf_status extreme_forward(wf_call *c)
 
 static wf_status extreme_backward(wf_call *c)
 {
-    return spread(c, find(c, ((const struct extreme *)c->attr)->dim), 1);
+    return spread_taken(c, find(c, ((const struct extreme *)c->attr)->dim), 1);
 }
 
 static wf_status arg_shape(wf_call *c)
@@ -324,7 +323,7 @@ static bool sorts_all(int64_t n, int64_t k)
 static void top_of_row(int64_t n, const wf_real *x, int64_t k, struct item *heap)
 {
     if (sorts_all(n, k)) {
-        sort_row(n, x, heap, heap + n);
+        sort_row(n, x, false, heap, heap + n);
         return;
     }
     if (k <= FEW) {
@@ -407,7 +406,7 @@ static wf_status top_k_forward(wf_call *c)
 static wf_status top_k_backward(wf_call *c)
 {
     const struct top_k *a = c->attr;
-    return spread(c, find(c, a->dim), a->k);
+    return spread_taken(c, find(c, a->dim), a->k);
 }
 
 #define K(...) ATTR(struct top_k, __VA_ARGS__)

@@ -3,7 +3,7 @@
 #ifndef WEFT_OPS_SORT_H
 #define WEFT_OPS_SORT_H
 
-#include <weft/base.h>
+#include <weft/op.h>
 
 struct item {
     wf_real value;
@@ -19,7 +19,12 @@ static inline bool comes_before(struct item a, struct item b)
     return a.value == b.value || a_nan ? a.id < b.id : a.value > b.value;
 }
 
-/* Sorts all n elements of x into `to`. `other` is scratch memory for n items. (sort.c) */
-void sort_row(int64_t n, const wf_real *x, struct item *to, struct item *other);
+/* Sorts all n elements of x into `to`. `other` is scratch memory for n items. If `ascending`, smaller values come first, and NaN last;
+ * equal values are in order of index in either case. (sort.c) */
+void sort_row(int64_t n, const wf_real *x, bool ascending, struct item *to, struct item *other);
+
+/* The backward of an op that takes k elements along dimension `dim`, none of them twice: y = x[id], so dx[id] = dy. The ids are the second
+ * result, or the first saved array. (extremes.c) */
+wf_status spread_taken(wf_call *c, int dim, int64_t k);
 
 #endif

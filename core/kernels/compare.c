@@ -19,6 +19,16 @@ COMPARE(compare_le, <=)
 COMPARE(compare_gt, >)
 COMPARE(compare_ge, >=)
 
+/* x - x is a NaN for infinities and NaN. */
+void WF_KERNEL(is_finite)(const void *ctx, int64_t n, const void *const in[], void *y)
+{
+    (void)ctx;
+    const wf_real *restrict x = in[0];
+    uint8_t *restrict to = y;
+    for (int64_t i = 0; i < n; i++)
+        to[i] = x[i] - x[i] == 0;
+}
+
 /* Lets the compiler vectorise a loop. This is correct even if y is in[1] or in[2], because no element depends on another. */
 #ifdef __clang__
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")

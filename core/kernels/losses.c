@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Losses of single elements, and their derivatives. Each is a wf_map_kernel that ignores its ctx. */
+/* Losses of single elements, and their derivatives. Each is a wf_map_kernel whose ctx points to the constant p of Huber's loss. */
 #include "vmath.h"
 
 /* LOSS_2(name, formula) defines a kernel whose formula uses x = in[0] and t = in[1]. The formula of LOSS_3 also uses w = in[2], or w = 1 if
  * in[2] is NULL. */
 #define LOSS_OF(name, inputs, ...)                                                                                                         \
-    V_INLINE void name##_part(int64_t i, int64_t count, const wf_real *const in[], wf_real *y)                                             \
+    V_INLINE void name##_part(int64_t i, int64_t count, const wf_real *p, const wf_real *const in[], wf_real *y)                           \
     {                                                                                                                                      \
         const vr x = v_get(in[0] + i, count), t = v_get(in[1] + i, count), w = inputs == 3 && in[2] ? v_get(in[2] + i, count) : v_set(1);  \
-        (void)x, (void)t, (void)w;                                                                                                         \
+        (void)x, (void)t, (void)w, (void)p;                                                                                                \
         v_put(y + i, __VA_ARGS__, count);                                                                                                  \
     }                                                                                                                                      \
     void WF_KERNEL(name)(const void *ctx, int64_t n, const wf_real *const in[], wf_real *y)                                                \
     {                                                                                                                                      \
-        (void)ctx;                                                                                                                         \
-        V_LOOP(n, name##_part, in, y);                                                                                                     \
+        V_LOOP(n, name##_part, (const wf_real *)ctx, in, y);                                                                               \
     }
 #define LOSS_2(name, ...) LOSS_OF(name, 2, __VA_ARGS__)
 #define LOSS_3(name, ...) LOSS_OF(name, 3, __VA_ARGS__)
@@ -26,6 +25,32 @@
 LOSS_2(mse, (x - t) * (x - t))
 LOSS_2(mse_slope, (x - t) * 2)
 LOSS_2(mse_slope_target, (t - x) * 2)
+
+/* --- l1: |x - t|; huber: quadratic up to |x - t| = p, then linear ------------------------------------------------------ */
+
+V_INLINE vr sign_of(vr d)
+{
+    return v_if_less(v_set(0), d, v_set(1), v_if_less(d, v_set(0), v_set(-1), v_set(0)));
+}
+
+V_INLINE vr huber_of(vr d, wf_real delta)
+{
+    vr a = v_abs(d);
+    return v_if_less_equal(a, v_set(delta), a * a * (wf_real)0.5, (a - delta * (wf_real)0.5) * delta);
+}
+
+/* d between -delta and delta; a NaN stays, because v_max and v_min return their second operand. */
+V_INLINE vr limited(vr d, wf_real delta)
+{
+    return v_min(v_set(delta), v_max(v_set(-delta), d));
+}
+
+LOSS_2(l1, v_abs(x - t))
+LOSS_2(l1_slope, sign_of(x - t))
+LOSS_2(l1_slope_target, sign_of(t - x))
+LOSS_2(huber, huber_of(x - t, *p))
+LOSS_2(huber_slope, limited(x - t, *p))
+LOSS_2(huber_slope_target, limited(t - x, *p))
 
 /* --- bce: w t softplus(-x) + (1 - t) softplus(x), two terms that never cancel ---------------------------------------- */
 

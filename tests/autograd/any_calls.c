@@ -175,8 +175,9 @@ static wf_tensor *any_view(wf_tensor *x)
 static wf_tensor *function_of(wf_tensor *x)
 {
     static wf_tensor *(*const functions[])(wf_tensor *) = {
-        wf_neg,        wf_exp, wf_log,  wf_sqrt,    wf_tanh,   wf_sigmoid,     wf_relu, wf_gelu, wf_gelu_tanh, wf_silu,
-        wf_contiguous, wf_sum, wf_mean, wf_softmax, wf_detach, wf_retain_grad, wf_keep, wf_abs,  wf_square};
+        wf_neg, wf_exp,  wf_log,     wf_sqrt,   wf_tanh,        wf_sigmoid,    wf_relu, wf_gelu,   wf_gelu_tanh, wf_silu, wf_contiguous,
+        wf_sum, wf_mean, wf_softmax, wf_detach, wf_retain_grad, wf_keep,       wf_abs,  wf_square, wf_rsqrt,     wf_sin,  wf_cos,
+        wf_erf, wf_sign, wf_floor,   wf_round,  wf_log_sigmoid, wf_hard_swish, wf_mish, wf_isnan,  wf_isfinite};
     return functions[below((int64_t)(sizeof functions / sizeof *functions))](x);
 }
 
@@ -326,6 +327,65 @@ static wf_tensor *any_choice(wf_tensor *a, wf_tensor *b)
     }
 }
 
+static wf_tensor *any_arrangement(wf_tensor *a, wf_tensor *ids)
+{
+    const struct wf_pad_size sizes[] = {{any_dim(), below(4), seldom(9) ? any_size() : below(3)}, {any_dim(), seldom(9) ? -1 : 1, 0}};
+    wf_shape times = {seldom(9) ? (int)below(9) - 1 : wf_ndim(a), {below(3), seldom(9) ? any_size() : 1 + below(2), 1, 2}};
+    wf_tensor *x = below(5) ? a : any(), *sorted = NULL;
+    switch (below(16)) {
+    case 0:
+        return wf_flip(x, any_dim());
+    case 1:
+        return wf_roll(x, seldom(9) ? any_size() : below(9) - 4, any_dim());
+    case 2:
+        return wf_pad_dims(x, seldom(50) ? NULL : sizes, seldom(20) ? (int)below(9) - 1 : 1 + (int)below(2), any_number(0));
+    case 3:
+        return below(2) ? wf_tril(x, any_size()) : wf_triu(x, below(4) - 2);
+    case 4:
+        return wf_repeat_to(x, seldom(50) ? NULL : &times);
+    case 5:
+        return wf_unfold(x, any_dim(), seldom(9) ? any_size() : 1 + below(3), seldom(9) ? any_size() : 1 + below(2));
+    case 6:
+        return wf_fold(x, any_dim(), seldom(9) ? any_size() : below(12), seldom(9) ? any_size() : 1 + below(2));
+    case 7:
+        return wf_one_hot(below(9) ? ids : x, seldom(9) ? any_size() : 300);
+    case 8:
+        x = wf_sort(x, any_dim(), below(2), below(2) ? &sorted : NULL);
+        return sorted && below(2) ? sorted : x;
+    case 9:
+        return wf_argsort(x, any_dim(), below(2));
+    case 10:
+        return wf_multinomial(below(2) ? wf_square(x) : x, seldom(9) ? any_size() : below(5), below(2));
+    case 11:
+        return below(2) ? wf_eye(tape, below(4) - 1, below(5)) : wf_arange(tape, any_number(0), any_number(3), any_number(0.5));
+    case 12:
+        return wf_dropout_shared(x, any_number(0.3), seldom(50) ? NULL : below(2) ? WF_SHAPE(1) : &times);
+    case 13:
+        return below(2) ? wf_var_dim(x, any_dim(), below(2), (int)below(3)) : wf_std(x, (int)below(2));
+    case 14:
+        return below(2) ? wf_norm_dim(x, any_number(2), any_dim(), below(2)) : wf_norm(x, any_number(1));
+    default:
+        return below(2) ? wf_prod_dim(x, any_dim(), below(2)) : wf_cumprod(x, any_dim());
+    }
+}
+
+static wf_tensor *any_row_loss(wf_tensor *a, wf_tensor *b)
+{
+    const enum wf_reduction how = (enum wf_reduction)below(5);
+    switch (below(5)) {
+    case 0:
+        return wf_l1(a, b, how);
+    case 1:
+        return wf_huber(a, b, any_number(1), how);
+    case 2:
+        return wf_cross_entropy_soft(a, below(9) ? wf_softmax(b) : b, how, any_number(0.1), seldom(9) ? any() : NULL);
+    case 3:
+        return wf_triplet_margin(a, b, seldom(9) ? any() : a, how, any_number(1), any_number(2), .swap = below(2));
+    default:
+        return wf_info_nce(a, b, how, any_number(0.1), seldom(4) ? any() : NULL, below(2));
+    }
+}
+
 static wf_tensor *any_op(void);
 
 /* Its random numbers start at those of `ctx`, so that backward repeats the calls. By then the pool may have other operands for them. */
@@ -355,8 +415,14 @@ static wf_tensor *any_op(void)
     wf_tensor *m = below(50) ? like(a, true) : b, *ids = pool[4 + below(3)], *parts[12] = {a, b, c, a, b, c, a, b, NULL};
     wf_shape s = any_shape();
     static wf_tensor *(*const arithmetic[])(wf_tensor *, wf_tensor *) = {wf_add, wf_subtract, wf_mul, wf_div};
-    switch (below(30)) {
+    switch (below(34)) {
     case 29:
+    case 30:
+    case 31:
+        return any_arrangement(a, ids);
+    case 32:
+        return any_row_loss(a, below(9) ? like(a, false) : b);
+    case 33:
         return any_recurrent(a, b, c);
     case 0:
     case 1:

@@ -36,10 +36,11 @@ static wf_tensor *arithmetic(struct graph *g)
 
 static wf_tensor *function(struct graph *g)
 {
-    static wf_tensor *(*const smooth[])(wf_tensor *) = {wf_neg, wf_exp, wf_tanh, wf_sigmoid, wf_gelu, wf_gelu_tanh, wf_silu, wf_square};
+    static wf_tensor *(*const smooth[])(wf_tensor *) = {wf_neg,    wf_exp, wf_tanh, wf_sigmoid, wf_gelu,        wf_gelu_tanh, wf_silu,
+                                                        wf_square, wf_sin, wf_cos,  wf_erf,     wf_log_sigmoid, wf_mish};
     wf_tensor *x = graph_any(g);
     double least, most;
-    int64_t which = below(g, 18);
+    int64_t which = below(g, 10 + (int64_t)(sizeof smooth / sizeof *smooth));
     switch (which) {
     case 0:
         return wf_affine(x, 0.1 * (double)(below(g, 41) - 20), 0.1 * (double)(below(g, 41) - 20));
@@ -48,7 +49,7 @@ static wf_tensor *function(struct graph *g)
     case 2:
         return wf_log(positive(x));
     case 3:
-        return wf_sqrt(positive(x));
+        return below(g, 2) ? wf_sqrt(positive(x)) : wf_rsqrt(positive(x));
     case 4:
         return wf_softplus(x, 0.5 + 0.25 * (double)below(g, 8));
     case 5:
@@ -73,7 +74,12 @@ static wf_tensor *bent(struct graph *g)
 {
     wf_tensor *x = graph_any(g), *y = beside(g, x);
     double least, most;
-    switch (below(g, 6)) {
+    switch (below(g, 8)) {
+    case 6:
+        x = wf_scale(wf_tanh(x), 2.5); /* -3 and 3, where it bends, are out of reach */
+        return wf_hard_swish(x);
+    case 7:
+        return wf_mul(x, wf_sign(wf_add_constant(wf_square(y), 0.5)));
     case 0:
         graph_magnitudes(g, x, &least, &most);
         return wf_abs(least > 1e-3 ? x : wf_neg(positive(x)));
@@ -230,6 +236,40 @@ static wf_tensor *stack(struct graph *g)
     return wf_stack(part, n, (int)below(g, 2 * (wf_ndim(a) + 1)) - wf_ndim(a) - 1);
 }
 
+static wf_tensor *arrange(struct graph *g)
+{
+    wf_tensor *x = ending(g, 0, -1), *ids;
+    if (!x)
+        return NULL;
+    const int n = wf_ndim(x), d = (int)below(g, 2 * n) - n;
+    const int64_t size = wf_dim(x, d), line = size > 0 ? count_of(x) / size : 0, length = 1 + below(g, size), step = 1 + below(g, 3);
+    switch (below(g, 9)) {
+    case 0:
+        return wf_flip(x, d);
+    case 1:
+        return wf_roll(x, below(g, 9) - 4, d);
+    case 2:
+        return count_of(x) + 5 * line > MOST ? NULL : wf_pad(x, d, below(g, 4), below(g, 3), 0.5);
+    case 3:
+        return n > 1 ? wf_tril(x, below(g, 5) - 2) : NULL;
+    case 4:
+        return n > 1 ? wf_triu(x, below(g, 5) - 2) : NULL;
+    case 5:
+        return n < 5 && count_of(x) * 3 <= MOST ? wf_repeat_to(x, &(wf_shape){n + 1, {1 + below(g, 3), 1, 1, 1, 1, 1}}) : NULL;
+    case 6:
+        return n < 4 && ((size - length) / step + 1) * length * line <= MOST ? wf_unfold(x, d, length, step) : NULL;
+    case 7:
+        if (n < 2)
+            return NULL;
+        const int of = (int)below(g, n - 1);
+        return wf_fold(x, of, (wf_dim(x, of) - 1) * step + wf_dim(x, -1) + below(g, 3), step);
+    default: /* elements that are far apart, as in `extremes` */
+        x = wf_add(wf_tanh(x),
+                   wf_scale(wf_expand_to(wf_arange(g->tape, (double)wf_dim(x, -1), 0, -1), &(wf_shape){1, {wf_dim(x, -1)}}), 3));
+        return wf_sort(x, -1, below(g, 2), below(g, 2) ? &ids : NULL);
+    }
+}
+
 static wf_tensor *sums(struct graph *g)
 {
     wf_tensor *x = graph_any(g);
@@ -244,6 +284,32 @@ static wf_tensor *sums(struct graph *g)
         return wf_sum_dim(x, d, below(g, 2));
     default:
         return wf_mean_dim(x, d, below(g, 2));
+    }
+}
+
+/* Variances of elements that differ, norms and products of elements away from 0. */
+static wf_tensor *moments(struct graph *g)
+{
+    wf_tensor *x = ending(g, 0, -1);
+    if (!x)
+        return NULL;
+    const int d = (int)below(g, 2 * wf_ndim(x)) - wf_ndim(x);
+    const bool all = below(g, 3) == 0, keep = below(g, 2);
+    switch (below(g, 5)) {
+    case 0:
+        return all ? wf_var(x, 0) : wf_var_dim(x, d, keep, wf_dim(x, d) > 1);
+    case 1:
+        x = wf_concat((wf_tensor *[]){positive(x), wf_neg(positive(x))}, 2, d);
+        return count_of(x) > MOST ? NULL : all ? wf_std(x, 1) : wf_std_dim(x, d, keep, below(g, 2));
+    case 2:
+        x = wf_neg(positive(x));
+        const double p = 0.5 * (double)(1 + below(g, 6));
+        return all ? wf_norm(x, p) : wf_norm_dim(x, p, d, keep);
+    case 3:
+        x = wf_constant_minus(1.25, wf_scale(wf_tanh(x), 0.5));
+        return all ? wf_prod(x) : wf_prod_dim(x, d, keep);
+    default:
+        return wf_cumprod(wf_constant_minus(1.25, wf_scale(wf_tanh(x), 0.5)), d);
     }
 }
 
@@ -401,7 +467,13 @@ static wf_tensor *element_losses(struct graph *g)
 {
     wf_tensor *x = wf_tanh(graph_any(g)), *t = wf_sigmoid(x);
     const enum wf_reduction how = (enum wf_reduction)below(g, wf_ndim(x) > 0 ? 4 : 3);
-    switch (below(g, 4)) {
+    switch (below(g, 7)) {
+    case 4:
+        return wf_l1(wf_add_constant(x, 2), t, how);
+    case 5: /* the error is below or above 1.5 in all elements */
+        return wf_huber(wf_add_constant(x, below(g, 2) ? 4 : 0.25), wf_scale(t, 0.25), 1.5, how);
+    case 6:
+        return wf_ndim(x) > 0 ? wf_cross_entropy_soft(x, t, how, .label_smoothing = 0.1) : NULL;
     case 0:
         return wf_mse(x, t, how);
     case 1:
@@ -417,6 +489,8 @@ static wf_tensor *dropout(struct graph *g)
 {
     wf_tensor *x = graph_any(g);
     const double p = 0.1 * (double)(1 + below(g, 5));
+    if (wf_ndim(x) > 0 && below(g, 3) == 0)
+        return wf_dropout_shared(x, p, WF_SHAPE(wf_dim(x, -1)));
     return below(g, 2) ? wf_dropout(x, p) : wf_dropout_add(x, beside(g, x), p);
 }
 
@@ -456,7 +530,9 @@ static const struct {
            {"contiguous", contiguous, 1},
            {"concat", concat, 3},
            {"stack", stack, 2},
+           {"arrange", arrange, 6},
            {"sums", sums, 3},
+           {"moments", moments, 4},
            {"matmul", matmul, 5},
            {"linear", linear, 4},
            {"convolution", convolution, 3},

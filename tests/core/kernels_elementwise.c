@@ -123,7 +123,24 @@ static const struct map {
             M(geglu_tanh, 2, 0),
             M(geglu_tanh_slope, 3, 0),
             M(softcap, 1, (wf_real)1.5),
-            M(softcap_grad, 2, (wf_real)1.5)};
+            M(softcap_grad, 2, (wf_real)1.5),
+            M(rsqrt, 1, 0),
+            M(rsqrt_grad, 2, 0),
+            M(sin, 1, 0),
+            M(sin_grad, 2, 0),
+            M(cos, 1, 0),
+            M(cos_grad, 2, 0),
+            M(erf, 1, 0),
+            M(erf_grad, 2, 0),
+            M(sign, 1, 0),
+            M(floor, 1, 0),
+            M(round, 1, 0),
+            M(log_sigmoid, 1, 0),
+            M(log_sigmoid_grad, 2, 0),
+            M(hard_swish, 1, 0),
+            M(hard_swish_grad, 2, 0),
+            M(mish, 1, 0),
+            M(mish_grad, 2, 0)};
 
 /* Every length and offset gives an element the bits that it has alone; nothing beyond the last is written. */
 START_TEST(bits)
@@ -150,6 +167,66 @@ START_TEST(bits)
                     ck_assert_msg(same_bits(y + n, guard, GUARD), "%s %s writes beyond %d", isa, maps[m].name, n);
                 }
         }
+    }
+}
+END_TEST
+
+static ld ref_rsqrt(ld x)
+{
+    return 1 / sqrtl(x);
+}
+
+static ld ref_log_sigmoid(ld x)
+{
+    return (x < 0 ? x : 0) - log1pl(expl(-fabsl(x)));
+}
+
+static ld ref_mish(ld x)
+{
+    return x * tanhl(log1pl(expl(x)));
+}
+
+static ld ref_hard_swish(ld x)
+{
+    return x < -3 ? 0 : x > 3 ? x : x * (x + 3) / 6;
+}
+
+static ld ref_sign(ld x)
+{
+    return (x > 0) - (x < 0);
+}
+
+/* Each function of functions.c over a range; the bound is in units of EPS max(|y|, floor). */
+START_TEST(more_functions)
+{
+#define R(name) offsetof(struct wf_internal_kernels, name), #name
+    static const struct {
+        size_t kernel;
+        const char *name;
+        ld (*reference)(ld);
+        double low, high, floor, bound;
+    } list[] = {{R(rsqrt), ref_rsqrt, 0, 100, 0, 3},  {R(rsqrt), ref_rsqrt, 0, 1e-30, 0, 3},
+                {R(sin), sinl, -4, 4, 0, 2},          {R(sin), sinl, -1e6, 1e6, 0, 2},
+                {R(sin), sinl, -1e9, 1e9, 0, 2},      {R(sin), sinl, -1e-7, 1e-7, 0, 2},
+                {R(cos), cosl, -4, 4, 0, 2},          {R(cos), cosl, -1e6, 1e6, 0, 2},
+                {R(cos), cosl, -1e9, 1e9, 0, 2},      {R(erf), erfl, -0.75, 0.75, 0, 4},
+                {R(erf), erfl, -7, 7, 0, 4},          {R(erf), erfl, -1e-20, 1e-20, 0, 4},
+                {R(floor), floorl, -50, 50, 0, 0},    {R(floor), floorl, -1e10, 1e10, 0, 0},
+                {R(round), rintl, -50, 50, 0, 0},     {R(round), rintl, -1e10, 1e10, 0, 0},
+                {R(sign), ref_sign, -1, 1, 0, 0},     {R(log_sigmoid), ref_log_sigmoid, -80, 80, 1e-20, 5},
+                {R(mish), ref_mish, -30, 30, 0.1, 6}, {R(hard_swish), ref_hard_swish, -9, 9, 0.5, 4}};
+    static wf_real x[N], y[N];
+    static ld want[N];
+    EACH_ISA
+    for (size_t k = 0; k < sizeof list / sizeof *list; k++) {
+        wf_map_kernel *f = *(wf_map_kernel *const *)((const char *)wf_kernel->internal + list[k].kernel);
+        numbers(x, N, 50 + k, list[k].low, list[k].high);
+        for (int i = 0; i < 200; i++) /* ties of round, and the ends of steps */
+            x[i] = list[k].low < 0 ? (wf_real)((i - 100) * (list[k].high > 9 ? 0.5 : list[k].high / 100)) : x[i];
+        for (int i = 0; i < N; i++)
+            want[i] = list[k].reference((ld)x[i]);
+        f(NULL, N, (const wf_real *const[]){x}, y);
+        ck_near(isa, list[k].name, N, x, y, want, (ld)list[k].floor, list[k].bound);
     }
 }
 END_TEST
@@ -188,4 +265,4 @@ START_TEST(two_operands)
 }
 END_TEST
 
-WF_TEST_MAIN("elementwise kernels", pow_accuracy, pow_specials, functions, bits, two_operands)
+WF_TEST_MAIN("elementwise kernels", pow_accuracy, pow_specials, functions, bits, more_functions, two_operands)

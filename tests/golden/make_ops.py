@@ -3,7 +3,7 @@
 empty tensors), values and gradients. tests/autograd/golden_*.c read them; no test runs Python. Run by hand, with the CPU build of PyTorch
 2.13 (pip install torch==2.13.0 safetensors numpy):
 
-    python tests/golden/make_ops.py [elementwise] [compare] [extremes]
+    python tests/golden/make_ops.py [SECTION ...]
 
 A case NAME has its operands NAME/0, NAME/1, ..., the result NAME/out, a gradient NAME/dy of the result, and the operands' gradients
 NAME/d.0, ... Everything is computed in float64 from numbers that float holds."""
@@ -19,7 +19,7 @@ torch.set_num_threads(1)
 inf, nan = math.inf, math.nan
 
 def save(name, tensors):
-    arrays = {k: np.ascontiguousarray(v.detach().numpy()) for k, v in tensors.items()}
+    arrays = {k: v.detach().contiguous().numpy() for k, v in tensors.items()}
     save_file(arrays, OUT / f'{name}.safetensors', metadata={'made_by': 'tests/golden/make_ops.py', 'torch': torch.__version__})
     print(f'{name}: {len(arrays)} tensors, {sum(a.nbytes for a in arrays.values())} bytes')
 
@@ -141,6 +141,134 @@ def extremes():
         case(out, f'top_{k}_columns', lambda x: torch.topk(x, k, 0).values, distinct.t().contiguous())
     save('ops_extremes', out)
 
+# --- more functions of an element --------------------------------------------------------------------------------------
+
+def functions():
+    out = {}
+    x = values(EDGES + [-2.5, 2.5, -0.25, 0.75, 0.8, 4.5, 1e5, 2e6, -3e7])
+    # where PyTorch's formula for the derivative is inf * 0, Weft's gradients are its limits
+    limited = x[x.isfinite() | x.isnan()]
+    for name, f in dict(rsqrt=torch.rsqrt, sin=torch.sin, cos=torch.cos, erf=torch.erf, sign=torch.sign, floor=torch.floor, round=torch.round,
+                        log_sigmoid=F.logsigmoid, hard_swish=F.hardswish, mish=F.mish).items():
+        case(out, name, f, limited if name == 'mish' else x)
+        case(out, f'{name}_empty', f, values(np.zeros((0, 3))))
+        case(out, f'{name}_many', f, 4 * R.real(f'{name}_many', (3, 37)).abs() + 0.125 if name == 'rsqrt' else 4 * R.real(f'{name}_many', (3, 37)))
+    case(out, 'mish_infinite', lambda x: F.mish(x.detach()), x)
+    for name in 'isnan', 'isfinite':
+        case(out, name, lambda x: getattr(torch, name)(x.detach()), x)
+        case(out, f'{name}_empty', lambda x: getattr(torch, name)(x.detach()), values(np.zeros((0, 3))))
+    save('ops_functions', out)
+
+# --- moments, norms and products ---------------------------------------------------------------------------------------
+
+def moments():
+    out = {}
+    lines = dict(plain=[1, 3, 2, -4], zeros=[0, 0, 0, -0.0], infinite=[inf, 1, 0, 2], both=[-inf, inf, 1, 1], nan=[nan, 1, 0, 2], ties=[5, -5, 5, 0],
+                 one=[3], same=[2.5, 2.5, 2.5], one_zero=[2, 0, 3, 4], two_zeros=[1, 0, 0, 3], infinite_only=[2, inf, -3], large=[1e20, 1e-20, -1e17])
+    fns = {f'{f.__name__}_{c}': lambda x, d, f=f, c=c: f(x, d, correction=c) for f in (torch.var, torch.std) for c in (0, 1)}
+    norm = torch.linalg.vector_norm
+    for name, p in dict(one=1, two=2, greatest=inf, half=0.5, one_and_a_half=1.5, three=3).items():
+        fns[f'norm_{name}'] = lambda x, d, p=p: norm(x, p, dim=d)
+    fns['prod'] = lambda x, d: torch.prod(x) if d is None else torch.prod(x, d)
+    fns['cumprod'] = lambda x, d: torch.cumprod(x, d)
+    for name, f in fns.items():
+        for line, x in lines.items():
+            if line != 'large' or name in ('prod', 'cumprod', 'norm_one', 'norm_two', 'norm_greatest'):
+                case(out, f'{name}_{line}', lambda x: f(x, -1), values([x])) # a line alone: prod looks for zeros in all of x
+        case(out, f'{name}_middle', lambda x: f(x, 1), 2 * R.real(f'{name}_middle', (3, 5, 4)))
+        case(out, f'{name}_empty', lambda x: f(x, 1), values(np.zeros((0, 3))))
+        if name != 'norm_greatest':
+            case(out, f'{name}_nothing', lambda x: f(x, 1), values(np.zeros((3, 0))))
+        if name != 'cumprod':
+            case(out, f'{name}_all', lambda x: f(x, None), 1.5 * R.real(f'{name}_all', (3, 7)))
+            case(out, f'{name}_scalar', lambda x: f(x, None), values(1.5))
+    save('ops_moments', out)
+
+# --- arrangement, sorting and windows ----------------------------------------------------------------------------------
+
+def fold(x, d, length, step):
+    """The sum of windows, PyTorch's own backward of Tensor.unfold."""
+    shape = list(x.shape[:-1])
+    shape[d] = length
+    return torch.ops.aten.unfold_backward(x, shape, d, x.shape[-1], step)
+
+def arrange():
+    out, x = {}, R.real('arrange', (2, 5, 4))
+    edges = values([[inf, 1, nan], [-inf, -0.0, 2]])
+    ids, yes = torch.tensor([[3, -1, 7], [0, 2, 5]], dtype=torch.int32), torch.tensor([[True, False, True], [False, False, True]])
+    for name, y in dict(x=x, edges=edges, ids=ids, bools=yes, empty=values(np.zeros((0, 3))), nothing=values(np.zeros((3, 0)))).items():
+        case(out, f'flip_{name}', lambda y: torch.flip(y, (1,)), y)
+        case(out, f'roll_{name}', lambda y: torch.roll(y, 2, 1), y)
+        case(out, f'roll_back_{name}', lambda y: torch.roll(y, -7, 1), y)
+        case(out, f'pad_{name}', lambda y: F.pad(y, (1, 6, 0, 2), value=1), y)
+        case(out, f'tril_{name}', torch.tril, y)
+        case(out, f'triu_{name}', lambda y: torch.triu(y, 1), y)
+        case(out, f'tril_below_{name}', lambda y: torch.tril(y, -9), y)
+        case(out, f'repeat_{name}', lambda y: y.repeat(*((2, 1, 3, 1) if y.dim() == 3 else (2, 1, 3))), y)
+    case(out, 'repeat_never', lambda y: y.repeat(1, 0, 2), x)
+    case(out, 'pad_one', lambda y: F.pad(y, (0, 0, 3, 1), value=-2.5), x)
+    for name, d, size, step in ('overlapping', 1, 3, 1), ('apart', -1, 1, 2), ('steps', 1, 2, 2), ('whole', 2, 4, 9):
+        case(out, f'unfold_{name}', lambda y: y.unfold(d, size, step), x)
+    case(out, 'unfold_edges', lambda y: y.unfold(1, 2, 1), edges)
+    case(out, 'unfold_ids', lambda y: y.unfold(1, 2, 1).contiguous(), ids)
+    case(out, 'fold_overlapping', lambda y: fold(y, 1, 7, 1), R.real('fold', (2, 5, 4, 3)))
+    case(out, 'fold_longer', lambda y: fold(y, 0, 13, 2), R.real('fold_longer', (5, 3, 4)))
+    case(out, 'fold_edges', lambda y: fold(y, 0, 4, 1), values([[1, inf], [-inf, 2], [nan, 3]]))
+    ties = values([[3, 1, 2, 1, 3, -0.0, 0], [nan, inf, 1, nan, -inf, inf, 0]])
+    long = (R.real('sort_long', (3, 70)) * 20).round() / 4
+    wide = (R.real('sort_wide', (2, 40, 3)) * 20).round() / 4
+    for name, y, d in ('ties', ties, -1), ('long', long, 1), ('columns', long.t().contiguous(), 0), ('wide', wide, 1), ('one', values([[5], [6]]), 1), \
+            ('nothing', values(np.zeros((3, 0))), 1), ('empty', values(np.zeros((0, 3))), 1):
+        for descending in False, True:
+            case(out, f'sort_{name}_{int(descending)}', lambda y: torch.sort(y, dim=d, descending=descending, stable=True).values, y)
+            case(out, f'argsort_{name}_{int(descending)}', lambda y: torch.argsort(y.detach(), dim=d, descending=descending, stable=True).to(torch.int32), y)
+    case(out, 'one_hot', lambda i: F.one_hot(i.long(), 5).double(), torch.tensor([[4, 0], [1, 1]], dtype=torch.int32))
+    case(out, 'one_hot_empty', lambda i: F.one_hot(i.long(), 5).double(), torch.zeros((0, 2), dtype=torch.int32))
+    save('ops_arrange', out)
+
+# --- losses ------------------------------------------------------------------------------------------------------------
+
+REDUCTIONS = dict(mean='mean', sum='sum', none='none')
+
+def losses():
+    out = {}
+    x, t = (v.contiguous() for v in torch.meshgrid(*2 * [values([-inf, -3, -1, -0.5, -0.0, 0, 0.5, 1, 2, inf, nan])], indexing='ij'))
+    small, other = 2 * R.real('losses/0', (4, 5)), 2 * R.real('losses/1', (4, 5))
+    for name, f in dict(l1=F.l1_loss, huber=lambda a, b, reduction: F.huber_loss(a, b, reduction, 1.5),
+                        huber_narrow=lambda a, b, reduction: F.huber_loss(a, b, reduction, 0.25)).items():
+        case(out, f'{name}_edges', lambda a, b: f(a, b, reduction='none'), x, t)
+        for how in REDUCTIONS:
+            case(out, f'{name}_{how}', lambda a, b: f(a, b, reduction=how), small, other)
+    case(out, 'smooth_l1', lambda a, b: F.smooth_l1_loss(a, b, beta=0.5), small, other)
+    # distributions; classes are the last dimension of both
+    logits, soft, weights = 1.5 * R.real('soft/0', (4, 3, 5)), torch.softmax(2 * R.real('soft/1', (4, 3, 5)), -1).float().double(), R.real('soft/2', (5,)).abs() + 0.5
+    ce = lambda a, b, **k: F.cross_entropy(a.movedim(-1, 1), b.movedim(-1, 1), **k)
+    for how in REDUCTIONS:
+        case(out, f'soft_{how}', lambda a, b: ce(a, b, reduction=how), logits, soft)
+        case(out, f'soft_smooth_{how}', lambda a, b: ce(a, b, reduction=how, label_smoothing=0.2), logits, soft)
+        case(out, f'soft_weighted_{how}', lambda a, b, w: ce(a, b, reduction=how, label_smoothing=0.1, weight=w.detach()) + 0 * w.sum(), logits, soft, weights)
+    case(out, 'soft_edges', lambda a, b: F.cross_entropy(a, b, reduction='none'),
+         values([[1e3, -1e3, 0], [-inf, 0, 1], [-inf, 0, 1], [nan, 0, 1], [2, 2, 2]]), values([[0, 1, 0], [0, 0.5, 0.5], [0.5, 0.5, 0], [1, 0, 0], [0, 0, 0]]))
+    case(out, 'soft_one_class', lambda a, b: F.cross_entropy(a, b), values([[3], [-1]]), values([[1], [0.5]]))
+    a, p, n = (R.real(f'triplet/{i}', (6, 4)) for i in range(3))
+    for how in REDUCTIONS:
+        case(out, f'triplet_{how}', lambda a, p, n: F.triplet_margin_loss(a, p, n, reduction=how), a, p, n)
+    case(out, 'triplet_swap', lambda a, p, n: F.triplet_margin_loss(a, p, n, swap=True, reduction='none'), a, p, n)
+    case(out, 'triplet_p', lambda a, p, n: F.triplet_margin_loss(a, p, n, margin=0.5, p=1, reduction='none'), a, p, n)
+    case(out, 'triplet_same', lambda a, p, n: F.triplet_margin_loss(a, p, n, reduction='none'), a, a.clone(), a.clone())
+    def nce(q, k, extra=None, temperature=0.1, reduction='mean'):
+        q, k = F.normalize(q, dim=-1), F.normalize(k, dim=-1)
+        keys = k if extra is None else torch.cat([k, F.normalize(extra, dim=-1)])
+        return F.cross_entropy(q @ keys.t() / temperature, torch.arange(len(q)), reduction=reduction)
+    for how in REDUCTIONS:
+        case(out, f'info_nce_{how}', lambda q, k: nce(q, k, reduction=how), a, p)
+    case(out, 'info_nce_negatives', lambda q, k, n: nce(q, k, n, 0.5), a, p, R.real('nce/2', (9, 4)))
+    case(out, 'info_nce_symmetric', lambda q, k: (nce(q, k, None, 0.07) + nce(k, q, None, 0.07)) / 2, a, p)
+    save('ops_losses', out)
+
+SECTIONS = [elementwise, compare, extremes, functions, moments, arrange, losses]
+
 if __name__ == '__main__':
-    for name in sys.argv[1:] or ['elementwise', 'compare', 'extremes']:
-        globals()[name]()
+    for section in SECTIONS:
+        if len(sys.argv) < 2 or section.__name__ in sys.argv[1:]:
+            section()

@@ -133,6 +133,22 @@ WF_API wf_tensor *wf_elu(wf_tensor *x, double alpha);        /* x where x > 0, e
 /* c tanh(x / c) for the bound c, 1e-30 .. 1e30 (Gemma 2, 2024): nearly x near 0, and always between -c and c. */
 WF_API wf_tensor *wf_softcap(wf_tensor *x, double bound);
 
+WF_API wf_tensor *wf_rsqrt(wf_tensor *x);       /* 1 / sqrt(x): infinite at 0, NaN below */
+WF_API wf_tensor *wf_sin(wf_tensor *x);         /* x in radians; NaN for infinite x */
+WF_API wf_tensor *wf_cos(wf_tensor *x);         /* as wf_sin */
+WF_API wf_tensor *wf_erf(wf_tensor *x);         /* the error function, 2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x */
+WF_API wf_tensor *wf_log_sigmoid(wf_tensor *x); /* log sigmoid(x) = -ln(1 + e^-x), without overflow */
+WF_API wf_tensor *wf_hard_swish(wf_tensor *x);  /* x min(max(x + 3, 0), 6) / 6 (Howard et al. 2019) */
+WF_API wf_tensor *wf_mish(wf_tensor *x);        /* x tanh(ln(1 + e^x)) (Misra 2020) */
+/* Steps: their gradient is 0 everywhere. wf_sign gives -1, 0 or 1, and 0 for a NaN. wf_floor gives the greatest whole number that is at
+ * most x. wf_round gives the nearest whole number, and of two equally near ones the even one. */
+WF_API wf_tensor *wf_sign(wf_tensor *x);
+WF_API wf_tensor *wf_floor(wf_tensor *x);
+WF_API wf_tensor *wf_round(wf_tensor *x);
+/* Bools: where x is NaN, and where x is neither NaN nor infinite. */
+WF_API wf_tensor *wf_isnan(wf_tensor *x);
+WF_API wf_tensor *wf_isfinite(wf_tensor *x);
+
 /* --- comparisons and choices: the operands broadcast ------------------------------------------------------------------- */
 /* a == b, a != b, a < b, a <= b, a > b, a >= b as bools. Both operands have the same dtype: reals, ids, or for wf_eq and wf_ne also bools.
  * If an element is NaN, a != b is true there, and the other comparisons are false. The results have no gradient. */
@@ -200,12 +216,70 @@ WF_API wf_tensor *wf_concat(wf_tensor *const parts[], int n, int dim);
 /* Joins n tensors of one shape along a new dimension of size n, which is dimension `dim` of the result. */
 WF_API wf_tensor *wf_stack(wf_tensor *const parts[], int n, int dim);
 
+/* --- arrangement: copies; x holds reals, ids or bools ------------------------------------------------------------------- */
+WF_API wf_tensor *wf_flip(wf_tensor *x, int dim); /* dimension `dim` in reverse order */
+/* Dimension `dim` moved by `shift` places; what leaves it at one end comes back at the other. A negative shift moves to lower indices. */
+WF_API wf_tensor *wf_roll(wf_tensor *x, int64_t shift, int dim);
+/* x with `before` and `after` more elements at the ends of dimension `dim`, all equal to `value`. The numbers are not negative, and may
+ * exceed the size of the dimension. wf_pad_dims does this for n dimensions at once, each of which occurs once in `sizes`. */
+struct wf_pad_size {
+    int dim; /* a negative number counts from the end */
+    int64_t before, after;
+};
+WF_API wf_tensor *wf_pad(wf_tensor *x, int dim, int64_t before, int64_t after, double value);
+WF_API wf_tensor *wf_pad_dims(wf_tensor *x, const struct wf_pad_size sizes[], int n, double value);
+/* The lower and the upper triangle of matrices x [..., n, m], and 0 elsewhere. Element [i, j] stays if j - i <= diagonal (wf_tril), or if j
+ * - i >= diagonal (wf_triu). */
+WF_API wf_tensor *wf_tril(wf_tensor *x, int64_t diagonal);
+WF_API wf_tensor *wf_triu(wf_tensor *x, int64_t diagonal);
+/* x several times along each dimension, one after the other: dimension d of the result is times[d] times as long. Further leading numbers
+ * add dimensions. x [2, 3], repeated 4, 1, 2 times -> [4, 2, 6]. */
+WF_API wf_tensor *wf_repeat_to(wf_tensor *x, const wf_shape *times);
+#ifndef __cplusplus
+#define wf_repeat(x, ...) wf_repeat_to(x, WF_SHAPE(__VA_ARGS__))
+#endif
+/* The windows of `size` elements along dimension `dim`, each `step` elements behind the one before, as a view: dimension `dim` becomes the
+ * number of windows, (n - size) / step + 1, and a last dimension of `size` is added. x [B, n, C], dim 1 -> [B, windows, C, size]. Elements
+ * behind the last whole window are left out. The gradient of an element is the sum over the windows that show it. */
+WF_API wf_tensor *wf_unfold(wf_tensor *x, int dim, int64_t size, int64_t step);
+/* The sum of windows at their places, with the shapes of wf_unfold exchanged: x [B, windows, C, size], dim 1 -> [B, length, C]. Elements in
+ * no window are 0. WF_ERR_SHAPE if the windows reach beyond `length`. */
+WF_API wf_tensor *wf_fold(wf_tensor *x, int dim, int64_t length, int64_t step);
+/* For each id in 0 .. classes-1 a row with 1 at this index and 0 elsewhere: ids [...] -> reals [..., classes], without a gradient. */
+WF_API wf_tensor *wf_one_hot(wf_tensor *ids, int64_t classes);
+
+/* --- constants of a tape -------------------------------------------------------------------------------------------- */
+/* start, start + step, start + 2 step, ... below `end` (above it if step < 0), as reals or as ids. WF_ERR_ARGUMENT if the step is 0 or
+ * leads away from `end`. */
+WF_API wf_tensor *wf_arange(wf_tape *tape, double start, double end, double step);
+WF_API wf_tensor *wf_arange_ids(wf_tape *tape, int32_t start, int32_t end, int32_t step);
+WF_API wf_tensor *wf_eye(wf_tape *tape, int64_t rows, int64_t columns); /* 1 where row and column are equal, else 0 */
+
 /* --- sums ---------------------------------------------------------------------------------------------------------- */
 WF_API wf_tensor *wf_sum(wf_tensor *x);  /* the sum of all elements -> [] */
 WF_API wf_tensor *wf_mean(wf_tensor *x); /* the mean of all elements -> []; 0 if there are none */
 /* The sum and the mean over dimension `dim`. With `keep` this dimension stays, with size 1; otherwise it is removed. */
 WF_API wf_tensor *wf_sum_dim(wf_tensor *x, int dim, bool keep);
 WF_API wf_tensor *wf_mean_dim(wf_tensor *x, int dim, bool keep);
+
+/* --- moments, norms and products ----------------------------------------------------------------------------------- */
+/* The variance over dimension `dim`, or over all elements -> []: the sum of (x - mean)^2, divided by n - correction for n elements. The
+ * correction is 0 or 1 (Bessel's). The result is NaN if n - correction is 0. `keep` is as in wf_sum_dim. */
+WF_API wf_tensor *wf_var_dim(wf_tensor *x, int dim, bool keep, int correction);
+WF_API wf_tensor *wf_var(wf_tensor *x, int correction);
+/* The standard deviation, the root of the variance. Where it is 0, the gradient is 0. */
+WF_API wf_tensor *wf_std_dim(wf_tensor *x, int dim, bool keep, int correction);
+WF_API wf_tensor *wf_std(wf_tensor *x, int correction);
+/* The p-norm over dimension `dim`, or over all elements -> []: (sum |x|^p)^(1/p) for p > 0, and the greatest |x| for p = INFINITY. The norm
+ * of no elements is 0; for p = INFINITY it is WF_ERR_SHAPE. Where the norm is 0, the gradient is 0. For p = INFINITY elements with the
+ * greatest magnitude share the gradient equally. */
+WF_API wf_tensor *wf_norm_dim(wf_tensor *x, double p, int dim, bool keep);
+WF_API wf_tensor *wf_norm(wf_tensor *x, double p);
+/* The product over dimension `dim`, or over all elements -> [], computed in double; 1 for no elements. The gradient of an
+ * element is that of the result times the product of the other elements, also where elements are 0. */
+WF_API wf_tensor *wf_prod_dim(wf_tensor *x, int dim, bool keep);
+WF_API wf_tensor *wf_prod(wf_tensor *x);
+WF_API wf_tensor *wf_cumprod(wf_tensor *x, int dim); /* y_t = x_1 x_2 ... x_t along dimension `dim`, as wf_prod */
 
 /* --- greatest and smallest ----------------------------------------------------------------------------------------- */
 /* The greatest or the smallest element along dimension `dim`. With `keep` this dimension stays, with size 1; otherwise it is removed. If
@@ -222,6 +296,12 @@ WF_API wf_tensor *wf_argmin(wf_tensor *x, int dim, bool keep);
  * order of index. Gradients go back to these elements. If k is the size of the dimension, the op sorts. For the k smallest elements of x,
  * call wf_top_k with wf_neg(x) and negate the result. k must be from 1 to the size of the dimension. `ids` is as in wf_max_dim. */
 WF_API wf_tensor *wf_top_k(wf_tensor *x, int64_t k, int dim, wf_tensor **ids);
+
+/* x sorted along dimension `dim`, from the smallest to the greatest, or with `descending` from the greatest to the smallest. NaN counts as
+ * greater than all numbers, and equal elements stay in order of index. The gradient goes back to where an element was. If `ids` is not
+ * NULL, *ids is set to the indices in x of the elements of the result (WF_I32, in its shape). */
+WF_API wf_tensor *wf_sort(wf_tensor *x, int dim, bool descending, wf_tensor **ids);
+WF_API wf_tensor *wf_argsort(wf_tensor *x, int dim, bool descending); /* only the ids that wf_sort writes to *ids */
 
 /* --- products ------------------------------------------------------------------------------------------------------ */
 /* a [..., m, k], b [..., k, n] -> [..., m, n]; the leading dimensions broadcast. Views such as transposes are not copied. */
@@ -295,6 +375,10 @@ WF_API wf_tensor *wf_cosine_similarity(wf_tensor *a, wf_tensor *b, double eps);
  * row's index in the global batch, and on the element's offset in the row. A row consists of the elements that differ only in the index of
  * the last dimension. p must be at least 0 and below 1. */
 WF_API wf_tensor *wf_dropout(wf_tensor *x, double p);
+/* Dropout with one mask for several elements: the mask has this shape, which broadcasts to x. For x [N, C, H, W] the shape [N, C, 1, 1]
+ * drops whole channels, as nn.Dropout2d, and [N, 1, 1, 1] whole items; for x [B, T, D] the shape [B, T, 1] drops whole rows, and [B, 1, D]
+ * whole columns. p and the modes are as in wf_dropout. */
+WF_API wf_tensor *wf_dropout_shared(wf_tensor *x, double p, const wf_shape *shape);
 /* residual + dropout(x, p), and dropout(relu(x), p). Each result has the same bits as its two ops, but is computed in one loop, without a
  * tensor between the ops. If x and residual have different shapes, they broadcast as in wf_add, and the two ops run one after the other. */
 WF_API wf_tensor *wf_dropout_add(wf_tensor *x, wf_tensor *residual, double p);
@@ -311,6 +395,12 @@ WF_API wf_tensor *wf_relu_dropout(wf_tensor *x, double p);
 WF_API wf_tensor *wf_normal(wf_tape *tape, const wf_shape *shape, double mean, double deviation); /* Box and Muller 1958 */
 WF_API wf_tensor *wf_uniform(wf_tape *tape, const wf_shape *shape, double low, double high);      /* [low, high), in 2^24 steps */
 WF_API wf_tensor *wf_bernoulli(wf_tape *tape, const wf_shape *shape, double p);                   /* 1 with probability p, else 0 */
+
+/* Ids drawn from each row of weights [..., n] with probabilities in proportion to the weights -> WF_I32 [..., draws]. A row's weights are
+ * finite and at least 0; they need not add up to 1. With `replacement` each draw is made from all elements, else no element is drawn twice,
+ * and the ids are in the order of the draws. WF_ERR_ARGUMENT if a weight is negative, infinite or NaN, or if a row has fewer weights above
+ * 0 than it needs (`draws` without replacement, else 1). The random numbers depend on what those above depend on. */
+WF_API wf_tensor *wf_multinomial(wf_tensor *weights, int64_t draws, bool replacement);
 
 /* --- attention ----------------------------------------------------------------------------------------------------- */
 /* softmax(scale q k^T, masked) v for each head. The product is computed in tiles: no [T, S] tensor is stored unless .weights asks for it,
@@ -455,6 +545,10 @@ enum wf_reduction {
 /* (x - target)^2. In this section both operands of a loss must have the same shape (use wf_expand on a smaller one), and both get
  * gradients. */
 WF_API wf_tensor *wf_mse(wf_tensor *x, wf_tensor *target, enum wf_reduction reduction);
+WF_API wf_tensor *wf_l1(wf_tensor *x, wf_tensor *target, enum wf_reduction reduction); /* |x - target|; its gradient at 0 is 0 */
+/* With d = x - target: d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2), for delta > 0 (Huber 1964). PyTorch's smooth_l1_loss with
+ * beta is this loss with delta = beta, divided by beta. */
+WF_API wf_tensor *wf_huber(wf_tensor *x, wf_tensor *target, double delta, enum wf_reduction reduction);
 /* Binary cross-entropy of the probabilities sigmoid(x) with targets t in 0 .. 1: -w t log sigmoid(x) - (1 - t) log(1 - sigmoid(x)). It is
  * computed without overflow and without terms that cancel. If the factor t or 1 - t of a term is 0, the term is 0, even if its logarithm is
  * -inf. A target out of range is an error. */
@@ -510,6 +604,44 @@ WF_API wf_tensor *wf_linear_cross_entropy_with(wf_tensor *x, wf_tensor *weight, 
 #define wf_cross_entropy(logits, targets, ...) wf_cross_entropy_with(logits, targets, &(struct wf_cross_entropy_options){__VA_ARGS__})
 #define wf_linear_cross_entropy(x, weight, bias, targets, ...)                                                                             \
     wf_linear_cross_entropy_with(x, weight, bias, targets, &(struct wf_cross_entropy_options){__VA_ARGS__})
+#endif
+
+/* The cross-entropy of logits [..., V] with distributions: targets [..., V] are the probabilities of the classes, for example those of a
+ * teacher or of mixed pictures. The loss of a row is -sum_j w_j t_j log softmax(logits)_j, where w are the class weights. It is reduced
+ * over rows: WF_REDUCE_MEAN divides by the number of rows, also with class weights, WF_REDUCE_BATCH_MEAN by the size of the first
+ * dimension. The targets may have a gradient, and need not add up to 1. */
+struct wf_cross_entropy_soft_options {
+    enum wf_reduction reduction;
+    double label_smoothing;   /* e: the target becomes (1 - e) t + e / V */
+    wf_tensor *class_weights; /* [V]; NULL means 1 */
+};
+WF_API wf_tensor *wf_cross_entropy_soft_with(wf_tensor *logits, wf_tensor *targets, const struct wf_cross_entropy_soft_options *options);
+/* The triplet margin loss of rows [..., D], max(0, d(a, p) - d(a, n) + margin) for anchor a, positive p and negative n (Schroff et al.
+ * 2015), with the distance d(x, y) = |x - y + eps|_p. The shapes broadcast. It is reduced over rows. */
+struct wf_triplet_options {
+    enum wf_reduction reduction;
+    double margin; /* 0 means 1 */
+    double p;      /* the p of the norm; 0 means 2 */
+    double eps;    /* 0 means 1e-6 */
+    bool swap;     /* d(p, n) takes the place of d(a, n) where it is smaller (Balntas et al. 2016) */
+};
+WF_API wf_tensor *wf_triplet_margin_with(wf_tensor *anchor, wf_tensor *positive, wf_tensor *negative,
+                                         const struct wf_triplet_options *options);
+/* InfoNCE (van den Oord et al. 2018): the cross-entropy of query i with key i as its class, among all keys and negatives. The logits are
+ * cosines divided by the temperature. queries and keys [N, D]. It is reduced over queries. */
+struct wf_info_nce_options {
+    enum wf_reduction reduction;
+    double temperature;   /* 0 means 0.1 */
+    wf_tensor *negatives; /* [M, D]: further keys that belong to no query; NULL: none */
+    bool symmetric;       /* the mean of this loss and that with queries and keys exchanged, as in CLIP; not with negatives */
+};
+WF_API wf_tensor *wf_info_nce_with(wf_tensor *queries, wf_tensor *keys, const struct wf_info_nce_options *options);
+#ifndef __cplusplus
+#define wf_cross_entropy_soft(logits, targets, ...)                                                                                        \
+    wf_cross_entropy_soft_with(logits, targets, &(struct wf_cross_entropy_soft_options){__VA_ARGS__})
+#define wf_triplet_margin(anchor, positive, negative, ...)                                                                                 \
+    wf_triplet_margin_with(anchor, positive, negative, &(struct wf_triplet_options){__VA_ARGS__})
+#define wf_info_nce(queries, keys, ...) wf_info_nce_with(queries, keys, &(struct wf_info_nce_options){__VA_ARGS__})
 #endif
 
 WF_END_DECLS
