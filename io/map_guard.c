@@ -72,7 +72,7 @@ static void on_lost_page(int number, siginfo_t *info, void *context)
     if (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN) {
         sigaction(number, &before, NULL); /* an access is repeated, and ends the process */
         if (info->si_code <= 0)
-            raise(number);
+            pthread_kill(pthread_self(), number);
     } else if (before.sa_flags & SA_SIGINFO)
         before.sa_sigaction(number, info, context);
     else
