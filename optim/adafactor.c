@@ -201,15 +201,15 @@ static void step(void *ctx, const struct wf_update *u)
 }
 
 const struct wf_optimizer_rule wf_adafactor_rule = {.abi = WF_OPTIMIZER_RULE_ABI,
-                                                 .name = "adafactor",
-                                                 .slab = slabs,
-                                                 .scales = true,
-                                                 .whole = true,
-                                                 .check = check,
-                                                 .factors = factors,
-                                                 .step = step,
-                                                 .slab_shape = slab_shape,
-                                                 .workspace = workspace};
+                                                    .name = "adafactor",
+                                                    .slab = slabs,
+                                                    .scales = true,
+                                                    .whole = true,
+                                                    .check = check,
+                                                    .factors = factors,
+                                                    .step = step,
+                                                    .slab_shape = slab_shape,
+                                                    .workspace = workspace};
 
 struct wf_adafactor_options wf_adafactor_defaults(void)
 {
@@ -220,10 +220,9 @@ wf_status wf_adafactor_init_with(struct wf_optimizer *opt, wf_registry *registry
 {
     if (wf_needs(error, "opt, registry, options", opt, registry, o))
         return WF_ERR_ARGUMENT;
-    *opt = (struct wf_optimizer){
-        .lr = o->lr,
-        .adafactor = {.beta2_decay = o->beta2_decay, .eps1 = o->eps1, .eps2 = o->eps2, .threshold = o->threshold},
-        .weight_decay = o->weight_decay,
-        .rule = &wf_adafactor_rule};
+    *opt = (struct wf_optimizer){.lr = o->lr,
+                                 .adafactor = {.beta2_decay = o->beta2_decay, .eps1 = o->eps1, .eps2 = o->eps2, .threshold = o->threshold},
+                                 .weight_decay = o->weight_decay,
+                                 .rule = &wf_adafactor_rule};
     return optimizer_begin(opt, registry, error);
 }

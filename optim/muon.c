@@ -210,15 +210,15 @@ static void step(void *ctx, const struct wf_update *u)
 }
 
 const struct wf_optimizer_rule wf_muon_rule = {.abi = WF_OPTIMIZER_RULE_ABI,
-                                            .name = "muon",
-                                            .slab = slabs,
-                                            .scales = true,
-                                            .check = check,
-                                            .factors = factors,
-                                            .step = step,
-                                            .is_whole = is_whole,
-                                            .slab_shape = slab_shape,
-                                            .workspace = workspace};
+                                               .name = "muon",
+                                               .slab = slabs,
+                                               .scales = true,
+                                               .check = check,
+                                               .factors = factors,
+                                               .step = step,
+                                               .is_whole = is_whole,
+                                               .slab_shape = slab_shape,
+                                               .workspace = workspace};
 
 struct wf_muon_options wf_muon_defaults(void)
 {

@@ -18,12 +18,8 @@ V_INLINE void lion_part(int64_t i, int64_t count, wf_real *p, const wf_real *g, 
 void WF_KERNEL(lion)(int64_t n, wf_real *p, const wf_real *g, wf_real *m, wf_real grad_scale, double beta1, double beta2, wf_real lr,
                      wf_real lr_wd)
 {
-    const struct step s = {v_set(grad_scale),
-                           v_set((wf_real)beta1),
-                           v_set((wf_real)(1 - beta1)),
-                           v_set((wf_real)beta2),
-                           v_set((wf_real)(1 - beta2)),
-                           v_set(lr),
+    const struct step s = {v_set(grad_scale),     v_set((wf_real)beta1),       v_set((wf_real)(1 - beta1)),
+                           v_set((wf_real)beta2), v_set((wf_real)(1 - beta2)), v_set(lr),
                            v_set(1 - lr_wd)};
     V_LOOP(n, lion_part, p, g, m, &s);
 }

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Adafactor against torch.optim.Adafactor. */
-#define SHAPE_OF_C {3, {2, 3, 4}}
+#define SHAPE_OF_C                                                                                                                         \
+    {                                                                                                                                      \
+        3,                                                                                                                                 \
+        {                                                                                                                                  \
+            2, 3, 4                                                                                                                        \
+        }                                                                                                                                  \
+    }
 #include "optim_test.h"
 
 static const char *const moments[] = {"row", "column", "v"};

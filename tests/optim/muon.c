@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Muon against torch.optim.Muon in the same precision; which parameters it updates as matrices; threads; memory. */
-#define SHAPE_OF_C {2, {9, 4}}
+#define SHAPE_OF_C                                                                                                                         \
+    {                                                                                                                                      \
+        2,                                                                                                                                 \
+        {                                                                                                                                  \
+            9, 4                                                                                                                           \
+        }                                                                                                                                  \
+    }
 #define LOOSER 10 /* the iterations amplify roundings */
 #include "optim_test.h"
 

@@ -3,20 +3,20 @@
  * that the program has registered. To register one, give its update rule (weft/optimizer_rule.h) and the keys of its hyperparameters.
  * wf_train and the command wf_main then accept the rule's name as `optimizer`, and its keys as NAME.KEY:
  *
- *   struct signum { double beta; };                      what the rule's functions get as ctx
+ *   struct adamax { double beta1, beta2; };              what the rule's functions get as ctx
  *   static const struct wf_key keys[] = {
- *       WF_NUMBER_KEY(struct signum, beta, "0.9", 0, 1, "weight of past gradients", .below = true, .resumable = true), ...};
+ *       WF_NUMBER_KEY(struct adamax, beta1, "0.9", 0, 1, "weight of past gradients", .below = true, .resumable = true), ...};
  *   static const struct wf_optimizer_kind kind = {
- *       WF_OPTIMIZER_KIND_ABI, .rule = &signum, .config_size = sizeof(struct signum), .keys = WF_ROWS(keys)};
+ *       WF_OPTIMIZER_KIND_ABI, .rule = &adamax, .config_size = sizeof(struct adamax), .keys = WF_ROWS(keys)};
  *
  *   int main(int argc, char **argv)
  *   {
  *       wf_error error = {0};
  *       if (wf_optimizer_register(&kind, &error) != WF_OK) ...
- *       return wf_main(argc, argv);                      train MODEL ... --set optimizer=signum --set signum.beta=0.95
+ *       return wf_main(argc, argv);                      train MODEL ... --set optimizer=adamax --set adamax.beta1=0.95
  *   }
  *
- * examples/signum.c is the whole program. The config.json and the state of a run hold the optimiser's name and the values of its keys. */
+ * examples/adamax.c is the whole program. The config.json and the state of a run hold the optimiser's name and the values of its keys. */
 #ifndef WEFT_OPTIMIZERS_H
 #define WEFT_OPTIMIZERS_H
 

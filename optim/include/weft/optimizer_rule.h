@@ -1,30 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /* How to write your own optimiser, as a rule: a struct with a function that updates the elements of parameters. Registries, groups,
  * schedules, clipping, the state, wf_fit and several processes then work as with Adam, SGD, Lion, Adafactor and Muon, which are such rules.
- * Example: Signum with decoupled weight decay (Bernstein et al. 2018):
+ * Example: Adamax with decoupled weight decay (Kingma and Ba 2015, section 7.1):
  *
- *   struct signum { double beta; };
+ *   struct adamax { double beta1, beta2; };
  *
- *   static void signum_step(void *ctx, const struct wf_update *u)
+ *   static void adamax_step(void *ctx, const struct wf_update *u)
  *   {
- *       const struct signum *o = ctx;
- *       const wf_real b = (wf_real)o->beta, lr = (wf_real)u->lr, keep = (wf_real)(1 - u->lr * u->weight_decay);
- *       wf_real *p = u->value, *m = u->slab[0];
+ *       const struct adamax *o = ctx;
+ *       const wf_real b1 = (wf_real)o->beta1, b2 = (wf_real)o->beta2, keep = (wf_real)(1 - u->lr * u->weight_decay);
+ *       const wf_real rate = (wf_real)(u->lr / (1 - pow(o->beta1, (double)u->updates)));
+ *       wf_real *p = u->value, *m = u->slab[0], *v = u->slab[1];
  *       for (int64_t i = 0; i < u->count; i++) {
- *           m[i] = b * m[i] + (1 - b) * u->gradient[i];
- *           p[i] = keep * p[i] - lr * (wf_real)((m[i] > 0) - (m[i] < 0));
+ *           const wf_real g = u->gradient[i], size = (g < 0 ? -g : g) + (wf_real)1e-8;
+ *           m[i] = b1 * m[i] + (1 - b1) * g;
+ *           v[i] = b2 * v[i] > size ? b2 * v[i] : size;
+ *           p[i] = keep * p[i] - rate * m[i] / v[i];
  *       }
  *   }
  *
- *   static const char *const signum_slabs[] = {"m", NULL};
- *   static const struct wf_optimizer_rule signum = {WF_OPTIMIZER_RULE_ABI, .name = "signum", .slab = signum_slabs, .step = signum_step};
+ *   static const char *const adamax_slabs[] = {"m", "v", NULL};
+ *   static const struct wf_optimizer_rule adamax = {WF_OPTIMIZER_RULE_ABI, .name = "adamax", .slab = adamax_slabs, .step = adamax_step};
  *   ...
- *   struct signum beta = {0.9};
+ *   struct adamax betas = {0.9, 0.999};
  *   struct wf_optimizer opt;
- *   wf_optimizer_init(&opt, registry, &signum, &beta, &error, .lr = 1e-4, .weight_decay = 0.1);
+ *   wf_optimizer_init(&opt, registry, &adamax, &betas, &error, .lr = 2e-3, .weight_decay = 0.1);
  *
  * Then `opt` is used like any other optimiser: with wf_optimizer_group, wf_optimizer_step and wf_optimizer_save, and as .optimizer of
- * wf_fit. The functions of weft/optimizers.h make a rule known to the command `weft`. examples/signum.c is a complete program. */
+ * wf_fit. The functions of weft/optimizers.h make a rule known to the command `weft`. examples/adamax.c is a complete program. */
 #ifndef WEFT_OPTIMIZER_RULE_H
 #define WEFT_OPTIMIZER_RULE_H
 
