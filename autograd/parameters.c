@@ -48,6 +48,8 @@ void wf_parameter_update(wf_tensor *x, const struct wf_parameter_info *info)
     x->needs_grad = !info->frozen;
     x->info->frozen = info->frozen;
     x->info->grads = info->grads;
+    if (x->info->table != info->table) /* only before an optimiser reads it */
+        x->info->table = info->table;
 }
 
 /* --- structs that stay valid after their registry is freed ------------------------------------------------------------- */

@@ -35,6 +35,12 @@ static bool within(const wf_model *model, wf_error *error)
     return false;
 }
 
+/* The linear layer from hidden states to logits; NULL if the family has none. */
+static const struct wf_linear *head(const wf_model *model)
+{
+    return model->family->head ? (const void *)((const char *)model->body + model->family->head - 1) : NULL;
+}
+
 wf_model *wf_model_new_with(const struct wf_config *config, const struct wf_model_options *options, wf_error *error)
 {
     if (wf_needs(error, "config", config))
@@ -67,6 +73,8 @@ wf_model *wf_model_new_with(const struct wf_config *config, const struct wf_mode
     if (model->body) {
         model->family->init(wf_root(model->registry), model->body, config->architecture);
         const wf_error *declared = wf_registry_error(model->registry);
+        if (declared->code == WF_OK && model->family->head && head(model)->weight)
+            wf_registry_table(model->registry, head(model)->weight, true);
         if (declared->code == WF_OK && within(model, error))
             return model;
         wf_error_set(error, declared->code, "%s", declared->message);
@@ -230,13 +238,6 @@ static wf_tensor *hidden(const wf_model *model, wf_tensor *ids, struct wf_cache 
     wf_cache_advance(cache, wf_dim(ids, 1));
     return x;
 }
-
-/* The linear layer from hidden states to logits; NULL if the family has none. */
-static const struct wf_linear *head(const wf_model *model)
-{
-    return model->family->head ? (const void *)((const char *)model->body + model->family->head - 1) : NULL;
-}
-
 bool wf_has_head(const wf_model *model)
 {
     return model->family->logits || (model->family->head && head(model)->weight);

@@ -6,12 +6,13 @@
 
 #include <weft/internal/fork.h>
 #include <weft/internal/needs.h>
+#include <weft/internal/optimizer.h>
 #include <weft/internal/text.h>
 #include <weft/optimizer_rule.h>
 
 #include "keys.h"
 
-enum { BUILT_IN = 2, MOST = BUILT_IN + WF_OPTIMIZERS_MOST, KEY_NAME = 64 };
+enum { BUILT_IN = WF_OPTIMIZER_MUON + 1, MOST = BUILT_IN + WF_OPTIMIZERS_MOST, KEY_NAME = 64 };
 
 static wf_status check_sgd(const void *config, wf_error *error)
 {
@@ -19,32 +20,52 @@ static wf_status check_sgd(const void *config, wf_error *error)
     return o->nesterov && o->momentum == 0 ? wf_error_set(error, WF_ERR_ARGUMENT, "sgd.nesterov needs sgd.momentum above 0") : WF_OK;
 }
 
+/* clang-format off */
+#define AT(owner, field, ...) .name = #owner "." #field, .offset = offsetof(struct wf_##owner##_settings, field), .resumable = true, \
+    .kind = _Generic(((struct wf_##owner##_settings *)0)->field, __VA_ARGS__)
+#define NUMBER(owner, field, text, least, most, about, ...) \
+    {AT(owner, field, int64_t: WF_KEY_INT, double: WF_KEY_REAL), .value = text, .low = least, .high = most, .meaning = about, __VA_ARGS__}
+#define FLAG(owner, field, text, about) {AT(owner, field, bool: WF_KEY_BOOL), .value = text, .meaning = about}
+#define WORD(owner, field, text, list, about, ...) {AT(owner, field, int: WF_KEY_WORD), .value = text, .words = list, .meaning = about, __VA_ARGS__}
+#define BELOW .below = true
 static const struct wf_key sgd_keys[] = {
-    {.name = "sgd.momentum",
-     .offset = offsetof(struct wf_sgd_settings, momentum),
-     .kind = WF_KEY_REAL,
-     .value = "0",
-     .low = 0,
-     .high = 1,
-     .below = true,
-     .meaning = "weight of past gradients in a step; 0: none, and no state",
-     .resumable = true},
-    {.name = "sgd.nesterov",
-     .offset = offsetof(struct wf_sgd_settings, nesterov),
-     .kind = WF_KEY_BOOL,
-     .value = "false",
-     .meaning = "Nesterov's momentum",
-     .resumable = true},
+    NUMBER(sgd, momentum, "0", 0, 1, "weight of past gradients in a step; 0: none, and no state", BELOW),
+    FLAG(sgd, nesterov, "false", "Nesterov's momentum"),
 };
+static const struct wf_key lion_keys[] = {
+    NUMBER(lion, beta1, "0.9", 0, 1, "weight of past gradients in a step", BELOW),
+    NUMBER(lion, beta2, "0.99", 0, 1, "weight of past gradients in the state", BELOW),
+};
+static const struct wf_key adafactor_keys[] = {
+    NUMBER(adafactor, beta2_decay, "-0.8", -10, 0, "update t has the weight t^beta2_decay in the means of squared gradients"),
+    NUMBER(adafactor, eps1, "0", 0, 1, "smallest root of a mean of squared gradients; 0: the machine epsilon"),
+    NUMBER(adafactor, eps2, "0.001", 0, 1, "smallest root mean square of a parameter, by which lr is multiplied"),
+    NUMBER(adafactor, threshold, "1", 1, WF_KEY_MANY, "largest root mean square of an update before lr"),
+};
+static const char *const adjusts[] = {"match_rms_adamw", "original", "none", NULL}; /* in the order of enum wf_muon_adjust */
+static const struct wf_key muon_keys[] = {
+    NUMBER(muon, momentum, "0.95", 0, 1, "weight of past gradients of a matrix", BELOW),
+    FLAG(muon, nesterov, "true", "Nesterov's momentum"),
+    NUMBER(muon, iterations, "5", 0, 99, "Newton-Schulz iterations"),
+    WORD(muon, adjust, "match_rms_adamw", adjusts, "factor of a matrix's lr: for updates of AdamW's size, of Jordan (lr about 0.02), or 1", .also = "adjust_lr_fn"),
+    NUMBER(muon, beta1, "0.9", 0, 1, "beta1 of AdamW, which updates all but hidden matrices", BELOW),
+    NUMBER(muon, beta2, "0.999", 0, 1, "beta2 of this AdamW", BELOW),
+    NUMBER(muon, eps, "1e-08", 0, 1, "epsilon of this AdamW", .above = true),
+    NUMBER(muon, adam_lr_scale, "1", 0, WF_KEY_MANY, "factor of lr for this AdamW"),
+};
+/* clang-format on */
 
 /* The name of optimiser i is optimizer_names[i], and the rest of its description is entries[i]. add() writes the name last, because other
  * functions regard an entry as present when it has a name. */
-const char *optimizer_names[MOST + 1] = {"adamw", "sgd"};
+const char *optimizer_names[MOST + 1] = {"adamw", "sgd", "lion", "adafactor", "muon"};
 static struct entry {
     const struct wf_optimizer_kind *kind; /* NULL: the optimiser is built in */
     struct wf_keys keys;                  /* their names are NAME.KEY */
     wf_status (*check)(const void *config, wf_error *error);
-} entries[MOST] = {[WF_OPTIMIZER_SGD] = {.keys = WF_ROWS(sgd_keys), .check = check_sgd}};
+} entries[MOST] = {[WF_OPTIMIZER_SGD] = {.keys = WF_ROWS(sgd_keys), .check = check_sgd},
+                   [WF_OPTIMIZER_LION] = {.keys = WF_ROWS(lion_keys)},
+                   [WF_OPTIMIZER_ADAFACTOR] = {.keys = WF_ROWS(adafactor_keys)},
+                   [WF_OPTIMIZER_MUON] = {.keys = WF_ROWS(muon_keys)}};
 /* Copies of the keys of registered optimisers, with the names NAME.KEY, and the memory for these names. */
 static struct wf_key rows[WF_OPTIMIZERS_MOST][WF_OPTIMIZER_KEYS];
 static char row_names[WF_OPTIMIZERS_MOST][WF_OPTIMIZER_KEYS][KEY_NAME];
@@ -72,17 +93,50 @@ const struct wf_optimizer_kind *wf_config_optimizer(const struct wf_config *conf
     return entry_of(config)->kind;
 }
 
+const struct wf_optimizer_rule *wf_config_optimizer_rule(struct wf_config *config, void **ctx)
+{
+    static const struct wf_optimizer_rule *const built_in[BUILT_IN] = {&wf_adam_rule, &wf_sgd_rule, &wf_lion_rule, &wf_adafactor_rule,
+                                                                       &wf_muon_rule};
+    const struct wf_optimizer_kind *own = wf_config_optimizer(config);
+    *ctx = own ? config->optimizer.values : NULL;
+    return own ? own->rule : built_in[config->optimizer.kind];
+}
+
+static wf_status init_muon(const struct wf_training *o, const struct wf_muon_settings *s, wf_registry *registry,
+                           struct wf_optimizer *optimizer, wf_error *error)
+{
+    return wf_muon_init(optimizer, registry, error, .lr = o->lr, .weight_decay = o->weight_decay, .momentum = s->momentum,
+                        .nesterov = s->nesterov, .iterations = s->iterations, .adjust = (enum wf_muon_adjust)s->adjust, .beta1 = s->beta1,
+                        .beta2 = s->beta2, .adam_eps = s->eps, .adam_lr_scale = s->adam_lr_scale);
+}
+
 wf_status wf_config_optimizer_init(struct wf_config *config, wf_registry *registry, struct wf_optimizer *optimizer, wf_error *error)
 {
     const struct wf_training *o = &config->training;
     const struct wf_optimizer_kind *own = wf_config_optimizer(config);
-    const struct wf_sgd_settings *sgd = (const void *)config->optimizer.values;
+    const void *values = config->optimizer.values;
+    const struct wf_sgd_settings *sgd = values;
+    const struct wf_lion_settings *lion = values;
+    const struct wf_adafactor_settings *adafactor = values;
     if (own)
         return wf_optimizer_init(optimizer, registry, own->rule, config->optimizer.values, error, .lr = o->lr,
                                  .weight_decay = o->weight_decay);
-    if (config->optimizer.kind == WF_OPTIMIZER_SGD)
+    switch ((enum wf_optimizer_number)config->optimizer.kind) {
+    case WF_OPTIMIZER_SGD:
         return wf_sgd_init(optimizer, registry, error, .lr = o->lr, .momentum = sgd->momentum, .nesterov = sgd->nesterov,
                            .weight_decay = o->weight_decay);
+    case WF_OPTIMIZER_LION:
+        return wf_lion_init(optimizer, registry, error, .lr = o->lr, .beta1 = lion->beta1, .beta2 = lion->beta2,
+                            .weight_decay = o->weight_decay);
+    case WF_OPTIMIZER_ADAFACTOR:
+        return wf_adafactor_init(optimizer, registry, error, .lr = o->lr, .beta2_decay = adafactor->beta2_decay, .eps1 = adafactor->eps1,
+                                 .eps2 = adafactor->eps2, .threshold = adafactor->threshold, .weight_decay = o->weight_decay);
+    case WF_OPTIMIZER_MUON:
+        return init_muon(o, values, registry, optimizer, error);
+    case WF_OPTIMIZER_ELSEWHERE:
+    case WF_OPTIMIZER_ADAMW:
+        break;
+    }
     return wf_adamw_init(optimizer, registry, error, .lr = o->lr, .beta1 = o->beta1, .beta2 = o->beta2, .eps = o->eps,
                          .weight_decay = o->weight_decay);
 }

@@ -14,9 +14,10 @@
 #define ABOVE .above = true
 #define BELOW .below = true
 
-/* The words have the order of the enums wf_precision, wf_schedule_kind, wf_tokenizer_kind, wf_batch_cost and wf_best_by. The enums of
- * schedules and tokenizers are in headers of other rooms, so a test checks that the words still have their order. */
-static const char *const schedules[] = {"constant", "cosine", "inverse_sqrt", NULL};
+/* The words have the order of the enums wf_precision, wf_schedule_kind, wf_schedule_curve, wf_tokenizer_kind, wf_batch_cost and wf_best_by.
+ * The enums of schedules and tokenizers are in headers of other rooms, so a test checks that the words still have their order. */
+static const char *const schedules[] = {"constant", "cosine", "inverse_sqrt", "linear", "wsd", "one_cycle", NULL};
+static const char *const curves[] = {"default", "linear", "cosine", "sqrt", NULL};
 static const char *const tokenizers[] = {"char", "word", "bpe", "byte-bpe", "wordpiece", NULL};
 static const char *const costs[] = {"both", "side", NULL};
 static const char *const precisions[] = {"f32", "bf16", NULL};
@@ -41,14 +42,18 @@ static const struct wf_key training[] = {
     WORD(precision, "f32", precisions, "arithmetic of matrix products: f32, or bf16, whose operands are rounded to bf16; all else is f32", .of_bits = true, .also = "dtype torch_dtype bf16 fp16 amp autocast mixed_precision precision_mode"),
     WF_BOOL_KEY(struct wf_training, checkpoint, "false", "blocks are computed a second time in backward: less memory, a third more time, the same bits", .also = "gradient_checkpointing activation_checkpointing activations_checkpoint checkpoint_activations recompute recompute_activations use_checkpoint grad_checkpointing"),
     NUMBER(lr, "0.001", 0, INFINITY, "peak learning rate", ABOVE, .also = "learning_rate max_lr peak_lr base_lr"),
-    NUMBER(min_lr, "0", 0, INFINITY, "final learning rate of schedule=cosine", .also = "stop_min_lr eta_min lr_min final_lr min_learning_rate"),
+    NUMBER(min_lr, "0", 0, INFINITY, "final learning rate of a schedule that decays: cosine, linear, wsd, one_cycle", .also = "stop_min_lr eta_min lr_min final_lr min_learning_rate"),
     NUMBER(warmup, "0", 0, MANY, "updates until the peak learning rate", .also = "warmup_steps warmup_iters warmup_updates num_warmup_steps lr_warmup_steps warmup_ratio"),
     WORD(schedule, "constant", schedules, "learning rate after the warmup", .also = "lr_scheduler lr_scheduler_type lr_schedule scheduler decay_lr lr_decay_style"),
+    NUMBER(decay, "0", 0, MANY, "updates of the decay at the end of schedule=wsd; 0: a tenth of steps", .also = "decay_steps num_decay_steps cooldown cooldown_steps"),
+    NUMBER(start_lr, "0", 0, INFINITY, "first learning rate of schedule=one_cycle; 0: lr / 25", .also = "initial_lr div_factor"),
+    WORD(curve, "default", curves, "curve of schedule=wsd (default: linear) and one_cycle (default: cosine)", .also = "anneal_strategy decay_type"),
     NUMBER(weight_decay, "0", 0, INFINITY, "weight decay of matrices; of AdamW decoupled", .also = "wd"),
     NUMBER(beta1, "0.9", 0, 1, "AdamW's decay rate of the mean of gradients", ABOVE, BELOW, .also = "adam_beta1 beta_1 betas adam_betas"),
     NUMBER(beta2, "0.999", 0, 1, "AdamW's decay rate of the mean of squared gradients", ABOVE, BELOW, .also = "adam_beta2 beta_2 betas adam_betas"),
     NUMBER(eps, "1e-08", 0, 1, "AdamW's epsilon", ABOVE, .also = "adam_epsilon adam_eps epsilon"),
     NUMBER(clip, "1", 0, INFINITY, "maximum gradient norm; 0 disables clipping", .also = "max_grad_norm grad_clip clip_norm clip_grad clip_grad_norm gradient_clip_val gradient_clipping max_norm"),
+    NUMBER(clip_value, "0", 0, INFINITY, "maximum absolute value of a gradient's elements, applied before clip; 0 disables it", .also = "grad_clip_value clip_grad_value"),
     NUMBER(ema, "0", 0, 1, "decay of a moving average of the weights, such as 0.999, saved in ema.safetensors; 0: none", BELOW, .also = "ema_decay use_ema ema_rate"),
     NUMBER(label_smoothing, "0", 0, 1, "label smoothing: probability spread over the vocabulary", BELOW, .also = "label_smoothing_factor"),
     NUMBER(save_every, "250", 0, MANY, "updates between saves; 0: only at the end", .also = "save_steps save_interval save_interval_updates checkpoint_interval checkpoint_every save_freq"),

@@ -124,16 +124,32 @@ const char *registry_untrainable(const struct entry *e)
     return e->stored ? "stored as BF16, and so has no gradient: store it as F32" : NULL;
 }
 
-void wf_registry_freeze(wf_registry *registry, wf_tensor *parameter, bool frozen)
+/* The entry of a parameter; NULL, with an error of the registry, if it has another registry. */
+static struct entry *entry_of(wf_registry *registry, const wf_tensor *parameter, const char *function)
 {
-    if (!registry)
-        return;
     const struct wf_parameter_info *info = wf_parameter_info(parameter);
     struct entry *e = info && info->registry == registry->number && info->index < registry->count ? &registry->entry[info->index] : NULL;
-    if (!e || e->tensor != parameter) {
-        wf_error_set(&registry->error, WF_ERR_ARGUMENT, "wf_registry_freeze: '%s' is not a parameter of this registry",
-                     wf_name_of(parameter));
-    } else if (!frozen && registry_untrainable(e)) {
+    if (e && e->tensor == parameter)
+        return e;
+    wf_error_set(&registry->error, WF_ERR_ARGUMENT, "%s: '%s' is not a parameter of this registry", function, wf_name_of(parameter));
+    return NULL;
+}
+
+void wf_registry_table(wf_registry *registry, wf_tensor *parameter, bool table)
+{
+    struct entry *e = registry ? entry_of(registry, parameter, "wf_registry_table") : NULL;
+    if (!e)
+        return;
+    e->info.table = table;
+    registry_connect(registry, e);
+}
+
+void wf_registry_freeze(wf_registry *registry, wf_tensor *parameter, bool frozen)
+{
+    struct entry *e = registry ? entry_of(registry, parameter, "wf_registry_freeze") : NULL;
+    if (!e)
+        return;
+    if (!frozen && registry_untrainable(e)) {
         wf_error_set(&registry->error, WF_ERR_ARGUMENT, "wf_registry_freeze: '%s' is %s", wf_name_of(parameter), registry_untrainable(e));
     } else if (!e->buffer) {
         e->info.frozen = frozen;

@@ -45,7 +45,9 @@ void wf_embedding_init_with(wf_scope scope, struct wf_embedding *m, int64_t coun
 {
     o = o ? o : &(struct wf_embedding_options){0};
     struct wf_initializer init = init_or(&o->init, scope.rules ? &scope.rules->embedding : NULL, WF_INIT_NORMAL, 1);
-    m->weight = o->tied ? o->tied : wf_parameter(scope, "weight", &((wf_shape){2, {count, d}}), .init = init, .storable = !o->real_only);
+    m->weight = o->tied
+                    ? o->tied
+                    : wf_parameter(scope, "weight", &((wf_shape){2, {count, d}}), .init = init, .storable = !o->real_only, .table = true);
     m->scale = o->scale != 0 ? o->scale : 1;
     if (o->tied && (wf_ndim(o->tied) != 2 || wf_dim(o->tied, 0) != count || wf_dim(o->tied, 1) != d))
         wf_scope_fail(scope, WF_ERR_SHAPE, "the tied weight is not [%lld,%lld]", (long long)count, (long long)d);

@@ -23,7 +23,7 @@ void wf_positions_init_with(wf_scope scope, struct wf_positions *m, int64_t leng
     m->length = length;
     if (o->learned)
         m->weight = wf_parameter(scope, "weight", &shape,
-                                 .init = init_or(&o->init, scope.rules ? &scope.rules->embedding : NULL, WF_INIT_NORMAL, 1));
+                                 .init = init_or(&o->init, scope.rules ? &scope.rules->embedding : NULL, WF_INIT_NORMAL, 1), .table = true);
     else
         m->weight = wf_parameter(scope, "table", &shape, .buffer = true, .init = {.kind = WF_INIT_FUNCTION, .fill = sinusoidal});
 }

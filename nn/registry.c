@@ -164,8 +164,11 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
     if (!registry)
         return wf_parameter_of_none();
     options = options ? options : &(struct wf_parameter_options){0};
-    struct wf_parameter_info info = {
-        .name = join(registry, scope.path, name, ""), .registry = registry->number, .index = registry->count, .use = registry->use};
+    struct wf_parameter_info info = {.name = join(registry, scope.path, name, ""),
+                                     .registry = registry->number,
+                                     .index = registry->count,
+                                     .use = registry->use,
+                                     .table = options->table};
     const struct wf_initializer *init = &options->init;
     int64_t count = shape ? wf_shape_count(shape) : -1;
     bool possible = count >= 1 && count <= (int64_t)1 << 40;

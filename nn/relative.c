@@ -27,7 +27,7 @@ void wf_relative_bias_init_with(wf_scope scope, struct wf_relative_bias *m, int 
     if (heads < 1 || each < 2)
         m->heads = 1, m->buckets = 4;
     struct wf_initializer init = init_or(&o->init, scope.rules ? &scope.rules->embedding : NULL, WF_INIT_NORMAL, 0.02);
-    m->weight = wf_parameter(scope, "weight", &((wf_shape){2, {m->buckets, m->heads}}), .init = init);
+    m->weight = wf_parameter(scope, "weight", &((wf_shape){2, {m->buckets, m->heads}}), .init = init, .table = true);
 }
 
 int wf_relative_bucket(int64_t distance, int buckets, int64_t max_distance, bool bidirectional)

@@ -32,7 +32,7 @@ static void step(void *ctx, const struct wf_update *u)
 }
 
 static const char *const slabs[] = {"m", "v", NULL};
-static const struct wf_optimizer_rule adam = {
+const struct wf_optimizer_rule wf_adam_rule = {
     .abi = WF_OPTIMIZER_RULE_ABI, .name = "adam", .slab = slabs, .scales = true, .check = check, .factors = factors, .step = step};
 
 struct wf_adam_options wf_adam_defaults(void)
@@ -47,6 +47,6 @@ wf_status wf_adam_init_with(struct wf_optimizer *opt, wf_registry *registry, con
     *opt = (struct wf_optimizer){.lr = o->lr,
                                  .adam = {.beta1 = o->beta1, .beta2 = o->beta2, .eps = o->eps, .decoupled = o->decoupled},
                                  .weight_decay = o->weight_decay,
-                                 .rule = &adam};
+                                 .rule = &wf_adam_rule};
     return optimizer_begin(opt, registry, error);
 }

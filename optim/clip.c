@@ -57,14 +57,15 @@ double wf_grad_norm(wf_grads *grads)
     return wf_grad_norm_of(&grads, 1);
 }
 
-static wf_status check(wf_grads *const *grads, int count, double max_norm, wf_error *error)
+/* `what` is "norm" or "value". */
+static wf_status check(wf_grads *const *grads, int count, const char *what, double max, wf_error *error)
 {
-    if (!(max_norm >= 0))
-        return wf_error_set(error, WF_ERR_ARGUMENT, "max_norm = %g is not a maximum norm: give 0 to disable clipping", max_norm);
+    if (!(max >= 0))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "max_%s = %g is not a maximum %s: give 0 to disable clipping", what, max, what);
     for (int i = 0; i < count; i++) {
         if (!grads[i])
             return wf_error_set(error, WF_ERR_STATE,
-                                "wf_clip_norm: the gradients are NULL: call wf_registry_build or wf_registry_gradients first");
+                                "wf_clip_%s: the gradients are NULL: call wf_registry_build or wf_registry_gradients first", what);
         if (grads[i]->broken)
             return wf_error_set(error, WF_ERR_STATE, "the last backward failed, and its gradients are invalid: see wf_tape_error");
         for (int k = 0; k < i; k++)
@@ -78,7 +79,7 @@ wf_status wf_clip_norm_of(wf_grads *const *grads, int count, double max_norm, do
 {
     if (wf_needs(error, "grads", wf_some(grads, count)))
         return WF_ERR_ARGUMENT;
-    wf_status status = check(grads, count, max_norm, error);
+    wf_status status = check(grads, count, "norm", max_norm, error);
     if (status != WF_OK)
         return status;
     wf_error failure = {0};
@@ -98,4 +99,31 @@ wf_status wf_clip_norm_of(wf_grads *const *grads, int count, double max_norm, do
 wf_status wf_clip_norm(wf_grads *grads, double max_norm, double *norm, wf_error *error)
 {
     return wf_clip_norm_of(&grads, 1, max_norm, norm, error);
+}
+
+/* --- by value ------------------------------------------------------------------------------------------------------- */
+
+struct clamping {
+    const wf_grads *grads;
+    wf_real bound[2]; /* low, high */
+};
+
+static void clamp_block(void *ctx, int64_t i)
+{
+    const struct clamping *c = ctx;
+    const struct wf_grads_block *b = &c->grads->block[i];
+    wf_real *g = wf_grads_block_data(c->grads, b);
+    if (c->grads->valid[b->parameter] && wf_shard_owns(c->grads->shard, b->parameter, b->at))
+        wf_kernel->internal->clamp(c->bound, b->count, (const wf_real *const[]){g}, g);
+}
+
+wf_status wf_clip_value(wf_grads *grads, double max_value, wf_error *error)
+{
+    const wf_status status = check(&grads, 1, "value", max_value, error);
+    if (status != WF_OK || max_value == 0)
+        return status;
+    struct clamping c = {grads, {(wf_real)-max_value, (wf_real)max_value}};
+    wf_grads_settle(grads);
+    wf_parallel(grads->blocks, 0.1 * (double)grads->count, clamp_block, &c);
+    return WF_OK;
 }

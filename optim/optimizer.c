@@ -6,6 +6,7 @@
 
 #include <weft/compute.h>
 #include <weft/internal/grow.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/needs.h>
 
 #include "internal.h"
@@ -20,12 +21,14 @@ wf_status check_ranges(const struct range *range, int count, wf_error *error)
 }
 
 /* Checks the settings that callers may change at any time. */
-static wf_status check_settings(const struct wf_optimizer *opt, wf_error *error)
+static wf_status check_settings(struct wf_optimizer *opt, wf_error *error)
 {
     wf_status status = check_ranges(&(struct range){"lr", opt->lr, INFINITY}, 1, error);
     if (status == WF_OK)
         status = check_ranges(&(struct range){"ema", opt->ema, 1}, 1, error);
-    return status == WF_OK && opt->rule->check ? opt->rule->check(opt->ctx, opt, error) : status;
+    if (status == WF_OK && opt->rule->check)
+        status = opt->rule->check(opt->ctx, opt, error);
+    return status == WF_OK ? check_groups(opt, error) : status;
 }
 
 /* --- registries ---------------------------------------------------------------------------------------------------- */
@@ -36,11 +39,9 @@ void drop_moments(struct wf_optimizer_part *part)
         wf_free(part->moment[k]);
         part->moment[k] = NULL;
     }
-    part->size = 0;
-    for (int i = 0; part->parameter && i < wf_registry_count(part->registry); i++) {
-        part->parameter[i].place = -1;
-        part->parameter[i].wanted = part->parameter[i].averaged = false;
-    }
+    memset(part->size, 0, sizeof part->size);
+    for (int i = 0; part->parameter && i < wf_registry_count(part->registry); i++)
+        part->parameter[i].placed = part->parameter[i].wanted = part->parameter[i].averaged = false;
 }
 
 static void free_part(struct wf_optimizer_part *part)
@@ -58,6 +59,8 @@ void wf_optimizer_free(struct wf_optimizer *opt)
     for (int64_t i = 0; i < opt->parts; i++)
         free_part(&opt->part[i]);
     wf_free(opt->part);
+    wf_free(opt->group);
+    wf_free(opt->workspace);
     *opt = (struct wf_optimizer){0};
 }
 
@@ -101,8 +104,6 @@ wf_status wf_optimizer_add(struct wf_optimizer *opt, wf_registry *registry, cons
                             "wf_optimizer_add: the optimiser is not initialised: call wf_adamw_init or the like first");
     if (!wf_registry_grads(registry))
         return wf_error_set(error, WF_ERR_STATE, "the registry has no gradients: call wf_registry_build or wf_registry_gradients first");
-    if (wf_registry_grads(registry)->shard && refuse_shards(opt, error) != WF_OK)
-        return WF_ERR_ARGUMENT;
     struct wf_optimizer_part part = {.registry = registry, .prefix = wf_strdup(prefix ? prefix : "")};
     int count = wf_registry_count(registry);
     part.parameter = wf_alloc_zero((size_t)count + 1, sizeof *part.parameter);
@@ -112,7 +113,12 @@ wf_status wf_optimizer_add(struct wf_optimizer *opt, wf_registry *registry, cons
     else
         status = check_names(opt, &part, error);
     for (int i = 0; status == WF_OK && i < count; i++)
-        part.parameter[i] = (struct wf_optimizer_parameter){.weight_decay = opt->weight_decay, .lr_scale = 1, .place = -1};
+        part.parameter[i] = (struct wf_optimizer_parameter){
+            .weight_decay = opt->weight_decay, .lr_scale = 1, .whole = wf_rule_is_whole(opt->rule, opt->ctx, wf_registry_at(registry, i))};
+    if (status == WF_OK)
+        status = check_shapes(opt, &part, error);
+    if (status == WF_OK)
+        status = check_shard(opt, &part, wf_registry_grads(registry)->shard, error);
     if (status == WF_OK) {
         opt->part[opt->parts++] = part;
         status = make_moments(opt, error);
@@ -136,52 +142,97 @@ static int64_t count_of(const struct wf_optimizer_part *part, int i)
     return wf_array_count(&info_of(part, i)->value);
 }
 
+bool has_slab(const struct wf_optimizer *opt, const struct wf_optimizer_part *part, int i, int k, wf_shape *shape)
+{
+    *shape = wf_array_shape(&info_of(part, i)->value);
+    if (k == AVERAGE || !opt->rule->slab_shape)
+        return k == AVERAGE || k < slabs_of(opt->rule);
+    return k < slabs_of(opt->rule) && opt->rule->slab_shape(opt->ctx, wf_registry_at(part->registry, i), k, shape);
+}
+
+int64_t room_of(const struct wf_optimizer *opt, const struct wf_optimizer_part *part, const struct wf_shard *shard, int i, int k)
+{
+    wf_shape shape;
+    if (!has_slab(opt, part, i, k, &shape))
+        return -1;
+    const int64_t count = count_of(part, i);
+    if (!wf_shard_is_whole(shard, i))
+        return wf_shard_elements(shard, i, count, shard ? count : wf_shape_count(&shape));
+    return count > 0 && wf_shard_owns(shard, i, 0) ? wf_shape_count(&shape) : 0;
+}
+
+void place_moments(const struct wf_optimizer *opt, struct wf_optimizer_part *part, const struct wf_shard *shard, int i)
+{
+    for (int k = 0; k < SLABS; k++) {
+        const int64_t room = room_of(opt, part, shard, i, k);
+        part->parameter[i].place[k] = room < 0 ? -1 : part->size[k];
+        part->size[k] += room < 0 ? 0 : (room + 15) / 16 * 16;
+    }
+    part->parameter[i].placed = true;
+}
+
 /* Returns true if the parameter needs moments and has no moments yet. */
 static bool to_make(const struct wf_optimizer_part *part, int i)
 {
     const struct wf_optimizer_parameter *p = &part->parameter[i];
-    return p->place < 0 && !p->skipped && (p->wanted || !info_of(part, i)->frozen);
+    return !p->placed && !p->skipped && (p->wanted || !info_of(part, i)->frozen);
 }
 
-/* Returns how many elements a parameter takes in a slab: those in this process's shard, rounded up to whole cache lines. */
-static int64_t room_of(const struct wf_optimizer_part *part, int i)
-{
-    const int64_t count = count_of(part, i);
-    return (wf_shard_elements(wf_registry_grads(part->registry)->shard, i, count, count) + 15) / 16 * 16;
-}
-
+/* Replaces the slabs by larger ones where new parameters or settings need it. */
 static wf_status make_moments_of(const struct wf_optimizer *opt, struct wf_optimizer_part *part, wf_error *error)
 {
-    int64_t size = part->size;
+    const struct wf_shard *shard = wf_registry_grads(part->registry)->shard;
     wf_real *moment[SLABS] = {NULL};
+    int64_t size[SLABS], all = 0;
     bool ready = true;
-    for (int i = 0; i < wf_registry_count(part->registry); i++)
-        size += to_make(part, i) ? room_of(part, i) : 0;
-    for (int k = 0; k < SLABS; k++)
-        if (slab_used(opt, k) && (size > part->size || !part->moment[k]))
-            ready = (moment[k] = wf_alloc_zero((size_t)size + 1, sizeof *moment[k])) && ready;
+    memcpy(size, part->size, sizeof size);
+    for (int k = 0; k < SLABS; k++) {
+        for (int i = 0; i < wf_registry_count(part->registry); i++)
+            size[k] += to_make(part, i) ? (WF_MAX(room_of(opt, part, shard, i, k), 0) + 15) / 16 * 16 : 0;
+        all += size[k];
+        if (slab_used(opt, k) && (size[k] > part->size[k] || !part->moment[k]))
+            ready = (moment[k] = wf_alloc_zero((size_t)size[k] + 1, sizeof *moment[k])) && ready;
+    }
     for (int k = 0; k < SLABS; k++)
         if (!ready) {
             wf_free(moment[k]);
         } else if (moment[k]) {
             if (part->moment[k])
-                memcpy(moment[k], part->moment[k], (size_t)part->size * sizeof *moment[k]);
+                memcpy(moment[k], part->moment[k], (size_t)part->size[k] * sizeof *moment[k]);
             wf_free(part->moment[k]);
             part->moment[k] = moment[k];
-        } else if (size > part->size) { /* a slab that is too small and no longer in use */
+        } else if (size[k] > part->size[k]) { /* a slab that is too small and no longer in use */
             wf_free(part->moment[k]);
             part->moment[k] = NULL;
         }
     if (!ready)
-        return wf_error_set(error, WF_ERR_MEMORY, "no memory for the moments of %lld values", (long long)size);
-    for (int i = 0; i < wf_registry_count(part->registry); i++) {
-        if (!to_make(part, i))
-            continue;
-        part->parameter[i].place = part->size;
-        part->parameter[i].wanted = true;
-        part->size += room_of(part, i);
-    }
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for the moments of %lld values", (long long)all);
+    for (int i = 0; i < wf_registry_count(part->registry); i++)
+        if (to_make(part, i)) {
+            place_moments(opt, part, shard, i);
+            part->parameter[i].wanted = true;
+        }
     return WF_OK;
+}
+
+/* Allocates the workspace for the largest whole parameter of this process. */
+static wf_status make_workspace(struct wf_optimizer *opt, wf_error *error)
+{
+    int64_t size = opt->workspace_size;
+    for (int64_t j = 0; opt->rule->workspace && j < opt->parts; j++)
+        for (int i = 0; i < wf_registry_count(opt->part[j].registry); i++) {
+            const struct wf_optimizer_parameter *p = &opt->part[j].parameter[i];
+            if (p->placed && p->whole && wf_shard_owns(wf_registry_grads(opt->part[j].registry)->shard, i, 0))
+                size = WF_MAX(size, opt->rule->workspace(opt->ctx, wf_registry_at(opt->part[j].registry, i)));
+        }
+    if (size == opt->workspace_size)
+        return WF_OK;
+    wf_free(opt->workspace);
+    opt->workspace = wf_alloc_zero((size_t)size, sizeof *opt->workspace);
+    opt->workspace_size = opt->workspace ? size : 0;
+    return opt->workspace
+               ? WF_OK
+               : wf_error_set(error, WF_ERR_MEMORY, "no memory for the workspace of %s, %lld values", opt->rule->name, (long long)size);
 }
 
 wf_status make_moments(struct wf_optimizer *opt, wf_error *error)
@@ -189,7 +240,7 @@ wf_status make_moments(struct wf_optimizer *opt, wf_error *error)
     wf_status status = WF_OK;
     for (int64_t k = 0; status == WF_OK && k < opt->parts; k++)
         status = make_moments_of(opt, &opt->part[k], error);
-    return status;
+    return status == WF_OK ? make_workspace(opt, error) : status;
 }
 
 bool is_shared(const struct wf_optimizer *opt)
@@ -235,15 +286,18 @@ static void count_updates(const struct wf_optimizer *opt, struct wf_optimizer_pa
 {
     const wf_grads *grads = wf_registry_grads(part->registry);
     int64_t known = -1;
+    int group = -1;
     double factor[WF_RULE_FACTORS] = {0};
     for (int i = 0; i < grads->parameters; i++) {
         struct wf_optimizer_parameter *p = &part->parameter[i];
         if (!grads->valid[i] || p->skipped || info_of(part, i)->frozen)
             continue;
         p->updates++;
-        if (p->updates != known && opt->rule->factors)
-            opt->rule->factors(opt->ctx, opt, p->updates, factor);
+        const struct wf_optimizer *with = settings_of(opt, p);
+        if ((p->updates != known || p->group != group) && opt->rule->factors)
+            opt->rule->factors(with->ctx, with, p->updates, factor);
         known = p->updates;
+        group = p->group;
         memcpy(p->factor, factor, sizeof factor);
     }
 }
@@ -263,14 +317,16 @@ static void average(int64_t count, const wf_real *value, double decay, wf_real *
         mean[i] = decay > 0 ? mean[i] + step * (value[i] - mean[i]) : value[i];
 }
 
-/* Updates `count` elements of a parameter from element `at` on, which begins a block. */
-static void update(const struct run *r, int parameter, int64_t at, int64_t count)
+/* Updates `count` elements of a parameter from element `at` on, which begins a block. `error` is that of a whole parameter. */
+static void update(const struct run *r, int parameter, int64_t at, int64_t count, wf_error *error)
 {
     const struct wf_optimizer *opt = r->opt;
     const struct wf_optimizer_parameter *p = &r->part->parameter[parameter];
+    const struct wf_optimizer *with = settings_of(opt, p);
     const struct wf_parameter_info *info = info_of(r->part, parameter);
+    const int64_t all = wf_array_count(&info->value);
     wf_real *gradient = wf_grads_block_data(r->grads, &(struct wf_grads_block){parameter, at, count});
-    struct wf_update u = {.optimizer = opt,
+    struct wf_update u = {.optimizer = with,
                           .prefix = r->part->prefix,
                           .name = info->name,
                           .parameter = wf_registry_at(r->part->registry, parameter),
@@ -281,18 +337,20 @@ static void update(const struct run *r, int parameter, int64_t at, int64_t count
                           .count = count,
                           .value = (wf_real *)info->value.data + at,
                           .gradient = gradient,
-                          .scale = r->grads->factor == 0 ? 1 : (wf_real)r->grads->factor};
+                          .scale = r->grads->factor == 0 ? 1 : (wf_real)r->grads->factor,
+                          .whole = p->whole,
+                          .workspace = p->whole ? opt->workspace : NULL,
+                          .error = error};
     memcpy(u.factor, p->factor, sizeof u.factor);
     for (int k = 0; k < r->moments; k++)
-        u.slab[k] = moment_at(r->part, r->grads->shard, parameter, wf_array_count(&info->value), at, k);
+        u.slab[k] = p->place[k] < 0 ? NULL : moment_at(r->part, r->grads->shard, parameter, all, at, k);
     if (!opt->rule->scales && u.scale != 1) {
         wf_kernel->mul(count, gradient, 1, &u.scale, 0, gradient); /* only this optimiser reads these gradients, so they may change */
         u.scale = 1;
     }
-    opt->rule->step(opt->ctx, &u);
-    if (opt->ema > 0)
-        average(count, u.value, p->averaged ? opt->ema : 0,
-                moment_at(r->part, r->grads->shard, parameter, wf_array_count(&info->value), at, AVERAGE));
+    opt->rule->step(with->ctx, &u);
+    if (opt->ema > 0 && !(error && error->code))
+        average(count, u.value, p->averaged ? opt->ema : 0, moment_at(r->part, r->grads->shard, parameter, all, at, AVERAGE));
 }
 
 static bool is_updated(const struct run *r, int i)
@@ -304,17 +362,22 @@ static void update_block(void *ctx, int64_t i)
 {
     const struct run *r = ctx;
     const struct wf_grads_block *b = &r->grads->block[i];
-    if (is_updated(r, b->parameter) && wf_shard_owns(r->grads->shard, b->parameter, b->at))
-        update(r, b->parameter, b->at, b->count);
+    if (is_updated(r, b->parameter) && !r->part->parameter[b->parameter].whole && wf_shard_owns(r->grads->shard, b->parameter, b->at))
+        update(r, b->parameter, b->at, b->count, NULL);
 }
 
-static void update_all(const struct run *r)
+static wf_status update_all(const struct run *r, wf_error *error)
 {
-    if (!r->opt->rule->whole)
-        wf_parallel(r->grads->blocks, 0.5 * (double)r->grads->count, update_block, (void *)r);
-    for (int i = 0; r->opt->rule->whole && i < r->grads->parameters; i++)
-        if (is_updated(r, i))
-            update(r, i, 0, count_of(r->part, i));
+    wf_error why = {0};
+    int64_t ranges = 0;
+    for (int i = 0; i < r->grads->parameters; i++)
+        ranges += r->part->parameter[i].whole ? 0 : r->grads->place[i].count;
+    if (ranges > 0)
+        wf_parallel(r->grads->blocks, 0.5 * (double)ranges, update_block, (void *)r);
+    for (int i = 0; i < r->grads->parameters && why.code == WF_OK; i++)
+        if (r->part->parameter[i].whole && is_updated(r, i) && count_of(r->part, i) > 0 && wf_shard_owns(r->grads->shard, i, 0))
+            update(r, i, 0, count_of(r->part, i), &why);
+    return why.code == WF_OK ? WF_OK : wf_error_set(error, why.code, "%s", why.message);
 }
 
 /* Zeroes the gradients that this optimiser has used. Gradients of other optimisers stay, with their factor of clipping. */
@@ -347,16 +410,17 @@ wf_status wf_optimizer_step(struct wf_optimizer *opt, wf_error *error)
     if (status != WF_OK)
         return status;
     opt->step++;
-    for (int64_t k = 0; k < opt->parts; k++) {
+    refresh_groups(opt);
+    for (int64_t k = 0; k < opt->parts && status == WF_OK; k++) {
         wf_grads *grads = wf_registry_grads(opt->part[k].registry);
         const struct run run = {opt, &opt->part[k], grads, moments_used(opt)};
         count_updates(opt, &opt->part[k]);
-        update_all(&run);
+        status = update_all(&run, error);
         for (int i = 0; i < grads->parameters; i++)
             if (is_updated(&run, i))
                 opt->part[k].parameter[i].averaged = opt->ema > 0;
         zero_gradients(&opt->part[k], grads);
         grads->updates++;
     }
-    return WF_OK;
+    return status;
 }

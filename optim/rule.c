@@ -23,7 +23,7 @@ static const char *shown(const char *name, char text[WF_QUOTE_SIZE])
     return name ? wf_text_quote(name, text) : "NULL";
 }
 
-static int slabs_of(const struct wf_optimizer_rule *rule)
+int slabs_of(const struct wf_optimizer_rule *rule)
 {
     int count = 0;
     while (rule->slab && count <= WF_RULE_SLABS && rule->slab[count])
@@ -75,19 +75,41 @@ wf_status wf_optimizer_rule_check(const struct wf_optimizer_rule *rule, wf_error
     return check_slabs(rule, error);
 }
 
-int moments_used(const struct wf_optimizer *opt)
+int slabs_used(const struct wf_optimizer *with)
 {
-    const int slabs = slabs_of(opt->rule), used = opt->rule->used ? opt->rule->used(opt->ctx, opt) : slabs;
+    const int slabs = slabs_of(with->rule), used = with->rule->used ? with->rule->used(with->ctx, with) : slabs;
     return used < 0 ? 0 : WF_MIN(used, slabs);
 }
 
-wf_status refuse_shards(const struct wf_optimizer *opt, wf_error *error)
+bool wf_rule_is_whole(const struct wf_optimizer_rule *rule, void *ctx, const wf_tensor *parameter)
 {
-    if (!opt->rule->whole)
-        return WF_OK;
-    return wf_error_set(error, WF_ERR_ARGUMENT,
-                        "the optimiser %s updates whole parameters, of which several processes have parts each: train with one process",
-                        opt->rule->name);
+    return rule->is_whole ? rule->is_whole(ctx, parameter) : rule->whole;
+}
+
+wf_status check_shapes(const struct wf_optimizer *opt, const struct wf_optimizer_part *part, wf_error *error)
+{
+    for (int i = 0; opt->rule->slab_shape && i < wf_registry_count(part->registry); i++)
+        for (int k = 0; k < slabs_of(opt->rule) && !part->parameter[i].whole; k++) {
+            wf_shape own, shape = wf_array_shape(&wf_parameter_info(wf_registry_at(part->registry, i))->value);
+            if (has_slab(opt, part, i, k, &own) && !wf_shape_equal(&own, &shape))
+                return wf_error_set(error, WF_ERR_ARGUMENT,
+                                    "the optimiser rule %s: slab %s of '%s' has another shape than the parameter, which is not whole: make "
+                                    "it whole with .whole or .is_whole",
+                                    opt->rule->name, opt->rule->slab[k], wf_name_of(wf_registry_at(part->registry, i)));
+        }
+    return WF_OK;
+}
+
+wf_status check_shard(const struct wf_optimizer *opt, const struct wf_optimizer_part *part, const struct wf_shard *shard, wf_error *error)
+{
+    for (int i = 0; shard && i < wf_registry_count(part->registry); i++)
+        if (part->parameter[i].whole && !part->parameter[i].skipped && !wf_registry_is_buffer(part->registry, i) &&
+            !wf_shard_is_whole(shard, i))
+            return wf_error_set(error, WF_ERR_ARGUMENT,
+                                "the optimiser %s updates '%s' as a whole, and several processes have parts of it already: initialise the "
+                                "optimiser before the training",
+                                opt->rule->name, wf_name_of(wf_registry_at(part->registry, i)));
+    return WF_OK;
 }
 
 struct wf_optimizer_options wf_optimizer_defaults(void)

@@ -30,7 +30,7 @@ static void step(void *ctx, const struct wf_update *u)
 }
 
 static const char *const slabs[] = {"momentum", NULL};
-static const struct wf_optimizer_rule sgd = {
+const struct wf_optimizer_rule wf_sgd_rule = {
     .abi = WF_OPTIMIZER_RULE_ABI, .name = "sgd", .slab = slabs, .scales = true, .used = used, .check = check, .step = step};
 
 struct wf_sgd_options wf_sgd_defaults(void)
@@ -43,6 +43,6 @@ wf_status wf_sgd_init_with(struct wf_optimizer *opt, wf_registry *registry, cons
     if (wf_needs(error, "opt, registry, options", opt, registry, o))
         return WF_ERR_ARGUMENT;
     *opt = (struct wf_optimizer){
-        .lr = o->lr, .sgd = {.momentum = o->momentum, .nesterov = o->nesterov}, .weight_decay = o->weight_decay, .rule = &sgd};
+        .lr = o->lr, .sgd = {.momentum = o->momentum, .nesterov = o->nesterov}, .weight_decay = o->weight_decay, .rule = &wf_sgd_rule};
     return optimizer_begin(opt, registry, error);
 }

@@ -18,16 +18,16 @@ static const char *join(char text[FULL], const char *prefix, const char *what, c
 }
 
 static void put_moment(const struct wf_optimizer *opt, wf_safetensors_writer *writer, const char *name, int64_t j, int i, int k,
-                       const struct wf_optimizer_source *source)
+                       const wf_shape *shape, const struct wf_optimizer_source *source)
 {
     const struct wf_optimizer_part *part = &opt->part[j];
-    wf_array moment = wf_parameter_info(wf_registry_at(part->registry, i))->value;
+    wf_array moment = wf_array_contiguous(NULL, WF_REAL, shape);
     const struct wf_optimizer_place place = {opt, j, i, k};
     if (source) {
         wf_safetensors_put_from(writer, name, &moment, source->read, source->ctx, &place, sizeof place);
         return;
     }
-    moment.data = part->moment[k] + part->parameter[i].place;
+    moment.data = part->moment[k] + part->parameter[i].place[k];
     wf_safetensors_put(writer, name, &moment);
 }
 
@@ -55,13 +55,14 @@ void wf_optimizer_save_from(const struct wf_optimizer *opt, wf_safetensors_write
         for (int i = 0; i < wf_registry_count(opt->part[j].registry); i++) {
             const struct wf_optimizer_part *part = &opt->part[j];
             struct wf_optimizer_parameter *p = &part->parameter[i];
-            if (p->place < 0)
+            wf_shape shape;
+            if (!p->placed)
                 continue;
             wf_array updates = wf_array_contiguous(&p->updates, WF_I64, &one);
             wf_safetensors_put(writer, join(name, prefix, "updates", name_in(part, i, own)), &updates);
             for (int k = 0; k < SLABS; k++)
-                if (slab_used(opt, k) && (k != AVERAGE || p->averaged))
-                    put_moment(opt, writer, join(name, prefix, slab_name(opt, k), own), j, i, k, source);
+                if (slab_used(opt, k) && has_slab(opt, part, i, k, &shape) && (k != AVERAGE || p->averaged))
+                    put_moment(opt, writer, join(name, prefix, slab_name(opt, k), own), j, i, k, &shape, source);
         }
 }
 
@@ -129,6 +130,7 @@ static bool is_known(const struct reading *r, const char *name)
 {
     int64_t part;
     int index;
+    wf_shape shape;
     if (strcmp(name, "step") == 0 || (r->by_index && strcmp(name, "steps") == 0))
         return true;
     for (int k = -1; k < SLABS; k++) {
@@ -137,7 +139,7 @@ static bool is_known(const struct reading *r, const char *name)
         const char *kind = k < 0 ? "updates" : slab_name(r->opt, k);
         size_t length = strlen(kind);
         if (strncmp(name, kind, length) == 0 && name[length] == '.' && (k >= 0 || !r->by_index))
-            return find(r->opt, name + length + 1, &part, &index);
+            return find(r->opt, name + length + 1, &part, &index) && (k < 0 || has_slab(r->opt, &r->opt->part[part], index, k, &shape));
     }
     return false;
 }
@@ -184,9 +186,9 @@ static wf_status compare(const struct reading *r, wf_error *error)
             name_in(&r->opt->part[j], i, own);
             if (r->updates[j][i] < 0)
                 wf_name_list_add(&missing, join(name, r->prefix, "updates", own), "");
-            const wf_shape shape = wf_array_shape(&wf_parameter_info(wf_registry_at(r->opt->part[j].registry, i))->value);
             for (int k = 0; k < SLABS; k++) {
-                if (k >= r->moments && (k != AVERAGE || !average_is_there(r, j, i)))
+                wf_shape shape;
+                if ((k >= r->moments && (k != AVERAGE || !average_is_there(r, j, i))) || !has_slab(r->opt, &r->opt->part[j], i, k, &shape))
                     continue;
                 const struct wf_safetensors_entry *e = wf_safetensors_find(r->file, join(name, r->prefix, slab_name(r->opt, k), own));
                 if (!e || !wf_shape_equal(&e->shape, &shape))
@@ -216,7 +218,14 @@ static wf_status read_moment(const struct reading *r, int64_t j, int i, int k, w
     const struct wf_shard *shard = wf_registry_grads(part->registry)->shard;
     const int64_t count = wf_array_count(&wf_parameter_info(wf_registry_at(part->registry, i))->value);
     wf_status status = WF_OK;
+    wf_shape shape;
+    if (!has_slab(r->opt, part, i, k, &shape))
+        return WF_OK;
     join(name, r->prefix, slab_name(r->opt, k), name_in(part, i, own));
+    if (part->parameter[i].whole) {
+        const int64_t here = room_of(r->opt, part, shard, i, k);
+        return here > 0 ? wf_safetensors_read_range(r->file, name, WF_REAL, 0, moment_at(part, shard, i, count, 0, k), here, error) : WF_OK;
+    }
     for (int64_t at = 0, end; status == WF_OK && at < count; at = end) {
         const bool owned = wf_shard_owns(shard, i, at);
         for (end = at; end < count && wf_shard_owns(shard, i, end) == owned;)
@@ -240,13 +249,13 @@ static wf_status read_moments(struct reading *r, wf_error *error)
         for (int i = 0; i < wf_registry_count(r->opt->part[j].registry); i++) {
             const struct wf_optimizer_part *part = &r->opt->part[j];
             struct wf_optimizer_parameter *p = &part->parameter[i];
-            int64_t count = wf_array_count(&wf_parameter_info(wf_registry_at(part->registry, i))->value);
             if (!is_read(r, j, i)) {
-                const int64_t here = wf_shard_elements(wf_registry_grads(part->registry)->shard, i, count, count);
                 p->updates = 0;
                 p->averaged = false;
-                for (int k = 0; k < r->moments && p->place >= 0; k++)
-                    memset(part->moment[k] + p->place, 0, (size_t)here * sizeof(wf_real));
+                for (int k = 0; k < r->moments && p->placed; k++)
+                    if (p->place[k] >= 0)
+                        memset(part->moment[k] + p->place[k], 0,
+                               (size_t)room_of(r->opt, part, wf_registry_grads(part->registry)->shard, i, k) * sizeof(wf_real));
                 continue;
             }
             p->averaged = r->opt->ema > 0 && average_is_there(r, j, i);

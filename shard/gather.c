@@ -243,6 +243,11 @@ static wf_status gather(struct wf_ranks *ranks, const struct ranks_layout *l, co
 {
     const int64_t first = l->shard.first[place->parameter], end = l->shard.first[place->parameter + 1];
     bool ready = begin_messages(ranks) != NULL;
+    if (ready && wf_shard_is_whole(&l->shard, place->parameter)) { /* the moment may have another shape than the parameter */
+        wf_real *data = wf_optimizer_moment(place, 0);
+        ready = !data || add_block(ranks, layout_owner(l, first), data, wf_optimizer_moment_count(place));
+        return send_all(ranks, ready);
+    }
     for (int64_t b = first; ready && b < end; b++) {
         wf_real *data = wf_optimizer_moment(place, l->block[b].at);
         ready = !data /* no rank has moments of this parameter */ || add_block(ranks, layout_owner(l, b), data, l->block[b].count);

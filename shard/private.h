@@ -2,7 +2,8 @@
 /* Declarations that the files of shard/ share.
  *
  * A registry's gradients are divided into blocks (struct wf_grads_block), and consecutive blocks form a bucket. Each bucket is divided into
- * one share for each rank. A rank's shard is the union of its shares of all buckets. A bucket is sent in one transfer
+ * one share for each rank; all of a bucket with parameters that an optimiser updates as a whole is the share of one rank. A rank's shard is
+ * the union of its shares of all buckets. A bucket is sent in one transfer
  * (wf_dist_begin), whose messages carry shares of it. */
 #ifndef WEFT_SHARD_PRIVATE_H
 #define WEFT_SHARD_PRIVATE_H
@@ -17,10 +18,15 @@
 
 struct ranks_layout {
     struct wf_ranks *ranks;
-    const wf_registry *registry;  /* NULL: the registry has no shards yet */
-    struct wf_shard shard;        /* this rank's shard of the registry */
-    int64_t blocks;               /* number of blocks; frozen parameters have blocks too, buffers have none */
-    int64_t buckets;              /* number of buckets */
+    const wf_registry *registry; /* NULL: the registry has no shards yet */
+    struct wf_shard shard;       /* this rank's shard of the registry */
+    int64_t blocks;              /* number of blocks; frozen parameters have blocks too, buffers have none */
+    int64_t buckets;             /* number of buckets */
+    struct layout_bucket {
+        int64_t begin; /* its first block */
+        int owner;     /* the rank that owns all of its blocks; -1: they are divided among the ranks */
+    } * bucket;        /* [buckets + 1]: the last one begins at `blocks` */
+    int64_t bucket_room;
     struct wf_grads_block *block; /* [blocks] */
     double *partial;              /* [blocks]: sums of squares of the trained blocks' gradients, sorted by owner */
     int64_t *at;                  /* [size + 1]: byte offset of each rank's sums in `partial` */

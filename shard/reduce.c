@@ -31,16 +31,15 @@ void reduction_free(struct wf_ranks *ranks)
 
 /* --- memory, allocated once ---------------------------------------------------------------------------------------- */
 
-/* An upper bound of the blocks in a share. The sizes of buckets differ by at most one block, and so do those of shares in a bucket. */
+/* The blocks in the largest share of any rank, so that the shares of a bucket have at most `size` times as many. */
 static int64_t largest_share(const struct wf_ranks *ranks)
 {
     int64_t most = 1;
     for (int k = 0; k < WF_RANKS_REGISTRIES; k++) {
-        const struct ranks_layout *l = &ranks->layout[k];
-        if (!l->registry) /* without gradients a registry has no shards */
-            continue;
-        const int64_t share = (l->blocks / l->buckets + 1) / ranks->size + 1;
-        most = WF_MAX(share, most);
+        const struct ranks_layout *l = &ranks->layout[k]; /* without gradients a registry has no shards, and no buckets */
+        for (int64_t bucket = 0; bucket < l->buckets; bucket++)
+            for (int r = 0; r < ranks->size; r++)
+                most = WF_MAX(layout_bound(l, bucket, r + 1) - layout_bound(l, bucket, r), most);
     }
     return most;
 }

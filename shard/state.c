@@ -48,9 +48,10 @@ static wf_status read_moment(void *ctx, const void *key, int64_t at, int64_t cou
     int optimizer = 0;
     while (ranks->optimizer[optimizer] != place->opt)
         optimizer++;
+    const bool whole = wf_shard_is_whole(&l->shard, place->parameter); /* then the moment may have another shape than the parameter */
     for (int64_t end = at + count, begin = at, next; status == WF_OK && begin < end; begin = next) {
-        const int owner = layout_owner(l, first + begin / WF_GRADS_BLOCK);
-        for (next = begin; next < end && layout_owner(l, first + next / WF_GRADS_BLOCK) == owner;)
+        const int owner = layout_owner(l, whole ? first : first + begin / WF_GRADS_BLOCK);
+        for (next = whole ? end : begin; next < end && layout_owner(l, first + next / WF_GRADS_BLOCK) == owner;)
             next += WF_GRADS_BLOCK;
         next = WF_MIN(next, end);
         struct ask ask = {.optimizer = optimizer,

@@ -283,6 +283,9 @@ wf_status fit_check(const struct wf_task *task, const struct wf_fit_options *o, 
                             o->leaves, o->accumulate > 0 ? o->accumulate : 1);
     if (!(o->clip >= 0))
         return wf_error_set(error, WF_ERR_ARGUMENT, "wf_fit: clip is %g: give a maximum norm, or 0 to disable clipping", o->clip);
+    if (!(o->clip_value >= 0))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_fit: clip_value is %g: give a maximum absolute value, or 0 to disable clipping",
+                            o->clip_value);
     if (!(o->max_time >= 0 && isfinite(o->max_time)))
         return wf_error_set(error, WF_ERR_ARGUMENT, "wf_fit: max_time is %g: give seconds, or 0 for no limit", o->max_time);
     if (check_settings("settings", o->settings, error) || check_settings("fixed", o->fixed, error))

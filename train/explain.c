@@ -41,7 +41,7 @@ static const char *first_bad(const struct fit *f, bool gradient, char text[], si
 /* Advice to the user about a number that is not finite. Before the first update the learning rate cannot be the cause. */
 static const char *numeric_advice(const struct fit *f, char text[ADVICE])
 {
-    const bool program = f->owner->any, clips = f->o.clip > 0;
+    const bool program = f->owner->any, clips = f->o.clip > 0 || f->o.clip_value > 0;
     const char *saved = f->o.out ? "this step was not saved; " : "", *rate = program ? "learning rate" : "lr";
     if (f->step == 0 && !f->stepped)
         return "no update was made before it: look at the data and the initial weights";

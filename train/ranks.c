@@ -64,9 +64,10 @@ static void identify(const struct fit *f, struct wf_string *s)
         f->owner->identify(f, s);
     wf_string_format(s,
                      "task=%s steps=%" PRId64 " accumulate=%" PRId64 " leaves=%" PRId64 " seed=%" PRIu64 " first-step=%" PRId64
-                     " precision=%s clip=%.17g patience=%" PRId64 " valid_every=%" PRId64 " save_every=%" PRId64 " max-time=%.17g ",
+                     " precision=%s clip=%.17g clip_value=%.17g patience=%" PRId64 " valid_every=%" PRId64 " save_every=%" PRId64
+                     " max-time=%.17g ",
                      f->task.name, f->o.steps, f->o.accumulate, f->o.leaves, f->o.seed, f->step, wf_precision_name(f->o.precision),
-                     f->o.clip, f->o.patience, f->o.valid_every, f->o.save_every, f->o.max_time);
+                     f->o.clip, f->o.clip_value, f->o.patience, f->o.valid_every, f->o.save_every, f->o.max_time);
     settings_words(f->o.settings, s);
     settings_words(f->o.fixed, s);
     wf_string_format(s, "#weights=%016" PRIx64, weights); /* '#': a message names this key without its value (wf_dist_compare) */

@@ -67,6 +67,7 @@ static wf_status shard(struct trainer *t)
 {
     t->fit.ranks.registry[0] = t->registry;
     t->fit.ranks.registries = 1;
+    t->fit.ranks.rule = wf_config_optimizer_rule(&t->config, &t->fit.ranks.rule_ctx);
     return wf_ranks_shard(&t->fit.ranks);
 }
 
@@ -105,7 +106,14 @@ static wf_status prepare(struct trainer *t)
     t->optimizers[0] = (struct wf_fit_optimizer){
         .name = t->config.optimizer.kind == WF_OPTIMIZER_ADAMW ? "adam" : wf_optimizer_name_at(t->config.optimizer.kind),
         .optimizer = &t->optimizer,
-        .schedule = {.kind = (enum wf_schedule_kind)c->schedule, .peak = c->lr, .min = c->min_lr, .warmup = c->warmup, .steps = c->steps}};
+        .schedule = {.kind = (enum wf_schedule_kind)c->schedule,
+                     .peak = c->lr,
+                     .min = c->min_lr,
+                     .warmup = c->warmup,
+                     .steps = c->steps,
+                     .decay = c->decay,
+                     .start = c->start_lr,
+                     .curve = (enum wf_schedule_curve)c->curve}};
     f->o.registry = t->registries;
     f->o.registries = 1;
     f->o.optimizer = t->optimizers;
@@ -277,6 +285,7 @@ static struct wf_fit_options fit_options(struct trainer *t)
                                    .leaves = c->leaves,
                                    .precision = c->precision,
                                    .clip = c->clip,
+                                   .clip_value = c->clip_value,
                                    .save_every = c->save_every,
                                    .valid_every = c->valid_every,
                                    .log_every = c->log_every,

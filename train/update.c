@@ -158,16 +158,26 @@ static void set_rate(struct fit *f, int i)
     schedule.steps = schedule.steps > 0 ? schedule.steps : f->o.steps;
     if (f->o.rate)
         o->optimizer->lr = f->o.rate(f->o.ctx, i, f->step);
-    else if (schedule.peak > 0)
+    else if (schedule.peak > 0 || schedule.kind == WF_SCHEDULE_FUNCTION)
         o->optimizer->lr = wf_schedule_lr(&schedule, f->step);
     f->lr[i] = o->optimizer->lr;
+}
+
+/* Computes the norm of the gradients of a phase, and clips them. */
+static wf_status clip(struct fit *f, int phase, wf_error *error)
+{
+    const bool by_value = f->o.clip_value > 0;
+    wf_status status = wf_clip_norm_of(f->ranks.grads, f->ranks.count, by_value ? 0 : f->o.clip, &f->grad_norm[phase], error);
+    for (int k = 0; by_value && k < f->ranks.count && status == WF_OK; k++)
+        status = wf_clip_value(f->ranks.grads[k], f->o.clip_value, error);
+    return by_value && f->o.clip > 0 && status == WF_OK ? wf_clip_norm_of(f->ranks.grads, f->ranks.count, f->o.clip, NULL, error) : status;
 }
 
 /* Clips the gradients of a phase, steps its optimisers, and publishes the new weights. */
 static void optimize(struct fit *f, int phase)
 {
     wf_error why = {0};
-    wf_status status = wf_clip_norm_of(f->ranks.grads, f->ranks.count, f->o.clip, &f->grad_norm[phase], &why);
+    wf_status status = clip(f, phase, &why);
     for (int i = 0; i < f->o.optimizers && status == WF_OK; i++)
         if (f->o.optimizer[i].phase == phase) {
             set_rate(f, i);

@@ -121,7 +121,8 @@ START_TEST(other_sizes)
          "seq2seq-tiny); "
          "the pairs of a step are those of the case"},
         {"char-rms", "optimizer=lion",
-         "--set optimizer=lion: optimizer: \"lion\" is not one of adamw or sgd: choose one of them, or use the program that registers it "
+         "--set optimizer=tiger: optimizer: \"tiger\" is not one of adamw, sgd, lion, adafactor or muon: choose one of them, or use the "
+         "program that registers it "
          "(wf_optimizer_register)"},
         {"char-rms", "sgd.momentum=0.9",
          "--set sgd.momentum=0.9: sgd.momentum is a key of optimizer=sgd, and optimizer is adamw: set optimizer=sgd first"},

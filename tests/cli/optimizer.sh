@@ -33,6 +33,39 @@ echo '{"sgd.nesterov": true, "sgd.momentum": 0.5, "optimizer": "sgd"}' >keys.jso
 train --config keys.json --out keys --steps 1 2>log || failed "a file of keys: $(tail -1 log)"
 [ "$(setting keys optimizer) $(setting keys sgd.momentum) $(setting keys sgd.nesterov)" = 'sgd 0.5 true' ] || failed 'the keys of a file'
 
+# --- the other optimisers: a training that is killed while it saves after each update, and resumed, ends with the bytes of one that is not
+for rule in lion adafactor muon; do
+    common="--set optimizer=$rule --set save_every=1 --set ema=0.9 --set clip_value=0.02 --set schedule=wsd --set decay=20 --set warmup=5"
+    # shellcheck disable=SC2086
+    train --out $rule --steps 40 $common 2>log || failed "$rule: $(tail -1 log)"
+    # shellcheck disable=SC2086
+    "$weft" train char-rms --train "$story" $small --out $rule-killed --steps 40 $common 2>log &
+    process=$!
+    tries=0
+    while [ ! -f $rule-killed/state.safetensors ] && [ $tries -lt 300 ]; do
+        tries=$((tries + 1))
+        sleep 0.02
+    done
+    kill -9 $process 2>/dev/null || true
+    wait $process 2>/dev/null || true
+    "$weft" train char-rms --train "$story" --out $rule-killed --resume 2>log || failed "$rule, resumed: $(tail -1 log)"
+    cmp $rule/state.safetensors $rule-killed/state.safetensors || failed "$rule: the state of a resumed training differs"
+    cmp $rule/ema.safetensors $rule-killed/ema.safetensors || failed "$rule: the averages of a resumed training differ"
+    cmp -s $rule/model.safetensors adamw/model.safetensors && failed "$rule trains the weights of AdamW"
+done
+names() { "$weft" inspect $1/state.safetensors | sed -n "s/^\($1\.[a-z]*\.$2\.weight\) .*/\1/p" | sort | tr '\n' ' '; }
+[ "$(names muon embed)$(names muon head)" = 'muon.ema.embed.weight muon.m.embed.weight muon.updates.embed.weight muon.v.embed.weight muon.ema.head.weight muon.m.head.weight muon.updates.head.weight muon.v.head.weight ' ] || failed "embedding and output layer: $(names muon embed)$(names muon head)"
+[ "$(names muon blocks.0.ffn.up)" = 'muon.ema.blocks.0.ffn.up.weight muon.momentum.blocks.0.ffn.up.weight muon.updates.blocks.0.ffn.up.weight ' ] || failed "a matrix: $(names muon blocks.0.ffn.up)"
+"$weft" inspect adafactor/state.safetensors | grep -q '^adafactor.row.blocks.0.ffn.up.weight  *F32  *\[32,1\]' || failed 'the rows of Adafactor'
+# the learning rates: rise, peak, decay
+rates() { sed -n 's/.*"event":"step","step":\([0-9]*\),.*"lr":\([^,}]*\).*/\1:\2/p' "$1/metrics.jsonl" | sed 's/0000000000000*[1-9]$//' | tr '\n' ' '; }
+train --out wsd --steps 20 --set schedule=wsd --set lr=0.01 --set warmup=4 --set decay=10 --set min_lr=0.005 --set log_every=5 2>log || failed "wsd: $(tail -1 log)"
+[ "$(rates wsd)" = '1:0.002 5:0.01 10:0.01 15:0.008 20:0.0055 ' ] || failed "schedule=wsd: $(rates wsd)"
+train --out cycle --steps 20 --set schedule=one_cycle --set curve=linear --set lr=0.01 --set start_lr=0.002 --set warmup=5 --set log_every=5 2>log || failed "one_cycle: $(tail -1 log)"
+[ "$(rates cycle | cut -c1-16)" = '1:0.002 5:0.01 1' ] || failed "schedule=one_cycle: $(rates cycle)"
+train --out linear --steps 20 --set schedule=linear --set lr=0.01 --set log_every=10 2>log || failed "linear: $(tail -1 log)"
+[ "$(rates linear)" = '1:0.01 10:0.0055 20:0.0005 ' ] || failed "schedule=linear: $(rates linear)"
+
 # --- what a resume may change, and what not
 cp -r sgd changed
 "$weft" train char-rms --train "$story" --out changed --resume --steps 7 --set sgd.momentum=0.8 2>log || failed "another momentum: $(tail -1 log)"
@@ -57,15 +90,19 @@ grep -v '"optimizer"' adamw/config.json >less.json && mv less.json adamw/config.
 [ "$(sed -n '/^with optimizer=sgd:$/{n;p;}' listed | cut -c1-18)" = '  sgd.momentum=0  ' ] || failed "models char-rms: $(tail -5 listed)"
 
 # --- wrong ones
-expect 2 '--set optimizer=lion: optimizer: "lion" is not one of adamw or sgd: ' train --out r --set optimizer=lion
+expect 2 '--set optimizer=tiger: optimizer: "tiger" is not one of adamw, sgd, lion, adafactor or muon: ' train --out r --set optimizer=tiger
+expect 2 "beta1 is AdamW's, and optimizer is muon: set muon.beta1" train --out r --set optimizer=muon --set beta1=0.8
+expect 2 "beta1 is AdamW's, and optimizer is adafactor: leave it out" train --out r --set optimizer=adafactor --set beta1=0.8
+expect 2 'muon.adjust: "adam" is not one of match_rms_adamw, original or none' train --out r --set optimizer=muon --set muon.adjust=adam
+expect 2 'schedule: "stairs" is not one of constant, cosine, inverse_sqrt, linear, wsd or one_cycle' train --out r --set schedule=stairs
 expect 2 'sgd.momentum is a key of optimizer=sgd, and optimizer is adamw: set optimizer=sgd first' train --out r --set sgd.momentum=0.9
 expect 2 "beta1 is AdamW's, and optimizer is sgd: leave it out" train --out r --set beta1=0.5 --set optimizer=sgd
 expect 2 'sgd.nesterov needs sgd.momentum above 0' train --out r --set optimizer=sgd --set sgd.nesterov=true
 expect 2 'sgd.momentum: 1 is out of range: at least 0 and below 1' train --out r --set optimizer=sgd --set sgd.momentum=1
 expect 2 'unknown key "sgd.momentun": did you mean sgd.momentum?' train --out r --set optimizer=sgd --set sgd.momentun=1
 expect 2 'unknown key "momentum": did you mean sgd.momentum?' train --out r --set optimizer=sgd --set momentum=0.9
-echo '{"optimizer": "lion"}' >lion.json
-expect 1 'lion.json: optimizer: "lion" is not one of adamw or sgd' train --config lion.json --out r
+echo '{"optimizer": "tiger"}' >lion.json
+expect 1 'lion.json: optimizer: "tiger" is not one of adamw, sgd, lion, adafactor or muon' train --config lion.json --out r
 echo '{"sgd.momentum": 0.5}' >lion.json
 expect 1 'lion.json: sgd.momentum is a key of optimizer=sgd' train --config lion.json --out r
 echo '{"optimizer": 1}' >lion.json

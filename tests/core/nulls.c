@@ -232,6 +232,9 @@ START_TEST(optim)
     REFUSES(wf_clip_norm_of, "grads", 1, 1, GIVEN);
     REFUSES(wf_adam_init_with, "opt", "registry", "options");
     REFUSES(wf_sgd_init_with, "opt", "registry", "options");
+    REFUSES(wf_lion_init_with, "opt", "registry", "options");
+    REFUSES(wf_adafactor_init_with, "opt", "registry", "options");
+    REFUSES(wf_muon_init_with, "opt", "registry", "options");
     REFUSES(wf_optimizer_group_where, "opt", "match", GIVEN, "options");
     REFUSES(wf_optimizer_add, "opt", "registry", GIVEN);
     REFUSES(wf_optimizer_group_with, "opt", "pattern", GIVEN);

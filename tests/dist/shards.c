@@ -2,9 +2,9 @@
 /* A program that mpirun starts several times (tests/dist/shards.sh): an optimiser's memory that the processes share, of parameters of every
  * size, two optimisers of one registry, and a parameter that is frozen at first.
  *
- *   shards OUT STEPS [late] [again] [rule|whole]     late: .values_by_ops; again: in two calls of wf_fit with the same optimisers; rule: an
- *                                                    optimiser of the program's own instead of AdamW; whole: one that wants whole
- * parameters
+ *   shards OUT STEPS [late] [again] [RULE]     late: .values_by_ops; again: in two calls of wf_fit with the same optimisers; RULE: an
+ *                                              optimiser instead of AdamW: lion, adafactor, muon, or of the program's own, rule, or whole,
+ *                                              which wants whole parameters
  *
  * Afterwards each process writes what its optimisers hold into OUT/optimizers-RANK.safetensors. */
 #include <stdio.h>
@@ -93,18 +93,26 @@ static wf_status train(struct program *s, const char *out, int64_t steps, bool l
     return wf_fit(&task, &options, NULL, &error);
 }
 
-static wf_status first(struct program *s, bool rule, bool whole)
-{
-    return rule    ? wf_optimizer_init(&s->adam, s->registry, &amsgrad, &amsgrad_settings, &error, .weight_decay = 0.1)
-           : whole ? wf_optimizer_init(&s->adam, s->registry, &unit, NULL, &error)
-                   : wf_adamw_init(&s->adam, s->registry, &error, .weight_decay = 0.1);
-}
-
 static bool has(char *const *arguments, const char *name)
 {
     while (*arguments && strcmp(*arguments, name) != 0)
         arguments++;
     return *arguments != NULL;
+}
+
+static wf_status first(struct program *s, char *const *arguments)
+{
+    if (has(arguments, "rule"))
+        return wf_optimizer_init(&s->adam, s->registry, &amsgrad, &amsgrad_settings, &error, .weight_decay = 0.1);
+    if (has(arguments, "whole"))
+        return wf_optimizer_init(&s->adam, s->registry, &unit, NULL, &error);
+    if (has(arguments, "lion"))
+        return wf_lion_init(&s->adam, s->registry, &error, .weight_decay = 0.1);
+    if (has(arguments, "adafactor"))
+        return wf_adafactor_init(&s->adam, s->registry, &error, .weight_decay = 0.1);
+    if (has(arguments, "muon"))
+        return wf_muon_init(&s->adam, s->registry, &error, .weight_decay = 0.1);
+    return wf_adamw_init(&s->adam, s->registry, &error, .weight_decay = 0.1);
 }
 
 int main(int argc, char **argv)
@@ -120,7 +128,7 @@ int main(int argc, char **argv)
         s.p[i] = wf_parameter(wf_root(s.registry), sizes[i].name, &sizes[i].shape);
     s.input = malloc(1000 * 257 * sizeof *s.input);
     wf_registry_freeze(s.registry, s.p[3], true);
-    if (!s.input || wf_registry_build(s.registry, 1, &error) || first(&s, has(argv + 3, "rule"), has(argv + 3, "whole")) ||
+    if (!s.input || wf_registry_build(s.registry, 1, &error) || first(&s, argv + 3) ||
         wf_sgd_init(&s.sgd, s.registry, &error, .lr = 0.1, .momentum = 0.9) || wf_optimizer_only(&s.adam, is_matrix, &matrices, &error) ||
         wf_optimizer_only(&s.sgd, is_matrix, &others, &error))
         return fail("the beginning");

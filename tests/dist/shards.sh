@@ -46,10 +46,17 @@ whole rule-alone rule 3
 several "$mpi" 2 "$shards" rule-2 2 rule >log 2>&1 || failed "a rule, two updates: $(tail -2 log)"
 several "$mpi" 4 "$shards" rule-2 7 rule >log 2>&1 || failed "a rule, resumed: $(tail -2 log)"
 cmp rule-alone/state.safetensors rule-2/state.safetensors || failed 'a rule, resumed by other processes'
-# One that wants whole parameters is for one process.
-"$shards" units 2 whole 2>log || failed "whole parameters: $(cat log)"
-several "$mpi" 2 "$shards" units-2 2 whole >log 2>&1 && failed 'two processes took a rule of whole parameters'
-grep -q 'the optimiser unit updates whole parameters, .*: train with one process' log || failed "whole parameters: $(cat log)"
+# Optimisers of elements, of whole parameters, and of both kinds, with a state of other shapes; resumed by another number of processes.
+for rule in lion adafactor muon whole; do
+    "$shards" $rule-alone 7 $rule 2>log || failed "$rule, alone: $(cat log)"
+    cmp -s $rule-alone/model.safetensors adam-alone/model.safetensors && failed "$rule trains the weights of AdamW"
+    several "$mpi" 3 "$shards" $rule 7 late $rule >log 2>&1 || failed "$rule: $(tail -2 log)"
+    alike $rule-alone $rule
+    whole $rule-alone $rule 3
+    several "$mpi" 2 "$shards" $rule-2 2 $rule >log 2>&1 || failed "$rule, two updates: $(tail -2 log)"
+    several "$mpi" 4 "$shards" $rule-2 7 $rule >log 2>&1 || failed "$rule, resumed: $(tail -2 log)"
+    cmp $rule-alone/state.safetensors $rule-2/state.safetensors || failed "$rule, resumed by other processes"
+done
 # The optimisers go on where the first call has left them.
 "$shards" twice-alone 8 again 2>log || failed "twice, alone: $(cat log)"
 several "$mpi" 4 "$shards" twice 8 again >log 2>&1 || failed "twice: $(tail -2 log)"
@@ -64,6 +71,17 @@ for n in 2 3; do
     # shellcheck disable=SC2086
     slowly several "$mpi" $n "$weft" train $settings --out overlap-$n >log 2>&1 || failed "the command on $n: $(tail -2 log)"
     alike model overlap-$n
+done
+# Its other optimisers; a resume by one process of what three have begun.
+for rule in lion adafactor muon; do
+    # shellcheck disable=SC2086
+    "$weft" train $settings --set optimizer=$rule --set clip_value=0.01 --out $rule-model --steps 3 >log 2>&1 || failed "$rule: $(tail -1 log)"
+    # shellcheck disable=SC2086
+    slowly several "$mpi" 3 "$weft" train $settings --set optimizer=$rule --set clip_value=0.01 --out $rule-overlap --steps 3 >log 2>&1 || failed "$rule on 3: $(tail -2 log)"
+    for run in model overlap; do
+        "$weft" train char-rms --train "$story" --resume --out $rule-$run --steps 6 >log 2>&1 || failed "$rule, resumed: $(tail -2 log)"
+    done
+    cmp $rule-model/state.safetensors $rule-overlap/state.safetensors || failed "$rule: the state of 3 processes, resumed by one"
 done
 for how in $mpis; do
     # shellcheck disable=SC2086

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Programs that register a family, examples/llama.c, translator.c, moe.c and ssm.c, or an optimiser, examples/lion.c, are compiled against the installed library and go through the
+# Programs that register a family, examples/llama.c, translator.c, moe.c and ssm.c, or an optimiser, examples/adamax.c, are compiled against the installed library and go through the
 # whole command: train, kill, resume to the same bytes, generate with and without the cache, evaluate, translate with a beam, attention
 # maps, bench; a term of the loss; and the optimiser's keys.
 . "$(dirname "$0")/common.sh"
-example llama translator moe ssm lion complete
+example llama translator moe ssm adamax complete
 
 # survives PROGRAM MODEL FILES SETTING: a training that is killed and resumed ends with the bytes of one that is not.
 survives()
@@ -115,61 +115,61 @@ grep -q '"balance/train":0[.,]' unbalanced/metrics.jsonl || wrong 'balance=0 has
 cmp unbalanced/model.safetensors moe.straight/model.safetensors >cmp.out 2>&1 && wrong 'balance=0 trains the same weights'
 
 # An optimiser of the program's own trains a model of the zoo; its state is resumed, and its keys are those of the run.
-small='optimizer=lion --set lr=3e-4 --set lion.beta1=0.95 --set d_model=32 --set heads=2 --set d_ff=64 --set layers=1'
-run ./lion models char-rms
-grep -A4 '^with optimizer=lion:$' out | grep -q '^  lion.beta2=0.99 ' || wrong "models char-rms: $(tail -6 out)"
-survives lion char-rms "$story" "$small"
-run ./lion inspect lion.straight
-grep -q '^optimizer: lion$' out || wrong "inspect: $(cat out)"
-grep -q '^lion.beta1: 0.95$' out || wrong "inspect: $(cat out)"
-grep -q '^lion.beta2: 0.99$' out || wrong "inspect: $(cat out)"
-run ./lion inspect lion.straight/state.safetensors
-grep -q '^lion.m.embed.weight ' out || wrong "the state: $(cat out)"
-run ./lion train --help
+small='optimizer=adamax --set lr=3e-4 --set adamax.beta1=0.95 --set d_model=32 --set heads=2 --set d_ff=64 --set layers=1'
+run ./adamax models char-rms
+grep -A4 '^with optimizer=adamax:$' out | grep -q '^  adamax.beta2=0.999 ' || wrong "models char-rms: $(tail -6 out)"
+survives adamax char-rms "$story" "$small"
+run ./adamax inspect adamax.straight
+grep -q '^optimizer: adamax$' out || wrong "inspect: $(cat out)"
+grep -q '^adamax.beta1: 0.95$' out || wrong "inspect: $(cat out)"
+grep -q '^adamax.beta2: 0.999$' out || wrong "inspect: $(cat out)"
+run ./adamax inspect adamax.straight/state.safetensors
+grep -q '^adamax.m.embed.weight ' out || wrong "the state: $(cat out)"
+run ./adamax train --help
 mv out help
-grep -q '^  lion.beta2  *weight of past gradients in the state' help || wrong "help: $(grep -A5 'of optimizer' help)"
-run ./lion train char-rms --train "$story" --valid "$story" --out lion.straight --resume --steps 41 --set lion.beta2=0.98
-grep -q 'lion.beta2 0.98 instead of 0.99' err || wrong "a changed key: $(cat err)"
-./lion train char-rms --train "$story" --valid "$story" --out lion.straight --resume --set optimizer=adamw 2>err && wrong 'a resume changed the optimiser'
-grep -q 'trained with optimizer = lion: a resume cannot change it to adamw' err || wrong "another optimiser: $(tail -1 err)"
-./lion train char-rms --train "$story" --out x --set optimizer=lyon 2>err && wrong 'an unknown optimiser was taken'
-grep -q '"lyon" is not one of adamw, sgd or lion: ' err || wrong "the unknown optimiser: $(tail -1 err)"
-./lion train char-rms --train "$story" --out x --set optimizer=lion --set beta2=0.9 2>err && wrong "AdamW's key was taken"
-grep -q "beta2 is AdamW's, and optimizer is lion: set lion.beta2" err || wrong "AdamW's key: $(tail -1 err)"
-"$build/cli/weft" train char-rms --train "$story" --valid "$story" --out lion.straight --resume 2>err && wrong 'weft resumed with an optimiser that it does not know'
-grep -q '"lion" is not one of adamw or sgd: .*use the program that registers it' err || wrong "the optimiser of another program: $(tail -1 err)"
+grep -q '^  adamax.beta2  *decay rate of the largest gradient' help || wrong "help: $(grep -A5 'of optimizer' help)"
+run ./adamax train char-rms --train "$story" --valid "$story" --out adamax.straight --resume --steps 41 --set adamax.beta2=0.98
+grep -q 'adamax.beta2 0.98 instead of 0.999' err || wrong "a changed key: $(cat err)"
+./adamax train char-rms --train "$story" --valid "$story" --out adamax.straight --resume --set optimizer=adamw 2>err && wrong 'a resume changed the optimiser'
+grep -q 'trained with optimizer = adamax: a resume cannot change it to adamw' err || wrong "another optimiser: $(tail -1 err)"
+./adamax train char-rms --train "$story" --out x --set optimizer=adamox 2>err && wrong 'an unknown optimiser was taken'
+grep -q '"adamox" is not one of adamw, sgd, lion, adafactor, muon or adamax: ' err || wrong "the unknown optimiser: $(tail -1 err)"
+./adamax train char-rms --train "$story" --out x --set optimizer=adamax --set beta2=0.9 2>err && wrong "AdamW's key was taken"
+grep -q "beta2 is AdamW's, and optimizer is adamax: set adamax.beta2" err || wrong "AdamW's key: $(tail -1 err)"
+"$build/cli/weft" train char-rms --train "$story" --valid "$story" --out adamax.straight --resume 2>err && wrong 'weft resumed with an optimiser that it does not know'
+grep -q '"adamax" is not one of adamw, sgd, lion, adafactor or muon: .*use the program that registers it' err || wrong "the optimiser of another program: $(tail -1 err)"
 # Help and messages name the program.
 for command in models train generate translate embed evaluate average bleu attention plot inspect bench 'tokenizer train' 'tokenizer info' 'tokenizer survey'; do
     # shellcheck disable=SC2086
-    run ./lion $command --help
-    sed 1d out | grep 'weft ' && wrong "lion $command --help names another program"
+    run ./adamax $command --help
+    sed 1d out | grep 'weft ' && wrong "adamax $command --help names another program"
     # shellcheck disable=SC2086
-    ./lion $command one two three four </dev/null >out 2>&1 || true
-    grep 'weft [a-z$]\|\$0' out && wrong "lion $command one two three four names another program"
+    ./adamax $command one two three four </dev/null >out 2>&1 || true
+    grep 'weft [a-z$]\|\$0' out && wrong "adamax $command one two three four names another program"
 done
-grep -q '^Keys for --set KEY=VALUE.*.lion models MODEL.' help || wrong "train --help: $(grep Keys help)"
-./lion train char-rms --train "$story" 2>err && wrong 'lion trained without --out'
-grep -q '^lion: lion train needs --out RUN' err || wrong "without --out: $(cat err)"
-./lion generate 2>err && wrong 'lion generated without a run'
-grep -q '^lion: RUN is missing: lion generate RUN; RUN is the --out of lion train' err || wrong "without RUN: $(cat err)"
-./lion train x --train "$story" --out x 2>err && wrong 'an unknown model was trained'
+grep -q '^Keys for --set KEY=VALUE.*.adamax models MODEL.' help || wrong "train --help: $(grep Keys help)"
+./adamax train char-rms --train "$story" 2>err && wrong 'adamax trained without --out'
+grep -q '^adamax: adamax train needs --out RUN' err || wrong "without --out: $(cat err)"
+./adamax generate 2>err && wrong 'adamax generated without a run'
+grep -q '^adamax: RUN is missing: adamax generate RUN; RUN is the --out of adamax train' err || wrong "without RUN: $(cat err)"
+./adamax train x --train "$story" --out x 2>err && wrong 'an unknown model was trained'
 grep -q 'unknown model "x": the command .models. lists them' err || wrong "an unknown model: $(cat err)"
 
 # Without the program its run can be used, and is not trained.
-for program in ./lion "$build/cli/weft"; do
-    run "$program" generate lion.straight --prompt 'The ' --max-tokens 40 --seed 3
+for program in ./adamax "$build/cli/weft"; do
+    run "$program" generate adamax.straight --prompt 'The ' --max-tokens 40 --seed 3
     mv out "text.${program##*/}"
-    run "$program" evaluate lion.straight --data "$story" --json
+    run "$program" evaluate adamax.straight --data "$story" --json
     mv out "loss.${program##*/}"
 done
-cmp text.lion text.weft || wrong 'the plain command generates another text'
-cmp loss.lion loss.weft || wrong 'the plain command measures another loss'
-run "$build/cli/weft" average lion.straight --last 2 --out lion.mean
-run "$build/cli/weft" inspect lion.mean
-grep -q '^optimizer: lion$' out || wrong "inspect by the plain command: $(cat out)"
-run ./lion inspect lion.mean
-grep -q '^lion.beta1: 0.95$' out || wrong "the keys after an average: $(cat out)"
-"$build/cli/weft" train --config lion.straight/config.json --train "$story" --out y 2>err && wrong 'weft trained with an optimiser that it does not know'
-grep -q '"lion" is not one of adamw or sgd: .*use the program that registers it' err || wrong "another program's config.json: $(tail -1 err)"
-run "$build/cli/weft" train char-rms --from lion.straight --train "$story" --out further --steps 1
+cmp text.adamax text.weft || wrong 'the plain command generates another text'
+cmp loss.adamax loss.weft || wrong 'the plain command measures another loss'
+run "$build/cli/weft" average adamax.straight --last 2 --out adamax.mean
+run "$build/cli/weft" inspect adamax.mean
+grep -q '^optimizer: adamax$' out || wrong "inspect by the plain command: $(cat out)"
+run ./adamax inspect adamax.mean
+grep -q '^adamax.beta1: 0.95$' out || wrong "the keys after an average: $(cat out)"
+"$build/cli/weft" train --config adamax.straight/config.json --train "$story" --out y 2>err && wrong 'weft trained with an optimiser that it does not know'
+grep -q '"adamax" is not one of adamw, sgd, lion, adafactor or muon: .*use the program that registers it' err || wrong "another program's config.json: $(tail -1 err)"
+run "$build/cli/weft" train char-rms --from adamax.straight --train "$story" --out further --steps 1
 finish

@@ -7,7 +7,7 @@ failed() { wrong "$@"; }
 WEFT_BUILD_ROOT=$build
 . "$root/tests/dist/lib.sh"
 WEFT_PLUGINS=$(dirname "$(find "$tmp/dest" -name "weft-mpi-$mpi.so")") # as installed
-example llama vit gan lion
+example llama vit gan adamax
 
 # --- a family from outside
 llama="llama-small --train $story --valid $story --set layers=1 --set d_model=64 --set d_ff=128 --set batch=40 --set context=16 --set dropout=0.1"
@@ -23,13 +23,13 @@ for how in $mpis $mpi; do # 2, 1 and 4 processes
 done
 
 # --- an optimiser from outside, whose state the processes share
-lion="char-rms --train $story --valid $story --set layers=1 --set batch=40 --set context=16 --set optimizer=lion --set lr=3e-4"
+adamax="char-rms --train $story --valid $story --set layers=1 --set batch=40 --set context=16 --set optimizer=adamax --set lr=3e-4"
 # shellcheck disable=SC2086
-run ./lion train $lion --out lion.run $settings
+run ./adamax train $adamax --out adamax.run $settings
 for n in 2 4; do
     # shellcheck disable=SC2086
-    run several "$mpi" $n ./lion train $lion --out lion-$n $settings
-    alike lion.run lion-$n
+    run several "$mpi" $n ./adamax train $adamax --out adamax-$n $settings
+    alike adamax.run adamax-$n
 done
 
 # 40 parts: the tree has 8 leaves

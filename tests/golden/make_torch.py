@@ -7,7 +7,7 @@ Run by hand, with the CPU build of PyTorch 2.13 (pip install torch==2.13.0 safet
 
 Everything is computed in float64 and written so, unless a key begins with f32/: that is what torch.float32 computes.
 Big tensors are written as their norm, 2048 values at even distances, and 32 projections (see models())."""
-import math, pathlib, sys
+import inspect, math, pathlib, sys
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -132,22 +132,43 @@ class Lion(torch.optim.Optimizer):
                 p.mul_(1 - g['lr'] * g['weight_decay']).sub_(g['lr'] * (b1 * m + (1 - b1) * p.grad).sign())
                 m.mul_(b2).add_((1 - b2) * p.grad)
 
+class Muon(torch.optim.Muon):
+    """torch.optim.Muon with its Newton-Schulz iterations in the precision of the parameters, instead of bfloat16."""
+    source = inspect.getsource(torch.optim._muon._zeropower_via_newtonschulz)
+    exact = {**vars(torch.optim._muon)}
+    exec(source.replace('grad.bfloat16()', 'grad.clone()'), exact)
+    assert 'grad.bfloat16()' in source
+    torch.optim._muon._zeropower_via_newtonschulz = exact['_zeropower_via_newtonschulz']
+
+class Both:
+    """Two optimisers as one."""
+    def __init__(self, *opts):
+        self.opts, self.param_groups = opts, sum((o.param_groups for o in opts), [])
+    @property
+    def state(self):
+        return {p: s for o in self.opts for p, s in o.state.items()}
+    def step(self):
+        for o in self.opts:
+            o.step()
+
 def optim():
-    out, rules = {}, {}
-    def case(name, make, clip=0.0, rate=None, out=out):
-        p = {k: leaf(f'{name}/{k}', s) for k, s in SHAPES.items()}
+    out, rules, more = {}, {}, {}
+    def case(name, make, clip=0.0, rate=None, out=out, shapes=SHAPES, clip_value=0.0):
+        p = {k: leaf(f'{name}/{k}', s) for k, s in shapes.items()}
         opt = make(p)
         norms = []
         for t in range(6):
             for k, v in p.items():
-                v.grad = R.real(f'{name}/g{t}.{k}', SHAPES[k], 0.05 if t == 3 else 2.0)  # a small one is not clipped
+                v.grad = R.real(f'{name}/g{t}.{k}', shapes[k], 0.05 if t == 3 else 2.0)  # a small one is not clipped
             for g in opt.param_groups:
                 g['lr'] = (rate(t) if rate else 1e-2) * g.get('factor', 1.0)
+            if clip_value:
+                torch.nn.utils.clip_grad_value_(p.values(), clip_value)
             norms.append(float(torch.nn.utils.clip_grad_norm_(p.values(), clip if clip else math.inf)))
             opt.step()
             for k, v in p.items():
                 out[f'{name}/{t}.{k}'] = v.detach().clone()
-        moments = {'exp_avg': 'm', 'exp_avg_sq': 'v', 'max_exp_avg_sq': 'most', 'momentum_buffer': 'momentum'}
+        moments = {'row_var': 'row', 'col_var': 'column', 'variance': 'v', 'exp_avg': 'm', 'exp_avg_sq': 'v', 'max_exp_avg_sq': 'most', 'momentum_buffer': 'momentum'}
         for k, v in p.items():
             out.update({f'{name}/{moments[n]}.{k}': x for n, x in opt.state[v].items() if n in moments and x is not None})
         out[f'{name}/norms'] = np.array(norms)
@@ -165,9 +186,41 @@ def optim():
     case('lion', lambda p: Lion(p.values()), out=rules)
     case('lion_all', lambda p: Lion(decays(p), betas=(0.8, 0.95), weight_decay=0.1), clip=1.0, rate=rate, out=rules)
     case('amsgrad', lambda p: torch.optim.AdamW(decays(p), amsgrad=True, weight_decay=0.1), clip=1.0, out=rules)
+    wide = SHAPES | {'c': (9, 4)}
+    muon = lambda **k: dict(lr=1e-2, weight_decay=0.0, adjust_lr_fn='match_rms_adamw') | k
+    case('muon', lambda p: Both(Muon([p['w'], p['c']], **muon()), torch.optim.AdamW([p['b']], weight_decay=0.0)), out=more, shapes=wide)
+    case('muon_all', lambda p: Both(Muon([{'params': [p['w']]}, {'params': [p['c']], 'weight_decay': 0.3, 'momentum': 0.5, 'factor': 0.1}],
+         **muon(momentum=0.8, nesterov=False, weight_decay=0.1, ns_steps=3, adjust_lr_fn='original')),
+         torch.optim.AdamW([{'params': [p['b']], 'factor': 0.5}], betas=(0.8, 0.95), eps=1e-6, weight_decay=0.1)), clip=1.0, rate=rate, out=more, shapes=wide)
+    deep = SHAPES | {'c': (2, 3, 4)}
+    case('adafactor', lambda p: torch.optim.Adafactor(p.values(), foreach=False), out=more, shapes=deep)
+    case('adafactor_all', lambda p: torch.optim.Adafactor([{'params': [p['w'], p['b']]}, {'params': [p['c']], 'weight_decay': 0.3, 'factor': 0.1, 'd': 2.0}],
+         beta2_decay=-0.5, eps=(0.3, 0.7), d=1.5, weight_decay=0.1, foreach=False), clip=1.0, rate=rate, out=more, shapes=deep)
+    case('adamw_groups', lambda p: torch.optim.AdamW([{'params': [p['w']]}, {'params': [p['b']], 'betas': (0.5, 0.999), 'eps': 0.1},
+         {'params': [p['c']], 'betas': (0.5, 0.7), 'weight_decay': 0.3}], weight_decay=0.1), out=more)
+    case('sgd_groups', lambda p: torch.optim.SGD([{'params': [p['w']]}, {'params': [p['b']], 'momentum': 0.9}, {'params': [p['c']],
+         'momentum': 0.8, 'nesterov': True}]), out=more)
+    case('lion_groups', lambda p: Lion([{'params': [p['w'], p['b']]}, {'params': [p['c']], 'betas': (0.5, 0.7)}]), out=more)
+    case('clip_value', lambda p: torch.optim.SGD(p.values()), clip_value=0.7, clip=2.5, out=more)
+    def rates(make, steps=1000):
+        opt = torch.optim.SGD([torch.zeros(1)], lr=1e-3)
+        schedule, values = make(opt), []
+        for t in range(steps):
+            values.append(opt.param_groups[0]['lr'])
+            if t + 1 < steps:
+                opt.step()
+                schedule.step()
+        return np.array(values[::7])
+    L = torch.optim.lr_scheduler
+    more['one_cycle'] = rates(lambda o: L.OneCycleLR(o, 1e-3, total_steps=1000))
+    more['one_cycle_linear'] = rates(lambda o: L.OneCycleLR(o, 1e-3, total_steps=1000, pct_start=0.2, anneal_strategy='linear', div_factor=10, final_div_factor=20))
+    more['linear'] = rates(lambda o: L.LinearLR(o, start_factor=1, end_factor=0.1, total_iters=990))
+    more['wsd'] = rates(lambda o: L.LambdaLR(o, lambda t: (t + 1) / 51 if t < 50 else 1 if t < 800 else 1 - 0.9 * (t - 800) / 200))
+    more['wsd_sqrt'] = rates(lambda o: L.LambdaLR(o, lambda t: 1 if t < 900 else 1 - math.sqrt((t - 900) / 100)))
     out['cosine'] = np.array([R.cosine(1e-3, 1e-4, 100, 2000, t) for t in range(0, 2001, 7)])
     out['vaswani'] = np.array([512 ** -0.5 * min(t ** -0.5, t * 4000 ** -1.5) for t in range(1, 20001, 97)])
     save('optim', out)
+    save('optim_more', more)
     save('optim_rules', rules)  # optimisers that Weft does not have: rules of the tests
 
 # --- whole models ------------------------------------------------------------------------------------------------------

@@ -5,12 +5,14 @@
 
 #include "models_test.h"
 #include <weft/internal/family.h>
+#include <weft/internal/optimizers.h>
 #include <weft/internal/text.h>
+#include <weft/optimizer_rule.h>
 #include <weft/tokenizer.h>
 
 /* All keys. preset: a model that uses the key; NULL: the defaults of "bert". */
 static const struct {
-    const char *preset, *key, *good[4], *bad[8];
+    const char *preset, *key, *good[6], *bad[8];
 } rows[] = {
     {"char-rms", "d_model", {"1", "384", "65536"}, {"0", "-4", "65537", "1e9", "1.5", "", "12x", "99999999999999999999"}},
     {"char-rms", "heads", {"1", "8", "1024"}, {"0", "1025", "x", " 4"}},
@@ -83,14 +85,32 @@ static const struct {
     {"char-rms", "lr", {"1e-3", "0.5", "10"}, {"0", "-1", "inf", "1e", "1e999", "0.1.2"}},
     {"char-rms", "min_lr", {"0", "1e-4"}, {"-1e-9", "nan"}},
     {"char-rms", "warmup", {"0", "100"}, {"-1", "1e13"}},
-    {"char-rms", "schedule", {"constant", "cosine", "inverse_sqrt"}, {"linear", "", "Cosine"}},
+    {"char-rms", "schedule", {"constant", "cosine", "inverse_sqrt", "linear", "wsd", "one_cycle"}, {"stairs", "", "Cosine"}},
+    {"char-rms", "decay", {"0", "200"}, {"-1", "1e13"}},
+    {"char-rms", "start_lr", {"0", "1e-4"}, {"-1e-9", "nan", "inf"}},
+    {"char-rms", "curve", {"default", "linear", "cosine", "sqrt"}, {"", "Linear"}},
     {"char-rms", "weight_decay", {"0", "0.1", "2"}, {"-0.1", "x"}},
     {"char-rms", "beta1", {"0.9", "0.001"}, {"0", "1", "1.1", "-0.9"}},
     {"char-rms", "beta2", {"0.99", "0.999"}, {"0", "1", "2"}},
     {"char-rms", "eps", {"1e-8", "1"}, {"0", "-1e-8", "1.01"}},
-    {"char-rms", "optimizer", {"adamw", "sgd"}, {"adam", "", "SGD", "1"}},
+    {"char-rms", "optimizer", {"adamw", "sgd", "lion", "adafactor", "muon"}, {"adam", "", "SGD", "1"}},
     {"char-rms", "sgd.momentum", {"0", "0.9"}, {"1", "-0.1", "nan"}},
     {"char-rms", "sgd.nesterov", {"false", "true"}, {"2", ""}},
+    {"char-rms", "lion.beta1", {"0.9", "0.95"}, {"1", "-0.1", "nan"}},
+    {"char-rms", "lion.beta2", {"0.99", "0"}, {"1", "-0.1", "nan"}},
+    {"char-rms", "adafactor.beta2_decay", {"-0.8", "-0.5"}, {"0.1", "nan", "-11"}},
+    {"char-rms", "adafactor.eps1", {"0", "1e-30"}, {"-1", "2", "nan"}},
+    {"char-rms", "adafactor.eps2", {"0", "1e-4"}, {"-1", "2", "nan"}},
+    {"char-rms", "adafactor.threshold", {"1", "2"}, {"0.9", "nan"}},
+    {"char-rms", "muon.momentum", {"0.95", "0"}, {"1", "-0.1", "nan"}},
+    {"char-rms", "muon.nesterov", {"true", "false"}, {"2", ""}},
+    {"char-rms", "muon.iterations", {"5", "3", "99"}, {"-1", "100", "2.5"}},
+    {"char-rms", "muon.adjust", {"match_rms_adamw", "original", "none"}, {"", "Original"}},
+    {"char-rms", "muon.beta1", {"0.9", "0.8"}, {"1", "-0.1", "nan"}},
+    {"char-rms", "muon.beta2", {"0.999", "0.95"}, {"1", "-0.1", "nan"}},
+    {"char-rms", "muon.eps", {"1e-8", "1e-6"}, {"0", "1.1", "nan"}},
+    {"char-rms", "muon.adam_lr_scale", {"1", "0.1"}, {"-1", "nan"}},
+    {"char-rms", "clip_value", {"0", "0.5"}, {"-1", "inf", "nan"}},
     {"char-rms", "clip", {"0", "1.0", "100"}, {"-1", "inf"}},
     {"char-rms", "label_smoothing", {"0", "0.1", "0.99"}, {"1", "-0.1"}},
     {"char-rms", "save_every", {"0", "250"}, {"-1", "0.5"}},
@@ -122,11 +142,23 @@ static struct wf_config with_key(const char *name)
     return c;
 }
 
+/* The optimiser that has the key; NULL: none. */
+static const char *owner_of(const char *key)
+{
+    for (int i = 0; wf_optimizer_name_at(i); i++) {
+        const size_t length = strlen(wf_optimizer_name_at(i));
+        if (strncmp(key, wf_optimizer_name_at(i), length) == 0 && key[length] == '.')
+            return wf_optimizer_name_at(i);
+    }
+    return NULL;
+}
+
 static struct wf_config with_row(int row)
 {
     struct wf_config c = with_key(rows[row].preset);
-    if (strncmp(rows[row].key, "sgd.", 4) == 0)
-        set_value(&c, "optimizer", "sgd");
+    const char *owner = owner_of(rows[row].key);
+    if (owner)
+        set_value(&c, "optimizer", owner);
     return c;
 }
 
@@ -193,7 +225,7 @@ END_TEST
 START_TEST(every_key_takes_good_values_and_refuses_bad_ones)
 {
     for (int i = 0; i < ROWS; i++) {
-        for (int j = 0; j < 4 && rows[i].good[j]; j++) {
+        for (int j = 0; j < 6 && rows[i].good[j]; j++) {
             struct wf_config c = with_row(i), again = c;
             char text[64], twice[64];
             wf_error problem = {0};
@@ -226,6 +258,8 @@ START_TEST(keys_reach_their_fields)
                                : strcmp(rows[i].preset, "phi3-mini") == 0         ? &phi3
                                : strcmp(rows[i].preset, "gemma3-270m") == 0       ? &gemma
                                                                                   : &c;
+        if (owner_of(rows[i].key) && strcmp(owner_of(rows[i].key), "sgd") != 0)
+            continue;
         set_value(to, rows[i].key, rows[i].good[1] ? rows[i].good[1] : rows[i].good[0]);
     }
     ck_keys(&read, "segments=2 norm_eps=1e-12 attention_dropout=0.1");
@@ -317,7 +351,10 @@ START_TEST(words_are_those_of_nn_and_optim)
     static const char *const activations[] = {[WF_RELU] = "relu", [WF_GELU] = "gelu",     [WF_GELU_TANH] = "gelu_tanh",
                                               [WF_SILU] = "silu", [WF_SWIGLU] = "swiglu", [WF_GEGLU_TANH] = "geglu_tanh"};
     static const char *const schedules[] = {
-        [WF_SCHEDULE_CONSTANT] = "constant", [WF_SCHEDULE_COSINE] = "cosine", [WF_SCHEDULE_INVERSE_SQRT] = "inverse_sqrt"};
+        [WF_SCHEDULE_CONSTANT] = "constant", [WF_SCHEDULE_COSINE] = "cosine", [WF_SCHEDULE_INVERSE_SQRT] = "inverse_sqrt",
+        [WF_SCHEDULE_LINEAR] = "linear",     [WF_SCHEDULE_WSD] = "wsd",       [WF_SCHEDULE_ONE_CYCLE] = "one_cycle"};
+    static const char *const curves[] = {
+        [WF_CURVE_DEFAULT] = "default", [WF_CURVE_LINEAR] = "linear", [WF_CURVE_COSINE] = "cosine", [WF_CURVE_SQRT] = "sqrt"};
     struct wf_config c = preset("char-rms");
     char text[64];
     for (int i = WF_RELU; i <= WF_GEGLU_TANH; i++) {
@@ -332,11 +369,60 @@ START_TEST(words_are_those_of_nn_and_optim)
         ck_assert_int_eq(c.tokenizer.kind, i);
     }
     c = preset("char-rms");
-    for (int i = WF_SCHEDULE_CONSTANT; i <= WF_SCHEDULE_INVERSE_SQRT; i++) {
+    for (int i = WF_SCHEDULE_CONSTANT; i <= WF_SCHEDULE_ONE_CYCLE; i++) {
         set_value(&c, "schedule", schedules[i]);
         ck_assert_int_eq(c.training.schedule, i);
         ck_assert(wf_config_get(&c, "schedule", text, sizeof text));
         ck_assert_str_eq(text, schedules[i]);
+    }
+    for (int i = WF_CURVE_DEFAULT; i <= WF_CURVE_SQRT; i++) {
+        set_value(&c, "curve", curves[i]);
+        ck_assert_int_eq(c.training.curve, i);
+    }
+}
+END_TEST
+
+/* The settings of an optimiser reach it, with the role that each parameter of the model has. */
+START_TEST(optimizers_have_their_settings)
+{
+    static const struct {
+        const char *settings, *rule;
+    } optimizers[] = {
+        {"optimizer=lion lion.beta1=0.8 lion.beta2=0.7", "lion"},
+        {"optimizer=adafactor adafactor.beta2_decay=-0.5 adafactor.eps1=0.1 adafactor.eps2=0.2 adafactor.threshold=3", "adafactor"},
+        {"optimizer=muon muon.momentum=0.8 muon.nesterov=no muon.iterations=3 muon.adjust=original muon.beta1=0.7 muon.beta2=0.6 "
+         "muon.eps=0.5 muon.adam_lr_scale=0.4",
+         "muon"}};
+    for (int i = 0; i < 3; i++) {
+        struct wf_config c = preset("char-rms");
+        struct wf_optimizer opt;
+        void *ctx;
+        set_value(&c, "vocab_size", "20");
+        ck_ok(wf_config_set_all(&c, optimizers[i].settings, error));
+        ck_ok(wf_config_set_all(&c, "lr=0.25 weight_decay=0.125", error));
+        wf_model *model = wf_model_new(&c, &(wf_error){0});
+        wf_registry *registry = wf_model_registry(model);
+        ck_ok(wf_registry_build(registry, 1, error));
+        ck_ok(wf_config_optimizer_init(&c, registry, &opt, error));
+        ck_assert(wf_config_optimizer_rule(&c, &ctx) == opt.rule && ctx == NULL);
+        ck_assert_str_eq(opt.rule->name, optimizers[i].rule);
+        ck_assert(opt.lr == 0.25 && opt.weight_decay == 0.125);
+        if (i == 0)
+            ck_assert(opt.lion.beta1 == 0.8 && opt.lion.beta2 == 0.7);
+        if (i == 1)
+            ck_assert(opt.adafactor.beta2_decay == -0.5 && opt.adafactor.eps1 == 0.1 && opt.adafactor.eps2 == 0.2 &&
+                      opt.adafactor.threshold == 3);
+        if (i == 2)
+            ck_assert(opt.muon.momentum == 0.8 && !opt.muon.nesterov && opt.muon.iterations == 3 && opt.muon.adjust == WF_MUON_ORIGINAL &&
+                      opt.muon.beta1 == 0.7 && opt.muon.beta2 == 0.6 && opt.muon.adam_eps == 0.5 && opt.muon.adam_lr_scale == 0.4);
+        for (int k = 0; k < wf_registry_count(registry); k++) {
+            const wf_tensor *p = wf_registry_at(registry, k);
+            const char *name = wf_name_of(p);
+            const bool matrix = wf_ndim(p) == 2 && strncmp(name, "embed.", 6) != 0 && strncmp(name, "head.", 5) != 0;
+            ck_assert_msg(opt.part[0].parameter[k].whole == (i == 1 || (i == 2 && matrix)), "%s", name);
+        }
+        wf_optimizer_free(&opt);
+        wf_model_free(model);
     }
 }
 END_TEST
@@ -362,7 +448,7 @@ START_TEST(unknown_keys_and_bad_values_are_named)
         {"char-rms", "lr", "1.5e999", "lr: \"1.5e999\" is out of range: the number is too large"},
         {"char-rms", "lr", "1.5e99.9", "is not a number"},
         {"char-rms", "lr", "0", "lr: 0 is out of range: above 0"},
-        {"char-rms", "schedule", "linear", "\"linear\" is not one of constant, cosine or inverse_sqrt"},
+        {"char-rms", "schedule", "line", "\"line\" is not one of constant, cosine, inverse_sqrt, linear, wsd or one_cycle"},
         {"char-rms", "layers", "two", "layers: \"two\" is not an integer"},
         {"char-rms", "max_tokens", "0", "max_tokens: 0 is out of range: at least 1"},
         {"multi30k", "max_tokens", "-1", "max_tokens: -1 is out of range: at least 0"}, /* 0: up to max_length */
@@ -523,6 +609,6 @@ START_TEST(numbers_are_the_same_in_every_locale)
 END_TEST
 
 WF_TEST_MAIN("models/config", all_keys_are_tested, families_are_checked, every_key_takes_good_values_and_refuses_bad_ones,
-             keys_reach_their_fields, words_are_those_of_nn_and_optim, unknown_keys_and_bad_values_are_named, keys_say_what_they_mean,
-             conditions_between_keys, keys_follow_others, configurations_set_by_hand, keys_of_other_families,
-             numbers_are_the_same_in_every_locale)
+             keys_reach_their_fields, words_are_those_of_nn_and_optim, optimizers_have_their_settings,
+             unknown_keys_and_bad_values_are_named, keys_say_what_they_mean, conditions_between_keys, keys_follow_others,
+             configurations_set_by_hand, keys_of_other_families, numbers_are_the_same_in_every_locale)

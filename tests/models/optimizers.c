@@ -44,18 +44,19 @@ START_TEST(registered_optimizers_have_a_name_and_keys)
 {
     struct wf_config c = preset("char-rms");
     struct wf_config_key key;
-    ck_assert_int_eq(names(), 2);
+    ck_assert_int_eq(names(), 5);
     ck_assert_str_eq(wf_optimizer_name_at(WF_OPTIMIZER_ADAMW), "adamw");
     ck_assert_str_eq(wf_optimizer_name_at(WF_OPTIMIZER_SGD), "sgd");
     ck_assert_ptr_null(wf_optimizer_name_at(-1));
-    set_value_fails(&c, "optimizer", "rprop",
-                    "optimizer: \"rprop\" is not one of adamw or sgd: choose one of them, or use the program that registers it");
+    set_value_fails(
+        &c, "optimizer", "rprop",
+        "optimizer: \"rprop\" is not one of adamw, sgd, lion, adafactor or muon: choose one of them, or use the program that registers it");
     set_value_fails(&c, "rprop.up", "2", "unknown key \"rprop.up\"");
     ck_ok(wf_optimizer_register(&rprop, error));
     ck_ok(wf_optimizer_register(&rprop, error)); /* once */
-    ck_assert_int_eq(names(), 3);
-    ck_assert_str_eq(wf_optimizer_name_at(2), "rprop");
-    set_value_fails(&c, "optimizer", "rpr", "\"rpr\" is not one of adamw, sgd or rprop");
+    ck_assert_int_eq(names(), 6);
+    ck_assert_str_eq(wf_optimizer_name_at(5), "rprop");
+    set_value_fails(&c, "optimizer", "rpr", "\"rpr\" is not one of adamw, sgd, lion, adafactor, muon or rprop");
     set_value_fails(&c, "rprop.up", "2", "rprop.up is a key of optimizer=rprop, and optimizer is adamw: set optimizer=rprop first");
 
     set_value(&c, "optimizer", "rprop");
@@ -73,8 +74,8 @@ START_TEST(registered_optimizers_have_a_name_and_keys)
     set_value_fails(&c, "sgd.momentum", "0.5", "sgd.momentum is a key of optimizer=sgd");
     set_value_fails(&c, "up", "2", "unknown key \"up\": did you mean rprop.up?");
     struct wf_config bad = c;
-    bad.optimizer.kind = 3;
-    ck_conflict(&bad, "optimizer: 3 is not the index of one of 3 values");
+    bad.optimizer.kind = 6;
+    ck_conflict(&bad, "optimizer: 6 is not the index of one of 6 values");
     bad = c, ((struct rprop *)bad.optimizer.values)->up = 0;
     ck_conflict(&bad, "rprop.up: 0 is out of range");
 
@@ -89,9 +90,9 @@ START_TEST(registered_optimizers_have_a_name_and_keys)
     ck_assert_int_eq(found, 4);
     while (wf_config_section_key("optimizer", listed, &key))
         listed++;
-    ck_assert_int_eq(listed, 1 + 2 + 4);
+    ck_assert_int_eq(listed, 1 + 2 + 2 + 4 + 8 + 4);
     ck_assert(wf_config_section_key("optimizer", 0, &key) && strcmp(key.name, "optimizer") == 0 && !key.resumable);
-    ck_assert_str_eq(key.values, "adamw, sgd or rprop");
+    ck_assert_str_eq(key.values, "adamw, sgd, lion, adafactor, muon or rprop");
     ck_assert(wf_config_section_key("optimizer", listed - 1, &key) && strcmp(key.name, "rprop.sign") == 0);
     /* A family may not take the name. */
     struct wf_key own = {.name = "optimizer", .meaning = "its own", .value = "0"};
@@ -114,12 +115,13 @@ START_TEST(files_hold_the_optimizer)
     ck_assert_int_eq(memcmp(&read, &c, sizeof c), 0);
     static const struct {
         const char *text, *message;
-    } files[] = {{"{\"rprop.window\": 9, \"model\": \"char-rms\", \"optimizer\": \"rprop\"}", NULL},
-                 {"{\"model\": \"char-rms\"}", NULL},
-                 {"{\"model\": \"char-rms\", \"sgd.momentum\": 0.5}", "sgd.momentum is a key of optimizer=sgd"},
-                 {"{\"model\": \"char-rms\", \"optimizer\": \"second\"}", "\"second\" is not one of adamw, sgd or rprop"},
-                 {"{\"model\": \"char-rms\", \"optimizer\": 2}", "key \"optimizer\""},
-                 {"{\"model\": \"char-rms\", \"optimizer\": \"rprop\", \"rprop.window\": \"9\"}", "key \"rprop.window\""}};
+    } files[] = {
+        {"{\"rprop.window\": 9, \"model\": \"char-rms\", \"optimizer\": \"rprop\"}", NULL},
+        {"{\"model\": \"char-rms\"}", NULL},
+        {"{\"model\": \"char-rms\", \"sgd.momentum\": 0.5}", "sgd.momentum is a key of optimizer=sgd"},
+        {"{\"model\": \"char-rms\", \"optimizer\": \"second\"}", "\"second\" is not one of adamw, sgd, lion, adafactor, muon or rprop"},
+        {"{\"model\": \"char-rms\", \"optimizer\": 2}", "key \"optimizer\""},
+        {"{\"model\": \"char-rms\", \"optimizer\": \"rprop\", \"rprop.window\": \"9\"}", "key \"rprop.window\""}};
     for (int i = 0; i < (int)(sizeof files / sizeof *files); i++) {
         test_file("config.json", files[i].text, strlen(files[i].text));
         if (files[i].message)
@@ -127,7 +129,7 @@ START_TEST(files_hold_the_optimizer)
         else
             ck_ok(wf_config_load(&read, path, error));
         if (i < 2)
-            ck_assert(read.optimizer.kind == (i == 0 ? 2 : WF_OPTIMIZER_ADAMW) && read.optimizer.values[0] == (i == 0 ? 9 : 0));
+            ck_assert(read.optimizer.kind == (i == 0 ? 5 : WF_OPTIMIZER_ADAMW) && read.optimizer.values[0] == (i == 0 ? 9 : 0));
     }
 }
 END_TEST
@@ -146,7 +148,7 @@ START_TEST(runs_of_other_programs)
     ck_keys(&read, "optimizer=rprop d_model=16");
     wf_model_free(bare_model(&read));
     static const char *const says =
-        "optimizer: \"rprop\" is not one of adamw or sgd: choose one of them, or use the program that registers it";
+        "optimizer: \"rprop\" is not one of adamw, sgd, lion, adafactor or muon: choose one of them, or use the program that registers it";
     ck_conflict(&read, says);
     set_value_fails(&read, "rprop.up", "3", says);
     ck_fails(wf_config_save(&read, path, error), WF_ERR_ARGUMENT, "the optimizer rprop of another program");
@@ -205,7 +207,7 @@ START_TEST(kinds_are_checked)
     static struct wf_optimizer_rule many[WF_OPTIMIZERS_MOST];
     static struct wf_optimizer_kind kinds[WF_OPTIMIZERS_MOST];
     static char name[WF_OPTIMIZERS_MOST][16];
-    for (int i = before - 2; i < WF_OPTIMIZERS_MOST; i++) {
+    for (int i = before - WF_OPTIMIZER_MUON - 1; i < WF_OPTIMIZERS_MOST; i++) {
         snprintf(name[i], sizeof name[i], "many%d", i);
         many[i] = rule, many[i].name = name[i];
         kinds[i] = rprop, kinds[i].rule = &many[i];

@@ -358,38 +358,6 @@ START_TEST(threads_do_not_matter)
 }
 END_TEST
 
-/* --- schedules ----------------------------------------------------------------------------------------------------- */
-
-/* The rates of every stride-th step, against the golden file. */
-static void same_rates(const wf_safetensors *file, const char *key, const struct wf_schedule *schedule, int64_t stride)
-{
-    int64_t n = wf_safetensors_find(file, key)->count;
-    double *want = golden_read(file, key, n);
-    for (int64_t i = 0; i < n; i++)
-        ck_assert_msg(fabs(wf_schedule_lr(schedule, stride * i) - want[i]) <= 1e-13 * want[i], "%s: step %d", key, (int)(stride * i));
-    free(want);
-}
-
-START_TEST(schedules)
-{
-    wf_safetensors *file = golden_open("optim");
-    const struct wf_schedule cosine = {WF_SCHEDULE_COSINE, 1e-3, 1e-4, 100, 2000};
-    same_rates(file, "cosine", &cosine, 7);
-    ck_assert_double_eq(wf_schedule_lr(&cosine, 5000), 1e-4); /* past the end it stays */
-
-    /* Vaswani et al. 2017, formula 3, t from 1: the key lr is the peak of the curve. */
-    const struct wf_schedule vaswani = {WF_SCHEDULE_INVERSE_SQRT, 1 / sqrt(512.0 * 4000), 0, 4000, 0};
-    same_rates(file, "vaswani", &vaswani, 97);
-    ck_assert(fabs(wf_schedule_lr(&vaswani, 3999) - 6.98771e-4) < 1e-9);
-    wf_safetensors_close(file);
-
-    const struct wf_schedule constant = {WF_SCHEDULE_CONSTANT, 0.5, 0, 4, 0};
-    const double rises[] = {0.1, 0.2, 0.3, 0.4, 0.5, 0.5};
-    for (int t = 0; t < 6; t++)
-        ck_assert_double_eq_tol(wf_schedule_lr(&constant, t), rises[t], 1e-15);
-}
-END_TEST
-
 WF_TEST_MAIN("adam", as_pytorch, groups_clipping_schedule, without_a_gradient_nothing_moves, updates_are_counted_by_parameter,
              frozen_parameters_stay, refuses_bad_gradients, options_are_checked, zero_is_zero, only_the_decay_changes,
-             settings_of_a_step_are_checked, without_memory, threads_do_not_matter, schedules)
+             settings_of_a_step_are_checked, without_memory, threads_do_not_matter)

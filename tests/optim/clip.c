@@ -160,4 +160,42 @@ START_TEST(refused)
 }
 END_TEST
 
-WF_TEST_MAIN("clip", readers_see_clipped_gradients, reading_changes_no_bit, several_registries, refused)
+/* By value and then by norm, against PyTorch; what is stored as a factor is applied first. */
+START_TEST(by_value)
+{
+    struct rig r = start_in("optim_more", "clip_value");
+    struct wf_optimizer opt;
+    wf_grads *grads = wf_registry_grads(r.registry);
+    double *norms = golden_read(r.file, "clip_value/norms", STEPS), norm;
+    ck_ok(wf_sgd_init(&opt, r.registry, error, .lr = 1e-2));
+    for (int t = 0; t < STEPS; t++) {
+        gradients(&r, t, 7);
+        ck_ok(wf_clip_value(grads, 0.7, error));
+        ck_ok(wf_clip_norm(grads, 2.5, &norm, error));
+        ck_assert(fabs(norm - norms[t]) <= golden_tolerance() * norms[t]);
+        ck_ok(wf_sgd_step(&opt, error));
+        compare_values(&r, t);
+    }
+    free(norms);
+    gradients(&r, 0, 5);
+    const wf_real *w = wf_grads_at(grads, wf_registry_at(r.registry, 0));
+    const wf_real first = w[0];
+    ck_ok(wf_clip_value(grads, 0, error));
+    ck_assert(w[0] == first);
+    ck_ok(wf_clip_norm(grads, 1e-3, NULL, error));
+    ck_ok(wf_clip_value(grads, 1, error));
+    ck_assert(w[0] != first && fabs((double)w[0]) <= 1e-3);
+    grads->slab[grads->place[0].offset] = INFINITY;
+    grads->slab[grads->place[0].offset + 1] = NAN;
+    ck_ok(wf_clip_value(grads, 0.5, error));
+    ck_assert(w[0] == (wf_real)0.5 && isnan(w[1]));
+    ck_fails(wf_sgd_step(&opt, error), WF_ERR_NUMERIC, "the gradient of 'w' has the value nan");
+    ck_fails(wf_clip_value(grads, -1, error), WF_ERR_ARGUMENT, "max_value = -1 is not a maximum value: give 0 to disable clipping");
+    ck_fails(wf_clip_value(grads, NAN, error), WF_ERR_ARGUMENT, "max_value = nan");
+    ck_fails(wf_clip_value(NULL, 1, error), WF_ERR_STATE, "wf_clip_value: the gradients are NULL");
+    wf_optimizer_free(&opt);
+    rig_close(&r);
+}
+END_TEST
+
+WF_TEST_MAIN("clip", readers_see_clipped_gradients, reading_changes_no_bit, several_registries, refused, by_value)

@@ -192,7 +192,7 @@ START_TEST(state_goes_on)
     ck_assert_mem_eq(wf_registry_values(a.registry), wf_registry_values(b.registry),
                      (size_t)wf_registry_slab(a.registry) * sizeof(wf_real));
     for (int k = 0; k < 3; k++)
-        ck_assert_mem_eq(one.part[0].moment[k], two.part[0].moment[k], (size_t)one.part[0].size * sizeof(wf_real));
+        ck_assert_mem_eq(one.part[0].moment[k], two.part[0].moment[k], (size_t)one.part[0].size[k] * sizeof(wf_real));
     for (int i = 0; i < PARAMETERS; i++)
         ck_assert_int_eq(one.part[0].parameter[i].updates, two.part[0].parameter[i].updates);
     wf_optimizer_free(&one);

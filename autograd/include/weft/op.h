@@ -207,6 +207,7 @@ struct wf_parameter_info {
     wf_grads *grads;           /* the gradients to which backward writes by default; NULL if there are none */
     uint64_t registry;         /* number of the registry; no other registry of this process ever has the same number */
     struct wf_values_use *use; /* for the engine: which passes read the values, and how often the values were replaced; may be NULL */
+    bool table;                /* its rows are vectors of single ids or classes: struct wf_parameter_options */
 };
 WF_API const struct wf_parameter_info *wf_parameter_info(const wf_tensor *parameter); /* NULL if the tensor is no parameter */
 /* A parameter's gradient, contiguous in its shape, for reading or changing. The pointer is valid until the next backward or

@@ -41,10 +41,14 @@ struct wf_training {
     enum wf_batch_cost batch_cost; /* how an update's tokens are counted for batch_tokens; in text "both" or "side" */
     int64_t batch_window;          /* number of pairs that are sorted by length at a time, before batch_tokens divides them; 0: all */
     double lr;                     /* peak learning rate */
-    double min_lr;                 /* final learning rate of the schedule "cosine"; other schedules ignore min_lr */
+    double min_lr;                 /* final learning rate of the schedules that decay; "constant" and "inverse_sqrt" ignore it */
     int64_t warmup;                /* updates until the learning rate reaches its peak */
-    int schedule;                  /* enum wf_schedule_kind; in text "constant", "cosine" or "inverse_sqrt" */
+    int schedule;                  /* enum wf_schedule_kind; in text "constant", "cosine", "inverse_sqrt", "linear", "wsd" or "one_cycle" */
+    int64_t decay;                 /* updates of the decay of the schedule "wsd"; 0: a tenth of `steps` */
+    double start_lr;               /* first learning rate of the schedule "one_cycle"; 0: lr / 25 */
+    int curve;                     /* enum wf_schedule_curve of "wsd" and "one_cycle"; in text "default", "linear", "cosine" or "sqrt" */
     double weight_decay, beta1, beta2, eps, clip, label_smoothing;
+    double clip_value;       /* maximum absolute value of a gradient's elements; 0: no clipping by value */
     double ema;              /* decay of a moving average of the weights, as in struct wf_optimizer; 0: no average */
     double mask_rate;        /* encoders: fraction of the tokens that are masked */
     int64_t crop;            /* encoders: number of tokens of a row, at most the context; 0: the context */
@@ -72,10 +76,13 @@ enum wf_optimizer_number {
                                     has not registered; `values` holds the name of this optimiser as a string. The model can be used, but
                                     wf_config_save and wf_config_check refuse the configuration, so it cannot be trained */
     WF_OPTIMIZER_ADAMW,
-    WF_OPTIMIZER_SGD
+    WF_OPTIMIZER_SGD,
+    WF_OPTIMIZER_LION,
+    WF_OPTIMIZER_ADAFACTOR,
+    WF_OPTIMIZER_MUON
 };
 struct wf_optimizer_settings {
-    int kind;                               /* enum wf_optimizer_number; registered optimisers have the numbers after WF_OPTIMIZER_SGD.
+    int kind;                               /* enum wf_optimizer_number; registered optimisers have the numbers after WF_OPTIMIZER_MUON.
                                                In text: the optimiser's name */
     int64_t values[WF_OPTIMIZER_SPACE / 8]; /* the optimiser's struct of hyperparameters; the keys NAME.KEY read and set its members.
                                                AdamW's hyperparameters are in struct wf_training instead */

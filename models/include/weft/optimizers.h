@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* Optimisers by name. The setting `optimizer` of a training is "adamw", "sgd", or the name of an optimiser that the program has registered.
- * To register one, give its update rule (weft/optimizer_rule.h) and the keys of its hyperparameters. wf_train and the command wf_main then
- * accept the rule's name as `optimizer`, and its keys as NAME.KEY:
+/* Optimisers by name. The setting `optimizer` of a training is "adamw", "sgd", "lion", "adafactor", "muon", or the name of an optimiser
+ * that the program has registered. To register one, give its update rule (weft/optimizer_rule.h) and the keys of its hyperparameters.
+ * wf_train and the command wf_main then accept the rule's name as `optimizer`, and its keys as NAME.KEY:
  *
- *   struct lion { double beta1, beta2; };                what the rule's functions get as ctx
+ *   struct adamax { double beta1, beta2; };              what the rule's functions get as ctx
  *   static const struct wf_key keys[] = {
- *       WF_NUMBER_KEY(struct lion, beta1, "0.9", 0, 1, "weight of past gradients in a step", .below = true, .resumable = true), ...};
+ *       WF_NUMBER_KEY(struct adamax, beta1, "0.9", 0, 1, "weight of past gradients", .below = true, .resumable = true), ...};
  *   static const struct wf_optimizer_kind kind = {
- *       WF_OPTIMIZER_KIND_ABI, .rule = &lion, .config_size = sizeof(struct lion), .keys = WF_ROWS(keys)};
+ *       WF_OPTIMIZER_KIND_ABI, .rule = &adamax, .config_size = sizeof(struct adamax), .keys = WF_ROWS(keys)};
  *
  *   int main(int argc, char **argv)
  *   {
  *       wf_error error = {0};
  *       if (wf_optimizer_register(&kind, &error) != WF_OK) ...
- *       return wf_main(argc, argv);                      train MODEL ... --set optimizer=lion --set lion.beta1=0.95
+ *       return wf_main(argc, argv);                      train MODEL ... --set optimizer=adamax --set adamax.beta1=0.95
  *   }
  *
- * examples/lion.c is the whole program. The config.json and the state of a run hold the optimiser's name and the values of its keys. */
+ * examples/adamax.c is the whole program. The config.json and the state of a run hold the optimiser's name and the values of its keys. */
 #ifndef WEFT_OPTIMIZERS_H
 #define WEFT_OPTIMIZERS_H
 
@@ -51,8 +51,8 @@ enum {
  * wf_optimizer_rule_check refuses the rule, another optimiser has the name, a key lacks a name, meaning or default, a key's member lies
  * outside the struct, or two keys have the same name. */
 WF_API wf_status wf_optimizer_register(const struct wf_optimizer_kind *kind, wf_error *error) WF_CHECKED;
-/* Entry `index` in the list of the names that `optimizer` can have: "adamw", "sgd", then the registered optimisers in order. NULL past the
- * last entry. */
+/* Entry `index` in the list of the names that `optimizer` can have: "adamw", "sgd", "lion", "adafactor", "muon", then the registered
+ * optimisers in order. NULL past the last entry. */
 WF_API const char *wf_optimizer_name_at(int index);
 
 WF_END_DECLS

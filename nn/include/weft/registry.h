@@ -97,6 +97,10 @@ struct wf_parameter_options {
     /* The parameter is used only as such an operand, so a load may store it as bf16 (wf_load_options.stored). Modules set this for the
      * weights of linear maps and embeddings. */
     bool storable;
+    /* The rows are vectors of single ids or classes, as in an embedding or an output layer, not a map between hidden states. Optimisers of
+     * matrices, such as Muon, then update the elements one by one. wf_embedding_init, learned positions and relative biases set this, and
+     * for the output layer of a family (weft/family.h) Weft does. For other output layers see wf_registry_table. */
+    bool table;
 };
 /* Declares a parameter and returns it; never NULL. Errors go to the registry. The parameter belongs to the registry, and ops can use it
  * after wf_registry_build or wf_registry_load. To tie two weights, use the same pointer in both places. */
@@ -104,6 +108,9 @@ WF_API wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_s
 #ifndef __cplusplus
 #define wf_parameter(scope, name, shape, ...) wf_parameter_with(scope, name, shape, &(struct wf_parameter_options){__VA_ARGS__})
 #endif
+/* Sets .table of a parameter that is declared already, such as the weight of a wf_linear that is the output layer. Call this before an
+ * optimiser is initialised. If the parameter is not of this registry, the registry gets an error. */
+WF_API void wf_registry_table(wf_registry *registry, wf_tensor *parameter, bool table);
 /* Records an error of a declaration in the registry, with the path of the scope before the message. */
 WF_API void wf_scope_fail(wf_scope scope, wf_status code, const char *format, ...) WF_PRINTF(3, 4);
 

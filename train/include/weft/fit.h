@@ -214,6 +214,9 @@ struct wf_fit_options {
      * `next`, `rate`, `loss`, `cancelled`, and `event` after an update, must not read weights through pointers, but only by ops, wf_view,
      * wf_read and wf_parameter_set. */
     bool values_by_ops;
+    /* Maximum absolute value of the elements of a phase's gradients (wf_clip_value), applied before `clip`; the gradient norms that are
+     * reported are those before any clipping. 0: no clipping by value. */
+    double clip_value;
 };
 struct wf_fit_result {
     int64_t step;                 /* updates done */
@@ -222,9 +225,9 @@ struct wf_fit_result {
     double value[WF_FIT_METRICS]; /* results of the last validation; NaN: not measured */
 };
 
-/* Trains a registry with one optimiser until `steps` updates are done. `schedule` sets the learning rate; if it is NULL or its .peak is 0,
- * optimizer->lr stays as it is. *result (may be NULL) is also set after an error. The registry and the optimiser stay the caller's. After
- * the call they hold the weights and moments of the last update.
+/* Trains a registry with one optimiser until `steps` updates are done. `schedule` sets the learning rate; if it is NULL, or its .peak is 0
+ * and it is no function, optimizer->lr stays as it is. *result (may be NULL) is also set after an error. The registry and the optimiser
+ * stay the caller's. After the call they hold the weights and moments of the last update.
  *
  * Errors:
  * - WF_ERR_ARGUMENT: a member of the task or the options is missing or out of range; a resume has another task name, `seed` or `fixed` than
@@ -259,8 +262,8 @@ struct wf_fit_optimizer {
     const char *name; /* its moments are NAME.* in the state; not "model" or "task"; NULL, for a single optimiser only: "optimizer" */
     struct wf_optimizer *optimizer;
     int phase; /* the optimiser steps after the losses of this phase */
-    /* Schedule of its learning rate. .steps 0 means `steps` of the options. .peak 0 means no schedule, whatever .kind is: optimizer->lr
-     * stays as the program sets it. */
+    /* Schedule of its learning rate. .steps 0 means `steps` of the options. .peak 0 means no schedule unless .kind is
+     * WF_SCHEDULE_FUNCTION: optimizer->lr stays as the program sets it. */
     struct wf_schedule schedule;
 };
 

@@ -25,7 +25,8 @@ struct wf_shard {
     int parameters;
     int64_t *first;  /* [parameters + 1]: the number of each parameter's first block */
     int64_t *before; /* [blocks + 1]: how many blocks with a smaller number the process holds */
-    bool active;     /* an update of all processes is running; if false, norms are those of this process's own gradients */
+    bool *whole; /* [parameters]: all blocks of the parameter are in one shard, because an optimiser updates it as a whole. NULL: none */
+    bool active; /* an update of all processes is running; if false, norms are those of this process's own gradients */
     /* Fills in those elements of grads->partial whose blocks other processes hold. All processes must call it together. */
     wf_status (*share)(void *ctx, wf_grads *grads, wf_error *error);
     void *ctx;
@@ -39,6 +40,10 @@ static inline bool wf_shard_owns(const struct wf_shard *shard, int parameter, in
 {
     const int64_t block = shard ? wf_shard_block(shard, parameter, at) : 0;
     return !shard || shard->before[block + 1] > shard->before[block];
+}
+static inline bool wf_shard_is_whole(const struct wf_shard *shard, int parameter)
+{
+    return shard && shard->whole && shard->whole[parameter];
 }
 /* How many of the parameter's elements before element `at` are in the shard. `at` must begin a block, or be `count`, the parameter's number
  * of elements. */

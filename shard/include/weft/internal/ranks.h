@@ -53,8 +53,12 @@ struct wf_ranks {
     /* Set by the caller before wf_ranks_shard, the same on all ranks. */
     wf_registry *registry[WF_RANKS_REGISTRIES];
     struct wf_optimizer *optimizer[WF_RANKS_OPTIMIZERS];
-    int registries;   /* used elements of `registry` */
-    int optimizers;   /* used elements of `optimizer` */
+    int registries; /* used elements of `registry` */
+    int optimizers; /* used elements of `optimizer` */
+    /* The rule of an optimiser that will be initialised after wf_ranks_shard, and the argument of its functions; NULL: there is none. The
+     * parameters that it updates as a whole, and those of the optimisers in `optimizer`, get one owner each. */
+    const struct wf_optimizer_rule *rule;
+    void *rule_ctx;
     bool no_overlap;  /* messages are sent only while nothing is computed */
     bool late_values; /* new values may arrive while the next forward runs; each op waits for the values that it reads */
 
