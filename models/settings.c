@@ -48,7 +48,7 @@ static const struct wf_key training[] = {
     NUMBER(decay, "0", 0, MANY, "updates of the decay at the end of schedule=wsd; 0: a tenth of steps", .also = "decay_steps num_decay_steps cooldown cooldown_steps"),
     NUMBER(start_lr, "0", 0, INFINITY, "first learning rate of schedule=one_cycle; 0: lr / 25", .also = "initial_lr div_factor"),
     WORD(curve, "default", curves, "curve of schedule=wsd (default: linear) and one_cycle (default: cosine)", .also = "anneal_strategy decay_type"),
-    NUMBER(weight_decay, "0", 0, INFINITY, "weight decay of matrices; of AdamW decoupled", .also = "wd"),
+    NUMBER(weight_decay, "0", 0, INFINITY, "weight decay of matrices; decoupled from the gradient, but for SGD", .also = "wd"),
     NUMBER(beta1, "0.9", 0, 1, "AdamW's decay rate of the mean of gradients", ABOVE, BELOW, .also = "adam_beta1 beta_1 betas adam_betas"),
     NUMBER(beta2, "0.999", 0, 1, "AdamW's decay rate of the mean of squared gradients", ABOVE, BELOW, .also = "adam_beta2 beta_2 betas adam_betas"),
     NUMBER(eps, "1e-08", 0, 1, "AdamW's epsilon", ABOVE, .also = "adam_epsilon adam_eps epsilon"),

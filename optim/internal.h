@@ -37,12 +37,22 @@ int moments_used(const struct wf_optimizer *opt);
 enum { NAME = 1024 };
 const char *name_in(const struct wf_optimizer_part *part, int i, char text[NAME]);
 
+static inline const struct wf_parameter_info *info_of(const struct wf_optimizer_part *part, int i)
+{
+    return wf_parameter_info(wf_registry_at(part->registry, i));
+}
+static inline int64_t count_of(const struct wf_optimizer_part *part, int i)
+{
+    return wf_array_count(&info_of(part, i)->value);
+}
+
 /* optimizer.c */
 /* Returns true while each process holds only a shard of the optimiser's state: during a wf_fit of several processes, except in the updates,
  * which all processes do together. */
 bool is_shared(const struct wf_optimizer *opt);
 #define SHARED "the optimiser is shared among several processes until wf_fit returns"
 wf_status optimizer_begin(struct wf_optimizer *opt, wf_registry *registry, wf_error *error);
+/* moments.c */
 /* Allocates moments for parameters that need them and have no moments yet: parameters that are not frozen, or for which `wanted` is set.
  * Parameters that another optimiser updates (`skipped`) get none. */
 wf_status make_moments(struct wf_optimizer *opt, wf_error *error);

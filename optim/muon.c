@@ -102,43 +102,48 @@ static void move(void *ctx, int64_t begin, int64_t end)
         p[i] = w->keep * p[i] - w->rate * w->x[i];
 }
 
+enum { PANEL = 128, TILE = 32 /* divides PANEL */ };
+
+/* c = alpha x x^T + beta c for a symmetric c [n,n] and x [n,k] with the strides rs and cs. Only the panels above the diagonal are computed,
+ * about half of the product; the rest is copied. */
+static wf_status gram(int64_t n, int64_t k, double alpha, const wf_real *x, int64_t rs, int64_t cs, double beta, wf_real *c)
+{
+    wf_status status = WF_OK;
+    for (int64_t i = 0; i < n && status == WF_OK; i += PANEL) {
+        const struct wf_gemm g = {.m = WF_MIN(PANEL, n - i),
+                                  .n = n - i,
+                                  .k = k,
+                                  .alpha = (wf_real)alpha,
+                                  .beta = (wf_real)beta,
+                                  .a = x + i * rs,
+                                  .a_rs = rs,
+                                  .a_cs = cs,
+                                  .b = x + i * rs,
+                                  .b_rs = cs,
+                                  .b_cs = rs,
+                                  .c = c + i * n + i,
+                                  .c_rs = n,
+                                  .c_cs = 1};
+        status = wf_gemm(&g);
+    }
+    for (int64_t row = PANEL; row < n; row += TILE)
+        for (int64_t column = 0; column < row / PANEL * PANEL; column += TILE)
+            for (int64_t i = row; i < WF_MIN(row + TILE, n); i++)
+                for (int64_t j = column; j < column + TILE; j++)
+                    c[i * n + j] = c[j * n + i];
+    return status;
+}
+
 /* x = (c[0] I + c[1] A + c[2] A A) x with A = x x^T; if x has more rows than columns, x = x (...) with A = x^T x. */
 static wf_status iterate(struct work *w, const double c[3])
 {
     const int64_t n = w->small, columns = w->columns;
     const bool tall = w->rows > w->columns;
-    const struct wf_gemm square = {.m = n,
-                                   .n = n,
-                                   .k = tall ? w->rows : columns,
-                                   .alpha = 1,
-                                   .a = w->x,
-                                   .a_rs = tall ? 1 : columns,
-                                   .a_cs = tall ? columns : 1,
-                                   .b = w->x,
-                                   .b_rs = tall ? columns : 1,
-                                   .b_cs = tall ? 1 : columns,
-                                   .c = w->square,
-                                   .c_rs = n,
-                                   .c_cs = 1};
-    wf_status status = wf_gemm(&square);
+    wf_status status = gram(n, tall ? w->rows : columns, 1, w->x, tall ? 1 : columns, tall ? columns : 1, 0, w->square);
     if (status != WF_OK)
         return status;
     memcpy(w->polynomial, w->square, (size_t)(n * n) * sizeof *w->square);
-    const struct wf_gemm polynomial = {.m = n,
-                                       .n = n,
-                                       .k = n,
-                                       .alpha = (wf_real)c[2],
-                                       .beta = (wf_real)c[1],
-                                       .a = w->square,
-                                       .a_rs = n,
-                                       .a_cs = 1,
-                                       .b = w->square,
-                                       .b_rs = n,
-                                       .b_cs = 1,
-                                       .c = w->polynomial,
-                                       .c_rs = n,
-                                       .c_cs = 1};
-    status = wf_gemm(&polynomial);
+    status = gram(n, n, c[2], w->square, n, 1, c[1], w->polynomial);
     for (int64_t i = 0; i < n; i++)
         w->polynomial[i * n + i] += (wf_real)c[0];
     const struct wf_gemm product = {.m = w->rows,

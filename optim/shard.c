@@ -6,11 +6,6 @@
 
 #include "internal.h"
 
-static int64_t count_of(const struct wf_optimizer_part *part, int i)
-{
-    return wf_array_count(&wf_parameter_info(wf_registry_at(part->registry, i))->value);
-}
-
 wf_real *wf_optimizer_moment(const struct wf_optimizer_place *p, int64_t at)
 {
     const struct wf_optimizer_part *part = &p->opt->part[p->part];

@@ -120,7 +120,7 @@ START_TEST(other_sizes)
          "--set batch_tokens=4: batch_tokens changes nothing here: a training step takes the keys of seq2seq, and optimizer (weft models "
          "seq2seq-tiny); "
          "the pairs of a step are those of the case"},
-        {"char-rms", "optimizer=lion",
+        {"char-rms", "optimizer=tiger",
          "--set optimizer=tiger: optimizer: \"tiger\" is not one of adamw, sgd, lion, adafactor or muon: choose one of them, or use the "
          "program that registers it "
          "(wf_optimizer_register)"},

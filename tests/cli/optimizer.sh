@@ -57,6 +57,39 @@ names() { "$weft" inspect $1/state.safetensors | sed -n "s/^\($1\.[a-z]*\.$2\.we
 [ "$(names muon embed)$(names muon head)" = 'muon.ema.embed.weight muon.m.embed.weight muon.updates.embed.weight muon.v.embed.weight muon.ema.head.weight muon.m.head.weight muon.updates.head.weight muon.v.head.weight ' ] || failed "embedding and output layer: $(names muon embed)$(names muon head)"
 [ "$(names muon blocks.0.ffn.up)" = 'muon.ema.blocks.0.ffn.up.weight muon.momentum.blocks.0.ffn.up.weight muon.updates.blocks.0.ffn.up.weight ' ] || failed "a matrix: $(names muon blocks.0.ffn.up)"
 "$weft" inspect adafactor/state.safetensors | grep -q '^adafactor.row.blocks.0.ffn.up.weight  *F32  *\[32,1\]' || failed 'the rows of Adafactor'
+# every family of the zoo: resumed, to the same weights
+printf 'one two\ntwo one\nthree two one\none\n' >s.en
+printf 'eins zwei\nzwei eins\ndrei zwei eins\neins\n' >s.de
+sizes='--set layers=2 --set d_model=16 --set heads=2 --set d_ff=32 --set batch=4 --set context=16'
+family()
+{
+    preset=$1
+    shift
+    for rule in lion adafactor muon; do
+        "$weft" train "$preset" --set optimizer=$rule --out $preset-$rule --steps 4 "$@" 2>log || failed "$preset, $rule: $(tail -1 log)"
+        "$weft" train "$preset" --set optimizer=$rule --out $preset-$rule-2 --steps 2 "$@" 2>log || failed "$preset, $rule, 2 steps: $(tail -1 log)"
+        "$weft" train "$preset" --resume --out $preset-$rule-2 --steps 4 "$@" 2>log || failed "$preset, $rule, resumed: $(tail -1 log)"
+        cmp $preset-$rule/model.safetensors $preset-$rule-2/model.safetensors || failed "$preset, $rule: resumed to other weights"
+    done
+    cmp -s $preset-lion/model.safetensors $preset-muon/model.safetensors && failed "$preset: lion and muon train the same weights"
+    state=$preset-muon/state.safetensors
+    "$weft" inspect $state | grep -q '^muon\.momentum\.' || failed "$preset: muon has no matrices"
+    "$weft" inspect $state | grep '^muon\.momentum\..*\(embed\|positions\|segments\|head\)\.weight' && failed "$preset: a table is a matrix of muon"
+}
+# shellcheck disable=SC2086
+family nanogpt-char --train "$story" $sizes
+# shellcheck disable=SC2086
+family smollm2-135m --train "$story" $sizes --set kv_heads=1 --set tokenizer=char
+# shellcheck disable=SC2086
+family phi3-mini --train "$story" $sizes --set tokenizer=char
+# shellcheck disable=SC2086
+family gemma3-270m --train "$story" $sizes --set kv_heads=1 --set d_key=8 --set tokenizer=char
+# shellcheck disable=SC2086
+family encoder-attention --train "$story" $sizes
+# shellcheck disable=SC2086
+family bert --train "$story" $sizes --set tokenizer=word
+family seq2seq-tiny --train s.en,s.de
+
 # the learning rates: rise, peak, decay
 rates() { sed -n 's/.*"event":"step","step":\([0-9]*\),.*"lr":\([^,}]*\).*/\1:\2/p' "$1/metrics.jsonl" | sed 's/0000000000000*[1-9]$//' | tr '\n' ' '; }
 train --out wsd --steps 20 --set schedule=wsd --set lr=0.01 --set warmup=4 --set decay=10 --set min_lr=0.005 --set log_every=5 2>log || failed "wsd: $(tail -1 log)"

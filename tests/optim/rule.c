@@ -157,6 +157,115 @@ START_TEST(whole_parameters)
 }
 END_TEST
 
+/* A rule with whole matrices, whose state is one number for each row, and vectors by element without state: p -= lr g / |g|, where |g| is
+ * the largest norm that the row has had. */
+static bool rows_whole(void *ctx, const wf_tensor *parameter)
+{
+    (void)ctx;
+    return wf_ndim(parameter) == 2;
+}
+static bool rows_shape(void *ctx, const wf_tensor *parameter, int slab, wf_shape *shape)
+{
+    (void)slab;
+    ck_assert(shape->ndim == wf_ndim(parameter) && shape->dim[0] == wf_dim(parameter, 0));
+    *shape = *(const bool *)ctx ? (wf_shape){1, {wf_dim(parameter, 0)}} : (wf_shape){2, {wf_dim(parameter, 0), 10000}};
+    return wf_ndim(parameter) == 2;
+}
+static int64_t rows_workspace(void *ctx, const wf_tensor *parameter)
+{
+    (void)ctx;
+    return wf_ndim(parameter) == 2 ? wf_dim(parameter, 1) : -1;
+}
+static void rows_step(void *ctx, const struct wf_update *u)
+{
+    (void)ctx;
+    ck_assert(u->whole == (wf_ndim(u->parameter) == 2) && (u->slab[0] != NULL) == u->whole && (u->workspace != NULL) == u->whole);
+    ck_assert((u->error != NULL) == u->whole);
+    const int64_t width = u->whole ? wf_dim(u->parameter, 1) : 1;
+    for (int64_t r = 0; r < u->count / width; r++) {
+        double norm = 1;
+        if (u->whole) {
+            memcpy(u->workspace, u->gradient + r * width, (size_t)width * sizeof *u->workspace);
+            norm = sqrt(wf_kernel->sum_squares(width, u->workspace));
+            u->slab[0][r] = (wf_real)fmax(norm, (double)u->slab[0][r]);
+            norm = u->slab[0][r];
+        }
+        for (int64_t i = r * width; i < (r + 1) * width; i++)
+            u->value[i] -= (wf_real)(u->lr / norm) * u->gradient[i];
+    }
+    if (u->whole && u->lr == 0.125)
+        wf_error_set(u->error, WF_ERR_MEMORY, "no memory for '%s'", u->name);
+}
+static const char *const rows_slabs[] = {"norm", NULL};
+static const struct wf_optimizer_rule rows_rule = {WF_OPTIMIZER_RULE_ABI,      .name = "rows",         .slab = rows_slabs,
+                                                   .step = rows_step,          .is_whole = rows_whole, .slab_shape = rows_shape,
+                                                   .workspace = rows_workspace};
+
+START_TEST(state_of_another_shape)
+{
+    bool narrow = true;
+    struct rig a = start("adam"), b = start("adam");
+    struct wf_optimizer one, two;
+    wf_safetensors *file = NULL;
+    wf_error why = {0};
+    ck_ok(wf_optimizer_init(&one, a.registry, &rows_rule, &narrow, error, .lr = 0.1));
+    ck_ok(wf_optimizer_init(&two, b.registry, &rows_rule, &narrow, error, .lr = 0.1));
+    ck_assert_int_eq(one.part[0].size[0], 16 + 16);
+    for (int t = 0; t < STEPS; t++) {
+        if (t == 3)
+            file = saved(&one, &a);
+        gradients(&a, t, 7);
+        clipped(&one, &a, 1);
+    }
+    const struct wf_safetensors_entry *e = wf_safetensors_find(file, "optim.norm.w");
+    ck_assert(e && e->shape.ndim == 1 && e->shape.dim[0] == 5);
+    ck_assert_ptr_null(wf_safetensors_find(file, "optim.norm.b"));
+    restored(&two, &b, file);
+    for (int t = 3; t < STEPS; t++) {
+        gradients(&b, t, 7);
+        clipped(&two, &b, 1);
+    }
+    ck_assert_mem_eq(wf_registry_values(a.registry), wf_registry_values(b.registry),
+                     (size_t)wf_registry_slab(a.registry) * sizeof(wf_real));
+    /* A step that fails says so. */
+    one.lr = 0.125;
+    gradients(&a, 0, 7);
+    ck_fails(wf_optimizer_step(&one, error), WF_ERR_MEMORY, "no memory for 'w'");
+    wf_optimizer_free(&one);
+    wf_optimizer_free(&two);
+    /* A state of another shape is refused by name. */
+    ck_ok(wf_optimizer_init(&one, a.registry, &rows_rule, &narrow, error));
+    file = saved(&one, &a);
+    wf_optimizer_free(&one);
+    narrow = false;
+    ck_ok(wf_optimizer_init(&two, b.registry, &rows_rule, &narrow, error));
+    ck_fails(wf_optimizer_load(&two, file, "optim.", error), WF_ERR_FORMAT, "with another shape: optim.norm.w");
+    wf_safetensors_close(file);
+    wf_optimizer_free(&two);
+    /* Without memory for the workspace nothing changes. */
+    narrow = true;
+    for (int64_t n = 0;; n++) {
+        why = (wf_error){0};
+        wf_alloc_fail_after(n);
+        const wf_status status = wf_optimizer_init(&one, a.registry, &rows_rule, &narrow, &why);
+        wf_alloc_fail_after(-1);
+        wf_optimizer_free(&one);
+        if (status == WF_OK) {
+            ck_assert_int_gt(n, 4);
+            break;
+        }
+        ck_assert_int_eq(status, WF_ERR_MEMORY);
+    }
+    /* Only whole parameters may have slabs of another shape. */
+    struct wf_optimizer_rule wrong = rows_rule;
+    wrong.is_whole = NULL;
+    ck_fails(wf_optimizer_init(&one, a.registry, &wrong, &narrow, error), WF_ERR_ARGUMENT,
+             "the optimiser rule rows: slab norm of 'w' has another shape than the parameter, which is not whole");
+    rig_close(&a);
+    rig_close(&b);
+}
+END_TEST
+
 /* --- states ---------------------------------------------------------------------------------------------------------- */
 
 /* Saved after three updates and loaded into another optimiser, six end with the same bits; with other state it is refused. */
@@ -253,4 +362,4 @@ START_TEST(rules_are_checked)
 }
 END_TEST
 
-WF_TEST_MAIN("rule", as_pytorch, arguments_of_a_step, whole_parameters, state_goes_on, rules_are_checked)
+WF_TEST_MAIN("rule", state_of_another_shape, as_pytorch, arguments_of_a_step, whole_parameters, state_goes_on, rules_are_checked)

@@ -89,6 +89,8 @@ START_TEST(options_are_checked)
     REFUSED(o.keep = -1, "keep is -1");
     REFUSED(o.clip = -1, "clip is -1");
     REFUSED(o.clip = NAN, "clip is nan");
+    REFUSED(o.clip_value = -1, "clip_value is -1");
+    REFUSED(o.clip_value = NAN, "clip_value is nan");
     REFUSED(o.max_time = -1, "max_time is -1: give seconds");
     REFUSED(o.max_time = NAN, "max_time is nan");
     REFUSED(o.max_time = INFINITY, "max_time is inf");

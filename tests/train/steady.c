@@ -158,5 +158,21 @@ START_TEST(pairs_in_parts_one_thread)
 }
 END_TEST
 
+START_TEST(lion)
+{
+    steady("nanogpt-char-small", "optimizer=lion clip_value=0.1", 2, 10);
+}
+END_TEST
+START_TEST(adafactor)
+{
+    steady("nanogpt-char-small", "optimizer=adafactor", 2, 10);
+}
+END_TEST
+START_TEST(muon)
+{
+    steady("nanogpt-char-small", "optimizer=muon schedule=wsd", 2, 10);
+}
+END_TEST
+
 WF_TEST_MAIN("steady", the_counter_counts, nanogpt_char_small, nanogpt_char_small_dropout, nanogpt_char_small_one_thread, char_rms,
-             encoder_attention, pairs, pairs_in_parts_one_thread)
+             encoder_attention, pairs, pairs_in_parts_one_thread, lion, adafactor, muon)
