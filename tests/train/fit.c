@@ -127,6 +127,48 @@ START_TEST(rates_are_the_programs)
 }
 END_TEST
 
+static double rising(void *ctx, int64_t step)
+{
+    return *(const double *)ctx * (double)(step + 1);
+}
+
+static double first_norm;
+static void keep_norm(void *ctx, const struct wf_fit_event *e)
+{
+    (void)ctx;
+    if (e->kind == WF_EVENT_STEP && e->step == 1)
+        first_norm = e->grad_norm;
+}
+
+/* A schedule may be a function of the program: the bytes are those of a .rate that gives the same rates. Clipping by value changes the
+ * weights, and not the gradient norm that is reported. */
+START_TEST(functions_as_schedules_and_clipping_by_value)
+{
+    double first = 0.001;
+    const struct wf_schedule schedule = {.kind = WF_SCHEDULE_FUNCTION, .function = rising, .ctx = &first};
+    struct study *by[3];
+    double norm[3];
+    for (int i = 0; i < 3; i++) {
+        static const char *const folder[] = {"rate", "schedule", "clipped"};
+        struct study *s = by[i] = study_open(0);
+        const struct wf_fit_options o = {.out = in_folder(folder[i]),
+                                         .steps = 3,
+                                         .rate = i == 0 ? by_hand : NULL,
+                                         .clip = 0.5,
+                                         .clip_value = i == 2 ? 1e-3 : 0,
+                                         .event = keep_norm,
+                                         .ctx = s};
+        ck_ok(wf_fit_one_with(&vit_task, s->body, &s->adam, i == 0 ? NULL : &schedule, &o, NULL, error));
+        norm[i] = first_norm;
+        ck_assert(s->adam.lr == 0.001 * 3);
+    }
+    ck_assert(same_weights(by[0]->body, by[1]->body) && !same_weights(by[1]->body, by[2]->body));
+    ck_assert(norm[0] == norm[1] && norm[1] == norm[2] && norm[0] > 0);
+    for (int i = 0; i < 3; i++)
+        study_close(by[i]);
+}
+END_TEST
+
 /* A resume with another deciding metric reports it and begins a new best value. */
 START_TEST(another_metric_decides)
 {
@@ -242,4 +284,4 @@ END_TEST
 #endif
 
 WF_TEST_MAIN("fit", trains, in_bf16, next_may_use_another_tape, without_a_folder, one_registry_and_one_optimiser, another_metric_decides,
-             rates_are_the_programs)
+             rates_are_the_programs, functions_as_schedules_and_clipping_by_value)
