@@ -13,22 +13,30 @@ static wf_status check(void *ctx, const struct wf_optimizer *opt, wf_error *erro
     return check_ranges(range, 3, error);
 }
 
-/* Computes the factors that correct the bias of moments that start at 0 (Kingma and Ba 2015, section 3). */
+void adam_factors(double beta1, double beta2, int64_t updates, double factor[])
+{
+    factor[0] = 1 - pow(beta1, (double)updates);
+    factor[1] = 1 / sqrt(1 - pow(beta2, (double)updates));
+}
+
+void adam_step(const struct wf_update *u, wf_real *m, wf_real *v, double beta1, double beta2, double eps, double lr, bool decoupled)
+{
+    const double decay = u->weight_decay;
+    wf_kernel->internal->adam(u->count, u->value, u->gradient, m, v, u->scale, beta1, beta2, (wf_real)eps, (wf_real)(lr / u->factor[0]),
+                              (wf_real)u->factor[1], decoupled ? (wf_real)(lr * decay) : 0, decoupled ? 0 : (wf_real)decay);
+}
+
 static void factors(void *ctx, const struct wf_optimizer *opt, int64_t updates, double factor[])
 {
     (void)ctx;
-    factor[0] = 1 - pow(opt->adam.beta1, (double)updates);
-    factor[1] = 1 / sqrt(1 - pow(opt->adam.beta2, (double)updates));
+    adam_factors(opt->adam.beta1, opt->adam.beta2, updates, factor);
 }
 
 static void step(void *ctx, const struct wf_update *u)
 {
     (void)ctx;
     const struct wf_optimizer *opt = u->optimizer;
-    double lr = u->lr, decay = u->weight_decay;
-    wf_kernel->internal->adam(u->count, u->value, u->gradient, u->slab[0], u->slab[1], u->scale, opt->adam.beta1, opt->adam.beta2,
-                              (wf_real)opt->adam.eps, (wf_real)(lr / u->factor[0]), (wf_real)u->factor[1],
-                              opt->adam.decoupled ? (wf_real)(lr * decay) : 0, opt->adam.decoupled ? 0 : (wf_real)decay);
+    adam_step(u, u->slab[0], u->slab[1], opt->adam.beta1, opt->adam.beta2, opt->adam.eps, u->lr, opt->adam.decoupled);
 }
 
 static const char *const slabs[] = {"m", "v", NULL};

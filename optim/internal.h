@@ -46,6 +46,12 @@ static inline int64_t count_of(const struct wf_optimizer_part *part, int i)
     return wf_array_count(&info_of(part, i)->value);
 }
 
+/* adam.c, for each rule that updates parameters as Adam does. */
+/* Computes the factors that correct the bias of moments that start at 0 (Kingma and Ba 2015, section 3). */
+void adam_factors(double beta1, double beta2, int64_t updates, double factor[]);
+/* Adam's update with these factors in u->factor; with `decoupled` weight decay that of AdamW. */
+void adam_step(const struct wf_update *u, wf_real *m, wf_real *v, double beta1, double beta2, double eps, double lr, bool decoupled);
+
 /* optimizer.c */
 /* Returns true while each process holds only a shard of the optimiser's state: during a wf_fit of several processes, except in the updates,
  * which all processes do together. */

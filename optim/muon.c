@@ -42,12 +42,10 @@ static bool slab_shape(void *ctx, const wf_tensor *parameter, int slab, wf_shape
     return is_whole(ctx, parameter) == (slab == MOMENTUM);
 }
 
-/* The factors of AdamW. */
 static void factors(void *ctx, const struct wf_optimizer *opt, int64_t updates, double factor[])
 {
     (void)ctx;
-    factor[0] = 1 - pow(opt->muon.beta1, (double)updates);
-    factor[1] = 1 / sqrt(1 - pow(opt->muon.beta2, (double)updates));
+    adam_factors(opt->muon.beta1, opt->muon.beta2, updates, factor);
 }
 
 /* --- Newton-Schulz -------------------------------------------------------------------------------------------------- */
@@ -205,13 +203,10 @@ static void step(void *ctx, const struct wf_update *u)
 {
     (void)ctx;
     const struct wf_optimizer *opt = u->optimizer;
-    const double lr = u->lr * opt->muon.adam_lr_scale;
     if (u->whole)
         step_matrix(u);
     else
-        wf_kernel->internal->adam(u->count, u->value, u->gradient, u->slab[M], u->slab[V], u->scale, opt->muon.beta1, opt->muon.beta2,
-                                  (wf_real)opt->muon.adam_eps, (wf_real)(lr / u->factor[0]), (wf_real)u->factor[1],
-                                  (wf_real)(lr * u->weight_decay), 0);
+        adam_step(u, u->slab[M], u->slab[V], opt->muon.beta1, opt->muon.beta2, opt->muon.adam_eps, u->lr * opt->muon.adam_lr_scale, true);
 }
 
 const struct wf_optimizer_rule wf_muon_rule = {.abi = WF_OPTIMIZER_RULE_ABI,
