@@ -124,10 +124,10 @@ small='--steps 1 --set d_model=64 --set context=64 --set valid_tokens=0'
 "$weft" train char-rms --train "$story" $small --set layers=2 --set heads=2 --set d_ff=128 --set batch=2 --out language 2>log || failed "train: $(tail -1 log)"
 # shellcheck disable=SC2086
 "$weft" train encoder-attention --train "$story" $small --set heads=2 --set d_ff=128 --out encoder 2>log || failed "train: $(tail -1 log)"
-# cut RUN COMMAND...: the command reads a fifo on standard input; its weights are cut once they are mapped
-cut_weights() {
-    run=$1
-    shift
+# harm RUN HOW SAYS COMMAND...: the command reads a fifo on standard input. Once its weights are mapped, another program changes them: HOW
+harm() {
+    run=$1 how=$2 says=$3
+    shift 3
     cp $run/model.safetensors whole_weights
     mkfifo fifo
     "$@" <fifo >out 2>err &
@@ -139,36 +139,22 @@ cut_weights() {
         sleep 0.02
     done
     sleep 0.1
-    truncate -s 4096 $run/model.safetensors
+    $how $run/model.safetensors
     (trap "" PIPE && echo "once upon a time there was" >&3) 2>pipe || true # the command may have ended
     exec 3>&-
     status=0
     wait $pid || status=$?
-    [ $status = 1 ] || failed "$2: exit status $status: $(cat err)"
-    grep -q "$run/model.safetensors: was truncated while its weights were in use: restore it, and start again" err || failed "$2: $(cat err)"
+    [ $status = 1 ] || failed "$how, $2: exit status $status: $(cat err)"
+    grep -q "$run/model.safetensors: $says while its weights were in use: restore it, and start again" err || failed "$how, $2: $(cat err)"
     mv whole_weights $run/model.safetensors
 }
-cut_weights language "$weft" generate language --map always --prompt o --max-tokens 1000000000
-cut_weights language "$weft" generate language --map always --input - --max-tokens 100
-cut_weights encoder "$weft" embed encoder --map always
+cut_weights() { truncate -s 4096 "$1"; }
+rewrite() { cat whole_weights >"$1"; } # in place
+harm language cut_weights 'was truncated' "$weft" generate language --map always --prompt o --max-tokens 1000000000
+harm language cut_weights 'was truncated' "$weft" generate language --map always --input - --max-tokens 100
+harm encoder cut_weights 'was truncated' "$weft" embed encoder --map always
+harm language rewrite 'was changed' "$weft" generate language --map always --input -
 echo once | "$weft" embed encoder >out 2>err || failed "embed: $(cat err)"
-
-# a file that another program rewrites in place meanwhile
-mkfifo fifo
-cp language/model.safetensors whole_weights
-"$weft" generate language --map always --input - <fifo >out 2>err &
-pid=$!
-exec 3>fifo
-rm fifo
-until grep -q "language/model.safetensors" /proc/$pid/maps; do sleep 0.02; done
-sleep 0.1
-cat whole_weights >language/model.safetensors
-(trap "" PIPE && echo "once upon a time there was" >&3) 2>pipe || true
-exec 3>&-
-status=0
-wait $pid || status=$?
-[ $status = 1 ] || failed "rewritten: exit status $status: $(cat err)"
-grep -q 'language/model.safetensors: was changed while its weights were in use' err || failed "rewritten: $(cat err)"
 
 # --- a folder as text leaves nothing behind
 expect 1 '.: is a folder, not a file' "$weft" train char-rms --train . --out none
