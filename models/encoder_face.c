@@ -90,7 +90,7 @@ wf_tensor *wf_encoder_forward_with(const wf_model *model, wf_tensor *ids, const 
         call = wf_blocks_copy(tape, &c, sizeof c);
     }
     wf_tensor *x = call ? model->family->hidden(model->body, ids, call) : wf_tape_fail(tape, WF_ERR_MEMORY, "no memory for a call");
-    return wf_blocks_end(&pass, tape, x);
+    return wf_model_intact(model, wf_blocks_end(&pass, tape, x));
 }
 
 wf_tensor *wf_encoder_logits_with(const wf_model *model, wf_tensor *ids, const struct wf_encoder_call *call)

@@ -50,7 +50,7 @@ wf_tensor *wf_model_token_losses(const wf_model *model, wf_tensor *ids, wf_tenso
 
 /* Call wf_blocks_begin before and wf_blocks_end after each call of a family's function on `tape`. Between the two calls, in a training with
  * checkpoint=true, wf_blocks_forward records its blocks so that backward computes them again. wf_blocks_end returns x, or poison if the
- * family's function should have called wf_blocks_forward but did not, or if x may be wrong (wf_model_intact). */
+ * family's function should have called wf_blocks_forward but did not. */
 struct wf_blocks_pass {
     const wf_model *model;
     bool recompute;               /* this is a training with checkpoint=true */
