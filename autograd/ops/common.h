@@ -85,6 +85,10 @@ wf_array wf_ids_below(wf_call *c, int i, int64_t limit);
 
 /* The shape rule of a reduction: the result is the real operand's shape without dimension `dim`, or with size 1 there if `keep`. */
 wf_status wf_reduced_shape(wf_call *c, int dim, bool keep);
+/* The same, or if `all` a scalar: the reduction of all elements, for which dim and keep are not read. */
+wf_status wf_reduction_shape(wf_call *c, bool all, int dim, bool keep);
+/* The number of elements that such a reduction makes into one. */
+int64_t wf_reduction_terms(wf_call *c, bool all, int dim);
 /* The shape of `a` without dimension `dim`, or with size 1 there if `keep`. */
 wf_shape wf_shape_without(const wf_array *a, int dim, bool keep);
 

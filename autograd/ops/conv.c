@@ -166,8 +166,8 @@ static wf_status conv_backward(wf_call *c)
     return status == WF_OK && c->inputs > BIAS && c->need[BIAS] ? give_bias(c) : status;
 }
 
-#define CONV(...) ATTR(struct conv_attr, .groups = 1, .axis = {__VA_ARGS__}, .each = true)
 #define GROUPS(n, ...) ATTR(struct conv_attr, .groups = n, .axis = {__VA_ARGS__}, .each = true)
+#define CONV(...) GROUPS(1, __VA_ARGS__)
 #define TRANSPOSE(n, ...) ATTR(struct conv_attr, .transposed = true, .groups = n, .axis = {__VA_ARGS__}, .each = true)
 #define ONE                                                                                                                                \
     {                                                                                                                                      \

@@ -19,12 +19,7 @@ static const char *prod_name(const void *attr)
 static wf_status prod_shape(wf_call *c)
 {
     const struct product *a = c->attr;
-    if (!a->all)
-        return wf_reduced_shape(c, a->dim, a->keep);
-    if (wf_want(c, 0, WF_REAL) != WF_OK)
-        return WF_ERR_ARGUMENT;
-    c->out[0] = wf_call_shape(WF_REAL, &(wf_shape){0});
-    return WF_OK;
+    return wf_reduction_shape(c, a->all, a->dim, a->keep);
 }
 
 static wf_status cumprod_shape(wf_call *c)

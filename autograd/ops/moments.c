@@ -25,17 +25,14 @@ static const char *name_of(const void *attr)
 static wf_status moment_shape(wf_call *c)
 {
     const struct moment *a = c->attr;
-    wf_status status = a->all ? wf_want(c, 0, WF_REAL) : wf_reduced_shape(c, a->dim, a->keep);
+    const wf_status status = wf_reduction_shape(c, a->all, a->dim, a->keep);
     if (status != WF_OK)
         return status;
-    if (a->all)
-        c->out[0] = wf_call_shape(WF_REAL, &(wf_shape){0});
     if (a->kind == NORM && !(a->p > 0))
         return wf_call_fail(c, WF_ERR_ARGUMENT, "p = %g must be greater than 0; INFINITY gives the greatest magnitude", a->p);
     if (a->kind != NORM && a->correction != 0 && a->correction != 1)
         return wf_call_fail(c, WF_ERR_ARGUMENT, "the correction is %d, but must be 0 or 1", a->correction);
-    const int64_t n = a->all ? wf_array_count(&c->in[0]) : c->in[0].dim[wf_want_dim(c, 0, a->dim)];
-    if (n == 0 && a->kind == NORM && isinf(a->p))
+    if (wf_reduction_terms(c, a->all, a->dim) == 0 && a->kind == NORM && isinf(a->p))
         return wf_call_fail(c, WF_ERR_SHAPE, "nothing has no greatest magnitude");
     wf_shape lines = wf_array_shape(&c->out[0]);
     if (a->kind != NORM)
@@ -56,7 +53,7 @@ static bool lines_of(wf_call *c, struct lines *l)
     const int dim = a->all ? 0 : wf_want_dim(c, 0, a->dim);
     const wf_array last = a->all ? c->in[0] : wf_dim_last(c->in[0], dim), x = wf_call_contiguous(c, &last);
     l->x = x.data;
-    l->n = a->all ? wf_array_count(&x) : c->in[0].dim[dim];
+    l->n = wf_reduction_terms(c, a->all, dim);
     l->rows = wf_array_count(&c->out[0]);
     l->chunks = (l->n + CHUNK - 1) / CHUNK;
     return x.data || l->n == 0;

@@ -2,7 +2,7 @@
 /* Pooling and resizing of sequences [B,C,T] and pictures [B,C,H,W]: each plane of one picture and one channel on its own. */
 #include <math.h>
 
-#include "common.h"
+#include "planes.h"
 
 /* The shape rule's part that the ops share: the planes of x, whose last one or two dimensions are axes. */
 static int axes_of(wf_call *c)
@@ -13,23 +13,6 @@ static int axes_of(wf_call *c)
         return c->in[0].ndim - 2;
     wf_call_fail(c, WF_ERR_SHAPE, "x must be [B,C,T] or [B,C,H,W]");
     return -1;
-}
-
-/* Sizes of a plane of operand 0 and of the result. A sequence is a plane of one row. */
-struct planes {
-    int64_t count, height, width, rows, cols;
-};
-
-static struct planes planes_of(const wf_call *c)
-{
-    const wf_array *x = &c->in[0], *y = &c->out[0];
-    const bool two = x->ndim == 4;
-    return (struct planes){x->dim[0] * x->dim[1], two ? x->dim[2] : 1, x->dim[x->ndim - 1], two ? y->dim[2] : 1, y->dim[y->ndim - 1]};
-}
-
-static double cost(const struct planes *p, double each)
-{
-    return each * (double)p->count * (double)(p->height * p->width + p->rows * p->cols);
 }
 
 /* --- max_pool and avg_pool ------------------------------------------------------------------------------------------- */
@@ -119,7 +102,7 @@ static struct window window_of(const struct pool *k, int at, int64_t i)
     return (struct window){WF_MAX(begin, 0), WF_MIN(end, n), WF_MIN(end, n + axis.after) - begin};
 }
 
-/* What the mean is divided by. */
+/* The factor of a window's sum in its mean. */
 static wf_real share_of(const struct pool *k, const struct window *r, const struct window *q)
 {
     const int64_t inside = (r->end - r->begin) * (q->end - q->begin);
@@ -190,11 +173,6 @@ static void pool_planes_back(void *ctx, int64_t begin, int64_t end)
     }
 }
 
-static int64_t grain(const struct planes *p)
-{
-    return WF_MAX(1, 16384 / WF_MAX(1, p->height * p->width));
-}
-
 static wf_status pool_forward(wf_call *c)
 {
     const wf_array x = wf_call_contiguous(c, &c->in[0]);
@@ -202,7 +180,7 @@ static wf_status pool_forward(wf_call *c)
         return WF_ERR_MEMORY;
     struct pool k = {.a = c->attr, .axes = c->in[0].ndim - 2, .p = planes_of(c), .x = x.data, .y = c->out[0].data};
     k.at = k.a->max && c->grad ? c->saved[0].data : NULL;
-    wf_parallel_ranges(k.p.count, grain(&k.p), cost(&k.p, 1), pool_planes, &k);
+    planes_run(&k.p, 1, pool_planes, &k);
     return WF_OK;
 }
 
@@ -214,7 +192,7 @@ static wf_status pool_backward(wf_call *c)
         return WF_ERR_MEMORY;
     struct pool k = {.a = c->attr, .axes = c->in[0].ndim - 2, .p = planes_of(c), .dy = dy.data, .dx = dx.contiguous.data};
     k.at = k.a->max ? c->saved[0].data : NULL;
-    wf_parallel_ranges(k.p.count, grain(&k.p), cost(&k.p, 1), pool_planes_back, &k);
+    planes_run(&k.p, 1, pool_planes_back, &k);
     wf_contiguous_grad_done(&dx);
     return WF_OK;
 }

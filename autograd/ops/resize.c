@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* resize: sequences [B,C,T] and pictures [B,C,H,W] in another size, by the nearest element or linear interpolation. */
-#include "common.h"
+#include "planes.h"
 
 struct resize_attr {
     int64_t target[2]; /* of the last two dimensions; a sequence has the second only */
@@ -46,7 +46,7 @@ static wf_status resize_shape(wf_call *c)
 }
 
 struct resize {
-    int64_t count, height, width, rows, cols;
+    struct planes p;
     const struct place *row, *col; /* [rows], [cols] */
     const wf_real *x, *dy;
     wf_real *y, *dx;
@@ -56,11 +56,11 @@ static void forward_planes(void *ctx, int64_t begin, int64_t end)
 {
     const struct resize *k = ctx;
     for (int64_t plane = begin; plane < end; plane++) {
-        const wf_real *x = k->x + plane * k->height * k->width;
-        wf_real *y = k->y + plane * k->rows * k->cols;
-        for (int64_t i = 0; i < k->rows; i++) {
-            const wf_real *low = x + k->row[i].low * k->width, *high = x + k->row[i].high * k->width, share = k->row[i].low_share;
-            for (int64_t j = 0; j < k->cols; j++, y++) {
+        const wf_real *x = k->x + plane * k->p.height * k->p.width;
+        wf_real *y = k->y + plane * k->p.rows * k->p.cols;
+        for (int64_t i = 0; i < k->p.rows; i++) {
+            const wf_real *low = x + k->row[i].low * k->p.width, *high = x + k->row[i].high * k->p.width, share = k->row[i].low_share;
+            for (int64_t j = 0; j < k->p.cols; j++, y++) {
                 const struct place c = k->col[j];
                 if (c.low_share == 1 && share == 1) { /* what has no share must not count, if it is infinite */
                     *y = low[c.low];
@@ -78,12 +78,12 @@ static void backward_planes(void *ctx, int64_t begin, int64_t end)
 {
     const struct resize *k = ctx;
     for (int64_t plane = begin; plane < end; plane++) {
-        wf_real *dx = k->dx + plane * k->height * k->width;
-        const wf_real *dy = k->dy + plane * k->rows * k->cols;
-        for (int64_t i = 0; i < k->rows; i++) {
-            wf_real *low = dx + k->row[i].low * k->width, *high = dx + k->row[i].high * k->width;
+        wf_real *dx = k->dx + plane * k->p.height * k->p.width;
+        const wf_real *dy = k->dy + plane * k->p.rows * k->p.cols;
+        for (int64_t i = 0; i < k->p.rows; i++) {
+            wf_real *low = dx + k->row[i].low * k->p.width, *high = dx + k->row[i].high * k->p.width;
             const wf_real share = k->row[i].low_share;
-            for (int64_t j = 0; j < k->cols; j++, dy++) {
+            for (int64_t j = 0; j < k->p.cols; j++, dy++) {
                 const struct place c = k->col[j];
                 low[c.low] += share * c.low_share * *dy;
                 low[c.high] += share * (1 - c.low_share) * *dy;
@@ -98,34 +98,18 @@ static void backward_planes(void *ctx, int64_t begin, int64_t end)
 static bool prepare(wf_call *c, struct resize *k)
 {
     const struct resize_attr *a = c->attr;
-    const wf_array *x = &c->in[0], *y = &c->out[0];
-    const bool two = x->ndim == 4;
-    *k = (struct resize){.count = x->dim[0] * x->dim[1],
-                         .height = two ? x->dim[2] : 1,
-                         .width = x->dim[x->ndim - 1],
-                         .rows = two ? y->dim[2] : 1,
-                         .cols = y->dim[y->ndim - 1]};
-    const wf_array memory = wf_call_temp(c, WF_U8, &(wf_shape){1, {(k->rows + k->cols) * (int64_t)sizeof(struct place)}});
+    *k = (struct resize){.p = planes_of(c)};
+    const wf_array memory = wf_call_temp(c, WF_U8, &(wf_shape){1, {(k->p.rows + k->p.cols) * (int64_t)sizeof(struct place)}});
     struct place *place = memory.data;
     if (!place)
         return false;
     k->row = place;
-    k->col = place + k->rows;
-    for (int64_t i = 0; i < k->rows; i++)
-        *place++ = place_of(a->how, k->height, k->rows, i);
-    for (int64_t j = 0; j < k->cols; j++)
-        *place++ = place_of(a->how, k->width, k->cols, j);
+    k->col = place + k->p.rows;
+    for (int64_t i = 0; i < k->p.rows; i++)
+        *place++ = place_of(a->how, k->p.height, k->p.rows, i);
+    for (int64_t j = 0; j < k->p.cols; j++)
+        *place++ = place_of(a->how, k->p.width, k->p.cols, j);
     return true;
-}
-
-static int64_t grain(const struct resize *k)
-{
-    return WF_MAX(1, 16384 / WF_MAX(1, k->height * k->width + k->rows * k->cols));
-}
-
-static double cost(const struct resize *k)
-{
-    return 2.0 * (double)k->count * (double)(k->rows * k->cols);
 }
 
 static wf_status resize_forward(wf_call *c)
@@ -136,7 +120,7 @@ static wf_status resize_forward(wf_call *c)
         return WF_ERR_MEMORY;
     k.x = x.data;
     k.y = c->out[0].data;
-    wf_parallel_ranges(k.count, grain(&k), cost(&k), forward_planes, &k);
+    planes_run(&k.p, 1, forward_planes, &k);
     return WF_OK;
 }
 
@@ -149,7 +133,7 @@ static wf_status resize_backward(wf_call *c)
         return WF_ERR_MEMORY;
     k.dy = dy.data;
     k.dx = dx.contiguous.data;
-    wf_parallel_ranges(k.count, grain(&k), cost(&k), backward_planes, &k);
+    planes_run(&k.p, 1, backward_planes, &k);
     wf_contiguous_grad_done(&dx);
     return WF_OK;
 }

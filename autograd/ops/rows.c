@@ -111,6 +111,21 @@ wf_status wf_reduced_shape(wf_call *c, int dim, bool keep)
     return WF_OK;
 }
 
+wf_status wf_reduction_shape(wf_call *c, bool all, int dim, bool keep)
+{
+    if (!all)
+        return wf_reduced_shape(c, dim, keep);
+    if (wf_want(c, 0, WF_REAL) != WF_OK)
+        return WF_ERR_ARGUMENT;
+    c->out[0] = wf_call_shape(WF_REAL, &(wf_shape){0});
+    return WF_OK;
+}
+
+int64_t wf_reduction_terms(wf_call *c, bool all, int dim)
+{
+    return all ? wf_array_count(&c->in[0]) : c->in[0].dim[wf_want_dim(c, 0, dim)];
+}
+
 wf_array wf_matrix_of(wf_call *c, const wf_array *a)
 {
     int64_t rows = 1;

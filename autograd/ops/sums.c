@@ -20,19 +20,7 @@ static const char *name_of(const void *attr)
 static wf_status sum_shape(wf_call *c)
 {
     const struct sum_attr *a = c->attr;
-    if (!a->all)
-        return wf_reduced_shape(c, a->dim, a->keep);
-    if (wf_want(c, 0, WF_REAL) != WF_OK)
-        return WF_ERR_ARGUMENT;
-    c->out[0] = wf_call_shape(WF_REAL, &(wf_shape){0});
-    return WF_OK;
-}
-
-/* The number of elements that are added up for one element of the result. */
-static int64_t terms_of(wf_call *c)
-{
-    const struct sum_attr *a = c->attr;
-    return a->all ? wf_array_count(&c->in[0]) : c->in[0].dim[wf_want_dim(c, 0, a->dim)];
+    return wf_reduction_shape(c, a->all, a->dim, a->keep);
 }
 
 /* Elements are added in the order in which they lie in memory, which depends on the strides. In a sum over a dimension whose bits must not
@@ -41,7 +29,7 @@ static int64_t terms_of(wf_call *c)
 static wf_status sum_forward(wf_call *c)
 {
     const struct sum_attr *a = c->attr;
-    const int64_t terms = terms_of(c);
+    const int64_t terms = wf_reduction_terms(c, a->all, a->dim);
     wf_array y = c->out[0];
     if (!a->all) {
         const wf_shape kept = wf_shape_without(&c->in[0], wf_want_dim(c, 0, a->dim), true);
@@ -69,7 +57,7 @@ static wf_status sum_backward(wf_call *c)
         wf_array scaled = wf_call_temp(c, WF_REAL, &shape);
         if (!scaled.data)
             return WF_ERR_MEMORY;
-        wf_map_affine(1.0 / (double)terms_of(c), 0, &dy, &scaled);
+        wf_map_affine(1.0 / (double)wf_reduction_terms(c, a->all, a->dim), 0, &dy, &scaled);
         dy = scaled;
     }
     wf_array g = dy;

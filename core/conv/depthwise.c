@@ -98,7 +98,7 @@ static bool taps_memory(int64_t taps, struct taps *t)
     return true;
 }
 
-/* Where each tap reads in the plane, counted from the first element that an output reads. */
+/* Sets at[t] to the place at which tap t reads in the plane, counted from the first element that an output reads. */
 static void place_taps(const struct wf_conv *s, const struct plane *p, int64_t *at)
 {
     for (int64_t r = 0; r < s->kernel[0]; r++)

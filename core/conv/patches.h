@@ -7,7 +7,7 @@
 
 #include "../gemm/private.h"
 
-/* Where a tap of the kernel reads, counted from the position of a patch. */
+/* The place at which a tap of the kernel reads, counted from the position of a patch. */
 struct conv_tap {
     int64_t row, col;
 };

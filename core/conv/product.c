@@ -11,12 +11,11 @@ enum { TASKS = 4 /* per thread, where there is enough work */ };
 
 /* The columns of one task. If the patches of a picture are many, they are divided into shares, so that the results of a task are rows of
  * one picture; otherwise a task has the patches of several pictures. */
-static int64_t task_columns(const struct conv_product *w, int64_t n)
+static int64_t task_columns(int64_t n)
 {
     const int nr = gemm_isa()->nr;
     const int64_t most = WF_MAX(nr, CONV_COLUMNS / nr * nr);
     const int64_t even = gemm_ceil_div(gemm_ceil_div(n, (int64_t)TASKS * wf_threads()), nr) * nr;
-    (void)w;
     return WF_MIN(most, even);
 }
 
@@ -120,7 +119,7 @@ bool conv_product_run(const struct conv_product *given)
         fill(&w);
         return true;
     }
-    const int64_t wide = task_columns(&w, n);
+    const int64_t wide = task_columns(n);
     w.shares = picture >= wide ? gemm_ceil_div(picture, wide) : 0;
     w.across = w.shares > 0 ? w.p.batch * w.shares : gemm_ceil_div(n, wide);
     /* few columns, many filters: the filters are divided, too, and each task packs the patches again */

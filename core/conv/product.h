@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of core/conv share. */
+/* Declarations that the files of core/conv share. */
 #ifndef WEFT_CONV_PRODUCT_H
 #define WEFT_CONV_PRODUCT_H
 

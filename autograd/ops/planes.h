@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* Sequences [B,C,T] and pictures [B,C,H,W] as planes, for ops that work on each plane on its own: pooling.c and resize.c. */
+#ifndef WEFT_OPS_PLANES_H
+#define WEFT_OPS_PLANES_H
+
+#include "common.h"
+
+/* The number of planes, their size in operand 0, and their size in the result. A sequence is a plane of one row. */
+struct planes {
+    int64_t count, height, width, rows, cols;
+};
+
+static inline struct planes planes_of(const wf_call *c)
+{
+    const wf_array *x = &c->in[0], *y = &c->out[0];
+    const bool two = x->ndim == 4;
+    return (struct planes){x->dim[0] * x->dim[1], two ? x->dim[2] : 1, x->dim[x->ndim - 1], two ? y->dim[2] : 1, y->dim[y->ndim - 1]};
+}
+
+/* Runs `body` over all planes in parallel; `cost` is the time in nanoseconds for each element of operand and result. */
+static inline void planes_run(const struct planes *p, double cost, void (*body)(void *ctx, int64_t begin, int64_t end), void *ctx)
+{
+    const int64_t each = p->height * p->width + p->rows * p->cols;
+    wf_parallel_ranges(p->count, WF_MAX(1, 16384 / WF_MAX(1, each)), cost * (double)p->count * (double)each, body, ctx);
+}
+
+#endif
