@@ -26,8 +26,8 @@ static void fail_detached(wf_tape *tape, const char *call, const wf_tensor *x, c
     if (detached_at->made_by == made_by_gradients)
         wf_tape_fail(
             tape, WF_ERR_STATE,
-            "%s: '%s' depends on the gradient '%s', and there are no gradients of gradients: make a penalty of differences, (f(x + h "
-            "v) - f(x - h v)) / 2h; only a gradient that is meant as a constant takes wf_detach",
+            "%s: '%s' depends on the gradient '%s': give its wf_gradients .create_graph = true, or take wf_detach of it if it is meant as "
+            "a constant",
             call, wf_name_of(x), name);
     else if (detached_at->by == BY_CHECKPOINT)
         wf_tape_fail(
@@ -36,10 +36,8 @@ static void fail_detached(wf_tape *tape, const char *call, const wf_tensor *x, c
             "it: return it from the function, or take wf_detach of it where no gradient is wanted",
             call, wf_name_of(x), name);
     else if (detached_at == x)
-        wf_tape_fail(tape, WF_ERR_STATE,
-                     "%s: an earlier %s used up the record of '%s': give that call .retain = true (there are no gradients of "
-                     "gradients)",
-                     call, used_up_by(detached_at), name);
+        wf_tape_fail(tape, WF_ERR_STATE, "%s: an earlier %s used up the record of '%s': give that call .retain = true", call,
+                     used_up_by(detached_at), name);
     else
         wf_tape_fail(tape, WF_ERR_STATE,
                      "%s: '%s' depends on '%s', whose record an earlier %s used up: give that call .retain = true, or take "
@@ -140,6 +138,9 @@ wf_status wf_backward_with(wf_tensor *x, const struct wf_backward_options *optio
         return x ? WF_ERR_STATE : WF_ERR_ARGUMENT;
     }
     wf_tensor *operand = backward_operand(tape, "wf_backward", x);
+    if (tape->error.code == WF_OK && (o->create_graph || o->allow_unused))
+        wf_tape_fail(tape, WF_ERR_ARGUMENT, "wf_backward: .%s is an option of wf_gradients",
+                     o->create_graph ? "create_graph" : "allow_unused");
     if (backward_valid(tape, "wf_backward", operand, o))
         run_pass(operand, o);
     if (tape->error.code != WF_OK)

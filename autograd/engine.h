@@ -104,6 +104,7 @@ struct wf_tensor {
     int uses;              /* the number of records whose backward will add to the gradient */
     /* Equal to tape->path if this tensor depends on a tensor that the running wf_gradients wants. */
     uint32_t path;
+    wf_tensor *graph;               /* the gradient as a tensor so far, while a wf_gradients with .create_graph runs (create_graph.c) */
     uint32_t number;                /* index of the tensor in the set of this pass (tensors_of_pass); unused for leaves */
     struct wf_parameter_info *info; /* set for parameters and leaves */
     struct buffer *grad_buffer;     /* NULL if the tensor has no gradient */
@@ -197,6 +198,7 @@ struct wf_tape {
     bool walking;        /* wf_backward or wf_gradients is running */
     bool changed;        /* a parameter was updated since an op read it, and the op's backward will read it again */
     bool in_gradients;   /* wf_gradients is running: it computes the gradients of wanted tensors only, and writes none into a slab */
+    bool building;       /* a `gradient` of an op runs (create_graph.c): it may read values that the user released and a backward reads */
     uint32_t path;       /* number of calls of wf_gradients so far; the running call marks tensors with it (wf_tensor.path) */
     int checkpoints;     /* the nesting depth of wf_checkpoint calls whose function is running */
     /* The nesting depth of the running wf_checkpoint calls, without those whose function a backward calls again. Records made meanwhile are
@@ -393,6 +395,17 @@ void records_walk(wf_tape *tape, struct node *last, bool retain);
  * if the operand depends on a wanted tensor. */
 bool node_needs_now(const wf_tape *tape, wf_tensor *operand);
 void records_mark_path(wf_tape *tape, struct node *last); /* sets `path` in each result that depends on a wanted tensor */
+
+/* The operands whose gradients the running call computes, as a mask like node.need. In wf_gradients these are only operands that depend on
+ * a wanted tensor. */
+unsigned node_needs_mask(const wf_tape *tape, const struct node *node);
+/* Fails if a parameter that the record's backward reads was updated after the op read it. */
+wf_status node_unchanged(wf_call *c, const struct node *node);
+
+/* create_graph.c: the gradients of a wf_gradients with .create_graph, as tensors in `graph` of the wanted tensors. */
+void records_build_gradients(wf_tape *tape, wf_tensor *y, wf_tensor *gradient);
+/* Adds g to x->graph, or to that of the tensor of which x is a view. */
+void graph_add(wf_tape *tape, wf_tensor *x, wf_tensor *g);
 
 /* backward.c */
 static inline const char *used_up_by(const wf_tensor *x)

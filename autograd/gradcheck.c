@@ -184,6 +184,7 @@ wf_tensor *check_weighted_sum(struct check *k, wf_tensor *y)
         return y;
     wf_shape shape = wf_shape_of(y);
     if (!k->weight) {
+        k->result_shape = shape;
         k->results = wf_shape_count(&shape);
         k->weight = check_memory(k, k->results);
         k->result = check_memory(k, k->results);
@@ -230,7 +231,7 @@ wf_status check_plain_run(struct check *k)
 static wf_status evaluate(struct check *k, double *f)
 {
     wf_tensor *leaf[WF_MAX_INPUTS], *operand[WF_MAX_INPUTS];
-    wf_status status = check_operands(k, k->mode, 0, LAYOUT_CONTIGUOUS, leaf, operand);
+    wf_status status = check_operands(k, k->mode, k->differentiates ? ~0u : 0, LAYOUT_CONTIGUOUS, leaf, operand);
     if (status == WF_OK && wf_read(k->fn(k->ctx, k->tape, operand), k->moved, k->results) != WF_OK)
         status = wf_tape_status(k->tape, k->error);
     *f = 0;

@@ -13,6 +13,7 @@ struct applied {
     const wf_op *op;
     const void *attr;
     int inputs;
+    unsigned constant; /* for the check of .gradient: bit i is set if real input i has no gradient */
 };
 
 struct check_input {
@@ -38,8 +39,9 @@ struct check {
     int inputs;
     struct check_input in[WF_MAX_INPUTS];
     wf_mode mode;
-    bool constant; /* the op is .constant, so only values are checked */
-    bool routed;   /* the operands are results of wf_scale instead of leaves, so that a backward releases their values */
+    bool constant;       /* the op is .constant, so only values are checked */
+    bool differentiates; /* fn takes gradients, so its operands need gradients in every run */
+    bool routed;         /* the operands are results of wf_scale instead of leaves, so that a backward releases their values */
     enum wf_precision precision;
     double tolerance, step;
     uint64_t seed;
@@ -48,7 +50,8 @@ struct check {
     wf_real *weight;        /* R: a random factor for each element of the result */
     wf_real *result;        /* the result of the plain run */
     wf_real *moved;         /* the result for changed inputs */
-    int64_t results;        /* number of elements of the result */
+    wf_shape result_shape;
+    int64_t results; /* number of elements of the result */
     wf_error *error;
 };
 
@@ -77,5 +80,9 @@ wf_status check_numeric(struct check *k);
 /* Checks an op (k->ctx is a struct applied) in all situations. Must be called after check_plain_run, because each situation must give the
  * values of the plain run. */
 wf_status check_all_situations(struct check *k);
+/* Compares values with those of the plain run; `what` and `input` name them in the message. */
+wf_status check_same(struct check *k, const char *situation, const char *what, int input, const wf_array *got, const wf_real *expected);
+/* Checks the op's .gradient in the case (gradcheck_gradient.c). Must be called after check_plain_run. */
+wf_status check_gradient(struct check *k, const struct wf_gradcheck_options *options);
 
 #endif

@@ -59,7 +59,7 @@ static wf_status begin_case(struct case_check *s, const wf_op *op, const struct 
     snprintf(s->what, sizeof s->what, "%s, case %ld%s%s", op->name, index, c->what ? " " : "", c->what ? c->what : "");
     s->k = (struct check){.fn = apply_op, .ctx = &s->applied, .what = s->what, .constant = op->constant, .error = error};
     set_up(&s->k, c);
-    s->applied = (struct applied){op, c->attr, s->k.inputs};
+    s->applied = (struct applied){.op = op, .attr = c->attr, .inputs = s->k.inputs};
     bool constants = false, any = false;
     for (int i = 0; i < s->k.inputs; i++) {
         constants |= s->k.in[i].constant;
@@ -94,6 +94,8 @@ wf_status wf_check_case(const wf_op *op, const struct wf_case *c, const struct w
         status = check_numeric(&s.k);
     if (status == WF_OK)
         status = check_all_situations(&s.k);
+    if (status == WF_OK && op->gradient)
+        status = check_gradient(&s.k, options);
     check_end(&s.k);
     return status;
 }

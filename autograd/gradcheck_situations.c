@@ -48,7 +48,7 @@ static wf_status same_sum(struct check *k, const char *situation, const char *wh
     return WF_OK;
 }
 
-static wf_status same(struct check *k, const char *situation, const char *what, int input, const wf_array *got, const wf_real *expected)
+wf_status check_same(struct check *k, const char *situation, const char *what, int input, const wf_array *got, const wf_real *expected)
 {
     return same_sum(k, situation, what, input, got, expected, 0);
 }
@@ -63,7 +63,7 @@ static wf_status compare_gradients(struct check *k, const char *situation, unsig
             continue;
         status = check_leaf_grad(k, i, layout, leaf[i], &grad);
         if (status == WF_OK)
-            status = same(k, situation, "gradient of input", i, &grad, k->in[i].grad);
+            status = check_same(k, situation, "gradient of input", i, &grad, k->in[i].grad);
     }
     return status;
 }
@@ -80,7 +80,7 @@ static wf_status compare_run(struct check *k, const char *situation, unsigned ne
     wf_array view;
     if (wf_view(y, &view) != WF_OK)
         return check_status(k, situation);
-    status = same(k, situation, "result", 0, &view, k->result);
+    status = check_same(k, situation, "result", 0, &view, k->result);
     bool any = false;
     for (int i = 0; i < k->inputs; i++)
         any |= (need >> i & 1) && check_has_gradient(&k->in[i]) && !k->constant;
@@ -184,7 +184,7 @@ static wf_status with_neighbours(struct check *k, bool before)
     wf_array grad;
     if (wf_grad(neighbour, &grad) != WF_OK)
         return check_status(k, situation);
-    status = same(k, situation, "gradient of the neighbour of result", 0, &grad, k->weight);
+    status = check_same(k, situation, "gradient of the neighbour of result", 0, &grad, k->weight);
     for (int i = 0; i < k->inputs && status == WF_OK; i++) {
         if (!check_has_gradient(&k->in[i]))
             continue;
@@ -195,7 +195,7 @@ static wf_status with_neighbours(struct check *k, bool before)
             expected[j] = k->in[i].grad[j] + 3;
         status = check_leaf_grad(k, i, LAYOUT_CONTIGUOUS, leaf[i], &grad);
         if (status == WF_OK)
-            status = same(k, situation, "gradient of input", i, &grad, expected);
+            status = check_same(k, situation, "gradient of input", i, &grad, expected);
     }
     return status;
 }
@@ -223,7 +223,7 @@ static wf_status same_operand_twice(struct check *k, int i, int j)
     if ((status = check_backward(k, situation, operand)) != WF_OK ||
         (status = check_leaf_grad(k, i, LAYOUT_CONTIGUOUS, leaf[i], &a)) != WF_OK)
         return status;
-    return same(k, situation, "gradient of input", i, &a, sum);
+    return check_same(k, situation, "gradient of input", i, &a, sum);
 }
 
 /* The rows of input i are all the same. An operand that repeats one row by a stride of 0 must give the same result. No input needs a
@@ -244,7 +244,7 @@ static wf_status broadcast_operand(struct check *k, int i)
     operand[i] = wf_apply_view("broadcast", leaf[i], &view);
     if (wf_view(k->fn(k->ctx, k->tape, operand), &view) != WF_OK)
         return check_status(k, "operand with a stride of 0");
-    return same(k, "operand with a stride of 0", "result", 0, &view, result);
+    return check_same(k, "operand with a stride of 0", "result", 0, &view, result);
 }
 
 /* The rows of input i are all the same. If wf_expand makes the operand from one row, the gradients of the other inputs must not change, and

@@ -242,8 +242,9 @@ bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x)
                      op, wf_name_of(x));
         return false;
     }
-    /* While a checkpoint's function runs again, it may read tensors that the user released after its first call. */
-    if (by_user && (tape->recomputing == 0 || root->rounded)) {
+    /* While a checkpoint's function runs again, it may read tensors that the user released after its first call; so may the `gradient` of
+     * an op, as long as a backward will read them. */
+    if (by_user && (root->rounded || (tape->recomputing == 0 && (!tape->building || value_is_released(root))))) {
         wf_tape_fail(tape, WF_ERR_STATE,
                      "%s: '%s' was released with wf_release%s: release a tensor after its last use, and that of its views", op,
                      wf_name_of(x), by_user == x ? "" : ", as the tensor that it is a view of");

@@ -79,9 +79,7 @@ bool node_needs_now(const wf_tape *tape, wf_tensor *operand)
     return !tape->in_gradients || is_on_path(tape, operand);
 }
 
-/* The operands whose gradients the running call computes, as a mask like node.need. In wf_gradients these are only operands that depend on
- * a wanted tensor. */
-static unsigned needed_now(const wf_tape *tape, const struct node *node)
+unsigned node_needs_mask(const wf_tape *tape, const struct node *node)
 {
     if (!tape->in_gradients)
         return node->need;
@@ -102,9 +100,11 @@ static bool has_changed(const struct node *node, wf_tensor *x)
     return root->kind == TENSOR_LEAF && node->event <= ((const struct parameter *)root)->changed_at;
 }
 
-static wf_status fail_changed(wf_call *c, const struct node *node)
+wf_status node_unchanged(wf_call *c, const struct node *node)
 {
     const wf_tensor *changed = NULL;
+    if (!c->tape->changed)
+        return WF_OK;
     for (int i = 0; i < node->inputs; i++)
         if (node->in[i] && reads_input(node->op, i) && has_changed(node, node->in[i]))
             changed = node->in[i];
@@ -145,7 +145,7 @@ static wf_status node_backward(wf_tape *tape, struct node *node)
 {
     struct call_state state;
     wf_call c;
-    const unsigned need = needed_now(tape, node);
+    const unsigned need = node_needs_mask(tape, node);
     if (need == 0)
         return WF_OK;
     call_begin(&c, tape, node, &state);
@@ -169,7 +169,7 @@ static wf_status node_backward(wf_tape *tape, struct node *node)
             any = true;
         }
     }
-    wf_status status = any && tape->changed ? fail_changed(&c, node) : WF_OK;
+    wf_status status = any ? node_unchanged(&c, node) : WF_OK;
     const bool checks = any && tape->check_finite;
     if (checks && status == WF_OK)
         status = call_check_gradients(&c, true);
@@ -221,7 +221,7 @@ void records_mark_path(wf_tape *tape, struct node *last)
 {
     struct node *first = reversed(last); /* the oldest record comes first, so that operands are visited before results */
     for (struct node *node = first; node; node = node->previous)
-        for (int j = 0; j < node->outputs && needed_now(tape, node); j++)
+        for (int j = 0; j < node->outputs && node_needs_mask(tape, node); j++)
             node->out[j]->path = tape->path;
     reversed(first);
 }

@@ -7,8 +7,8 @@ const char made_by_gradients[] = "gradient";
 static const char name_of_call[] = "wf_gradients";
 
 struct wrt {
-    wf_tensor *x;
-    bool own; /* x is a view that holds its own gradient during the call (OWN_FOR_CALL) */
+    wf_tensor *x; /* NULL if y does not depend on it, with .allow_unused */
+    bool own;     /* x is a view that holds its own gradient during the call (OWN_FOR_CALL) */
 };
 
 static bool is_without(wf_tape *tape, const wf_tensor *y, const wf_tensor *x)
@@ -17,13 +17,14 @@ static bool is_without(wf_tape *tape, const wf_tensor *y, const wf_tensor *x)
     return false;
 }
 
-static bool resolve(wf_tape *tape, const wf_tensor *y, wf_tensor *x, struct wrt *wrt)
+static bool resolve(wf_tape *tape, const wf_tensor *y, wf_tensor *x, struct wrt *wrt, bool allow_unused)
 {
+    *wrt = (struct wrt){.x = NULL};
     if (!tape_accepts(tape, name_of_call, x))
         return false;
     wf_tensor *leaf = x->kind == TENSOR_PARAMETER ? tape_find_leaf(tape, x) : x;
     if (!leaf)
-        return is_without(tape, y, x);
+        return allow_unused || is_without(tape, y, x);
     if (!leaf->needs_grad) {
         wf_tape_fail(tape, WF_ERR_STATE, "%s: '%s' needs no gradient: %s", name_of_call, wf_name_of(x),
                      x->kind == TENSOR_PARAMETER ? "it is frozen, or its registry has no gradients"
@@ -61,7 +62,7 @@ static bool hold_own(wf_tape *tape, wf_tensor *view)
 static int views_between(const wf_tensor *x)
 {
     int n = 0;
-    for (; x->base; x = x->base)
+    for (; x && x->base; x = x->base)
         n++;
     return n;
 }
@@ -76,7 +77,7 @@ static bool hold_own_of_views(wf_tape *tape, int count, struct wrt *wrt)
     for (int depth = 1; depth <= deepest; depth++)
         for (int i = 0; i < count; i++) {
             wf_tensor *x = wrt[i].x;
-            if (views_between(x) != depth || x->place != IN_BASE)
+            if (!x || views_between(x) != depth || x->place != IN_BASE)
                 continue;
             wrt[i].own = true;
             if (!hold_own(tape, x))
@@ -128,35 +129,56 @@ static wf_tensor *take(wf_tape *tape, wf_tensor *x)
     return g;
 }
 
-static void take_all(wf_tape *tape, const wf_tensor *y, int count, const struct wrt *wrt, wf_tensor *gradient[])
+/* Sets gradient[i]. A caller may ask for the same tensor twice. */
+static void take_all(wf_tape *tape, const wf_tensor *y, int count, const struct wrt *wrt, wf_tensor *const x[], wf_tensor *gradient[],
+                     const struct wf_backward_options *o)
 {
     for (int i = 0; i < count; i++) {
-        int first = 0; /* a caller may ask for the same tensor twice */
-        while (wrt[first].x != wrt[i].x)
+        wf_tensor *of = wrt[i].x;
+        int first = 0;
+        while (wrt[first].x != of)
             first++;
-        if (first == i && !wrt[i].x->grad_buffer && !is_without(tape, y, wrt[i].x))
+        if (of && first < i) {
+            gradient[i] = gradient[first];
+        } else if (of && of->graph) {
+            gradient[i] = wf_keep(of->graph);
+        } else if (of && of->grad_buffer) {
+            gradient[i] = take(tape, of);
+        } else if (o->allow_unused) {
+            wf_shape shape = wf_shape_of(x[i]);
+            gradient[i] = wf_zeros(tape, &shape);
+        } else {
+            is_without(tape, y, of);
             return;
-        gradient[i] = first < i ? gradient[first] : take(tape, wrt[i].x);
+        }
     }
 }
 
-static void run(wf_call *c, wf_tensor *y, int count, struct wrt *wrt, wf_tensor *gradient[], const struct wf_backward_options *o)
+static void run(wf_call *c, wf_tensor *y, int count, struct wrt *wrt, wf_tensor *const x[], wf_tensor *gradient[],
+                const struct wf_backward_options *o)
 {
     wf_tape *tape = c->tape;
     if (!hold_own_of_views(tape, count, wrt))
         return;
     struct earlier *earlier = gradients_set_aside(tape);
     for (int i = 0; i < count; i++) /* inputs are no results of records, so gradients_set_aside does not visit them */
-        gradient_set_aside(tape, wrt[i].x, &earlier);
+        if (wrt[i].x)
+            gradient_set_aside(tape, wrt[i].x, &earlier);
     tape->in_gradients = true;
     records_mark_path(tape, tape->last);
-    backward_run(c, y, o);
+    if (o->create_graph)
+        records_build_gradients(tape, y, o->gradient);
+    else
+        backward_run(c, y, o);
     tape->in_gradients = false;
     if (tape->error.code == WF_OK)
-        take_all(tape, y, count, wrt, gradient);
-    for (int i = 0; i < count; i++)
+        take_all(tape, y, count, wrt, x, gradient, o);
+    for (int i = 0; i < count; i++) {
         if (wrt[i].own)
             share_again(tape, wrt[i].x);
+        if (wrt[i].x)
+            wrt[i].x->graph = NULL;
+    }
     gradients_add_earlier(c, earlier);
 }
 
@@ -183,12 +205,13 @@ wf_status wf_gradients_with(wf_tensor *y, int count, wf_tensor *const x[], wf_te
     struct wrt *wrt = memory->data;
     int resolved = 0;
     tape->path++;
-    while (resolved < count && resolve(tape, y, x[resolved], &wrt[resolved]))
+    while (resolved < count && resolve(tape, y, x[resolved], &wrt[resolved], o->allow_unused))
         resolved++;
     if (resolved == count)
-        run(&c, y, count, wrt, gradient, o);
+        run(&c, y, count, wrt, x, gradient, o);
     for (int i = 0; i < resolved; i++)
-        wrt[i].x->wanted = false;
+        if (wrt[i].x)
+            wrt[i].x->wanted = false;
     pool_release(tape, memory);
     return tape->error.code;
 }

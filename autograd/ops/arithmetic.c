@@ -32,6 +32,7 @@ static wf_array temp_like_out(wf_call *c)
                               .shape = wf_broadcast_shape,                                                                                 \
                               .forward = op##_forward,                                                                                     \
                               .backward = op##_backward,                                                                                   \
+                              .gradient = op##_gradient,                                                                                   \
                               .cases = BINARY_CASES(right),                                                                                \
                               __VA_ARGS__};                                                                                                \
     wf_tensor *constructor(wf_tensor *a, wf_tensor *b)                                                                                     \
@@ -47,6 +48,11 @@ static wf_status add_backward(wf_call *c)
             wf_grad_give(c, i, &c->dout[0]);
     return WF_OK;
 }
+
+static void add_gradient(const wf_gradient_call *c)
+{
+    c->dx[0] = c->dx[1] = c->dy[0];
+}
 BINARY(wf_kernel, add, wf_add, 0.1, WF_FILL_NORMAL, .reads = WF_READS_NOTHING)
 
 /* sub: y = a - b, so da = dy and db = -dy. */
@@ -61,6 +67,13 @@ static wf_status sub_backward(wf_call *c)
     }
     return WF_OK;
 }
+
+static void sub_gradient(const wf_gradient_call *c)
+{
+    c->dx[0] = c->dy[0];
+    if (c->need[1])
+        c->dx[1] = wf_neg(c->dy[0]);
+}
 BINARY(wf_kernel, sub, wf_subtract, 0.1, WF_FILL_NORMAL, .reads = WF_READS_NOTHING)
 
 /* mul: y = a b, so da = b dy and db = a dy. */
@@ -73,6 +86,13 @@ static wf_status mul_backward(wf_call *c)
             wf_grad_give(c, i, &g);
         }
     return WF_OK;
+}
+
+static void mul_gradient(const wf_gradient_call *c)
+{
+    for (int i = 0; i < 2; i++)
+        if (c->need[i])
+            c->dx[i] = wf_mul(c->dy[0], c->x[1 - i]);
 }
 BINARY(wf_kernel, mul, wf_mul, 0.1, WF_FILL_NORMAL, .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1))
 
@@ -98,6 +118,12 @@ static wf_status div_backward(wf_call *c)
     return WF_OK;
 }
 
+static void div_gradient(const wf_gradient_call *c)
+{
+    c->dx[0] = wf_div(c->dy[0], c->x[1]);
+    if (c->need[1])
+        c->dx[1] = wf_neg(wf_mul(c->y[0], c->dx[0]));
+}
 BINARY(wf_kernel, div, wf_div, 0.15, WF_FILL_POSITIVE, .reads = WF_READS_INPUT(1) | WF_READS_OUTPUT(0))
 
 /* maximum, minimum: dy goes to the operand whose value was taken, half to each if they are equal, and all of it to both if one is NaN. */
@@ -111,6 +137,26 @@ static wf_status extreme_backward(wf_call *c, wf_map_kernel *grad)
             wf_grad_give(c, i, &g);
         }
     return status;
+}
+
+/* dy times 1, 1/2 or 0: `wins` compares an operand with the other one. */
+static void extreme_gradient(const wf_gradient_call *c, wf_tensor *(*wins)(wf_tensor *, wf_tensor *))
+{
+    for (int i = 0; i < 2; i++)
+        if (c->need[i]) {
+            wf_tensor *taken = wf_to_real(wins(c->x[i], c->x[1 - i])), *tied = wf_to_real(wf_eq(c->x[0], c->x[1]));
+            c->dx[i] = wf_mul(c->dy[0], wf_add(taken, wf_scale(tied, 0.5)));
+        }
+}
+
+static void maximum_gradient(const wf_gradient_call *c)
+{
+    extreme_gradient(c, wf_gt);
+}
+
+static void minimum_gradient(const wf_gradient_call *c)
+{
+    extreme_gradient(c, wf_lt);
 }
 
 static wf_status maximum_backward(wf_call *c)
@@ -157,6 +203,11 @@ static wf_status affine_backward(wf_call *c)
     return WF_OK;
 }
 
+static void affine_gradient(const wf_gradient_call *c)
+{
+    c->dx[0] = wf_scale(c->dy[0], ((const struct affine *)c->attr)->scale);
+}
+
 #define AFFINE(s, t) ATTR(struct affine, s, t, "affine")
 const wf_op wf_op_affine = {.name = "affine",
                             .name_of = affine_name,
@@ -165,6 +216,7 @@ const wf_op wf_op_affine = {.name = "affine",
                             .shape = wf_same_shape,
                             .forward = affine_forward,
                             .backward = affine_backward,
+                            .gradient = affine_gradient,
                             .cases = WF_CASES({"both", {{2, 3, 5}}, AFFINE(-2.5, 0.75)}, {"shift alone", {{7}}, AFFINE(1, 3)},
                                               {"zero", {{2, 3}}, AFFINE(0, 1)}, {"scalar", {{-2}}, AFFINE(3, -1)},
                                               {"empty", {{2, -1}}, AFFINE(3, -1)}, {"odd", {{13, 17}}, AFFINE(-1, 0)})};
@@ -225,6 +277,11 @@ static wf_status div_constant_backward(wf_call *c)
     return WF_OK;
 }
 
+static void div_constant_gradient(const wf_gradient_call *c)
+{
+    c->dx[0] = wf_div_constant(c->dy[0], ((const struct constant *)c->attr)->value);
+}
+
 #define CONSTANT(x) ATTR(struct constant, x)
 const wf_op wf_op_div_constant = {.name = "div_constant",
                                   .attr_size = sizeof(struct constant),
@@ -232,6 +289,7 @@ const wf_op wf_op_div_constant = {.name = "div_constant",
                                   .shape = wf_same_shape,
                                   .forward = div_constant_forward,
                                   .backward = div_constant_backward,
+                                  .gradient = div_constant_gradient,
                                   .cases = WF_CASES({"three", {{2, 3, 5}}, CONSTANT(3)}, {"scalar", {{-2}}, CONSTANT(-0.1)},
                                                     {"empty", {{2, -1}}, CONSTANT(3)}, {"odd", {{13, 17}}, CONSTANT(7)})};
 
@@ -258,6 +316,11 @@ static wf_status constant_over_backward(wf_call *c)
     return WF_OK;
 }
 
+static void constant_over_gradient(const wf_gradient_call *c)
+{
+    c->dx[0] = wf_neg(wf_mul(c->dy[0], wf_div(c->y[0], c->x[0])));
+}
+
 const wf_op wf_op_constant_over = {
     .name = "constant_over",
     .attr_size = sizeof(struct constant),
@@ -265,6 +328,7 @@ const wf_op wf_op_constant_over = {
     .shape = wf_same_shape,
     .forward = constant_over_forward,
     .backward = constant_over_backward,
+    .gradient = constant_over_gradient,
     .cases = WF_CASES({"three", {{2, 3, 5}}, {WF_FILL_POSITIVE}, CONSTANT(3)}, {"scalar", {{-2}}, {WF_FILL_POSITIVE}, CONSTANT(-0.1)},
                       {"zero", {{3}}, {WF_FILL_POSITIVE}, CONSTANT(0)}, {"empty", {{2, -1}}, {WF_FILL_POSITIVE}, CONSTANT(3)},
                       {"odd", {{13, 17}}, {WF_FILL_POSITIVE}, CONSTANT(7)})};

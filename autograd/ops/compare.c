@@ -262,12 +262,22 @@ static wf_status where_backward(wf_call *c)
     {                                                                                                                                      \
         WF_FILL_BOOLS                                                                                                                      \
     }
+static void where_gradient(const wf_gradient_call *c)
+{
+    wf_tensor *zero = wf_full(c->tape, &(wf_shape){0}, 0);
+    if (c->need[1])
+        c->dx[1] = wf_where(c->x[0], c->dy[0], zero);
+    if (c->need[2])
+        c->dx[2] = wf_where(c->x[0], zero, c->dy[0]);
+}
+
 const wf_op wf_op_where = {.name = "where",
                            .operands = "condition a b",
                            .reads = WF_READS_INPUT(0),
                            .shape = where_shape,
                            .forward = where_forward,
                            .backward = where_backward,
+                           .gradient = where_gradient,
                            .cases =
                                WF_CASES({"one shape", {{3, 5}, {3, 5}, {3, 5}}, CHOICE}, {"rows chosen", {{4, 1}, {4, 5}, {4, 5}}, CHOICE},
                                         {"a row and a number", {{4, 5}, {5}, {-2}}, CHOICE}, {"a condition", {{-2}, {3}, {3}}, CHOICE},
@@ -286,7 +296,8 @@ static const wf_op masked_fill = {.name = "masked_fill",
                                   .reads = WF_READS_INPUT(0),
                                   .shape = where_shape,
                                   .forward = where_forward,
-                                  .backward = where_backward};
+                                  .backward = where_backward,
+                                  .gradient = where_gradient};
 
 wf_tensor *wf_masked_fill(wf_tensor *x, wf_tensor *mask, double value)
 {

@@ -71,6 +71,17 @@ static wf_status sum_backward(wf_call *c)
     return WF_OK;
 }
 
+static void sum_gradient(const wf_gradient_call *c)
+{
+    const struct sum_attr *a = c->attr;
+    wf_shape shape = wf_shape_of(c->x[0]);
+    wf_tensor *dy = c->dy[0];
+    if (!a->all && !a->keep)
+        dy = wf_unsqueeze(dy, a->dim); /* a negative dim counts from the end of x, which has as many dimensions as the result then */
+    const int64_t terms = a->all ? wf_shape_count(&shape) : wf_dim(c->x[0], a->dim);
+    c->dx[0] = wf_expand_to(a->mean && terms > 0 ? wf_scale(dy, 1.0 / (double)terms) : dy, &shape);
+}
+
 #define OVER(...) ATTR(struct sum_attr, __VA_ARGS__)
 const wf_op wf_op_sum_dim = {
     .name = "sum_dim",
@@ -80,6 +91,7 @@ const wf_op wf_op_sum_dim = {
     .shape = sum_shape,
     .forward = sum_forward,
     .backward = sum_backward,
+    .gradient = sum_gradient,
     .cases = WF_CASES({"last", {{3, 5}}, OVER(-1, false, false)}, {"first", {{5, 3}}, OVER(0, false, false)},
                       {"middle, kept", {{2, 3, 5}}, OVER(1, true, false)}, {"mean of the last, kept", {{4, 7}}, OVER(1, true, true)},
                       {"mean of the first", {{4, 7}}, OVER(0, false, true)}, {"size 1", {{3, 1, 2}}, OVER(1, false, true)},

@@ -263,11 +263,17 @@ static wf_status contiguous_backward(wf_call *c)
     return WF_OK;
 }
 
+static void same_gradient(const wf_gradient_call *c)
+{
+    c->dx[0] = c->dy[0];
+}
+
 const wf_op wf_op_contiguous = {.name = "contiguous",
                                 .reads = WF_READS_NOTHING,
                                 .shape = contiguous_shape,
                                 .forward = contiguous_forward,
                                 .backward = contiguous_backward,
+                                .gradient = same_gradient,
                                 .cases = WF_CASES({"matrix", {{3, 5}}}, {"scalar", {{-2}}}, {"empty", {{-1, 2}}}, {"ones", {{1, 1, 1}}},
                                                   {"odd", {{7, 1, 13}}}, {"six dims", {{2, 1, 3, 1, 2, 3}}})};
 
@@ -314,6 +320,7 @@ const wf_op wf_op_expand = {
     .view = true,
     .shape = expand_shape,
     .backward = expand_backward,
+    .gradient = same_gradient, /* wf_gradients sums it */
     .cases = WF_CASES({"rows", {{3}}, TO(2, 4, 3)}, {"columns", {{3, 1}}, TO(2, 3, 5)}, {"scalar", {{-2}}, TO(2, 2, 3)},
                       {"vector of one", {{1}}, TO(1, 7)}, {"middle", {{2, 1, 3}}, TO(3, 2, 4, 3)},
                       {"kept sizes", {{2, 1, 3}}, TO(4, 2, -1, 4, -1)}, {"several", {{2, 1, 3, 1}}, TO(5, 2, 2, 3, 3, 2)},

@@ -274,7 +274,8 @@ START_TEST(gradients_of_gradients)
     wf_tensor *penalty = wf_sum(wf_mul(g, g));
     ran(wf_item(penalty, &norm));
     ck_assert(norm > 1e-6);
-    refused(wf_backward(wf_add(loss, penalty)), WF_ERR_STATE, "'add' depends on the gradient 'x', and there are no gradients of gradients");
+    refused(wf_backward(wf_add(loss, penalty)), WF_ERR_STATE,
+            "'add' depends on the gradient 'x': give its wf_gradients .create_graph = true");
     /* As a constant: a loss at a point along the gradient. */
     for (int how = 0; how < 2; how++) {
         begin(WF_TRAIN);

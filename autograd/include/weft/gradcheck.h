@@ -17,6 +17,8 @@
  *     gradients must be the same as in the first run.
  *   - It uses one tensor as two inputs. It also lets the op's result and another tensor share one array for their gradients, as the
  *     operands of a wf_add do. The gradients must be right all the same.
+ *   - If the op has .gradient, that must give the gradients of the first run too. In double it is itself compared with central differences,
+ *     of the gradients by the operands and by the gradient of the result.
  *   - It runs the op without recording (WF_INFER), unless the case has .train. The values must be the same as in the first run.
  *
  * If an op has several outputs, only the first is checked; check the others with wf_check_function.

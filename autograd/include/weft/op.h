@@ -45,6 +45,18 @@ typedef struct wf_call {
     void *internal;        /* used by the engine only */
 } wf_call;
 
+/* One call of an op for `gradient`, which builds the gradient from ops on tensors. The arrays have c->inputs and c->outputs elements. */
+typedef struct wf_gradient_call {
+    wf_tape *tape;
+    const void *attr; /* as in wf_call */
+    int inputs, outputs;
+    wf_tensor *const *x;  /* the operands; NULL if absent */
+    wf_tensor *const *y;  /* the results */
+    wf_tensor *const *dy; /* the gradients of the results; NULL if a result has none. dy[0] is never NULL if there is one result */
+    const bool *need;     /* whether operand i needs a gradient */
+    wf_tensor **dx;       /* to be set where `need` is set; NULL, as at the start, means zeros */
+} wf_gradient_call;
+
 /* How the gradient check chooses the values of an input. */
 enum wf_fill {
     WF_FILL_NORMAL,   /* reals from N(0,1) */
@@ -104,6 +116,11 @@ struct wf_op {
     /* The names of the operands, such as "x weight bias", with which Weft's ops say which operand is missing; may be NULL. */
     const char *operands;
     bool many; /* the op takes any number of operands (wf_call_in), and `backward` reads none of their values */
+    /* Builds the same gradient as `backward` from ops on tensors, for wf_gradients(..., .create_graph = true): sets c->dx[i] where
+     * c->need[i] is set. NULL: such a call is refused where it meets this op. dx[i] has the shape of operand i, or a shape to which that
+     * operand broadcasts (it is then summed over the dimensions along which it is repeated), or one that broadcasts to the operand's. It
+     * should read the same values as `backward`, because others may be released. For y = exp(x): c->dx[0] = wf_mul(c->dy[0], c->y[0]). */
+    void (*gradient)(const wf_gradient_call *c);
     /* A mask like .reads: those of the values for which `backward` also takes arrays of dtype WF_BF16. In a pass with products in bf16 it
      * gets one if the caller released the value (wf_release) and all its other readers take it too; the array has the same dims and
      * strides, and its elements are rounded as products round them, except that a denormal becomes a denormal of its sign instead of 0. So

@@ -193,6 +193,10 @@ struct wf_backward_options {
     /* The gradient of some loss with respect to x, in x's shape. NULL means ones, so that the sum of x's elements is differentiated. */
     wf_tensor *gradient;
     bool retain; /* keeps records and values, because another backward over them will follow */
+    /* Only for wf_gradients: the results depend on x and on what else the gradients depend on, so that they can be differentiated again.
+     * Records and values are kept, as with .retain. */
+    bool create_graph;
+    bool allow_unused; /* only for wf_gradients: the gradient of an x[i] on which y does not depend is zeros instead of an error */
 };
 /* Computes the gradients of x with respect to all inputs and parameters on which x depends. Examples are wf_backward(loss) and
  * wf_backward(y, .gradient = dy).
@@ -207,8 +211,6 @@ struct wf_backward_options {
  * after it. A backward is refused if it leads to a record that is used up, if it would read parameters that an optimiser changed since the
  * record was made, or if the tape is in WF_INFER.
  *
- * There are no gradients of gradients, so a penalty on a gradient needs another way: see wf_gradients.
- *
  * On an error the gradients are marked invalid, and optimisers refuse them. */
 WF_API wf_status wf_backward_with(wf_tensor *x, const struct wf_backward_options *options) WF_CHECKED;
 #ifndef __cplusplus
@@ -222,19 +224,39 @@ WF_API wf_status wf_backward_with(wf_tensor *x, const struct wf_backward_options
  *
  * Only records on a path from x to y are differentiated. The call changes no wf_grads, and no gradient that wf_grad reads.
  *
- * The results are tensors of the tape, and ops may read them. They keep their memory until the reset. There are no gradients of gradients:
- * a result depends on x, but wf_backward fails if it would have to differentiate a result.
+ * The results are tensors of the tape, and ops may read them. They keep their memory until the reset. With .create_graph the gradients are
+ * made by ops that are recorded, so that they can be differentiated again, any number of times: a penalty on a gradient (WGAN-GP, R1), the
+ * derivatives in a differential equation, or a step of an inner training (MAML) is a loss as any other:
  *
- * A penalty on a gradient (WGAN-GP, R1) can be computed from differences, which have gradients. The derivative of f along v at x is about
- * (f(x + h v) - f(x - h v)) / 2h. If g is the gradient of f at x and v = g / |g|, this derivative is |g|. docs/pytorch.md has a function
- * for such a penalty. If a result is meant as a constant, as v is, pass it through wf_detach. A loss of wf_detach(g) itself trains nothing.
+ *   wf_gradients(wf_sum(f), 1, &x, &g, .create_graph = true);
+ *   wf_backward(wf_mean(wf_square(g)));
  *
- * WF_ERR_STATE if y does not depend on x[i]. The options are those of wf_backward, and the call uses up the same records as wf_backward(y).
- * On an error every gradient[i] is poison. */
+ * An op without a `gradient` in its descriptor (attention, LSTM, wf_checkpoint; docs/pytorch.md lists them) refuses .create_graph by name.
+ * Without .create_graph a result still depends on x, and wf_backward fails if it would have to differentiate the result: a result that is
+ * meant as a constant goes through wf_detach.
+ *
+ * WF_ERR_STATE if y does not depend on x[i] (see .allow_unused). The other options are those of wf_backward, and without .create_graph the
+ * call uses up the same records as wf_backward(y). On an error every gradient[i] is poison. */
 WF_API wf_status wf_gradients_with(wf_tensor *y, int count, wf_tensor *const x[], wf_tensor *gradient[],
                                    const struct wf_backward_options *options) WF_CHECKED;
 #ifndef __cplusplus
 #define wf_gradients(y, count, x, gradient, ...) wf_gradients_with(y, count, x, gradient, &(struct wf_backward_options){__VA_ARGS__})
+#endif
+/* Products with the matrices of derivatives, which are not computed themselves. They use wf_gradients with .create_graph, and like it need
+ * `gradient` in the ops on the way. Of the options only .create_graph is read: the products can then be differentiated again. The records
+ * are kept in any case. On an error all results are poison.
+ *
+ * wf_hvp: the product of the Hessian of y, a scalar (of another y, the Hessian of the sum of its elements), with a vector: hv[i], in the
+ * shape of x[i], is the sum over j of the second derivatives by x[i] and x[j], times v[j]. v[j] has the shape of x[j], and counts as a
+ * constant (Pearlmutter 1994). */
+WF_API wf_status wf_hvp_with(wf_tensor *y, int count, wf_tensor *const x[], wf_tensor *const v[], wf_tensor *hv[],
+                             const struct wf_backward_options *options) WF_CHECKED;
+/* wf_jvp: the derivative of y along v: *jv, in the shape of y, is the sum over i of the Jacobian of y by x[i], times v[i]. */
+WF_API wf_status wf_jvp_with(wf_tensor *y, int count, wf_tensor *const x[], wf_tensor *const v[], wf_tensor **jv,
+                             const struct wf_backward_options *options) WF_CHECKED;
+#ifndef __cplusplus
+#define wf_hvp(y, count, x, v, hv, ...) wf_hvp_with(y, count, x, v, hv, &(struct wf_backward_options){__VA_ARGS__})
+#define wf_jvp(y, count, x, v, jv, ...) wf_jvp_with(y, count, x, v, jv, &(struct wf_backward_options){__VA_ARGS__})
 #endif
 /* If `on`, the ops that follow are not recorded. Use the function for a teacher's logits, statistics or targets. The results of these ops
  * are constants, no gradient flows through them, and nothing is saved for a backward. Values are computed as the tape's mode says, with

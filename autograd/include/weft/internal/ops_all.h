@@ -13,6 +13,9 @@
 /* Whether x is the result of an op with .view, and needs a gradient. wf_apply_view refuses views of such a tensor. */
 bool wf_gradient_is_apart(const wf_tensor *x);
 
+/* x placed into zeros of the given shape, at the elements that `view` shows from element `offset` on (ops/place.c). */
+wf_tensor *wf_place(wf_tensor *x, const wf_shape *shape, const wf_array *view, int64_t offset);
+
 /* For checks: from now on wf_backward releases values of any size, not only large ones, and all released memory is filled with NaN. */
 void wf_tape_erase(wf_tape *tape);
 
