@@ -186,5 +186,7 @@ wf_status wf_product_of_columns(wf_call *c, const wf_array *a, const wf_array *b
 /* In a backward: gives the gradients of the operands x [..., in], weight [out, in] and bias [out] (may be absent) of the layer y = x
  * weight^T + bias. The gradient of y is `scale` (not 0) times dy. */
 wf_status wf_linear_gradients(wf_call *c, const wf_array *dy, double scale) WF_CHECKED;
+/* In a `gradient`: the same gradients of operands 0, 1 and 2, from ops on tensors. */
+void wf_linear_gradient(const wf_gradient_call *c, wf_tensor *dy);
 
 #endif

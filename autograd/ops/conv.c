@@ -166,6 +166,72 @@ static wf_status conv_backward(wf_call *c)
     return status == WF_OK && c->inputs > BIAS && c->need[BIAS] ? give_bias(c) : status;
 }
 
+/* --- its gradient, as convolutions ------------------------------------------------------------------------------------ */
+
+/* x with `count` elements along axis d: its first ones, or all of them and zeros behind, which go to *after. */
+static wf_tensor *reaching(wf_tensor *x, int d, int64_t count, int64_t *after)
+{
+    const int64_t have = wf_dim(x, d + 2);
+    *after = WF_MAX(count - have, 0);
+    return count < have ? wf_slice(x, d + 2, 0, count) : x;
+}
+
+/* [B, G*C, ...] as [C, G*B, ...]: batch and channels exchanged in each of the G groups. */
+static wf_tensor *exchanged(wf_tensor *x, int64_t groups)
+{
+    const wf_shape s = wf_shape_of(x);
+    wf_shape parts = {.ndim = s.ndim + 1, .dim = {s.dim[0], groups, s.dim[1] / groups}}, order = {.ndim = s.ndim + 1, .dim = {2, 1, 0}},
+             joined = {.ndim = s.ndim, .dim = {s.dim[1] / groups, groups * s.dim[0]}};
+    for (int d = 2; d < s.ndim; d++) {
+        parts.dim[d + 1] = joined.dim[d] = s.dim[d];
+        order.dim[d + 1] = d + 1;
+    }
+    return wf_reshape_to(wf_permute_to(wf_reshape_to(x, &parts), &order), &joined);
+}
+
+/* dw[f,c,r] = sum over b and i of dy[b,f,i] x[b,c, i stride + r dilation - before]: a convolution of x with dy as its kernel, in which the
+ * stride and the dilation change places, and so do batch and channels. */
+static wf_tensor *weight_gradient(const struct conv_attr *a, wf_tensor *x, wf_tensor *dy, const wf_tensor *weight)
+{
+    struct wf_conv_axis axes[2] = {{0}};
+    for (int d = 0; d < wf_ndim(x) - 2; d++) {
+        const struct wf_conv_axis axis = axis_of(a, d);
+        const int64_t reach = (wf_dim(weight, d + 2) - 1) * axis.dilation + (wf_dim(dy, d + 2) - 1) * axis.stride + 1;
+        axes[d] = (struct wf_conv_axis){axis.dilation, axis.before, 0, axis.stride};
+        x = reaching(x, d, reach - axis.before, &axes[d].after);
+    }
+    wf_tensor *dw = wf_conv(exchanged(x, a->groups), wf_transpose(dy, 0, 1), NULL, .groups = a->groups, .axes = axes);
+    return wf_transpose(dw, 0, 1);
+}
+
+/* dx of a convolution is the transposed one of dy, and the other way round. */
+static wf_tensor *data_gradient(const struct conv_attr *a, const wf_tensor *x, wf_tensor *dy, wf_tensor *weight)
+{
+    struct wf_conv_axis axes[2] = {{0}};
+    for (int d = 0; d < wf_ndim(x) - 2; d++) {
+        const int64_t reach = (wf_dim(weight, d + 2) - 1) * axis_of(a, d).dilation + 1;
+        axes[d] = axis_of(a, d);
+        if (a->transposed)
+            dy = reaching(dy, d, (wf_dim(x, d + 2) - 1) * axes[d].stride + reach - axes[d].before, &axes[d].after);
+        else
+            axes[d].after = (wf_dim(dy, d + 2) - 1) * axes[d].stride + reach - axes[d].before - wf_dim(x, d + 2);
+    }
+    return a->transposed ? wf_conv(dy, weight, NULL, .groups = a->groups, .axes = axes)
+                         : wf_conv_transpose(dy, weight, NULL, .groups = a->groups, .axes = axes);
+}
+
+static void conv_gradient(const wf_gradient_call *c)
+{
+    const struct conv_attr *a = c->attr;
+    wf_tensor *x = c->x[X], *w = c->x[WEIGHT], *dy = c->dy[0];
+    if (c->need[X])
+        c->dx[X] = data_gradient(a, x, dy, w);
+    if (c->need[WEIGHT])
+        c->dx[WEIGHT] = a->transposed ? weight_gradient(a, dy, x, w) : weight_gradient(a, x, dy, w);
+    if (c->inputs > BIAS && c->need[BIAS])
+        c->dx[BIAS] = wf_sum_dim(wf_sum_dim(wf_flatten(dy, 2, -1), -1, false), 0, false);
+}
+
 #define GROUPS(n, ...) ATTR(struct conv_attr, .groups = n, .axis = {__VA_ARGS__}, .each = true)
 #define CONV(...) GROUPS(1, __VA_ARGS__)
 #define TRANSPOSE(n, ...) ATTR(struct conv_attr, .transposed = true, .groups = n, .axis = {__VA_ARGS__}, .each = true)
@@ -183,6 +249,7 @@ const wf_op wf_op_conv = {
     .shape = conv_shape,
     .forward = conv_forward,
     .backward = conv_backward,
+    .gradient = conv_gradient,
     .cases = WF_CASES(
         {"3 x 3", {{2, 3, 6, 5}, {4, 3, 3, 3}, {4}}, CONV({1, 1, 1, 1}, {1, 1, 1, 1})},
         {"one tap", {{2, 5, 3, 4}, {3, 5, 1, 1}, {3}}, CONV(ONE, ONE)},

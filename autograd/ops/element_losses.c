@@ -40,15 +40,15 @@ static wf_status loss_shape(wf_call *c)
 }
 
 /* The factor of the sum of losses: 1 for a sum, 1 / n for a mean over n elements or items, 0 for a mean over nothing. */
-static double scale_of(const wf_call *c)
+static double scale_of(enum wf_reduction how, const wf_shape *shape)
 {
     int64_t n = 1;
-    switch (((const struct loss_attr *)c->attr)->reduction) {
+    switch (how) {
     case WF_REDUCE_MEAN:
-        n = wf_array_count(&c->in[0]);
+        n = wf_shape_count(shape);
         break;
     case WF_REDUCE_BATCH_MEAN:
-        n = c->in[0].dim[0];
+        n = shape->dim[0];
         break;
     case WF_REDUCE_SUM:
     case WF_REDUCE_NONE:
@@ -114,7 +114,9 @@ static wf_status forward(wf_call *c, const struct kind *kind)
 {
     struct work w = {.f = kind->value, .scale = 1, .delta = delta_of(c)};
     int64_t n = wf_array_count(&c->in[0]), blocks = (n + BLOCK - 1) / BLOCK;
-    bool each = ((const struct loss_attr *)c->attr)->reduction == WF_REDUCE_NONE;
+    const wf_shape shape = wf_array_shape(&c->in[0]);
+    const enum wf_reduction how = ((const struct loss_attr *)c->attr)->reduction;
+    const bool each = how == WF_REDUCE_NONE;
     if (!operands_of(c, &w))
         return WF_ERR_MEMORY;
     if (each)
@@ -127,7 +129,7 @@ static wf_status forward(wf_call *c, const struct kind *kind)
     double sum = 0;
     for (int64_t i = 0; i < blocks; i++)
         sum += w.sum[i];
-    *(wf_real *)c->out[0].data = (wf_real)(n > 0 ? sum * scale_of(c) : 0);
+    *(wf_real *)c->out[0].data = (wf_real)(n > 0 ? sum * scale_of(how, &shape) : 0);
     return WF_OK;
 }
 
@@ -136,16 +138,17 @@ static wf_status forward(wf_call *c, const struct kind *kind)
 static wf_status backward(wf_call *c, const struct kind *kind)
 {
     struct work w = {.scale = 1, .delta = delta_of(c)};
-    wf_shape shape = wf_array_shape(&c->in[0]);
+    const wf_shape shape = wf_array_shape(&c->in[0]);
+    const enum wf_reduction how = ((const struct loss_attr *)c->attr)->reduction;
     if (!operands_of(c, &w))
         return WF_ERR_MEMORY;
     wf_array dy = wf_call_contiguous(c, &c->dout[0]);
     if (!dy.data)
         return WF_ERR_MEMORY;
-    if (((const struct loss_attr *)c->attr)->reduction == WF_REDUCE_NONE)
+    if (how == WF_REDUCE_NONE)
         w.dy = dy.data;
     else
-        w.scale = (wf_real)(scale_of(c) * (double)*(const wf_real *)dy.data);
+        w.scale = (wf_real)(scale_of(how, &shape) * (double)*(const wf_real *)dy.data);
     for (int i = 0; i < OPERANDS; i++) {
         if (!c->need[i])
             continue;
@@ -158,6 +161,14 @@ static wf_status backward(wf_call *c, const struct kind *kind)
         wf_grad_give(c, i, &g);
     }
     return WF_OK;
+}
+
+/* dl times the factor of the sum, for `gradient`. */
+static wf_tensor *scaled(const wf_gradient_call *c)
+{
+    const enum wf_reduction how = ((const struct loss_attr *)c->attr)->reduction;
+    const wf_shape shape = wf_shape_of(c->x[0]);
+    return wf_scale(c->dy[0], scale_of(how, &shape));
 }
 
 #define ONE(fill0, fill1) .fill = {fill0, fill1}
@@ -184,8 +195,12 @@ static wf_status backward(wf_call *c, const struct kind *kind)
         struct kind k = of(c);                                                                                                             \
         return backward(c, &k);                                                                                                            \
     }                                                                                                                                      \
-    const wf_op wf_op_##op = {                                                                                                             \
-        .name = #op, .attr_size = sizeof(struct loss_attr), .forward = op##_forward, .backward = op##_backward, __VA_ARGS__};
+    const wf_op wf_op_##op = {.name = #op,                                                                                                 \
+                              .attr_size = sizeof(struct loss_attr),                                                                       \
+                              .forward = op##_forward,                                                                                     \
+                              .backward = op##_backward,                                                                                   \
+                              .gradient = op##_gradient,                                                                                   \
+                              __VA_ARGS__};
 
 /* --- mse: f = (x - t)^2, f_x = 2 (x - t), f_t = -f_x ------------------------------------------------------------------- */
 
@@ -195,6 +210,13 @@ static struct kind squared(const wf_call *c)
     const struct wf_internal_kernels *k = wf_kernel->internal;
     return (struct kind){k->mse, {k->mse_slope, k->mse_slope_target}};
 }
+
+static void mse_gradient(const wf_gradient_call *c)
+{
+    c->dx[0] = wf_mul(wf_scale(scaled(c), 2), wf_subtract(c->x[0], c->x[1]));
+    c->dx[1] = c->need[1] ? wf_neg(c->dx[0]) : NULL;
+}
+
 ELEMENT_LOSS(mse, squared, .shape = loss_shape, .operands = "x target", .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
              .cases = LOSS_CASES(WF_FILL_NORMAL, WF_FILL_NORMAL))
 
@@ -211,6 +233,13 @@ static struct kind absolute(const wf_call *c)
     const struct wf_internal_kernels *k = wf_kernel->internal;
     return (struct kind){k->l1, {k->l1_slope, k->l1_slope_target}};
 }
+
+static void l1_gradient(const wf_gradient_call *c)
+{
+    c->dx[0] = wf_mul(scaled(c), wf_sign(wf_subtract(c->x[0], c->x[1])));
+    c->dx[1] = c->need[1] ? wf_neg(c->dx[0]) : NULL;
+}
+
 ELEMENT_LOSS(l1, absolute, .shape = loss_shape, .operands = "x target", .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
              .cases = LOSS_CASES(WF_FILL_NORMAL, WF_FILL_NORMAL))
 
@@ -235,6 +264,13 @@ static wf_status huber_shape(wf_call *c)
     if (status == WF_OK && !(delta > 0 && delta < (double)INFINITY))
         return wf_call_fail(c, WF_ERR_ARGUMENT, "delta = %g must be above 0, and finite", delta);
     return status;
+}
+
+static void huber_gradient(const wf_gradient_call *c)
+{
+    const double delta = ((const struct loss_attr *)c->attr)->delta;
+    c->dx[0] = wf_mul(scaled(c), wf_clamp(wf_subtract(c->x[0], c->x[1]), -delta, delta));
+    c->dx[1] = c->need[1] ? wf_neg(c->dx[0]) : NULL;
 }
 
 #define DELTA(how, delta) ATTR(struct loss_attr, how, false, delta)
@@ -290,6 +326,18 @@ static wf_status bce_backward(wf_call *c)
     return backward(c, &k);
 }
 
+static void bce_gradient(const wf_gradient_call *c)
+{
+    wf_tensor *x = c->x[0], *t = c->x[1], *w = c->inputs > 2 ? c->x[2] : NULL, *g = scaled(c), *below = wf_softplus(wf_neg(x), 1);
+    wf_tensor *weighted = w ? wf_mul(w, t) : t;
+    if (c->need[0])
+        c->dx[0] = wf_mul(g, wf_subtract(wf_mul(wf_constant_minus(1, t), wf_sigmoid(x)), wf_mul(weighted, wf_sigmoid(wf_neg(x)))));
+    if (c->need[1])
+        c->dx[1] = wf_mul(g, wf_subtract(w ? wf_mul(w, below) : below, wf_softplus(x, 1)));
+    if (w && c->need[2])
+        c->dx[2] = wf_mul(g, wf_mul(t, below));
+}
+
 /* The gradient check also passes one tensor as two operands, so all operands hold valid targets, 0 .. 1. */
 #define PLAIN(...) .inputs = 3, .fill = {WF_FILL_UNIT, WF_FILL_UNIT, WF_FILL_ABSENT}, HOW(__VA_ARGS__)
 #define WEIGHTED(...) .fill = {WF_FILL_UNIT, WF_FILL_UNIT, WF_FILL_UNIT}, HOW(__VA_ARGS__)
@@ -301,6 +349,7 @@ const wf_op wf_op_bce_with_logits = {
     .shape = loss_shape,
     .forward = bce_forward,
     .backward = bce_backward,
+    .gradient = bce_gradient,
     .cases = WF_CASES({"mean", {{3, 5}, {3, 5}}, PLAIN(WF_REDUCE_MEAN)}, {"sum", {{2, 3, 4}, {2, 3, 4}}, PLAIN(WF_REDUCE_SUM)},
                       {"each", {{3, 7}, {3, 7}}, PLAIN(WF_REDUCE_NONE)}, {"scalar", {{-2}, {-2}}, PLAIN(WF_REDUCE_MEAN)},
                       {"nothing", {{-1, 3}, {-1, 3}}, PLAIN(WF_REDUCE_MEAN)}, {"several pieces", {{1100}, {1100}}, PLAIN(WF_REDUCE_NONE)},
@@ -328,6 +377,19 @@ static struct kind divergence(const wf_call *c)
     return ((const struct loss_attr *)c->attr)->log_target ? (struct kind){k->kl_log, {k->kl_log_slope, k->kl_log_slope_target}}
                                                            : (struct kind){k->kl, {k->kl_slope, k->kl_slope_target}};
 }
+
+static void kl_div_gradient(const wf_gradient_call *c)
+{
+    const bool log_target = ((const struct loss_attr *)c->attr)->log_target;
+    wf_tensor *x = c->x[0], *t = c->x[1], *g = scaled(c), *p = log_target ? wf_exp(t) : t;
+    if (c->need[0])
+        c->dx[0] = wf_neg(wf_mul(g, p));
+    if (c->need[1]) {
+        wf_tensor *rest = wf_add_constant(wf_subtract(log_target ? t : wf_log(p), x), 1);
+        c->dx[1] = wf_mul(g, log_target ? wf_mul(p, rest) : rest);
+    }
+}
+
 #define PROBABILITIES(...) .fill = {WF_FILL_UNIT, WF_FILL_UNIT}, HOW(__VA_ARGS__)
 #define LOGARITHMS(how) .fill = {WF_FILL_NORMAL, WF_FILL_NORMAL}, HOW(how, true)
 ELEMENT_LOSS(kl_div, divergence, .shape = loss_shape, .operands = "log_q target", .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
@@ -355,6 +417,15 @@ static struct kind from_standard(const wf_call *c)
     const struct wf_internal_kernels *k = wf_kernel->internal;
     return (struct kind){k->kl_normal, {k->kl_normal_slope, k->kl_normal_slope_variance}};
 }
+
+static void kl_normal_gradient(const wf_gradient_call *c)
+{
+    if (c->need[0])
+        c->dx[0] = wf_mul(scaled(c), c->x[0]);
+    if (c->need[1])
+        c->dx[1] = wf_mul(scaled(c), wf_affine(wf_exp(c->x[1]), 0.5, -0.5));
+}
+
 ELEMENT_LOSS(kl_normal, from_standard, .shape = loss_shape, .operands = "mean log_variance", .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
              .cases = LOSS_CASES(WF_FILL_NORMAL, WF_FILL_NORMAL))
 

@@ -128,6 +128,18 @@ static wf_status join_backward(wf_call *c)
     return WF_OK;
 }
 
+static void join_gradient(const wf_gradient_call *c)
+{
+    const struct join *a = c->attr;
+    int64_t start = 0;
+    for (int i = 0; i < c->inputs; i++) {
+        const int64_t length = a->stack ? 1 : wf_dim(c->x[i], a->dim);
+        if (c->need[i])
+            c->dx[i] = a->stack ? wf_select(c->dy[0], a->dim, start) : wf_slice(c->dy[0], a->dim, start, length);
+        start += length;
+    }
+}
+
 #define ALONG(d) ATTR(struct join, d, false)
 const wf_op wf_op_concat = {
     .name = "concat",
@@ -137,6 +149,7 @@ const wf_op wf_op_concat = {
     .shape = join_shape,
     .forward = join_forward,
     .backward = join_backward,
+    .gradient = join_gradient,
     .cases = WF_CASES({"rows", {{2, 5}, {3, 5}}, ALONG(0)}, {"columns", {{3, 2}, {3, 1}, {3, 4}}, ALONG(-1)},
                       {"middle", {{2, 3, 5}, {2, 1, 5}}, ALONG(1)}, {"one part", {{3, 5}}, ALONG(0)}, {"vectors", {{1}, {7}}, ALONG(0)},
                       {"an empty part", {{2, -1}, {2, 3}}, ALONG(1)}, {"an empty part behind", {{2, 3}, {2, -1}}, ALONG(1)},
@@ -151,6 +164,7 @@ const wf_op wf_op_stack = {.name = "stack",
                            .shape = join_shape,
                            .forward = join_forward,
                            .backward = join_backward,
+                           .gradient = join_gradient,
                            .cases = WF_CASES({"rows", {{2, 5}, {2, 5}, {2, 5}}, AT(0)}, {"between", {{3, 2}, {3, 2}}, AT(1)},
                                              {"behind", {{2, 3}, {2, 3}}, AT(-1)}, {"one part", {{3, 5}}, AT(-3)},
                                              {"scalars", {{-2}, {-2}, {-2}}, AT(0)}, {"empty", {{2, -1}, {2, -1}}, AT(1)})};

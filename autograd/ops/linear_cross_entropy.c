@@ -183,6 +183,14 @@ static wf_status fused_backward(wf_call *c)
 
 #define FUSED_TARGETS(n) .fill = {WF_FILL_NORMAL, WF_FILL_NORMAL, WF_FILL_NORMAL, WF_FILL_IDS}, .limit = {0, 0, 0, n}
 #define NO_BIAS(n) .fill = {WF_FILL_NORMAL, WF_FILL_NORMAL, WF_FILL_ABSENT, WF_FILL_IDS}, .limit = {0, 0, 0, n}, .inputs = 4
+/* The logits of all rows exist here at once. */
+static void fused_gradient(const wf_gradient_call *c)
+{
+    wf_tensor *dz = c->dy[0] ? loss_logits_gradient(c, wf_linear(c->x[0], c->x[1], c->x[2]), c->x[3]) : NULL;
+    if (dz)
+        wf_linear_gradient(c, dz);
+}
+
 const wf_op wf_op_linear_cross_entropy = {
     .name = "linear_cross_entropy",
     .operands = "x weight bias targets",
@@ -193,6 +201,7 @@ const wf_op wf_op_linear_cross_entropy = {
     .shape = fused_shape,
     .forward = fused_forward,
     .backward = fused_backward,
+    .gradient = fused_gradient,
     /* None of these cases has more than one chunk; tests/autograd/losses.c tests several. */
     .cases = WF_CASES({"rows", {{3, 4}, {5, 4}, {5}, {3}}, FUSED_TARGETS(5), LOSS_HOW(0)},
                       {"no bias", {{2, 3, 4}, {5, 4}, {5}, {2, 3}}, NO_BIAS(5), LOSS_HOW(0)},
@@ -265,6 +274,7 @@ const wf_op wf_op_linear_cross_entropy_rows = {
     .shape = fused_shape,
     .forward = fused_rows_forward,
     .backward = fused_rows_backward,
+    .gradient = fused_gradient,
     .cases = WF_CASES({"each row", {{3, 4}, {5, 4}, {5}, {3}}, FUSED_TARGETS(5), EACH(.smoothing = 0)},
                       {"each row, no bias", {{2, 3, 4}, {5, 4}, {5}, {2, 3}}, NO_BIAS(5), EACH(.smoothing = 0)},
                       {"each row, weighted, smoothed and ignored",

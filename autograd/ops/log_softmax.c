@@ -2,6 +2,8 @@
 /* logsumexp and log_softmax over a dimension: along rows if the dimension is the last, otherwise down columns. Even a single column, which
  * is contiguous like a row, takes the code for columns: the code for rows rounds differently, and the bits of a column must not depend on
  * whether there are others beside it. */
+#include <math.h>
+
 #include "common.h"
 
 struct over {
@@ -121,6 +123,19 @@ static wf_status sum_backward(wf_call *c)
     return backward(c, true);
 }
 
+/* Where y is -inf, all x are: e^(x - 0) is the 0 that is wanted, and e^(x - y) would be NaN. */
+static void sum_gradient(const wf_gradient_call *c)
+{
+    const struct over *a = c->attr;
+    wf_tensor *y = c->y[0], *dy = c->dy[0];
+    wf_tensor *safe = wf_masked_fill(y, wf_eq_constant(y, -(double)INFINITY), 0);
+    if (!a->keep) {
+        safe = wf_unsqueeze(safe, a->dim);
+        dy = wf_unsqueeze(dy, a->dim);
+    }
+    c->dx[0] = wf_mul(dy, wf_exp(wf_subtract(c->x[0], safe)));
+}
+
 #define OVER(...) ATTR(struct over, __VA_ARGS__)
 const wf_op wf_op_logsumexp = {.name = "logsumexp",
                                .attr_size = sizeof(struct over),
@@ -128,6 +143,7 @@ const wf_op wf_op_logsumexp = {.name = "logsumexp",
                                .shape = sum_shape,
                                .forward = sum_forward,
                                .backward = sum_backward,
+                               .gradient = sum_gradient,
                                .cases = WF_CASES({"last", {{3, 5}}, OVER(-1, false)}, {"first", {{5, 3}}, OVER(0, false)},
                                                  {"middle, kept", {{2, 5, 3}}, OVER(1, true)}, {"vector", {{7}}, OVER(0, false)},
                                                  {"size 1", {{3, 1, 2}}, OVER(1, false)}, {"one", {{1, 1}}, OVER(1, true)},
@@ -160,6 +176,15 @@ static wf_status softmax_backward(wf_call *c)
     return backward(c, false);
 }
 
+/* In a row with all x -inf, all y are -inf, and dx is 0. */
+static void softmax_gradient(const wf_gradient_call *c)
+{
+    const int dim = ((const struct over *)c->attr)->dim;
+    wf_tensor *p = wf_exp(c->y[0]), *dy = c->dy[0];
+    wf_tensor *alive = wf_to_real(wf_ne_constant(wf_sum_dim(p, dim, true), 0));
+    c->dx[0] = wf_subtract(wf_mul(dy, alive), wf_mul(p, wf_sum_dim(dy, dim, true)));
+}
+
 const wf_op wf_op_log_softmax = {
     .name = "log_softmax",
     .attr_size = sizeof(struct over),
@@ -167,6 +192,7 @@ const wf_op wf_op_log_softmax = {
     .shape = softmax_shape,
     .forward = softmax_forward,
     .backward = softmax_backward,
+    .gradient = softmax_gradient,
     .cases = WF_CASES({"last", {{3, 5}}, OVER(-1)}, {"first", {{5, 3}}, OVER(0)}, {"middle", {{2, 5, 3}}, OVER(1)},
                       {"vector", {{7}}, OVER(0)}, {"one column", {{4, 1}}, OVER(1)}, {"one", {{1, 1}}, OVER(0)},
                       {"no rows", {{-1, 5}}, OVER(1)}, {"no columns", {{3, -1}}, OVER(1)}, {"odd", {{13, 17}}, OVER(-1)},

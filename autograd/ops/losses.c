@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The op cross_entropy of rows of logits, and the functions that it shares with the op linear_cross_entropy. */
+#include <string.h>
+
 #include "losses.h"
 
 wf_status loss_shape(wf_call *c, const wf_array *x, int targets, int64_t v)
@@ -34,23 +36,28 @@ static bool is_ignored(const struct loss_attr *a, int32_t target)
     return a->has_ignore && target == a->ignore;
 }
 
-wf_status loss_scale(wf_call *c, const wf_array *targets, int64_t v, double *scale)
+/* The factor of the summed losses of n valid targets, of which `counted` are not ignored. */
+static double scale_of(const struct loss_attr *a, int64_t n, const int32_t *target, int64_t counted)
 {
-    const struct loss_attr *a = c->attr;
-    int64_t counted;
-    wf_status status = wf_check_ids(c, targets, "targets", v, a->has_ignore ? &a->ignore : NULL, &counted);
     double divisor = (double)counted;
-    if (status == WF_OK && a->weight) {
-        const int32_t *target = targets->data;
+    if (a->weight) {
         divisor = 0;
-        for (int64_t i = 0, n = wf_array_count(targets); i < n; i++)
+        for (int64_t i = 0; i < n; i++)
             divisor += is_ignored(a, target[i]) ? 0 : (double)a->weight[target[i]];
     }
     if (a->reduction != WF_REDUCE_MEAN)
         divisor = 1;
     else if (a->normalizer > 0)
         divisor = a->normalizer;
-    *scale = counted == 0 || divisor == 0 ? 0 : 1 / divisor;
+    return counted == 0 || divisor == 0 ? 0 : 1 / divisor;
+}
+
+wf_status loss_scale(wf_call *c, const wf_array *targets, int64_t v, double *scale)
+{
+    const struct loss_attr *a = c->attr;
+    int64_t counted;
+    wf_status status = wf_check_ids(c, targets, "targets", v, a->has_ignore ? &a->ignore : NULL, &counted);
+    *scale = status == WF_OK ? scale_of(a, wf_array_count(targets), targets->data, counted) : 0;
     return status;
 }
 
@@ -298,6 +305,59 @@ static wf_status cross_entropy_backward(wf_call *c)
     return WF_OK;
 }
 
+/* The constants of dz = g (A softmax(z) - Q), of cross_entropy_backward and weighted_row: A [rows] and Q [rows, v] contain the divisor of
+ * the mean. False without memory. */
+static bool constants(wf_tape *tape, const struct loss_attr *a, const wf_array *targets, int64_t v, wf_tensor **all, wf_tensor **share)
+{
+    const int32_t *target = targets->data;
+    const int64_t n = wf_array_count(targets);
+    int64_t counted = 0;
+    for (int64_t i = 0; i < n; i++)
+        counted += !is_ignored(a, target[i]);
+    const double scale = scale_of(a, n, target, counted), e = a->smoothing;
+    wf_shape rows = wf_array_shape(targets), logits = rows;
+    rows.dim[rows.ndim++] = 1;
+    logits.dim[logits.ndim++] = v;
+    wf_array one = wf_array_contiguous(wf_tape_memory(tape, (size_t)n * sizeof(wf_real)), WF_REAL, &rows);
+    wf_array each = wf_array_contiguous(wf_tape_memory(tape, (size_t)(n * v) * sizeof(wf_real)), WF_REAL, &logits);
+    if (!one.data || !each.data)
+        return false;
+    memset(one.data, 0, (size_t)n * sizeof(wf_real));
+    memset(each.data, 0, (size_t)(n * v) * sizeof(wf_real));
+    for (int64_t i = 0; i < n; i++) {
+        if (is_ignored(a, target[i]))
+            continue;
+        wf_real *q = (wf_real *)each.data + i * v;
+        const double own = (1 - e) * (a->weight ? (double)a->weight[target[i]] : 1);
+        ((wf_real *)one.data)[i] = (wf_real)(scale * (own + e * (a->weight ? a->weights / (double)v : 1)));
+        for (int64_t j = 0; j < v; j++)
+            q[j] = (wf_real)(scale * ((j == target[i] ? own : 0) + e * (a->weight ? (double)a->weight[j] : 1) / (double)v));
+    }
+    *all = wf_borrow(tape, &one);
+    *share = wf_borrow(tape, &each);
+    return true;
+}
+
+wf_tensor *loss_logits_gradient(const wf_gradient_call *c, wf_tensor *z, wf_tensor *targets)
+{
+    const struct loss_attr *a = c->attr;
+    wf_tensor *ids = wf_contiguous(targets), *all, *share, *g = c->dy[0];
+    wf_tensor *capped = a->softcap > 0 ? wf_softcap(z, a->softcap) : z;
+    wf_array view;
+    if (wf_is_poison(ids) || wf_is_poison(z) || wf_view(ids, &view) != WF_OK || !constants(c->tape, a, &view, wf_dim(z, -1), &all, &share))
+        return NULL;
+    if (a->reduction == WF_REDUCE_NONE)
+        g = wf_unsqueeze(g, -1);
+    wf_tensor *dz = wf_mul(g, wf_subtract(wf_mul(all, wf_softmax(capped)), share));
+    return a->softcap > 0 ? wf_mul(dz, wf_constant_minus(1, wf_square(wf_div_constant(capped, a->softcap)))) : dz;
+}
+
+static void cross_entropy_gradient(const wf_gradient_call *c)
+{
+    if (c->dy[0])
+        c->dx[0] = loss_logits_gradient(c, c->x[0], c->x[1]);
+}
+
 #define TARGETS(n) .fill = {WF_FILL_NORMAL, WF_FILL_IDS}, .limit = {0, n}
 const wf_op wf_op_cross_entropy = {
     .name = "cross_entropy",
@@ -308,6 +368,7 @@ const wf_op wf_op_cross_entropy = {
     .shape = cross_entropy_shape,
     .forward = cross_entropy_forward,
     .backward = cross_entropy_backward,
+    .gradient = cross_entropy_gradient,
     .cases =
         WF_CASES({"rows", {{3, 5}, {3}}, TARGETS(5), LOSS_HOW(0)}, {"three dims", {{2, 3, 7}, {2, 3}}, TARGETS(7), LOSS_HOW(0)},
                  {"smoothed", {{4, 6}, {4}}, TARGETS(6), LOSS_HOW(.smoothing = 0.1)},

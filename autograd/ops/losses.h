@@ -49,6 +49,9 @@ bool loss_is_reduced(const wf_call *c);
 /* Applies `op`, or `each` if the options ask for no reduction. Hands out the plain loss, if the options ask for it, without a gradient. */
 wf_tensor *loss_apply(const wf_op *op, const wf_op *each, int inputs, wf_tensor *const in[], const struct wf_cross_entropy_options *o);
 
+/* In a `gradient`: the gradient of the logits z (before a softcap), from ops on tensors. */
+wf_tensor *loss_logits_gradient(const wf_gradient_call *c, wf_tensor *z, wf_tensor *targets);
+
 /* Attributes of the test cases. */
 #define LOSS_HOW(...) ATTR(struct loss_attr, __VA_ARGS__)
 #define LOSS_WEIGHTS .weight = (const wf_real[]){0.5, 2, 1, 3, 0.25}, .classes = 5, .weights = 6.75

@@ -75,6 +75,17 @@ static wf_status normalize_backward(wf_call *c)
     return WF_OK;
 }
 
+/* Reads x too, because the lengths are no tensor. */
+static void normalize_gradient(const wf_gradient_call *c)
+{
+    const double eps = ((const struct normalize_attr *)c->attr)->eps;
+    wf_tensor *y = c->y[0], *dy = c->dy[0], *square = wf_sum_dim(wf_square(c->x[0]), -1, true);
+    wf_tensor *scaled = wf_ge_constant(square, eps * eps), *one = wf_full(c->tape, &(wf_shape){0}, 1);
+    wf_tensor *length = wf_where(scaled, wf_sqrt(wf_where(scaled, square, one)), wf_full(c->tape, &(wf_shape){0}, eps));
+    wf_tensor *along = wf_mul(wf_sum_dim(wf_mul(y, dy), -1, true), wf_to_real(scaled));
+    c->dx[0] = wf_div(wf_subtract(dy, wf_mul(y, along)), length);
+}
+
 #define EPS(e) ATTR(struct normalize_attr, e)
 const wf_op wf_op_l2_normalize = {.name = "l2_normalize",
                                   .attr_size = sizeof(struct normalize_attr),
@@ -82,6 +93,7 @@ const wf_op wf_op_l2_normalize = {.name = "l2_normalize",
                                   .shape = normalize_shape,
                                   .forward = normalize_forward,
                                   .backward = normalize_backward,
+                                  .gradient = normalize_gradient,
                                   .cases = WF_CASES({"rows", {{3, 5}}, EPS(1e-12)}, {"three dims", {{2, 3, 4}}, EPS(1e-12)},
                                                     {"vector", {{7}}, EPS(1e-12)}, {"shorter than eps", {{4, 3}}, EPS(100)},
                                                     {"no rows", {{-1, 5}}, EPS(1e-12)}, {"no columns", {{3, -1}}, EPS(1e-12)},

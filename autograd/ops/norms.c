@@ -146,6 +146,27 @@ static wf_status norm_backward(wf_call *c)
  * dx = r (h - mean(h) - xhat mean(h xhat)). */
 #define EPS(e) ATTR(struct norm_attr, e)
 #define ABSENT(g, b) .inputs = 3, .fill = {WF_FILL_NORMAL, g, b}
+/* With n = (x - m) r and g = gain dy: dx = r (g - mean(g) - n mean(g n)), and for RMSNorm, whose m is 0, without mean(g). */
+static void norm_gradient(const wf_gradient_call *c)
+{
+    const struct norm_attr *a = c->attr;
+    const bool layer = c->inputs == 3;
+    wf_tensor *dy = c->dy[0], *gain = c->x[1], *g = dy, *x = c->x[0];
+    if (layer)
+        x = wf_subtract(x, wf_mean_dim(x, -1, true));
+    wf_tensor *r = wf_constant_over(1, wf_sqrt(wf_add_constant(wf_mean_dim(wf_mul(x, x), -1, true), a->eps))), *n = wf_mul(x, r);
+    if (gain)
+        g = wf_mul(dy, a->from_one ? wf_add_constant(gain, 1) : gain);
+    if (c->need[0]) {
+        wf_tensor *rest = wf_subtract(g, wf_mul(n, wf_mean_dim(wf_mul(g, n), -1, true)));
+        c->dx[0] = wf_mul(r, layer ? wf_subtract(rest, wf_mean_dim(g, -1, true)) : rest);
+    }
+    if (c->inputs > 1 && c->need[1])
+        c->dx[1] = wf_mul(dy, n);
+    if (layer && c->need[2])
+        c->dx[2] = dy;
+}
+
 const wf_op wf_op_layer_norm = {
     .name = "layer_norm",
     .operands = "x gain bias",
@@ -154,6 +175,7 @@ const wf_op wf_op_layer_norm = {
     .shape = norm_shape,
     .forward = norm_forward,
     .backward = norm_backward,
+    .gradient = norm_gradient,
     .cases = WF_CASES({"gain and bias", {{2, 3, 8}, {8}, {8}}, EPS(1e-5)},
                       {"gain", {{3, 5}, {5}}, EPS(1e-5), ABSENT(WF_FILL_NORMAL, WF_FILL_ABSENT)},
                       {"bias", {{3, 5}, {5}, {5}}, EPS(1e-5), ABSENT(WF_FILL_ABSENT, WF_FILL_NORMAL)},
@@ -177,6 +199,7 @@ const wf_op wf_op_rms_norm = {
     .shape = norm_shape,
     .forward = norm_forward,
     .backward = norm_backward,
+    .gradient = norm_gradient,
     .cases = WF_CASES(
         {"gain", {{2, 3, 8}, {8}}, EPS(1e-5)}, {"no gain", {{3, 5}}, EPS(1e-5), .inputs = 2, .fill = {WF_FILL_NORMAL, WF_FILL_ABSENT}},
         {"vector", {{7}, {7}}, EPS(1e-3)}, {"one column", {{3, 1}, {1}}, EPS(1e-1)}, {"one", {{1, 1}, {1}}, EPS(1e-2)},

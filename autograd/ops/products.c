@@ -110,6 +110,33 @@ static wf_status matmul_backward(wf_call *c)
     return status;
 }
 
+static wf_shape rows_shape(const wf_tensor *x)
+{
+    const int last = wf_ndim(x) - 1;
+    wf_shape shape = wf_shape_of(x), rows = {.ndim = 2, .dim = {1, shape.dim[last]}};
+    for (int d = 0; d < last; d++)
+        rows.dim[0] *= shape.dim[d];
+    return rows;
+}
+
+/* x [..., d] as [rows, d]. */
+static wf_tensor *flat(wf_tensor *x)
+{
+    const wf_shape rows = rows_shape(x);
+    return wf_reshape_to(x, &rows);
+}
+
+static void matmul_gradient(const wf_gradient_call *c)
+{
+    wf_tensor *a = c->x[0], *b = c->x[1], *dy = c->dy[0];
+    if (c->need[0])
+        c->dx[0] = wf_matmul(dy, wf_transpose(b, -2, -1));
+    if (c->need[1] && wf_ndim(b) == 2)
+        c->dx[1] = wf_matmul(wf_transpose(flat(a), 0, 1), flat(dy));
+    else if (c->need[1])
+        c->dx[1] = wf_matmul(wf_transpose(a, -2, -1), dy);
+}
+
 const wf_op wf_op_matmul = {
     .name = "matmul",
     .operands = "a b",
@@ -117,6 +144,7 @@ const wf_op wf_op_matmul = {
     .shape = matmul_shape,
     .forward = matmul_forward,
     .backward = matmul_backward,
+    .gradient = matmul_gradient,
     .cases = WF_CASES({"matrices", {{3, 4}, {4, 5}}}, {"ones", {{1, 1}, {1, 1}}}, {"a row, a column", {{1, 7}, {7, 1}}},
                       {"one matrix for a batch", {{2, 3, 4}, {4, 5}}}, {"batch", {{2, 3, 4}, {2, 4, 5}}},
                       {"batch on the right", {{3, 4}, {2, 4, 5}}}, {"both repeat", {{2, 1, 3, 4}, {3, 4, 2}}},
@@ -264,6 +292,21 @@ static wf_status linear_backward(wf_call *c)
     return wf_linear_gradients(c, &c->dout[0], 1);
 }
 
+void wf_linear_gradient(const wf_gradient_call *c, wf_tensor *dy)
+{
+    if (c->need[0])
+        c->dx[0] = wf_linear(dy, wf_transpose(c->x[1], 0, 1), NULL);
+    if (c->need[1])
+        c->dx[1] = wf_matmul(wf_transpose(flat(dy), 0, 1), flat(c->x[0]));
+    if (c->inputs > 2 && c->need[2])
+        c->dx[2] = wf_sum_dim(flat(dy), 0, false);
+}
+
+static void linear_gradient(const wf_gradient_call *c)
+{
+    wf_linear_gradient(c, c->dy[0]);
+}
+
 #define NO_BIAS .inputs = 3, .fill = {WF_FILL_NORMAL, WF_FILL_NORMAL, WF_FILL_ABSENT}
 const wf_op wf_op_linear = {
     .name = "linear",
@@ -273,6 +316,7 @@ const wf_op wf_op_linear = {
     .shape = linear_shape,
     .forward = linear_forward,
     .backward = linear_backward,
+    .gradient = linear_gradient,
     .cases = WF_CASES({"bias", {{3, 4}, {5, 4}, {5}}}, {"no bias", {{3, 4}, {5, 4}}, NO_BIAS}, {"three dims", {{2, 3, 4}, {5, 4}, {5}}},
                       {"four dims", {{2, 1, 3, 4}, {2, 4}, {2}}}, {"a vector", {{4}, {5, 4}, {5}}}, {"one", {{1, 1}, {1, 1}, {1}}},
                       {"no rows", {{-1, 4}, {5, 4}, {5}}}, {"no columns", {{3, -1}, {5, -1}, {5}}}, {"no result", {{3, 4}, {-1, 4}, {-1}}},

@@ -53,11 +53,18 @@ static wf_status softmax_backward(wf_call *c)
     return WF_OK;
 }
 
+static void softmax_gradient(const wf_gradient_call *c)
+{
+    wf_tensor *y = c->y[0], *dy = c->dy[0];
+    c->dx[0] = wf_mul(y, wf_subtract(dy, wf_sum_dim(wf_mul(dy, y), -1, true)));
+}
+
 const wf_op wf_op_softmax = {.name = "softmax",
                              .reads = WF_READS_OUTPUT(0),
                              .shape = softmax_shape,
                              .forward = softmax_forward,
                              .backward = softmax_backward,
+                             .gradient = softmax_gradient,
                              .cases = WF_CASES({"rows", {{3, 5}}}, {"three dims", {{2, 3, 4}}}, {"vector", {{7}}}, {"one column", {{4, 1}}},
                                                {"one", {{1, 1}}}, {"no rows", {{-1, 5}}}, {"no columns", {{3, -1}}}, {"odd", {{13, 17}}},
                                                {"long", {{2, 70}}})};
