@@ -97,10 +97,11 @@ static void refuse(wf_call *c)
 {
     char what[512];
     call_describe(c, what, sizeof what);
-    wf_tape_fail(c->tape, WF_ERR_STATE,
-                 "wf_gradients: %s: this op has no `gradient`, so that .create_graph cannot go through it: compose it of other ops, or take "
-                 "the gradients without .create_graph",
-                 what);
+    wf_tape_fail(
+        c->tape, WF_ERR_STATE,
+        "wf_gradients: %s: this op has no `gradient`, so that .create_graph cannot go through it: compose it of other ops, or take "
+        "the gradients without .create_graph",
+        what);
 }
 
 /* Calls the op's `gradient`, and adds what it gives to the gradients of the operands. */

@@ -60,11 +60,16 @@ static wf_status differentiable(const struct check *k, const struct wf_gradcheck
     struct applied applied = *(const struct applied *)k->ctx;
     char what[200];
     snprintf(what, sizeof what, "%s, gradient of its .gradient", k->what);
-    struct check second = {
-        .fn = gradients_of_op, .ctx = &applied, .what = what, .mode = k->mode, .inputs = k->inputs + 1, .differentiates = true, .error = k->error};
+    struct check second = {.fn = gradients_of_op,
+                           .ctx = &applied,
+                           .what = what,
+                           .mode = k->mode,
+                           .inputs = k->inputs + 1,
+                           .differentiates = true,
+                           .error = k->error};
     for (int i = 0; i < k->inputs; i++) {
-        second.in[i] = (struct check_input){
-            .shape = k->in[i].shape, .fill = k->in[i].fill, .limit = k->in[i].limit, .constant = k->in[i].constant};
+        second.in[i] =
+            (struct check_input){.shape = k->in[i].shape, .fill = k->in[i].fill, .limit = k->in[i].limit, .constant = k->in[i].constant};
         applied.constant |= (unsigned)k->in[i].constant << i;
     }
     second.in[k->inputs] = (struct check_input){.shape = k->result_shape, .fill = WF_FILL_NORMAL};
