@@ -63,6 +63,11 @@ static wf_status flip_backward(wf_call *c)
     return WF_OK;
 }
 
+static void flip_gradient(const wf_gradient_call *c)
+{
+    c->dx[0] = wf_flip(c->dy[0], ((const struct along *)c->attr)->dim);
+}
+
 #define ALONG(d) ATTR(struct along, d)
 const wf_op wf_op_flip = {.name = "flip",
                           .attr_size = sizeof(struct along),
@@ -70,6 +75,7 @@ const wf_op wf_op_flip = {.name = "flip",
                           .shape = flip_shape,
                           .forward = flip_forward,
                           .backward = flip_backward,
+                          .gradient = flip_gradient,
                           .cases = WF_CASES({"last", {{3, 5}}, ALONG(-1)}, {"first", {{5, 3}}, ALONG(0)}, {"middle", {{2, 4, 3}}, ALONG(1)},
                                             {"size 1", {{3, 1}}, ALONG(1)}, {"vector", {{7}}, ALONG(0)}, {"empty", {{-1, 3}}, ALONG(1)},
                                             {"nothing", {{3, -1}}, ALONG(1)}, {"odd", {{13, 17}}, ALONG(-1)})};
@@ -119,6 +125,13 @@ static wf_status roll_backward(wf_call *c)
     return WF_OK;
 }
 
+static void roll_gradient(const wf_gradient_call *c)
+{
+    const struct roll *a = c->attr;
+    const int64_t n = wf_dim(c->x[0], a->along.dim);
+    c->dx[0] = wf_roll(c->dy[0], n > 0 ? -(a->shift % n) : 0, a->along.dim);
+}
+
 #define BY(d, by) ATTR(struct roll, {d}, by)
 const wf_op wf_op_roll = {.name = "roll",
                           .attr_size = sizeof(struct roll),
@@ -126,6 +139,7 @@ const wf_op wf_op_roll = {.name = "roll",
                           .shape = flip_shape,
                           .forward = roll_forward,
                           .backward = roll_backward,
+                          .gradient = roll_gradient,
                           .cases = WF_CASES({"last", {{3, 5}}, BY(-1, 2)}, {"first, back", {{5, 3}}, BY(0, -1)},
                                             {"middle, further than its size", {{2, 4, 3}}, BY(1, 11)}, {"not at all", {{3, 4}}, BY(1, 8)},
                                             {"vector", {{7}}, BY(0, 3)}, {"empty", {{-1, 3}}, BY(1, 1)}, {"nothing", {{3, -1}}, BY(1, 1)})};
@@ -226,6 +240,14 @@ static wf_status pad_backward(wf_call *c)
     return WF_OK;
 }
 
+static void pad_gradient(const wf_gradient_call *c)
+{
+    const struct pad *a = c->attr;
+    c->dx[0] = c->dy[0];
+    for (int i = 0; i < a->count; i++)
+        c->dx[0] = wf_slice(c->dx[0], a->dim[i], a->before[i], wf_dim(c->x[0], a->dim[i]));
+}
+
 #define PAD(n, ...) ATTR(struct pad, .count = n, __VA_ARGS__)
 const wf_op wf_op_pad = {
     .name = "pad",
@@ -234,6 +256,7 @@ const wf_op wf_op_pad = {
     .shape = pad_shape,
     .forward = pad_forward,
     .backward = pad_backward,
+    .gradient = pad_gradient,
     .cases = WF_CASES({"before", {{3, 5}}, PAD(1, .dim = {1}, .before = {2})}, {"after", {{3, 5}}, PAD(1, .dim = {-2}, .after = {1})},
                       {"two dims", {{2, 3, 4}}, PAD(2, .dim = {2, 0}, .before = {1, 2}, .after = {3, 0}, .value = 0.5)},
                       {"wider than x", {{2, 2}}, PAD(1, .dim = {0}, .before = {7}, .after = {9})}, {"not at all", {{3, 4}}, PAD(0)},
@@ -318,12 +341,17 @@ static wf_status triangle_of(const wf_call *c, const wf_array *from, const wf_ar
         wf_grad_give(c, 0, &dx);                                                                                                           \
         return status;                                                                                                                     \
     }                                                                                                                                      \
+    static void op##_gradient(const wf_gradient_call *c)                                                                                   \
+    {                                                                                                                                      \
+        c->dx[0] = wf_##op(c->dy[0], ((const struct triangle *)c->attr)->diagonal);                                                        \
+    }                                                                                                                                      \
     const wf_op wf_op_##op = {.name = #op,                                                                                                 \
                               .attr_size = sizeof(struct triangle),                                                                        \
                               .reads = WF_READS_NOTHING,                                                                                   \
                               .shape = triangle_shape,                                                                                     \
                               .forward = op##_forward,                                                                                     \
                               .backward = op##_backward,                                                                                   \
+                              .gradient = op##_gradient,                                                                                   \
                               .cases = WF_CASES({"square", {{4, 4}}, DIAGONAL(0)}, {"above", {{3, 5}}, DIAGONAL(2)},                       \
                                                 {"below", {{5, 3}}, DIAGONAL(-1)}, {"batch", {{2, 3, 4}}, DIAGONAL(1)},                    \
                                                 {"empty", {{-1, 3}}, DIAGONAL(0)}, {"one", {{1, 1}}, DIAGONAL(0)})};                       \

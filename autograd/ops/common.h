@@ -167,6 +167,12 @@ void wf_take_rows(const wf_array *planes, const int32_t *id, int64_t n, wf_real 
  * the same id are added in the order of i, with any number of threads. False without memory. */
 bool wf_add_rows(wf_call *c, const wf_array *from, const int32_t *id, int64_t limit, wf_real *planes);
 
+/* --- unary.c -------------------------------------------------------------------------------------------------------- */
+
+/* The derivatives of silu and of gelu_tanh at x, for wf_op.gradient. */
+wf_tensor *silu_slope(wf_tensor *x);
+wf_tensor *gelu_tanh_slope(wf_tensor *x);
+
 /* --- packed.c -------------------------------------------------------------------------------------------------------- */
 
 /* A copy of the offsets in the tape's memory, for use in attributes. Returns `packed` itself if it is zeroed (rows are not packed), or if

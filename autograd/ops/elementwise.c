@@ -17,6 +17,11 @@ static wf_status run(const wf_call *c, wf_map_kernel *f, int inputs, const wf_ar
     return wf_map(f, p, inputs, in, out, cost);
 }
 
+static double constant_of(const wf_gradient_call *c)
+{
+    return ((const struct constants *)c->attr)->p[0];
+}
+
 #define CASE(what, dims, how, ...)                                                                                                         \
     {                                                                                                                                      \
         what, {dims}, {how}, ATTR(struct constants, {__VA_ARGS__})                                                                         \
@@ -42,6 +47,7 @@ static wf_status run(const wf_call *c, wf_map_kernel *f, int inputs, const wf_ar
         .shape = op##_shape,                                                                                                               \
         .forward = op##_forward,                                                                                                           \
         .backward = op##_backward,                                                                                                         \
+        .gradient = op##_gradient,                                                                                                         \
         .cases = WF_CASES(CASE("matrix", DIMS({3, 5}), how, __VA_ARGS__), CASE("scalar", DIMS({-2}), how, __VA_ARGS__),                    \
                           CASE("one", DIMS({1, 1}), how, __VA_ARGS__), CASE("empty", DIMS({2, -1, 3}), how, __VA_ARGS__),                  \
                           CASE("odd", DIMS({13, 17}), how, __VA_ARGS__), CASE("six dims", DIMS({2, 1, 3, 1, 2, 3}), how, __VA_ARGS__),     \
@@ -64,6 +70,10 @@ static wf_status want_constant(wf_call *c, const char *name, double least)
 
 /* abs: y' = sign(x), 0 at 0. */
 #define abs_shape wf_same_shape
+static void abs_gradient(const wf_gradient_call *c)
+{
+    c->dx[0] = wf_mul(c->dy[0], wf_sign(c->x[0]));
+}
 ELEMENTWISE(abs, WF_FILL_APART, 0.08, 0.12, CASE("positive", DIMS({4}), WF_FILL_POSITIVE, 0), 0)
 
 wf_tensor *wf_abs(wf_tensor *x)
@@ -79,6 +89,13 @@ static wf_status clamp_shape(wf_call *c)
         return wf_call_fail(c, WF_ERR_ARGUMENT, "low = %g must be at most high = %g; -INFINITY or INFINITY for no bound", p[0], p[1]);
     return wf_same_shape(c);
 }
+
+static void clamp_gradient(const wf_gradient_call *c)
+{
+    const double *p = ((const struct constants *)c->attr)->p;
+    wf_tensor *inside = wf_and(wf_ge_constant(c->x[0], p[0]), wf_le_constant(c->x[0], p[1]));
+    c->dx[0] = wf_where(inside, c->dy[0], wf_full(c->tape, &(wf_shape){0}, 0));
+}
 ELEMENTWISE(clamp, WF_FILL_APART, 0.1, 0.12, CASE("no bound below", DIMS({4, 5}), WF_FILL_APART, -INFINITY, 0.33), -0.73, 0.44)
 
 wf_tensor *wf_clamp(wf_tensor *x, double low, double high)
@@ -90,6 +107,11 @@ wf_tensor *wf_clamp(wf_tensor *x, double low, double high)
 static wf_status softplus_shape(wf_call *c)
 {
     return want_constant(c, "beta", 0);
+}
+
+static void softplus_gradient(const wf_gradient_call *c)
+{
+    c->dx[0] = wf_mul(c->dy[0], wf_sigmoid(wf_scale(c->x[0], constant_of(c))));
 }
 ELEMENTWISE(softplus, WF_FILL_NORMAL, 0.5, 0.3, CASE("steep", DIMS({4, 5}), WF_FILL_NORMAL, 30), 1)
 
@@ -103,6 +125,11 @@ static wf_status leaky_relu_shape(wf_call *c)
 {
     return want_constant(c, "slope", -INFINITY);
 }
+
+static void leaky_relu_gradient(const wf_gradient_call *c)
+{
+    c->dx[0] = wf_where(wf_gt_constant(c->x[0], 0), c->dy[0], wf_scale(c->dy[0], constant_of(c)));
+}
 ELEMENTWISE(leaky_relu, WF_FILL_NORMAL, 0.1, 0.12, CASE("falling", DIMS({4, 5}), WF_FILL_NORMAL, -2), 0.1)
 
 wf_tensor *wf_leaky_relu(wf_tensor *x, double slope)
@@ -114,6 +141,13 @@ wf_tensor *wf_leaky_relu(wf_tensor *x, double slope)
 static wf_status elu_shape(wf_call *c)
 {
     return want_constant(c, "alpha", -INFINITY);
+}
+
+/* The exponential is that of a clamped x, because e^x of a large x, which the choice leaves out, would give inf * 0 in its own gradient. */
+static void elu_gradient(const wf_gradient_call *c)
+{
+    wf_tensor *slope = wf_scale(wf_exp(wf_clamp(c->x[0], -INFINITY, 0)), constant_of(c));
+    c->dx[0] = wf_where(wf_gt_constant(c->x[0], 0), c->dy[0], wf_mul(c->dy[0], slope));
 }
 ELEMENTWISE(elu, WF_FILL_NORMAL, 0.3, 0.3, CASE("half", DIMS({4, 5}), WF_FILL_NORMAL, 0.5), 1)
 
@@ -144,6 +178,11 @@ static wf_status softcap_backward(wf_call *c)
     return status;
 }
 
+static void softcap_gradient(const wf_gradient_call *c)
+{
+    c->dx[0] = wf_mul(c->dy[0], wf_constant_minus(1, wf_square(wf_scale(c->y[0], 1 / constant_of(c)))));
+}
+
 #define BOUND(b) ATTR(struct constants, {b})
 const wf_op wf_op_softcap = {.name = "softcap",
                              .attr_size = sizeof(struct constants),
@@ -151,6 +190,7 @@ const wf_op wf_op_softcap = {.name = "softcap",
                              .shape = softcap_shape,
                              .forward = softcap_forward,
                              .backward = softcap_backward,
+                             .gradient = softcap_gradient,
                              .cases = WF_CASES({"matrix", {{3, 5}}, BOUND(1)}, {"scalar", {{-2}}, BOUND(0.5)}, {"one", {{1, 1}}, BOUND(30)},
                                                {"empty", {{2, -1, 3}}, BOUND(1)}, {"odd", {{13, 17}}, BOUND(2)},
                                                {"six dims", {{2, 1, 3, 1, 2, 3}}, BOUND(0.7)}, {"long", {{1031}}, BOUND(1)})};

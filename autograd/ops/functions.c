@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* More functions of one element. Like the functions of elementwise.c, each is two kernels, for value and gradient, but has no constants. */
+#include <math.h>
+
 #include "common.h"
 
 #define FUNCTION_CASES(how)                                                                                                                \
@@ -17,7 +19,7 @@
         return wf_apply(&wf_op_##op, NULL, 1, &x);                                                                                         \
     }
 
-/* how: how the test cases fill the operand. */
+/* how: how the test cases fill the operand. op##_slope makes y' of x as a tensor, for wf_op.gradient. */
 #define FUNCTION(op, how, cost, grad_cost)                                                                                                 \
     FORWARD(op, cost)                                                                                                                      \
     static wf_status op##_backward(wf_call *c)                                                                                             \
@@ -28,31 +30,72 @@
         wf_grad_give(c, 0, &dx);                                                                                                           \
         return status;                                                                                                                     \
     }                                                                                                                                      \
+    static void op##_gradient(const wf_gradient_call *c)                                                                                   \
+    {                                                                                                                                      \
+        c->dx[0] = wf_mul(c->dy[0], op##_slope(c->x[0]));                                                                                  \
+    }                                                                                                                                      \
     const wf_op wf_op_##op = {.name = #op,                                                                                                 \
                               .reads = WF_READS_INPUT(0),                                                                                  \
                               .shape = wf_same_shape,                                                                                      \
                               .forward = op##_forward,                                                                                     \
                               .backward = op##_backward,                                                                                   \
+                              .gradient = op##_gradient,                                                                                   \
                               .cases = FUNCTION_CASES(how)};                                                                               \
     CONSTRUCTOR(op)
 
 /* rsqrt: y = x^(-1/2), y' = -y^3 / 2. */
+static wf_tensor *rsqrt_slope(wf_tensor *x)
+{
+    return wf_scale(wf_pow_constant(x, -1.5), -0.5);
+}
 FUNCTION(rsqrt, WF_FILL_POSITIVE, 0.3, 0.4)
-/* sin: y' = cos x; cos: y' = -sin x. */
+/* sin: y' = cos x. */
+static wf_tensor *sin_slope(wf_tensor *x)
+{
+    return wf_cos(x);
+}
 FUNCTION(sin, WF_FILL_NORMAL, 1, 1.1)
+/* cos: y' = -sin x. */
+static wf_tensor *cos_slope(wf_tensor *x)
+{
+    return wf_neg(wf_sin(x));
+}
 FUNCTION(cos, WF_FILL_NORMAL, 1, 1.1)
 /* erf: y' = 2 e^(-x^2) / sqrt(pi). */
+static wf_tensor *erf_slope(wf_tensor *x)
+{
+    return wf_scale(wf_exp(wf_neg(wf_square(x))), 2 / sqrt(acos(-1)));
+}
 FUNCTION(erf, WF_FILL_NORMAL, 0.5, 0.3)
 /* log_sigmoid: y = -ln(1 + e^-x), y' = sigmoid(-x). */
+static wf_tensor *log_sigmoid_slope(wf_tensor *x)
+{
+    return wf_sigmoid(wf_neg(x));
+}
 FUNCTION(log_sigmoid, WF_FILL_NORMAL, 0.4, 0.3)
 /* hard_swish: y = x min(max(x + 3, 0), 6) / 6, y' = 0 up to -3, x / 3 + 1/2 up to 3, then 1. */
+static wf_tensor *hard_swish_slope(wf_tensor *x)
+{
+    wf_tensor *one = wf_full(wf_tape_of(x), &(wf_shape){0}, 1), *middle = wf_affine(x, 1.0 / 3, 0.5);
+    return wf_where(wf_ge_constant(x, 3), one, wf_masked_fill(middle, wf_le_constant(x, -3), 0));
+}
 FUNCTION(hard_swish, WF_FILL_NORMAL, 0.15, 0.2)
-/* mish: y = x tanh(ln(1 + e^x)); the kernel has the formulas. */
+/* mish: y = x t with t = tanh(ln(1 + e^x)), y' = t + x (1 - t^2) sigmoid(x). */
+static wf_tensor *mish_slope(wf_tensor *x)
+{
+    wf_tensor *t = wf_tanh(wf_softplus(x, 1));
+    return wf_add(t, wf_mul(wf_mul(x, wf_sigmoid(x)), wf_constant_minus(1, wf_square(t))));
+}
 FUNCTION(mish, WF_FILL_NORMAL, 0.4, 0.5)
 
 /* --- steps: the gradient is 0 ----------------------------------------------------------------------------------------- */
 
 /* As in PyTorch, the result depends on x, so that a loss without another way to its parameters gives them zeros and no error. */
+static void zero_gradient(const wf_gradient_call *c)
+{
+    (void)c; /* NULL in c->dx stands for zeros */
+}
+
 #define STEP(op)                                                                                                                           \
     FORWARD(op, 0.12)                                                                                                                      \
     const wf_op wf_op_##op = {.name = #op,                                                                                                 \
@@ -60,6 +103,7 @@ FUNCTION(mish, WF_FILL_NORMAL, 0.4, 0.5)
                               .shape = wf_same_shape,                                                                                      \
                               .forward = op##_forward,                                                                                     \
                               .backward = wf_give_zeros,                                                                                   \
+                              .gradient = zero_gradient,                                                                                   \
                               .cases = FUNCTION_CASES(WF_FILL_NORMAL)};                                                                    \
     CONSTRUCTOR(op)
 

@@ -32,7 +32,15 @@ static wf_status gated_backward(wf_call *c, wf_map_kernel *f, wf_map_kernel *slo
     return WF_OK;
 }
 
-#define GATED(op, cost)                                                                                                                    \
+static void gated_gradient(const wf_gradient_call *c, wf_tensor *(*f)(wf_tensor *), wf_tensor *(*slope)(wf_tensor *))
+{
+    if (c->need[0])
+        c->dx[0] = wf_mul(wf_mul(c->dy[0], c->x[1]), slope(c->x[0]));
+    if (c->need[1])
+        c->dx[1] = wf_mul(c->dy[0], f(c->x[0]));
+}
+
+#define GATED(op, activation, cost)                                                                                                        \
     static wf_status op##_forward(wf_call *c)                                                                                              \
     {                                                                                                                                      \
         return wf_map(wf_kernel->internal->op, NULL, 2, (const wf_array *const[]){&c->in[0], &c->in[1]}, &c->out[0], cost);                \
@@ -41,12 +49,17 @@ static wf_status gated_backward(wf_call *c, wf_map_kernel *f, wf_map_kernel *slo
     {                                                                                                                                      \
         return gated_backward(c, wf_kernel->internal->op, wf_kernel->internal->op##_slope, cost);                                          \
     }                                                                                                                                      \
+    static void op##_gradient(const wf_gradient_call *c)                                                                                   \
+    {                                                                                                                                      \
+        gated_gradient(c, wf_##activation, activation##_slope);                                                                            \
+    }                                                                                                                                      \
     const wf_op wf_op_##op = {.name = #op,                                                                                                 \
                               .operands = "gate up",                                                                                       \
                               .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),                                                              \
                               .shape = gated_shape,                                                                                        \
                               .forward = op##_forward,                                                                                     \
                               .backward = op##_backward,                                                                                   \
+                              .gradient = op##_gradient,                                                                                   \
                               .cases = WF_CASES({"matrix", {{3, 5}, {3, 5}}}, {"scalar", {{-2}, {-2}}}, {"one", {{1, 1}, {1, 1}}},         \
                                                 {"empty", {{2, -1, 3}, {2, -1, 3}}}, {"odd", {{13, 17}, {13, 17}}},                        \
                                                 {"six dims", {{2, 1, 3, 1, 2, 3}, {2, 1, 3, 1, 2, 3}}}, {"long", {{1031}, {1031}}})};      \
@@ -55,5 +68,5 @@ static wf_status gated_backward(wf_call *c, wf_map_kernel *f, wf_map_kernel *slo
         return wf_apply(&wf_op_##op, NULL, 2, (wf_tensor *[]){gate, up});                                                                  \
     }
 
-GATED(swiglu, 0.3)
-GATED(geglu_tanh, 0.4)
+GATED(swiglu, silu, 0.3)
+GATED(geglu_tanh, gelu_tanh, 0.4)

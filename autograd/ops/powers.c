@@ -27,11 +27,17 @@ static wf_status square_backward(wf_call *c)
     return WF_OK;
 }
 
+static void square_gradient(const wf_gradient_call *c)
+{
+    c->dx[0] = wf_scale(wf_mul(c->dy[0], c->x[0]), 2);
+}
+
 const wf_op wf_op_square = {.name = "square",
                             .reads = WF_READS_INPUT(0),
                             .shape = wf_same_shape,
                             .forward = square_forward,
                             .backward = square_backward,
+                            .gradient = square_gradient,
                             .cases = WF_CASES({"matrix", {{3, 5}}}, {"scalar", {{-2}}}, {"one", {{1, 1}}}, {"empty", {{2, -1, 3}}},
                                               {"odd", {{13, 17}}}, {"six dims", {{2, 1, 3, 1, 2, 3}}}, {"long", {{1031}}})};
 
@@ -76,6 +82,13 @@ static wf_status constant_backward(wf_call *c)
     return status;
 }
 
+static void constant_gradient(const wf_gradient_call *c)
+{
+    const double p = ((const struct exponent *)c->attr)->p;
+    if (p != 0)
+        c->dx[0] = wf_mul(c->dy[0], wf_scale(wf_pow_constant(c->x[0], p - 1), p));
+}
+
 #define P(x) ATTR(struct exponent, x)
 const wf_op wf_op_pow_constant = {
     .name = "pow_constant",
@@ -84,6 +97,7 @@ const wf_op wf_op_pow_constant = {
     .shape = constant_shape,
     .forward = constant_forward,
     .backward = constant_backward,
+    .gradient = constant_gradient,
     .cases = WF_CASES({"square", {{3, 5}}, {0}, P(2)}, {"cube", {{3, 5}}, {0}, P(3)}, {"fourth", {{3, 5}}, {0}, P(4)},
                       {"first", {{3, 5}}, {0}, P(1)}, {"none", {{3, 5}}, {0}, P(0)}, {"root", {{3, 5}}, {WF_FILL_POSITIVE}, P(0.5)},
                       {"inverse root", {{13, 17}}, {WF_FILL_POSITIVE}, P(-0.5)}, {"inverse", {{3, 5}}, {WF_FILL_POSITIVE}, P(-1)},
@@ -124,6 +138,17 @@ static wf_status pow_backward(wf_call *c)
     return status;
 }
 
+static void pow_gradient(const wf_gradient_call *c)
+{
+    wf_tensor *a = c->x[0], *b = c->x[1], *zero = wf_full(c->tape, &(wf_shape){0}, 0);
+    if (c->need[0])
+        c->dx[0] = wf_where(wf_eq_constant(b, 0), zero, wf_mul(c->dy[0], wf_mul(b, wf_pow(a, wf_add_constant(b, -1)))));
+    if (c->need[1]) {
+        wf_tensor *none = wf_and(wf_eq_constant(a, 0), wf_ge_constant(b, 0));
+        c->dx[1] = wf_where(none, zero, wf_mul(c->dy[0], wf_mul(c->y[0], wf_log(a))));
+    }
+}
+
 #define FILL                                                                                                                               \
     {                                                                                                                                      \
         WF_FILL_POSITIVE, WF_FILL_NORMAL                                                                                                   \
@@ -135,6 +160,7 @@ const wf_op wf_op_pow = {
     .shape = wf_broadcast_shape,
     .forward = pow_forward,
     .backward = pow_backward,
+    .gradient = pow_gradient,
     .cases = WF_CASES({"one shape", {{3, 5}, {3, 5}}, FILL}, {"row", {{4, 5}, {5}}, FILL}, {"column", {{4, 5}, {4, 1}}, FILL},
                       {"outer", {{4, 1}, {1, 5}}, FILL}, {"one exponent", {{13, 17}, {-2}}, FILL}, {"one base", {{-2}, {13, 17}}, FILL},
                       {"scalars", {{-2}, {-2}}, FILL}, {"empty", {{-1, 3}, {3}}, FILL}, {"long", {{3, 701}, {701}}, FILL},

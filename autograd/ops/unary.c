@@ -127,7 +127,7 @@ UNARY(gelu, WF_FILL_NORMAL, 0.3, wf_kernel->gelu_grad, in, 0.5)
 
 /* gelu_tanh: y = x/2 (1 + t), t = tanh(u), u = sqrt(2/pi) (x + 0.044715 x^3);
  * y' = (1 + t)/2 + x/2 (1 - t^2) u', u' = sqrt(2/pi) (1 + 0.134145 x^2). */
-static wf_tensor *gelu_tanh_slope(wf_tensor *x)
+wf_tensor *gelu_tanh_slope(wf_tensor *x)
 {
     const double root = sqrt(2 / PI);
     wf_tensor *square = wf_square(x), *t = wf_tanh(wf_mul(x, wf_affine(square, 0.044715 * root, root)));
@@ -138,7 +138,7 @@ static wf_tensor *gelu_tanh_slope(wf_tensor *x)
 UNARY(gelu_tanh, WF_FILL_NORMAL, 0.35, wf_kernel->gelu_tanh_grad, in, 0.5)
 
 /* silu: y = x s(x) with the sigmoid s; y' = s (1 + x (1 - s)). */
-static wf_tensor *silu_slope(wf_tensor *x)
+wf_tensor *silu_slope(wf_tensor *x)
 {
     wf_tensor *s = wf_sigmoid(x);
     return wf_mul(s, wf_add_constant(wf_mul(x, wf_constant_minus(1, s)), 1));

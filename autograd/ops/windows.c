@@ -86,6 +86,12 @@ static wf_status unfold_backward(wf_call *c)
     return status;
 }
 
+static void unfold_gradient(const wf_gradient_call *c)
+{
+    const struct windows *a = c->attr;
+    c->dx[0] = wf_fold(c->dy[0], a->dim < 0 ? a->dim + wf_ndim(c->x[0]) : a->dim, wf_dim(c->x[0], a->dim), a->step);
+}
+
 #define WINDOWS(...) ATTR(struct windows, __VA_ARGS__)
 const wf_op wf_op_unfold = {
     .name = "unfold",
@@ -94,6 +100,7 @@ const wf_op wf_op_unfold = {
     .reads = WF_READS_NOTHING,
     .shape = unfold_shape,
     .backward = unfold_backward,
+    .gradient = unfold_gradient,
     .cases = WF_CASES({"overlapping", {{3, 7}}, WINDOWS(-1, .size = 3, .step = 1)}, {"apart", {{7, 3}}, WINDOWS(0, .size = 2, .step = 3)},
                       {"side by side", {{2, 6, 3}}, WINDOWS(1, .size = 2, .step = 2)}, {"vector", {{9}}, WINDOWS(0, .size = 4, .step = 2)},
                       {"one window", {{2, 4}}, WINDOWS(1, .size = 4, .step = 5)}, {"empty", {{-1, 5}}, WINDOWS(1, .size = 2, .step = 1)})};
@@ -155,12 +162,22 @@ static wf_status fold_backward(wf_call *c)
     return WF_OK;
 }
 
+static void fold_gradient(const wf_gradient_call *c)
+{
+    const struct windows *a = c->attr;
+    const wf_shape shape = wf_shape_of(c->x[0]);
+    const int d = a->dim < 0 ? a->dim + shape.ndim - 1 : a->dim;
+    if (wf_shape_count(&shape) > 0) /* without windows, their size may exceed the length */
+        c->dx[0] = wf_slice(wf_unfold(c->dy[0], d, shape.dim[shape.ndim - 1], a->step), d, 0, shape.dim[d]);
+}
+
 const wf_op wf_op_fold = {.name = "fold",
                           .attr_size = sizeof(struct windows),
                           .reads = WF_READS_NOTHING,
                           .shape = fold_shape,
                           .forward = fold_forward,
                           .backward = fold_backward,
+                          .gradient = fold_gradient,
                           .cases = WF_CASES({"overlapping", {{3, 5, 3}}, WINDOWS(-1, .length = 7, .step = 1)},
                                             {"apart", {{2, 3, 2}}, WINDOWS(0, .length = 7, .step = 3)},
                                             {"side by side", {{2, 3, 3, 2}}, WINDOWS(1, .length = 6, .step = 2)},
