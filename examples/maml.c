@@ -36,7 +36,8 @@ static void waves_make(struct waves *w, int64_t first)
 {
     for (int set = 0; set < 2; set++)
         for (int t = 0; t < TASKS; t++) {
-            const double amplitude = even(first + t, 0.7548776662466927, 0.1, 5), phase = even(first + t, 0.5698402909980532, 0, 3.14159265);
+            const double amplitude = even(first + t, 0.7548776662466927, 0.1, 5),
+                         phase = even(first + t, 0.5698402909980532, 0, 3.14159265);
             for (int i = 0; i < SHOTS; i++) {
                 const double x = even(((first + t) * 2 + set) * SHOTS + i, 0.6180339887498949, -5, 5);
                 w->x[set][t][i] = (wf_real)x;

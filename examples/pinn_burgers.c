@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A physics-informed network (Raissi et al. 2019): a network u(x, t) learns to solve Burgers' equation, in which a wave becomes a shock. The
- * derivatives of u by its input come from wf_gradients with .create_graph, and the loss is what they leave of the equation.
+/* A physics-informed network (Raissi et al. 2019): a network u(x, t) learns to solve Burgers' equation, in which a wave becomes a shock.
+ * The derivatives of u by its input come from wf_gradients with .create_graph, and the loss is what they leave of the equation.
  *
  *   cc pinn_burgers.c $(pkg-config --cflags --libs weft) -o pinn_burgers
  *   ./pinn_burgers            4,000 updates: the relative error against the exact solution is below 2 %; else it exits with 1

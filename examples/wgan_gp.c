@@ -69,11 +69,6 @@ static wf_tensor *points(wf_tape *tape, int64_t first, int64_t count, double dev
     return wf_input(tape, x[0], WF_SHAPE(count, 2), false);
 }
 
-static wf_tensor *generated(const struct gan *g, wf_tape *tape, int64_t first, int64_t count)
-{
-    return net_forward(&g->generator, points(tape, first, count, 1, false)); /* [count,2] */
-}
-
 /* The mean over points between real and generated ones of (|gradient of the critic| - 1)^2. */
 static wf_tensor *penalty(const struct gan *g, wf_tape *tape, wf_tensor *real, wf_tensor *fake, int64_t first)
 {
@@ -93,7 +88,7 @@ static wf_status update(struct gan *g, wf_tape *tape, int64_t number, bool criti
 {
     const int64_t first = number * BATCH;
     wf_tape_reset(tape, WF_TRAIN, .step = (uint64_t)number);
-    wf_tensor *fake = generated(g, tape, first, BATCH), *loss;
+    wf_tensor *fake = net_forward(&g->generator, points(tape, first, BATCH, 1, false)), *loss;
     if (critic) {
         wf_tensor *real = points(tape, first, BATCH, 0.05, true);
         fake = wf_detach(fake);
@@ -113,7 +108,7 @@ static wf_status validate(const struct gan *g, wf_tape *tape, double *near, doub
 {
     static wf_real point[VALID][2];
     wf_tape_reset(tape, WF_INFER);
-    if (wf_read(generated(g, tape, 50000000, VALID), point[0], 2 * VALID) != WF_OK)
+    if (wf_read(net_forward(&g->generator, points(tape, 50000000, VALID, 1, false)), point[0], 2 * VALID) != WF_OK)
         return wf_tape_status(tape, error);
     *near = 0, *rarest = 1;
     for (int c = 0; c < CLUSTERS; c++) {

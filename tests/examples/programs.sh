@@ -4,7 +4,7 @@
 # results` trains each to the result that its head comment states: the programs that print it exit with 0 only then.
 . "$(dirname "$0")/common.sh"
 what=$1
-programs='perceptron vae vit lora gan'
+programs='perceptron vae vit lora gan wgan_gp pinn_poisson pinn_burgers maml'
 families='lstm moe ssm'
 # shellcheck disable=SC2086
 example $programs $families
@@ -18,10 +18,21 @@ bits()
         wrong "$1: $(cat value) bits per character, more than $2"
 }
 
+# as_pytorch PROGRAM: the losses of the first steps, as `out` has them, against PyTorch's
+as_pytorch()
+{
+    awk -v name="$1" 'NR == FNR { if ($1 == name) for (i = 3; i <= NF; i++) want[$2, i - 2] = $i; next }
+        /^step / { n = 0; step = $2 + 0
+            for (i = 3; i <= NF; i++) if ($i ~ /^-?[0-9]+\.[0-9]+,?$/) {
+                d = $i - want[step, ++n]; if (!((step, n) in want) || d * d > 1e-10 * (1 + $i * $i)) exit 1; seen++ } }
+        END { if (seen < 3) exit 1 }' "$root/tests/golden/example_losses.txt" out || wrong "$1: $(cat out)"
+}
+
 if [ "$what" = quick ]; then
     for name in $programs; do
         run ./"$name" --steps 3
         [ -s out ] || wrong "$name printed nothing"
+        case $name in wgan_gp | pinn_* | maml) as_pytorch "$name" ;; esac
     done
     for name in $families; do
         run ./"$name" train "$name-small" --train "$story" --out "$name.run" --steps 3
