@@ -125,6 +125,11 @@ static wf_status sort_backward(wf_call *c)
     return spread_taken(c, dim_of(c), c->in[0].dim[dim_of(c)]);
 }
 
+static void sort_gradient(const wf_gradient_call *c)
+{
+    spread_taken_gradient(c, &wf_op_sort, ((const struct sorting *)c->attr)->dim, false);
+}
+
 static wf_status argsort_forward(wf_call *c)
 {
     return sort_into(c, NULL, &c->out[0]);
@@ -142,6 +147,7 @@ const wf_op wf_op_sort = {.name = "sort",
                           .shape = sort_shape,
                           .forward = sort_forward,
                           .backward = sort_backward,
+                          .gradient = sort_gradient,
                           .cases = SORT_CASES};
 const wf_op wf_op_argsort = {.name = "argsort",
                              .constant = true,
