@@ -89,22 +89,6 @@ wf_status spread_taken(wf_call *c, int dim, int64_t k)
     return WF_OK;
 }
 
-void spread_taken_gradient(const wf_gradient_call *c, const wf_op *op, int dim, bool reduced)
-{
-    wf_tensor *out[2] = {NULL, c->outputs > 1 ? c->y[1] : NULL}, *x = c->outputs > 1 ? NULL : wf_detach(c->x[0]), *dy = c->dy[0];
-    const wf_shape shape = wf_shape_of(c->x[0]);
-    if (!dy)
-        return;
-    if (!out[1])
-        wf_apply_multi(op, c->attr, 1, &x, 2, out);
-    dim = dim < 0 ? dim + shape.ndim : dim;
-    if (reduced) {
-        out[1] = wf_unsqueeze(out[1], dim);
-        dy = wf_unsqueeze(dy, dim);
-    }
-    c->dx[0] = wf_scatter_add(wf_zeros(c->tape, &shape), dim, out[1], dy);
-}
-
 static int find(const wf_call *c, int dim)
 {
     return dim < 0 ? dim + c->in[0].ndim : dim;
