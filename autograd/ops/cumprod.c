@@ -177,6 +177,32 @@ static wf_status cumprod_backward(wf_call *c)
     return backward(c, true);
 }
 
+/* The products of the elements before each one of x: 1, x_1, x_1 x_2, ... */
+static wf_tensor *products_before(wf_tensor *x, int dim)
+{
+    return wf_cumprod(wf_slice(wf_pad(x, dim, 1, 0, 1), dim, 0, wf_dim(x, dim)), dim);
+}
+
+/* dx_k = dy (x_1 ... x_(k-1)) (x_(k+1) ... x_n), which is right where elements are 0. */
+static void prod_gradient(const wf_gradient_call *c)
+{
+    const struct product *a = c->attr;
+    const wf_shape shape = wf_shape_of(c->x[0]);
+    const int dim = a->all ? 0 : a->dim < 0 ? a->dim + shape.ndim : a->dim;
+    wf_tensor *x = a->all ? wf_reshape(c->x[0], -1) : c->x[0], *dy = a->all || a->keep ? c->dy[0] : wf_unsqueeze(c->dy[0], dim);
+    wf_tensor *others = wf_mul(products_before(x, dim), wf_flip(products_before(wf_flip(x, dim), dim), dim));
+    c->dx[0] = wf_reshape_to(wf_mul(dy, others), &shape);
+}
+
+/* dx_k = P_(k-1) S_k as above. The S_k are a recurrence from the last k to the first. */
+static void cumprod_gradient(const wf_gradient_call *c)
+{
+    const int dim = ((const struct product *)c->attr)->dim;
+    wf_tensor *x = c->x[0], *next = wf_slice(wf_pad(x, dim, 0, 1, 0), dim, 1, wf_dim(x, dim));
+    wf_tensor *sums = wf_flip(wf_scan(wf_flip(next, dim), wf_flip(c->dy[0], dim), NULL, dim), dim);
+    c->dx[0] = wf_mul(products_before(x, dim), sums);
+}
+
 #define OVER(...) {WF_FILL_POSITIVE}, ATTR(struct product, __VA_ARGS__)
 const wf_op wf_op_prod = {
     .name = "prod",
@@ -186,6 +212,7 @@ const wf_op wf_op_prod = {
     .shape = prod_shape,
     .forward = prod_forward,
     .backward = prod_backward,
+    .gradient = prod_gradient,
     .cases = WF_CASES({"last", {{3, 5}}, OVER(-1)}, {"first", {{5, 3}}, OVER(0)}, {"middle, kept", {{2, 4, 3}}, OVER(1, true)},
                       {"size 1", {{3, 1, 2}}, OVER(1)}, {"vector", {{7}}, OVER(0)}, {"all", {{3, 5}}, OVER(.all = true)},
                       {"scalar", {{-2}}, OVER(.all = true)}, {"empty", {{-1, 3}}, OVER(1)}, {"of nothing", {{3, -1}}, OVER(1)},
@@ -196,6 +223,7 @@ const wf_op wf_op_cumprod = {.name = "cumprod",
                              .shape = cumprod_shape,
                              .forward = cumprod_forward,
                              .backward = cumprod_backward,
+                             .gradient = cumprod_gradient,
                              .cases = WF_CASES({"last", {{3, 5}}, OVER(-1)}, {"first", {{5, 3}}, OVER(0)}, {"middle", {{2, 4, 3}}, OVER(1)},
                                                {"size 1", {{3, 1, 2}}, OVER(1)}, {"vector", {{7}}, OVER(0)}, {"empty", {{-1, 3}}, OVER(1)},
                                                {"nothing", {{3, -1}}, OVER(1)}, {"odd", {{13, 17}}, OVER(-1)},

@@ -143,11 +143,12 @@ static wf_status elu_shape(wf_call *c)
     return want_constant(c, "alpha", -INFINITY);
 }
 
-/* The exponential is that of a clamped x, because e^x of a large x, which the choice leaves out, would give inf * 0 in its own gradient. */
+/* The exponential is that of 0 where x is not below 0: e^x of a large x, which the choice leaves out, would give inf * 0 in its own
+ * gradient. */
 static void elu_gradient(const wf_gradient_call *c)
 {
-    wf_tensor *slope = wf_scale(wf_exp(wf_clamp(c->x[0], -INFINITY, 0)), constant_of(c));
-    c->dx[0] = wf_where(wf_gt_constant(c->x[0], 0), c->dy[0], wf_mul(c->dy[0], slope));
+    wf_tensor *x = c->x[0], *below = wf_where(wf_lt_constant(x, 0), x, wf_full(c->tape, &(wf_shape){0}, 0));
+    c->dx[0] = wf_where(wf_le_constant(x, 0), wf_mul(c->dy[0], wf_scale(wf_exp(below), constant_of(c))), c->dy[0]);
 }
 ELEMENTWISE(elu, WF_FILL_NORMAL, 0.3, 0.3, CASE("half", DIMS({4, 5}), WF_FILL_NORMAL, 0.5), 1)
 

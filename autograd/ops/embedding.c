@@ -66,6 +66,12 @@ static wf_status embedding_backward(wf_call *c)
     return WF_OK;
 }
 
+static void embedding_gradient(const wf_gradient_call *c)
+{
+    const wf_shape weight = wf_shape_of(c->x[0]), ids = wf_shape_of(c->x[1]), rows = {2, {wf_shape_count(&ids), weight.dim[1]}};
+    c->dx[0] = wf_index_add(wf_zeros(c->tape, &weight), 0, wf_reshape(c->x[1], -1), wf_reshape_to(c->dy[0], &rows));
+}
+
 #define IDS(n) .fill = {WF_FILL_NORMAL, WF_FILL_IDS}, .limit = {0, n}
 const wf_op wf_op_embedding = {.name = "embedding",
                                .operands = "weight ids",
@@ -73,6 +79,7 @@ const wf_op wf_op_embedding = {.name = "embedding",
                                .shape = embedding_shape,
                                .forward = embedding_forward,
                                .backward = embedding_backward,
+                               .gradient = embedding_gradient,
                                .cases = WF_CASES({"matrix", {{5, 4}, {2, 3}}, IDS(5)}, {"repeated ids", {{2, 3}, {11}}, IDS(2)},
                                                  {"one row", {{1, 1}, {3}}, IDS(1)}, {"one id", {{5, 4}, {-2}}, IDS(5)},
                                                  {"no ids", {{5, 4}, {2, -1}}, IDS(5)}, {"no columns", {{5, -1}, {3}}, IDS(5)},

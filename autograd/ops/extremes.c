@@ -185,6 +185,12 @@ static wf_status extreme_backward(wf_call *c)
     return spread_taken(c, find(c, ((const struct extreme *)c->attr)->dim), 1);
 }
 
+static void extreme_gradient(const wf_gradient_call *c, const wf_op *op)
+{
+    const struct extreme *a = c->attr;
+    spread_taken_gradient(c, op, a->dim, !a->keep);
+}
+
 static wf_status arg_shape(wf_call *c)
 {
     const struct extreme *a = c->attr;
@@ -211,6 +217,10 @@ static wf_status arg_forward(wf_call *c)
              {"wide", {{2, 3, 700}}, {WF_FILL_NORMAL}, ALONG(1, false, least)},                                                            \
              {"six dims", {{2, 1, 3, 1, 2, 3}}, {WF_FILL_APART}, ALONG(2, false, least)})
 #define EXTREME(op, least)                                                                                                                 \
+    static void op##_gradient(const wf_gradient_call *c)                                                                                   \
+    {                                                                                                                                      \
+        extreme_gradient(c, &wf_op_##op);                                                                                                  \
+    }                                                                                                                                      \
     const wf_op wf_op_##op = {.name = #op,                                                                                                 \
                               .attr_size = sizeof(struct extreme),                                                                         \
                               .outputs = 2,                                                                                                \
@@ -218,6 +228,7 @@ static wf_status arg_forward(wf_call *c)
                               .shape = extreme_shape,                                                                                      \
                               .forward = extreme_forward,                                                                                  \
                               .backward = extreme_backward,                                                                                \
+                              .gradient = op##_gradient,                                                                                   \
                               .cases = CASES(least)};                                                                                      \
     const wf_op wf_op_arg##op = {.name = "arg" #op,                                                                                        \
                                  .constant = true,                                                                                         \
@@ -409,6 +420,11 @@ static wf_status top_k_backward(wf_call *c)
     return spread_taken(c, find(c, a->dim), a->k);
 }
 
+static void top_k_gradient(const wf_gradient_call *c)
+{
+    spread_taken_gradient(c, &wf_op_top_k, ((const struct top_k *)c->attr)->dim, false);
+}
+
 #define K(...) ATTR(struct top_k, __VA_ARGS__)
 const wf_op wf_op_top_k = {.name = "top_k",
                            .attr_size = sizeof(struct top_k),
@@ -417,6 +433,7 @@ const wf_op wf_op_top_k = {.name = "top_k",
                            .shape = top_k_shape,
                            .forward = top_k_forward,
                            .backward = top_k_backward,
+                           .gradient = top_k_gradient,
                            .cases =
                                WF_CASES({"two", {{3, 5}}, {WF_FILL_APART}, K(2, -1)}, {"all", {{3, 5}}, {WF_FILL_APART}, K(5, 1)},
                                         {"one", {{4, 7}}, {WF_FILL_APART}, K(1, 1)}, {"columns", {{9, 4}}, {WF_FILL_APART}, K(3, 0)},

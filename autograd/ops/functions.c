@@ -46,7 +46,8 @@
 /* rsqrt: y = x^(-1/2), y' = -y^3 / 2. */
 static wf_tensor *rsqrt_slope(wf_tensor *x)
 {
-    return wf_scale(wf_pow_constant(x, -1.5), -0.5);
+    wf_tensor *y = wf_rsqrt(x);
+    return wf_scale(wf_mul(wf_square(y), y), -0.5);
 }
 FUNCTION(rsqrt, WF_FILL_POSITIVE, 0.3, 0.4)
 /* sin: y' = cos x. */

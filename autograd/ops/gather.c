@@ -167,6 +167,12 @@ static wf_status gather_backward(wf_call *c)
     return WF_OK;
 }
 
+static void gather_gradient(const wf_gradient_call *c)
+{
+    const wf_shape shape = wf_shape_of(c->x[0]);
+    c->dx[0] = wf_scatter_add(wf_zeros(c->tape, &shape), ((const struct along *)c->attr)->dim, c->x[1], c->dy[0]);
+}
+
 #define ALONG(d) ATTR(struct along, d)
 #define IDS(n) .fill = {WF_FILL_NORMAL, WF_FILL_IDS}, .limit = {0, n}
 const wf_op wf_op_gather = {
@@ -177,6 +183,7 @@ const wf_op wf_op_gather = {
     .shape = gather_shape,
     .forward = gather_forward,
     .backward = gather_backward,
+    .gradient = gather_gradient,
     .cases = WF_CASES({"last", {{3, 5}, {3, 2}}, IDS(5), ALONG(-1)}, {"first", {{5, 3}, {7, 3}}, IDS(5), ALONG(0)},
                       {"middle", {{2, 4, 3}, {2, 6, 3}}, IDS(4), ALONG(1)}, {"fewer ids", {{3, 4, 5}, {2, 6, 3}}, IDS(4), ALONG(1)},
                       {"one id a row", {{4, 6}, {4, 1}}, IDS(6), ALONG(1)}, {"vector, repeated", {{2}, {9}}, IDS(2), ALONG(0)},
@@ -232,6 +239,13 @@ static wf_status scatter_backward(wf_call *c)
     return WF_OK;
 }
 
+static void scatter_gradient(const wf_gradient_call *c)
+{
+    c->dx[0] = c->dy[0];
+    if (c->need[2])
+        c->dx[2] = wf_gather(c->dy[0], ((const struct along *)c->attr)->dim, c->x[1]);
+}
+
 #define IDS_AND_SOURCE(n) .fill = {WF_FILL_NORMAL, WF_FILL_IDS, WF_FILL_NORMAL}, .limit = {0, n, 0}
 const wf_op wf_op_scatter_add = {.name = "scatter_add",
                                  .operands = "x ids source",
@@ -240,6 +254,7 @@ const wf_op wf_op_scatter_add = {.name = "scatter_add",
                                  .shape = scatter_shape,
                                  .forward = scatter_forward,
                                  .backward = scatter_backward,
+                                 .gradient = scatter_gradient,
                                  .cases = WF_CASES({"last", {{3, 5}, {3, 7}, {3, 7}}, IDS_AND_SOURCE(5), ALONG(-1)},
                                                    {"first", {{5, 3}, {7, 3}, {7, 3}}, IDS_AND_SOURCE(5), ALONG(0)},
                                                    {"middle, fewer ids", {{3, 4, 5}, {2, 6, 3}, {2, 6, 3}}, IDS_AND_SOURCE(4), ALONG(1)},

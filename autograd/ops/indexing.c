@@ -177,6 +177,12 @@ static wf_status select_backward(wf_call *c)
     return WF_OK;
 }
 
+static void select_gradient(const wf_gradient_call *c)
+{
+    const wf_shape shape = wf_shape_of(c->x[0]);
+    c->dx[0] = wf_index_add(wf_zeros(c->tape, &shape), ((const struct along *)c->attr)->dim, c->x[1], c->dy[0]);
+}
+
 #define ALONG(d) ATTR(struct along, d)
 #define IDS(n) .fill = {WF_FILL_NORMAL, WF_FILL_IDS}, .limit = {0, n}
 const wf_op wf_op_index_select = {
@@ -187,6 +193,7 @@ const wf_op wf_op_index_select = {
     .shape = select_shape,
     .forward = select_forward,
     .backward = select_backward,
+    .gradient = select_gradient,
     .cases = WF_CASES({"rows", {{5, 4}, {3}}, IDS(5), ALONG(0)}, {"columns", {{3, 5}, {7}}, IDS(5), ALONG(-1)},
                       {"middle", {{2, 5, 3}, {4}}, IDS(5), ALONG(1)}, {"vector", {{7}, {3}}, IDS(7), ALONG(0)},
                       {"repeated ids", {{2, 3}, {11}}, IDS(2), ALONG(0)}, {"one id", {{4, 2}, {1}}, IDS(4), ALONG(0)},
@@ -245,6 +252,13 @@ static wf_status index_add_backward(wf_call *c)
     return WF_OK;
 }
 
+static void index_add_gradient(const wf_gradient_call *c)
+{
+    c->dx[0] = c->dy[0];
+    if (c->need[2])
+        c->dx[2] = wf_index_select(c->dy[0], ((const struct along *)c->attr)->dim, c->x[1]);
+}
+
 #define IDS_AND_SOURCE(n) .fill = {WF_FILL_NORMAL, WF_FILL_IDS, WF_FILL_NORMAL}, .limit = {0, n, 0}
 const wf_op wf_op_index_add = {
     .name = "index_add",
@@ -254,6 +268,7 @@ const wf_op wf_op_index_add = {
     .shape = index_add_shape,
     .forward = index_add_forward,
     .backward = index_add_backward,
+    .gradient = index_add_gradient,
     .cases = WF_CASES(
         {"rows", {{5, 4}, {3}, {3, 4}}, IDS_AND_SOURCE(5), ALONG(0)}, {"columns", {{3, 5}, {7}, {3, 7}}, IDS_AND_SOURCE(5), ALONG(-1)},
         {"middle", {{2, 5, 3}, {4}, {2, 4, 3}}, IDS_AND_SOURCE(5), ALONG(1)}, {"vector", {{3}, {11}, {11}}, IDS_AND_SOURCE(3), ALONG(0)},

@@ -260,8 +260,60 @@ static wf_status moment_backward(wf_call *c)
     return WF_OK;
 }
 
+/* A tensor in the shape of y, with the dimension of size 1 that y may lack, so that it broadcasts to x. */
+static wf_tensor *kept(const wf_gradient_call *c, wf_tensor *y)
+{
+    const struct moment *a = c->attr;
+    return a->all || a->keep ? y : wf_unsqueeze(y, a->dim < 0 ? a->dim + wf_ndim(c->x[0]) : a->dim);
+}
+
+/* a / y^p, or 0 where y is 0. There y counts as 1, so that the gradient of this is 0 too. */
+static wf_tensor *divided(wf_tensor *a, wf_tensor *y, double p)
+{
+    wf_tensor *zero = wf_eq_constant(y, 0);
+    return wf_masked_fill(wf_div(a, wf_pow_constant(wf_masked_fill(y, zero, 1), p)), zero, 0);
+}
+
+static void moment_gradient(const wf_gradient_call *c)
+{
+    const struct moment *a = c->attr;
+    wf_tensor *x = c->x[0], *y = kept(c, c->y[0]), *dy = kept(c, c->dy[0]);
+    const wf_shape shape = wf_shape_of(x);
+    const int64_t n = a->all ? wf_shape_count(&shape) : wf_dim(x, a->dim);
+    wf_tensor *from_mean = wf_subtract(x, a->all ? wf_mean(x) : wf_mean_dim(x, a->dim, true));
+    if (a->kind == STD)
+        dy = divided(wf_scale(dy, 0.5), y, 1);
+    c->dx[0] = wf_mul(from_mean, wf_scale(dy, 2 / (double)WF_MAX(n - a->correction, 0)));
+}
+
+static wf_tensor *greatest_gradient(const wf_gradient_call *c, wf_tensor *size, wf_tensor *y, wf_tensor *dy)
+{
+    const struct moment *a = c->attr;
+    wf_tensor *taken = wf_to_real(wf_eq(size, y)), *ties = a->all ? wf_sum(taken) : wf_sum_dim(taken, a->dim, true);
+    return wf_mul(wf_mul(wf_sign(c->x[0]), taken), wf_div(dy, wf_maximum(ties, wf_full(c->tape, &(wf_shape){0}, 1))));
+}
+
+/* As in PyTorch, the second derivative of the length (p = 2) is NaN where it is 0. */
+static void norm_gradient(const wf_gradient_call *c)
+{
+    const double p = ((const struct moment *)c->attr)->p;
+    wf_tensor *x = c->x[0], *y = kept(c, c->y[0]), *dy = kept(c, c->dy[0]);
+    if (p == 1) {
+        c->dx[0] = wf_mul(wf_sign(x), dy);
+    } else if (p == 2) {
+        c->dx[0] = wf_mul(dy, wf_masked_fill(wf_div(x, y), wf_eq_constant(y, 0), 0));
+    } else if (isinf(p)) {
+        c->dx[0] = greatest_gradient(c, wf_abs(x), y, dy);
+    } else {
+        wf_tensor *power = p > 2 ? wf_mul(x, wf_pow_constant(wf_abs(x), p - 2)) : wf_mul(wf_sign(x), wf_pow_constant(wf_abs(x), p - 1));
+        if (p < 1)
+            power = wf_masked_fill(power, wf_eq_constant(x, 0), 0);
+        c->dx[0] = wf_mul(power, divided(dy, y, p - 1));
+    }
+}
+
 #define OVER(...) ATTR(struct moment, __VA_ARGS__)
-#define MOMENT(op, ...)                                                                                                                    \
+#define MOMENT(op, derivative, ...)                                                                                                        \
     const wf_op wf_op_##op = {.name = #op,                                                                                                 \
                               .name_of = name_of,                                                                                          \
                               .attr_size = sizeof(struct moment),                                                                          \
@@ -269,6 +321,7 @@ static wf_status moment_backward(wf_call *c)
                               .shape = moment_shape,                                                                                       \
                               .forward = moment_forward,                                                                                   \
                               .backward = moment_backward,                                                                                 \
+                              .gradient = derivative,                                                                                      \
                               .cases = WF_CASES(__VA_ARGS__)};
 #define MOMENT_CASES(kind)                                                                                                                 \
     {"last", {{3, 5}}, OVER(-1, false, false, kind, 1)}, {"first", {{5, 3}}, OVER(0, false, false, kind, 0)},                              \
@@ -278,14 +331,15 @@ static wf_status moment_backward(wf_call *c)
     {                                                                                                                                      \
         "many chunks", {{90, 110}}, OVER(0, false, true, kind, 1)                                                                          \
     }
-MOMENT(var, MOMENT_CASES(VAR))
-MOMENT(std, MOMENT_CASES(STD))
+MOMENT(var, moment_gradient, MOMENT_CASES(VAR))
+MOMENT(std, moment_gradient, MOMENT_CASES(STD))
 
 #define P(...) {WF_FILL_APART}, OVER(__VA_ARGS__)
 #define NORM_CASES(n) .kind = NORM, .p = n
-MOMENT(norm, {"length of rows", {{3, 5}}, P(-1, NORM_CASES(2))}, {"length of columns, kept", {{5, 3}}, P(0, true, NORM_CASES(2))},
-       {"length of all", {{2, 3, 4}}, P(.all = true, NORM_CASES(2))}, {"magnitudes", {{2, 4, 3}}, P(1, NORM_CASES(1))},
-       {"magnitudes of all", {{3, 5}}, P(.all = true, NORM_CASES(1))}, {"greatest", {{3, 5}}, P(1, NORM_CASES(INFINITY))},
+MOMENT(norm, norm_gradient, {"length of rows", {{3, 5}}, P(-1, NORM_CASES(2))},
+       {"length of columns, kept", {{5, 3}}, P(0, true, NORM_CASES(2))}, {"length of all", {{2, 3, 4}}, P(.all = true, NORM_CASES(2))},
+       {"magnitudes", {{2, 4, 3}}, P(1, NORM_CASES(1))}, {"magnitudes of all", {{3, 5}}, P(.all = true, NORM_CASES(1))},
+       {"greatest", {{3, 5}}, {WF_FILL_NORMAL}, OVER(1, NORM_CASES(INFINITY))},
        {"greatest of all", {{3, 5}}, P(.all = true, NORM_CASES(INFINITY))}, {"cubes", {{4, 7}}, P(1, NORM_CASES(3))},
        {"half", {{3, 5}}, P(1, NORM_CASES(0.5))}, {"one and a half", {{3, 5}}, P(0, NORM_CASES(1.5))},
        {"empty", {{-1, 3}}, P(1, NORM_CASES(2))}, {"of nothing", {{3, -1}}, P(1, NORM_CASES(2))},

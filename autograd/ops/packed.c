@@ -226,27 +226,63 @@ static wf_status mean_backward(wf_call *c)
     return WF_OK;
 }
 
+/* --- gradients from ops ----------------------------------------------------------------------------------------------- */
+
+static struct wf_packed packed_of(const wf_gradient_call *c)
+{
+    return ((const struct packed_attr *)c->attr)->packed;
+}
+
+static void pad_gradient(const wf_gradient_call *c)
+{
+    c->dx[0] = wf_pack_rows(c->dy[0], packed_of(c));
+}
+
+static void pack_gradient(const wf_gradient_call *c)
+{
+    wf_tensor *dx = wf_pad_rows(c->dy[0], packed_of(c), 0);
+    c->dx[0] = wf_pad(dx, 1, 0, wf_dim(c->x[0], 1) - wf_dim(dx, 1), 0);
+}
+
+/* dy_i / l in each of the l rows: dy_i repeated over the longest sequence's rows, then packed. */
+static void mean_gradient(const wf_gradient_call *c)
+{
+    const struct wf_packed packed = packed_of(c);
+    wf_shape shape = wf_shape_of(c->dy[0]), factors = {.ndim = shape.ndim};
+    wf_real *factor = wf_tape_memory(c->tape, (size_t)(packed.count + 1) * sizeof *factor);
+    if (!factor || shape.ndim == WF_MAX_DIMS)
+        return;
+    for (int i = 0; i < packed.count; i++)
+        factor[i] = (wf_real)1 / (wf_real)WF_MAX(packed.offsets[i + 1] - packed.offsets[i], 1);
+    for (int d = 0; d < factors.ndim; d++)
+        factors.dim[d] = d == 0 ? packed.count : 1;
+    wf_tensor *dy = wf_unsqueeze(wf_mul(c->dy[0], wf_input(c->tape, factor, &factors, false)), 1);
+    shape = wf_shape_of(dy);
+    shape.dim[1] = wf_packed_longest(packed);
+    c->dx[0] = wf_pack_rows(wf_expand_to(dy, &shape), packed);
+}
+
 /* --- descriptors and constructors ----------------------------------------------------------------------------------- */
 
 /* clang-format off */
 #define PACKED(n, ...) ATTR(struct packed_attr, .packed = {(const int32_t[]){__VA_ARGS__}, n}, .fill = 0.5)
 const wf_op wf_op_pad_rows = {
     .name = "pad_rows", .operands = "x", .attr_size = sizeof(struct packed_attr), .reads = WF_READS_NOTHING,
-    .shape = pad_shape, .forward = pad_forward, .backward = pad_backward,
+    .shape = pad_shape, .forward = pad_forward, .backward = pad_backward, .gradient = pad_gradient,
     .cases = WF_CASES(
         {"rows", {{9, 3}}, PACKED(3, 0, 4, 5, 9)}, {"empty sequences", {{5, 2}}, PACKED(4, 0, 0, 2, 2, 5)},
         {"numbers", {{7}}, PACKED(2, 0, 5, 7)}, {"planes", {{6, 2, 3}}, PACKED(2, 0, 2, 6)}, {"one", {{4, 5}}, PACKED(1, 0, 4)},
         {"nothing", {{-1, 5}}, PACKED(2, 0, 0, 0)}, {"no sequences", {{-1, 5}}, PACKED(0, 0)})};
 const wf_op wf_op_pack_rows = {
     .name = "pack_rows", .operands = "x", .attr_size = sizeof(struct packed_attr), .reads = WF_READS_NOTHING,
-    .shape = pack_shape, .forward = pack_forward, .backward = pack_backward,
+    .shape = pack_shape, .forward = pack_forward, .backward = pack_backward, .gradient = pack_gradient,
     .cases = WF_CASES(
         {"rows", {{3, 4, 3}}, PACKED(3, 0, 4, 5, 9)}, {"longer than all", {{3, 6, 3}}, PACKED(3, 0, 4, 5, 9)},
         {"empty sequences", {{4, 3, 2}}, PACKED(4, 0, 0, 2, 2, 5)}, {"numbers", {{2, 5}}, PACKED(2, 0, 5, 7)},
         {"planes", {{2, 4, 2, 3}}, PACKED(2, 0, 2, 6)}, {"nothing", {{2, 3, 5}}, PACKED(2, 0, 0, 0)})};
 const wf_op wf_op_mean_packed = {
     .name = "mean_packed", .operands = "x", .attr_size = sizeof(struct packed_attr), .reads = WF_READS_NOTHING,
-    .shape = mean_shape, .forward = mean_forward, .backward = mean_backward,
+    .shape = mean_shape, .forward = mean_forward, .backward = mean_backward, .gradient = mean_gradient,
     .cases = WF_CASES(
         {"rows", {{9, 3}}, PACKED(3, 0, 4, 5, 9)}, {"empty sequences", {{5, 2}}, PACKED(4, 0, 0, 2, 2, 5)},
         {"numbers", {{7}}, PACKED(2, 0, 5, 7)}, {"wide", {{6, 2, 70}}, PACKED(2, 0, 2, 6)}, {"nothing", {{-1, 5}}, PACKED(2, 0, 0, 0)},

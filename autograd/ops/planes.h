@@ -17,6 +17,24 @@ static inline struct planes planes_of(const wf_call *c)
     return (struct planes){x->dim[0] * x->dim[1], two ? x->dim[2] : 1, x->dim[x->ndim - 1], two ? y->dim[2] : 1, y->dim[y->ndim - 1]};
 }
 
+/* For the transpose of such an op: its planes, whose result is the call's operand, and the call's result. `size` is that of the last two
+ * dimensions of the result. */
+static inline struct planes planes_swapped(const wf_call *c)
+{
+    const wf_array *dy = &c->in[0], *dx = &c->out[0];
+    const bool two = dy->ndim == 4;
+    return (struct planes){dy->dim[0] * dy->dim[1], two ? dx->dim[2] : 1, dx->dim[dx->ndim - 1], two ? dy->dim[2] : 1,
+                           dy->dim[dy->ndim - 1]};
+}
+
+static inline wf_array planes_back(const wf_call *c, const int64_t size[2])
+{
+    wf_shape shape = wf_array_shape(&c->in[0]);
+    for (int d = 2; d < shape.ndim; d++)
+        shape.dim[d] = size[d - shape.ndim + 2];
+    return wf_call_shape(WF_REAL, &shape);
+}
+
 /* Runs `body` over all planes in parallel; `cost` is the time in nanoseconds for each element of operand and result. */
 static inline void planes_run(const struct planes *p, double cost, void (*body)(void *ctx, int64_t begin, int64_t end), void *ctx)
 {

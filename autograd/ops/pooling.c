@@ -25,6 +25,12 @@ struct pool_attr {
     int64_t target[2]; /* adaptive: the sizes of the result */
 };
 
+/* The transpose of an average: which one, and the sizes of its operand, which are those of the transpose's result. */
+struct pool_back_attr {
+    struct pool_attr of;
+    int64_t size[2];
+};
+
 static const char *pool_name(const void *attr)
 {
     const struct pool_attr *a = attr;
@@ -71,7 +77,9 @@ static wf_status pool_shape(wf_call *c)
     }
     c->out[0] = wf_call_shape(WF_REAL, &shape);
     if (a->max)
-        c->saved[0] = wf_call_shape(WF_I32, &shape);
+        *(c->outputs > 1 ? &c->out[1] : &c->saved[0]) = wf_call_shape(WF_I32, &shape);
+    else if (c->outputs > 1)
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "a mean has no ids");
     const struct planes p = planes_of(c);
     return p.height * p.width < INT32_MAX ? WF_OK : wf_call_fail(c, WF_ERR_SHAPE, "a plane has too many elements");
 }
@@ -179,7 +187,7 @@ static wf_status pool_forward(wf_call *c)
     if (!x.data)
         return WF_ERR_MEMORY;
     struct pool k = {.a = c->attr, .axes = c->in[0].ndim - 2, .p = planes_of(c), .x = x.data, .y = c->out[0].data};
-    k.at = k.a->max && c->grad ? c->saved[0].data : NULL;
+    k.at = !k.a->max ? NULL : c->outputs > 1 ? c->out[1].data : c->grad ? c->saved[0].data : NULL;
     planes_run(&k.p, 1, pool_planes, &k);
     return WF_OK;
 }
@@ -191,11 +199,105 @@ static wf_status pool_backward(wf_call *c)
     if (!dy.data || !wf_contiguous_grad_to_add(c, 0, &dx))
         return WF_ERR_MEMORY;
     struct pool k = {.a = c->attr, .axes = c->in[0].ndim - 2, .p = planes_of(c), .dy = dy.data, .dx = dx.contiguous.data};
-    k.at = k.a->max ? c->saved[0].data : NULL;
+    k.at = !k.a->max ? NULL : c->outputs > 1 ? c->out[1].data : c->saved[0].data;
     planes_run(&k.p, 1, pool_planes_back, &k);
     wf_contiguous_grad_done(&dx);
     return WF_OK;
 }
+
+/* The maxima go back to the places in their planes where they were found; for these the op is applied again, with them as its second
+ * result. */
+static void max_gradient(const wf_gradient_call *c)
+{
+    wf_tensor *out[2] = {NULL, c->outputs > 1 ? c->y[1] : NULL}, *x = c->outputs > 1 ? NULL : wf_detach(c->x[0]);
+    const wf_shape shape = wf_shape_of(c->x[0]), flat = wf_shape_of(c->dy[0]);
+    wf_shape planes = {3, {shape.dim[0], shape.dim[1], 1}}, windows = planes;
+    for (int d = 2; d < shape.ndim; d++) {
+        planes.dim[2] *= shape.dim[d];
+        windows.dim[2] *= flat.dim[d];
+    }
+    if (!out[1])
+        wf_apply_multi(&wf_op_pool, c->attr, 1, &x, 2, out);
+    wf_tensor *dx = wf_scatter_add(wf_zeros(c->tape, &planes), 2, wf_reshape_to(out[1], &windows), wf_reshape_to(c->dy[0], &windows));
+    c->dx[0] = wf_reshape_to(dx, &shape);
+}
+
+static void pool_gradient(const wf_gradient_call *c)
+{
+    const struct pool_attr *a = c->attr;
+    const struct pool_back_attr back = {*a, {wf_dim(c->x[0], -2), wf_dim(c->x[0], -1)}};
+    if (a->max && c->dy[0])
+        max_gradient(c);
+    else if (c->dy[0])
+        c->dx[0] = wf_apply(&wf_op_pool_back, &back, 1, c->dy);
+}
+
+/* --- the transpose of an average as an op ------------------------------------------------------------------------------ */
+
+static wf_status back_shape(wf_call *c)
+{
+    const struct pool_back_attr *a = c->attr;
+    if (axes_of(c) < 0)
+        return WF_ERR_ARGUMENT;
+    c->out[0] = planes_back(c, a->size);
+    return WF_OK;
+}
+
+static struct pool back_of(const wf_call *c)
+{
+    return (struct pool){.a = &((const struct pool_back_attr *)c->attr)->of, .axes = c->in[0].ndim - 2, .p = planes_swapped(c)};
+}
+
+static wf_status back_forward(wf_call *c)
+{
+    const wf_array dy = wf_call_contiguous(c, &c->in[0]);
+    if (!dy.data)
+        return WF_ERR_MEMORY;
+    struct pool k = back_of(c);
+    k.dy = dy.data;
+    k.dx = c->out[0].data;
+    wf_kernel->fill(wf_array_count(&c->out[0]), 0, k.dx);
+    planes_run(&k.p, 1, pool_planes_back, &k);
+    return WF_OK;
+}
+
+static wf_status back_backward(wf_call *c)
+{
+    const wf_array x = wf_call_contiguous(c, &c->dout[0]);
+    wf_array dx = wf_grad_new(c, 0);
+    if (!x.data || !dx.data)
+        return WF_ERR_MEMORY;
+    struct pool k = back_of(c);
+    k.x = x.data;
+    k.y = dx.data;
+    planes_run(&k.p, 1, pool_planes, &k);
+    wf_grad_give(c, 0, &dx);
+    return WF_OK;
+}
+
+static void back_gradient(const wf_gradient_call *c)
+{
+    c->dx[0] = wf_apply(&wf_op_pool, &((const struct pool_back_attr *)c->attr)->of, 1, c->dy);
+}
+
+#define FROM(height, width, ...) ATTR(struct pool_back_attr, .of = {__VA_ARGS__}, .size = {height, width})
+const wf_op wf_op_pool_back = {
+    .name = "pool_back",
+    .operands = "dy",
+    .attr_size = sizeof(struct pool_back_attr),
+    .reads = WF_READS_NOTHING,
+    .shape = back_shape,
+    .forward = back_forward,
+    .backward = back_backward,
+    .gradient = back_gradient,
+    .cases = WF_CASES({"mean", {{1, 3, 3, 2}}, FROM(6, 8, .axis = {{2, 2, 0, 0}, {4, 4, 0, 0}}, .each = true)},
+                      {"mean, overlapping", {{1, 2, 4, 6}}, FROM(7, 6, .axis = {{3, 2, 1, 1}, {3, 1, 0, 2}}, .each = true)},
+                      {"mean inside", {{1, 2, 3, 3}}, FROM(5, 6, .axis = {{3, 2, 1, 1}}, .skip_padding = true)},
+                      {"sequence", {{2, 3, 5}}, FROM(3, 10, .axis = {{3, 2, 1, 0}}, .each = true)},
+                      {"adaptive", {{2, 1, 3, 2}}, FROM(7, 5, .adaptive = true, .target = {3, 2})},
+                      {"no channels", {{2, -1, 2}}, FROM(1, 4, .axis = {{2, 2, 0, 0}})})};
+
+/* --- descriptor and constructors --------------------------------------------------------------------------------------- */
 
 #define MAX(...) .fill = {WF_FILL_APART}, ATTR(struct pool_attr, .axis = {__VA_ARGS__}, .each = true, .max = true)
 #define AVG(...) ATTR(struct pool_attr, .axis = {__VA_ARGS__}, .each = true)
@@ -205,10 +307,12 @@ const wf_op wf_op_pool = {
     .operands = "x",
     .name_of = pool_name,
     .attr_size = sizeof(struct pool_attr),
-    .reads = WF_READS_NOTHING,
+    .outputs = 2, /* the second one: the index of each maximum in its plane */
+    .reads = WF_READS_OUTPUT(1),
     .shape = pool_shape,
     .forward = pool_forward,
     .backward = pool_backward,
+    .gradient = pool_gradient,
     .cases = WF_CASES(
         {"max", {{2, 3, 6, 8}}, MAX({2, 2, 0, 0}, {2, 2, 0, 0})}, {"max, overlapping", {{1, 2, 7, 6}}, MAX({3, 2, 1, 1}, {3, 1, 1, 0})},
         {"max of a sequence", {{2, 3, 9}}, MAX({4, 3, 2, 1})}, {"max of one element", {{2, 3, 4}}, MAX({1, 1, 0, 0})},

@@ -7,6 +7,12 @@ struct resize_attr {
     enum wf_resize how;
 };
 
+/* The transpose of a resize: which one, and the sizes of its operand, which are those of the transpose's result. */
+struct resize_back_attr {
+    struct resize_attr of;
+    int64_t size[2];
+};
+
 /* Output i of an axis is low_share * x[low] + (1 - low_share) * x[high]. */
 struct place {
     int32_t low, high;
@@ -95,10 +101,9 @@ static void backward_planes(void *ctx, int64_t begin, int64_t end)
 }
 
 /* False without memory. */
-static bool prepare(wf_call *c, struct resize *k)
+static bool prepare(wf_call *c, const struct resize_attr *a, struct planes p, struct resize *k)
 {
-    const struct resize_attr *a = c->attr;
-    *k = (struct resize){.p = planes_of(c)};
+    *k = (struct resize){.p = p};
     const wf_array memory = wf_call_temp(c, WF_U8, &(wf_shape){1, {(k->p.rows + k->p.cols) * (int64_t)sizeof(struct place)}});
     struct place *place = memory.data;
     if (!place)
@@ -116,7 +121,7 @@ static wf_status resize_forward(wf_call *c)
 {
     struct resize k;
     const wf_array x = wf_call_contiguous(c, &c->in[0]);
-    if (!x.data || !prepare(c, &k))
+    if (!x.data || !prepare(c, c->attr, planes_of(c), &k))
         return WF_ERR_MEMORY;
     k.x = x.data;
     k.y = c->out[0].data;
@@ -129,7 +134,7 @@ static wf_status resize_backward(wf_call *c)
     struct resize k;
     struct contiguous_grad dx;
     const wf_array dy = wf_call_contiguous(c, &c->dout[0]);
-    if (!dy.data || !prepare(c, &k) || !wf_contiguous_grad_to_add(c, 0, &dx))
+    if (!dy.data || !prepare(c, c->attr, planes_of(c), &k) || !wf_contiguous_grad_to_add(c, 0, &dx))
         return WF_ERR_MEMORY;
     k.dy = dy.data;
     k.dx = dx.contiguous.data;
@@ -137,6 +142,74 @@ static wf_status resize_backward(wf_call *c)
     wf_contiguous_grad_done(&dx);
     return WF_OK;
 }
+
+static void resize_gradient(const wf_gradient_call *c)
+{
+    const struct resize_back_attr a = {*(const struct resize_attr *)c->attr, {wf_dim(c->x[0], -2), wf_dim(c->x[0], -1)}};
+    c->dx[0] = wf_apply(&wf_op_resize_back, &a, 1, c->dy);
+}
+
+/* --- the transpose: the gradient of a resize as an op ------------------------------------------------------------------ */
+
+static wf_status back_shape(wf_call *c)
+{
+    const struct resize_back_attr *a = c->attr;
+    if (wf_want(c, 0, WF_REAL) != WF_OK)
+        return WF_ERR_ARGUMENT;
+    c->out[0] = planes_back(c, a->size);
+    return WF_OK;
+}
+
+static wf_status back_forward(wf_call *c)
+{
+    const struct resize_back_attr *a = c->attr;
+    const wf_array dy = wf_call_contiguous(c, &c->in[0]);
+    struct resize k;
+    if (!dy.data || !prepare(c, &a->of, planes_swapped(c), &k))
+        return WF_ERR_MEMORY;
+    k.dy = dy.data;
+    k.dx = c->out[0].data;
+    wf_kernel->fill(wf_array_count(&c->out[0]), 0, k.dx);
+    planes_run(&k.p, 1, backward_planes, &k);
+    return WF_OK;
+}
+
+static wf_status back_backward(wf_call *c)
+{
+    const struct resize_back_attr *a = c->attr;
+    const wf_array x = wf_call_contiguous(c, &c->dout[0]);
+    wf_array dx = wf_grad_new(c, 0);
+    struct resize k;
+    if (!x.data || !dx.data || !prepare(c, &a->of, planes_swapped(c), &k))
+        return WF_ERR_MEMORY;
+    k.x = x.data;
+    k.y = dx.data;
+    planes_run(&k.p, 1, forward_planes, &k);
+    wf_grad_give(c, 0, &dx);
+    return WF_OK;
+}
+
+static void back_gradient(const wf_gradient_call *c)
+{
+    c->dx[0] = wf_apply(&wf_op_resize, &((const struct resize_back_attr *)c->attr)->of, 1, c->dy);
+}
+
+#define FROM(height, width, ...) ATTR(struct resize_back_attr, .of = {__VA_ARGS__}, .size = {height, width})
+const wf_op wf_op_resize_back = {.name = "resize_back",
+                                 .operands = "dy",
+                                 .attr_size = sizeof(struct resize_back_attr),
+                                 .reads = WF_READS_NOTHING,
+                                 .shape = back_shape,
+                                 .forward = back_forward,
+                                 .backward = back_backward,
+                                 .gradient = back_gradient,
+                                 .cases = WF_CASES({"nearest", {{2, 1, 6, 8}}, FROM(3, 4, {6, 8}, WF_RESIZE_NEAREST)},
+                                                   {"linear", {{1, 2, 3, 4}}, FROM(7, 3, {3, 4}, WF_RESIZE_LINEAR)},
+                                                   {"corners", {{1, 2, 7, 5}}, FROM(4, 3, {7, 5}, WF_RESIZE_LINEAR_CORNERS)},
+                                                   {"sequence", {{2, 3, 9}}, FROM(3, 5, {0, 9}, WF_RESIZE_LINEAR)},
+                                                   {"no pictures", {{-1, 2, 2, 2}}, FROM(3, 3, {2, 2}, WF_RESIZE_NEAREST)})};
+
+/* --- resize ------------------------------------------------------------------------------------------------------------- */
 
 #define TO(rows, cols, kind) ATTR(struct resize_attr, .target = {rows, cols}, .how = kind)
 const wf_op wf_op_resize = {
@@ -147,6 +220,7 @@ const wf_op wf_op_resize = {
     .shape = resize_shape,
     .forward = resize_forward,
     .backward = resize_backward,
+    .gradient = resize_gradient,
     .cases = WF_CASES(
         {"nearest", {{2, 3, 3, 4}}, TO(6, 8, WF_RESIZE_NEAREST)}, {"nearest, uneven", {{1, 2, 5, 3}}, TO(7, 2, WF_RESIZE_NEAREST)},
         {"linear", {{2, 2, 3, 4}}, TO(6, 8, WF_RESIZE_LINEAR)}, {"linear to less", {{1, 2, 7, 5}}, TO(3, 4, WF_RESIZE_LINEAR)},

@@ -20,6 +20,7 @@ struct rope_attr {
     int64_t start;
     const int32_t *starts;
     struct wf_packed packed;
+    bool back; /* turn by the negative angles: the transpose, which `gradient` applies */
 };
 
 /* --- shape --------------------------------------------------------------------------------------------------------- */
@@ -314,7 +315,7 @@ static wf_status rope_forward(wf_call *c)
     wf_array table = c->grad ? c->saved[0] : wf_call_temp(c, WF_REAL, &shape);
     if (!x.data || !table.data || !make_table(c, table.data, shape.dim[0], shape.dim[1]))
         return WF_ERR_MEMORY;
-    turn(c, table.data, &x, &c->out[0], false, false);
+    turn(c, table.data, &x, &c->out[0], a->back, false);
     return WF_OK;
 }
 
@@ -325,6 +326,14 @@ static wf_status rope_backward(wf_call *c)
     bool add;
     if (!dy.data)
         return WF_ERR_MEMORY;
+    if (((const struct rope_attr *)c->attr)->back) { /* the kernel adds only what it turns back */
+        wf_array turned = wf_grad_new(c, X);
+        if (!turned.data)
+            return WF_ERR_MEMORY;
+        turn(c, c->saved[0].data, &dy, &turned, false, false);
+        wf_grad_give(c, X, &turned);
+        return WF_OK;
+    }
     wf_array dx = wf_grad_into(c, X, &add);
     if (!dx.data)
         return WF_ERR_MEMORY;
@@ -342,6 +351,14 @@ static wf_status rope_backward(wf_call *c)
     return WF_OK;
 }
 
+static void rope_gradient(const wf_gradient_call *c)
+{
+    struct rope_attr a = *(const struct rope_attr *)c->attr;
+    wf_tensor *in[] = {c->dy[X], c->inputs > POSITIONS ? c->x[POSITIONS] : NULL, c->inputs > FREQUENCIES ? c->x[FREQUENCIES] : NULL};
+    a.back = !a.back;
+    c->dx[X] = wf_apply(&wf_op_rope, &a, c->inputs, in);
+}
+
 /* --- descriptor and constructor ------------------------------------------------------------------------------------ */
 
 /* clang-format off */
@@ -352,10 +369,10 @@ static wf_status rope_backward(wf_call *c)
 #define IDS .fill = {0, WF_FILL_IDS}, .limit = {0, 3000}
 const wf_op wf_op_rope = {
     .name = "rope", .attr_size = sizeof(struct rope_attr), .reads = WF_READS_NOTHING,
-    .shape = rope_shape, .forward = rope_forward, .backward = rope_backward,
+    .shape = rope_shape, .forward = rope_forward, .backward = rope_backward, .gradient = rope_gradient,
     .cases = WF_CASES(
         {"halves", {{2, 5, 8}}, A(1)},
-        {"heads", {{2, 5, 24}}, A(3, .start = 7)},
+        {"heads", {{2, 5, 24}}, A(3, .start = 7)}, {"backwards", {{2, 5, 24}}, A(3, .start = 7, .back = true)},
         {"interleaved", {{2, 5, 24}}, A(2, {.interleaved = true}, .start = -3)},
         {"a part of the head", {{2, 5, 22}}, A(2, {.width = 6}, .start = 100)},
         {"a part of the head, interleaved", {{2, 5, 14}}, A(2, {.width = 2, .interleaved = true})},

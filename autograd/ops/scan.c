@@ -103,6 +103,12 @@ static wf_status cumsum_backward(wf_call *c)
     return status;
 }
 
+static void cumsum_gradient(const wf_gradient_call *c)
+{
+    const int dim = ((const struct along *)c->attr)->dim;
+    c->dx[0] = wf_flip(wf_cumsum(wf_flip(c->dy[0], dim), dim), dim);
+}
+
 #define ALONG(d) ATTR(struct along, d)
 const wf_op wf_op_cumsum = {.name = "cumsum",
                             .attr_size = sizeof(struct along),
@@ -110,6 +116,7 @@ const wf_op wf_op_cumsum = {.name = "cumsum",
                             .shape = along_shape,
                             .forward = cumsum_forward,
                             .backward = cumsum_backward,
+                            .gradient = cumsum_gradient,
                             .cases =
                                 WF_CASES({"last", {{3, 5}}, ALONG(-1)}, {"first", {{5, 3}}, ALONG(0)}, {"middle", {{2, 5, 3}}, ALONG(1)},
                                          {"vector", {{7}}, ALONG(0)}, {"one", {{1, 1}}, ALONG(1)}, {"no rows", {{-1, 5}}, ALONG(1)},
@@ -217,6 +224,27 @@ static wf_status scan_backward(wf_call *c)
     return WF_OK;
 }
 
+/* The g_t are a scan from the last t to the first. */
+static void scan_gradient(const wf_gradient_call *c)
+{
+    int dim = ((const struct along *)c->attr)->dim;
+    wf_tensor *a = c->x[A], *initial = c->inputs > INITIAL ? c->x[INITIAL] : NULL;
+    const int64_t n = wf_dim(a, dim);
+    if (n == 0)
+        return;
+    dim = dim < 0 ? dim + wf_ndim(a) : dim;
+    wf_tensor *next = wf_slice(wf_pad(a, dim, 0, 1, 0), dim, 1, n);
+    wf_tensor *g = wf_flip(wf_scan(wf_flip(next, dim), wf_flip(c->dy[0], dim), NULL, dim), dim);
+    c->dx[B] = g;
+    if (c->need[A]) {
+        wf_tensor *before = wf_slice(c->y[0], dim, 0, n - 1);
+        before = initial ? wf_concat((wf_tensor *[]){wf_unsqueeze(initial, dim), before}, 2, dim) : wf_pad(before, dim, 1, 0, 0);
+        c->dx[A] = wf_mul(g, before);
+    }
+    if (initial && c->need[INITIAL])
+        c->dx[INITIAL] = wf_mul(wf_select(a, dim, 0), wf_select(g, dim, 0));
+}
+
 #define NO_STATE .inputs = 3, .fill = {WF_FILL_NORMAL, WF_FILL_NORMAL, WF_FILL_ABSENT}
 const wf_op wf_op_scan = {
     .name = "scan",
@@ -226,6 +254,7 @@ const wf_op wf_op_scan = {
     .shape = scan_shape,
     .forward = scan_forward,
     .backward = scan_backward,
+    .gradient = scan_gradient,
     .cases = WF_CASES({"last", {{3, 5}, {3, 5}, {3}}, ALONG(-1)}, {"first", {{5, 3}, {5, 3}, {3}}, ALONG(0)},
                       {"middle", {{2, 5, 3}, {2, 5, 3}, {2, 3}}, ALONG(1)}, {"from 0", {{2, 5, 3}, {2, 5, 3}}, ALONG(1), NO_STATE},
                       {"rows from 0", {{9, 4}, {9, 4}}, ALONG(1), NO_STATE}, {"vector", {{7}, {7}, {-2}}, ALONG(0)},

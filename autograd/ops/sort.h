@@ -26,5 +26,8 @@ void sort_row(int64_t n, const wf_real *x, bool ascending, struct item *to, stru
 /* The backward of an op that takes k elements along dimension `dim`, none of them twice: y = x[id], so dx[id] = dy. The ids are the second
  * result, or the first saved array. (extremes.c) */
 wf_status spread_taken(wf_call *c, int dim, int64_t k);
+/* The same for wf_op.gradient. y and dy have dimension `dim`, or lack it if `reduced`. Without a second result, `op` is applied again for
+ * the ids. */
+void spread_taken_gradient(const wf_gradient_call *c, const wf_op *op, int dim, bool reduced);
 
 #endif

@@ -125,6 +125,27 @@ static wf_status sort_backward(wf_call *c)
     return spread_taken(c, dim_of(c), c->in[0].dim[dim_of(c)]);
 }
 
+void spread_taken_gradient(const wf_gradient_call *c, const wf_op *op, int dim, bool reduced)
+{
+    wf_tensor *out[2] = {NULL, c->outputs > 1 ? c->y[1] : NULL}, *x = c->outputs > 1 ? NULL : wf_detach(c->x[0]), *dy = c->dy[0];
+    const wf_shape shape = wf_shape_of(c->x[0]);
+    if (!dy)
+        return;
+    if (!out[1])
+        wf_apply_multi(op, c->attr, 1, &x, 2, out);
+    dim = dim < 0 ? dim + shape.ndim : dim;
+    if (reduced) {
+        out[1] = wf_unsqueeze(out[1], dim);
+        dy = wf_unsqueeze(dy, dim);
+    }
+    c->dx[0] = wf_scatter_add(wf_zeros(c->tape, &shape), dim, out[1], dy);
+}
+
+static void sort_gradient(const wf_gradient_call *c)
+{
+    spread_taken_gradient(c, &wf_op_sort, ((const struct sorting *)c->attr)->dim, false);
+}
+
 static wf_status argsort_forward(wf_call *c)
 {
     return sort_into(c, NULL, &c->out[0]);
@@ -142,6 +163,7 @@ const wf_op wf_op_sort = {.name = "sort",
                           .shape = sort_shape,
                           .forward = sort_forward,
                           .backward = sort_backward,
+                          .gradient = sort_gradient,
                           .cases = SORT_CASES};
 const wf_op wf_op_argsort = {.name = "argsort",
                              .constant = true,
