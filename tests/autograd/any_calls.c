@@ -569,8 +569,15 @@ static void other_call(void)
     case 17: {
         wf_tensor *of[] = {real(), real(), x}, *g[3];
         int count = seldom(50) ? (int)below(4) : 1 + (int)below(2);
-        status =
-            wf_gradients(x = below(2) ? wf_sum(real()) : real(), count, of, g, .gradient = seldom(9) ? any() : NULL, .retain = below(2));
+        x = below(2) ? wf_sum(real()) : real();
+        if (seldom(8)) {
+            wf_tensor *v[] = {real(), x, any()};
+            status = below(2) ? wf_hvp(x, count, of, v, g) : wf_jvp(x, count, of, v, &g[0], .create_graph = below(2));
+            count = status == WF_OK ? count : 0;
+            break;
+        }
+        status = wf_gradients(x, count, of, g, .gradient = seldom(9) ? any() : NULL, .retain = below(2), .create_graph = below(3) == 0,
+                              .allow_unused = below(2));
         for (int i = 0; i < count; i++)
             pool[8 + below(POOL - 8)] = g[i];
         break;

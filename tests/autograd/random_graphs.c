@@ -29,7 +29,7 @@ static double slope(struct graph *g, double step)
     double value[2];
     for (int side = 0; side < 2; side++) {
         g->step = side ? step : -step;
-        value[side] = graph_run(g, g->train ? WF_TRAIN : WF_INFER);
+        value[side] = graph_run(g, g->train ? WF_TRAIN : g->differentiates ? WF_GRADIENTS : WF_INFER);
     }
     return (value[1] - value[0]) / (2 * step);
 }
@@ -128,7 +128,7 @@ static void check_graph(struct graph *g, uint64_t seed, struct outcome *o)
     }
     o->graphs++;
     o->ops += g->ops;
-    if (!g->train) {
+    if (!g->train && !g->differentiates) {
         g->moving = LEAVES;
         double again = graph_run(g, WF_INFER);
         ck_assert_msg(fabs(again - value) <= (exact ? 1e-10 : 1e-3) * (1 + fabs(value)),

@@ -31,8 +31,9 @@ struct graph {
     wf_tape *tapes[2]; /* the second gives up values of any size in backward, and erases them */
     wf_registry *registry;
     uint64_t seed;
-    wf_rng rng; /* of the structure, which depends on the seed alone */
-    bool train; /* with dropout */
+    wf_rng rng;          /* of the structure, which depends on the seed alone */
+    bool train;          /* with dropout */
+    bool differentiates; /* a result is a gradient, so every pass has to record */
     struct leaf leaf[LEAVES];
     int leaves, parameters, ops;
     wf_tensor *pool[POOL];

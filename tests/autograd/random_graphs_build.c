@@ -195,6 +195,7 @@ double graph_run(struct graph *g, wf_mode mode)
 {
     g->tape = g->tapes[g->seed % 2];
     g->rng = wf_rng_new(g->seed, 1);
+    g->differentiates = false;
     g->noted = g->leaves = g->pooled = g->ops = g->parts = 0;
     memset(g->chosen, 0, sizeof g->chosen);
     if (base(g))

@@ -513,6 +513,39 @@ static wf_tensor *retain(struct graph *g)
     return graph_probed(g, x);
 }
 
+/* The gradient of a function of x, by x; sometimes that of a function of the gradient. */
+static wf_tensor *gradient(struct graph *g)
+{
+    wf_tensor *x = wf_add(graph_any(g), wf_mean(g->first)), *flat = wf_reshape(x, 1, 1, -1), *y = flat, *dx = NULL;
+    const int64_t n = count_of(x);
+    switch (below(g, 6)) {
+    case 0:
+        y = wf_avg_pool(flat, WF_MIN(n, 1 + below(g, 3)));
+        break;
+    case 1:
+        y = wf_resize(flat, 1, n + below(g, 5), below(g, 2) ? WF_RESIZE_NEAREST : WF_RESIZE_LINEAR);
+        break;
+    case 2:
+        y = wf_slice(flat, 2, n / 2, n - n / 2);
+        break;
+    case 3:
+        y = wf_softmax(flat);
+        break;
+    case 4:
+        y = n <= 20 ? wf_matmul(wf_reshape(x, -1, 1), wf_reshape(x, 1, -1)) : flat;
+        break;
+    default:
+        y = wf_ndim(x) > 1 ? wf_transpose(x, 0, -1) : flat;
+    }
+    g->differentiates = true;
+    for (int64_t k = 0, times = 1 + !below(g, 3); k < times; k++) {
+        if (wf_gradients(wf_sum(wf_mul(wf_sin(y), y)), 1, &x, &dx, .create_graph = true) != WF_OK)
+            return dx;
+        y = dx;
+    }
+    return dx;
+}
+
 static const struct {
     const char *name;
     wf_tensor *(*make)(struct graph *g);
@@ -556,7 +589,8 @@ static const struct {
            {"checkpoint", graph_checkpoint, 4},
            {"detach", detach, 1},
            {"keep", keep, 1},
-           {"retain", retain, 1}};
+           {"retain", retain, 1},
+           {"gradient", gradient, 3}};
 
 wf_tensor *graph_op(struct graph *g, const char **name)
 {
