@@ -68,8 +68,8 @@ static void run(const wf_safetensors *file, const struct golden_case *g)
         }
     ck_assert_msg(reals > 0, "%s is not in the file", g->name);
     wf_tensor *v = part_of(file, g->name, "v"), *s = wf_scale(wf_sum(v), 0);
-    ck_assert_msg(wf_gradients(g->function(operand), reals, real, gradient, .create_graph = true, .gradient = v) == WF_OK, "%s: %s", g->name,
-                  trouble(v));
+    ck_assert_msg(wf_gradients(g->function(operand), reals, real, gradient, .create_graph = true, .gradient = v) == WF_OK, "%s: %s",
+                  g->name, trouble(v));
     for (int i = 0; i < reals; i++) { /* operands on which the gradients do not depend get zeros */
         s = wf_add(s, wf_sum(wf_mul(wf_detach(w[i]), gradient[i])));
         s = wf_add(s, wf_sum(wf_where(wf_bools(tape, &(bool){false}, WF_SHAPE(1)), real[i], wf_zeros(tape, WF_SHAPE(1)))));
