@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <weft/internal/grow.h>
+#include <weft/internal/ops_all.h>
 #include <weft/internal/stale.h>
 
 #include "engine.h"
@@ -189,6 +190,12 @@ wf_tensor *tape_leaf(wf_tape *tape, wf_tensor *parameter)
     copy->changed_at = 0;
     *slot = (struct leaf_slot){parameter, leaf, tape->generation};
     return leaf;
+}
+
+bool wf_records(const wf_tensor *x)
+{
+    const wf_tape *tape = wf_tape_of(x);
+    return x && tape && tape_records(tape) && (x->needs_grad || x->kind == TENSOR_PARAMETER);
 }
 
 bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x)

@@ -238,7 +238,7 @@ static wf_status arg_forward(wf_call *c)
                                  .cases = CASES(least)};                                                                                   \
     wf_tensor *wf_##op##_dim(wf_tensor *x, int dim, bool keep, wf_tensor **ids)                                                            \
     {                                                                                                                                      \
-        return values_and_ids(&wf_op_##op, &(struct extreme){dim, keep, least}, x, ids);                                                   \
+        return apply_with_ids(&wf_op_##op, &(struct extreme){dim, keep, least}, x, ids);                                                   \
     }                                                                                                                                      \
     wf_tensor *wf_##op(wf_tensor *x)                                                                                                       \
     {                                                                                                                                      \
@@ -248,16 +248,6 @@ static wf_status arg_forward(wf_call *c)
     {                                                                                                                                      \
         return wf_apply(&wf_op_arg##op, &(struct extreme){dim, keep, least}, 1, &x);                                                       \
     }
-
-static wf_tensor *values_and_ids(const wf_op *op, const void *attr, wf_tensor *x, wf_tensor **ids)
-{
-    if (!ids)
-        return wf_apply(op, attr, 1, &x);
-    wf_tensor *out[2];
-    wf_apply_multi(op, attr, 1, &x, 2, out);
-    *ids = out[1];
-    return out[0];
-}
 
 EXTREME(max, false)
 EXTREME(min, true)
@@ -442,5 +432,5 @@ const wf_op wf_op_top_k = {.name = "top_k",
 
 wf_tensor *wf_top_k(wf_tensor *x, int64_t k, int dim, wf_tensor **ids)
 {
-    return values_and_ids(&wf_op_top_k, &(struct top_k){k, dim}, x, ids);
+    return apply_with_ids(&wf_op_top_k, &(struct top_k){k, dim}, x, ids);
 }

@@ -77,7 +77,7 @@ FUNCTION(log_sigmoid, WF_FILL_NORMAL, 0.4, 0.3)
 /* hard_swish: y = x min(max(x + 3, 0), 6) / 6, y' = 0 up to -3, x / 3 + 1/2 up to 3, then 1. */
 static wf_tensor *hard_swish_slope(wf_tensor *x)
 {
-    wf_tensor *one = wf_full(wf_tape_of(x), &(wf_shape){0}, 1), *middle = wf_affine(x, 1.0 / 3, 0.5);
+    wf_tensor *one = wf_full(wf_tape_of(x), &(wf_shape){0}, 1), *middle = wf_add_constant(wf_div_constant(x, 3), 0.5);
     return wf_where(wf_ge_constant(x, 3), one, wf_masked_fill(middle, wf_le_constant(x, -3), 0));
 }
 FUNCTION(hard_swish, WF_FILL_NORMAL, 0.15, 0.2)

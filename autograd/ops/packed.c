@@ -248,18 +248,18 @@ static void pack_gradient(const wf_gradient_call *c)
 static void mean_gradient(const wf_gradient_call *c)
 {
     const struct wf_packed packed = packed_of(c);
-    wf_shape shape = wf_shape_of(c->dy[0]), factors = {.ndim = shape.ndim};
+    const wf_shape shape = wf_shape_of(c->x[0]), factors = {2, {packed.count, 1}};
+    wf_shape rows = {2, {packed.count, 1}};
+    for (int d = 1; d < shape.ndim; d++)
+        rows.dim[1] *= shape.dim[d];
     wf_real *factor = wf_tape_memory(c->tape, (size_t)(packed.count + 1) * sizeof *factor);
-    if (!factor || shape.ndim == WF_MAX_DIMS)
+    if (!factor)
         return;
     for (int i = 0; i < packed.count; i++)
         factor[i] = (wf_real)1 / (wf_real)WF_MAX(packed.offsets[i + 1] - packed.offsets[i], 1);
-    for (int d = 0; d < factors.ndim; d++)
-        factors.dim[d] = d == 0 ? packed.count : 1;
-    wf_tensor *dy = wf_unsqueeze(wf_mul(c->dy[0], wf_input(c->tape, factor, &factors, false)), 1);
-    shape = wf_shape_of(dy);
-    shape.dim[1] = wf_packed_longest(packed);
-    c->dx[0] = wf_pack_rows(wf_expand_to(dy, &shape), packed);
+    wf_tensor *dy = wf_mul(wf_reshape_to(c->dy[0], &rows), wf_input(c->tape, factor, &factors, false));
+    const wf_shape padded = {3, {packed.count, wf_packed_longest(packed), rows.dim[1]}};
+    c->dx[0] = wf_reshape_to(wf_pack_rows(wf_expand_to(wf_unsqueeze(dy, 1), &padded), packed), &shape);
 }
 
 /* --- descriptors and constructors ----------------------------------------------------------------------------------- */
@@ -285,7 +285,7 @@ const wf_op wf_op_mean_packed = {
     .shape = mean_shape, .forward = mean_forward, .backward = mean_backward, .gradient = mean_gradient,
     .cases = WF_CASES(
         {"rows", {{9, 3}}, PACKED(3, 0, 4, 5, 9)}, {"empty sequences", {{5, 2}}, PACKED(4, 0, 0, 2, 2, 5)},
-        {"numbers", {{7}}, PACKED(2, 0, 5, 7)}, {"wide", {{6, 2, 70}}, PACKED(2, 0, 2, 6)}, {"nothing", {{-1, 5}}, PACKED(2, 0, 0, 0)},
+        {"numbers", {{7}}, PACKED(2, 0, 5, 7)}, {"wide", {{6, 2, 70}}, PACKED(2, 0, 2, 6)}, {"most dims", {{3, 1, 2, 1, 2, 1}}, PACKED(2, 0, 2, 3)}, {"nothing", {{-1, 5}}, PACKED(2, 0, 0, 0)},
         {"no sequences", {{-1, 5}}, PACKED(0, 0)})};
 /* clang-format on */
 

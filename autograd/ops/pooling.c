@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "planes.h"
+#include "sort.h"
 
 /* The shape rule's part that the ops share: the planes of x, whose last one or two dimensions are axes. */
 static int axes_of(wf_call *c)
@@ -205,20 +206,17 @@ static wf_status pool_backward(wf_call *c)
     return WF_OK;
 }
 
-/* The maxima go back to the places in their planes where they were found; for these the op is applied again, with them as its second
- * result. */
+/* The maxima go back to the places in their planes where they were found. */
 static void max_gradient(const wf_gradient_call *c)
 {
-    wf_tensor *out[2] = {NULL, c->outputs > 1 ? c->y[1] : NULL}, *x = c->outputs > 1 ? NULL : wf_detach(c->x[0]);
     const wf_shape shape = wf_shape_of(c->x[0]), flat = wf_shape_of(c->dy[0]);
     wf_shape planes = {3, {shape.dim[0], shape.dim[1], 1}}, windows = planes;
     for (int d = 2; d < shape.ndim; d++) {
         planes.dim[2] *= shape.dim[d];
         windows.dim[2] *= flat.dim[d];
     }
-    if (!out[1])
-        wf_apply_multi(&wf_op_pool, c->attr, 1, &x, 2, out);
-    wf_tensor *dx = wf_scatter_add(wf_zeros(c->tape, &planes), 2, wf_reshape_to(out[1], &windows), wf_reshape_to(c->dy[0], &windows));
+    wf_tensor *at = wf_reshape_to(ids_of_taken(c, &wf_op_pool), &windows);
+    wf_tensor *dx = wf_scatter_add(wf_zeros(c->tape, &planes), 2, at, wf_reshape_to(c->dy[0], &windows));
     c->dx[0] = wf_reshape_to(dx, &shape);
 }
 
@@ -226,9 +224,9 @@ static void pool_gradient(const wf_gradient_call *c)
 {
     const struct pool_attr *a = c->attr;
     const struct pool_back_attr back = {*a, {wf_dim(c->x[0], -2), wf_dim(c->x[0], -1)}};
-    if (a->max && c->dy[0])
+    if (a->max)
         max_gradient(c);
-    else if (c->dy[0])
+    else
         c->dx[0] = wf_apply(&wf_op_pool_back, &back, 1, c->dy);
 }
 
@@ -331,7 +329,7 @@ static wf_tensor *pool(wf_tensor *x, bool max, int64_t size, const struct wf_poo
     a.invalid = o.axes && (size != 0 || o.stride != 0 || o.padding != 0);
     for (int d = 0; o.axes && d < 2 && d < wf_ndim(x) - 2; d++)
         a.axis[d] = o.axes[d];
-    return wf_apply(&wf_op_pool, &a, 1, &x);
+    return max ? apply_with_ids(&wf_op_pool, &a, x, NULL) : wf_apply(&wf_op_pool, &a, 1, &x);
 }
 
 wf_tensor *wf_max_pool_with(wf_tensor *x, int64_t size, const struct wf_pool_options *options)

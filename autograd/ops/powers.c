@@ -145,7 +145,7 @@ static void pow_gradient(const wf_gradient_call *c)
         c->dx[0] = wf_where(wf_eq_constant(b, 0), zero, wf_mul(c->dy[0], wf_mul(b, wf_pow(a, wf_add_constant(b, -1)))));
     if (c->need[1]) {
         wf_tensor *none = wf_and(wf_eq_constant(a, 0), wf_ge_constant(b, 0));
-        c->dx[1] = wf_where(none, zero, wf_mul(c->dy[0], wf_mul(c->y[0], wf_log(a))));
+        c->dx[1] = wf_where(none, zero, wf_mul(c->dy[0], wf_mul(c->y[0], wf_masked_fill(wf_log(a), none, 0))));
     }
 }
 

@@ -26,8 +26,12 @@ void sort_row(int64_t n, const wf_real *x, bool ascending, struct item *to, stru
 /* The backward of an op that takes k elements along dimension `dim`, none of them twice: y = x[id], so dx[id] = dy. The ids are the second
  * result, or the first saved array. (extremes.c) */
 wf_status spread_taken(wf_call *c, int dim, int64_t k);
-/* The same for wf_op.gradient. y and dy have dimension `dim`, or lack it if `reduced`. Without a second result, `op` is applied again for
- * the ids. */
+/* Applies such an op: the result is that of the taken elements, and *ids (unless `ids` is NULL) the second result. A call that makes a
+ * record has the second result in any case: as a tensor it can be read by `gradient`, after x was released too. (sorting.c) */
+wf_tensor *apply_with_ids(const wf_op *op, const void *attr, wf_tensor *x, wf_tensor **ids);
+/* For wf_op.gradient: the second result; a call without one is computed again from x. (sorting.c) */
+wf_tensor *ids_of_taken(const wf_gradient_call *c, const wf_op *op);
+/* spread_taken for wf_op.gradient. y and dy have dimension `dim`, or lack it if `reduced`. (sorting.c) */
 void spread_taken_gradient(const wf_gradient_call *c, const wf_op *op, int dim, bool reduced);
 
 #endif

@@ -125,20 +125,34 @@ static wf_status sort_backward(wf_call *c)
     return spread_taken(c, dim_of(c), c->in[0].dim[dim_of(c)]);
 }
 
+wf_tensor *apply_with_ids(const wf_op *op, const void *attr, wf_tensor *x, wf_tensor **ids)
+{
+    wf_tensor *out[2];
+    wf_apply_multi(op, attr, 1, &x, ids || wf_records(x) ? 2 : 1, out);
+    if (ids)
+        *ids = out[1];
+    return out[0];
+}
+
+wf_tensor *ids_of_taken(const wf_gradient_call *c, const wf_op *op)
+{
+    wf_tensor *ids;
+    if (c->outputs > 1)
+        return c->y[1];
+    apply_with_ids(op, c->attr, wf_detach(c->x[0]), &ids);
+    return ids;
+}
+
 void spread_taken_gradient(const wf_gradient_call *c, const wf_op *op, int dim, bool reduced)
 {
-    wf_tensor *out[2] = {NULL, c->outputs > 1 ? c->y[1] : NULL}, *x = c->outputs > 1 ? NULL : wf_detach(c->x[0]), *dy = c->dy[0];
+    wf_tensor *ids = ids_of_taken(c, op), *dy = c->dy[0];
     const wf_shape shape = wf_shape_of(c->x[0]);
-    if (!dy)
-        return;
-    if (!out[1])
-        wf_apply_multi(op, c->attr, 1, &x, 2, out);
     dim = dim < 0 ? dim + shape.ndim : dim;
     if (reduced) {
-        out[1] = wf_unsqueeze(out[1], dim);
+        ids = wf_unsqueeze(ids, dim);
         dy = wf_unsqueeze(dy, dim);
     }
-    c->dx[0] = wf_scatter_add(wf_zeros(c->tape, &shape), dim, out[1], dy);
+    c->dx[0] = wf_scatter_add(wf_zeros(c->tape, &shape), dim, ids, dy);
 }
 
 static void sort_gradient(const wf_gradient_call *c)
@@ -174,11 +188,7 @@ const wf_op wf_op_argsort = {.name = "argsort",
 
 wf_tensor *wf_sort(wf_tensor *x, int dim, bool descending, wf_tensor **ids)
 {
-    wf_tensor *out[2];
-    wf_apply_multi(&wf_op_sort, &(struct sorting){dim, descending}, 1, &x, ids ? 2 : 1, out);
-    if (ids)
-        *ids = out[1];
-    return out[0];
+    return apply_with_ids(&wf_op_sort, &(struct sorting){dim, descending}, x, ids);
 }
 
 wf_tensor *wf_argsort(wf_tensor *x, int dim, bool descending)

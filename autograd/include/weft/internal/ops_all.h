@@ -13,6 +13,9 @@
 /* Whether x is the result of an op with .view, and needs a gradient. wf_apply_view refuses views of such a tensor. */
 bool wf_gradient_is_apart(const wf_tensor *x);
 
+/* Whether an op with the operand x makes a record now. */
+bool wf_records(const wf_tensor *x);
+
 /* x placed into zeros of the given shape, at the elements that `view` shows from element `offset` on (ops/place.c). */
 wf_tensor *wf_place(wf_tensor *x, const wf_shape *shape, const wf_array *view, int64_t offset);
 
