@@ -48,6 +48,7 @@ void wf_registry_free(wf_registry *registry)
     for (int i = 0; i < registry->refusals; i++)
         wf_parameter_free(registry->refused[i]);
     wf_free(registry->refused);
+    wf_free(registry->ignored);
     registry->use->freed = true;
     wf_values_use_release(registry->use);
     wf_safetensors_close(registry->file);
@@ -168,7 +169,8 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
                                      .registry = registry->number,
                                      .index = registry->count,
                                      .use = registry->use,
-                                     .table = options->table};
+                                     .table = options->table,
+                                     .persistent = options->persistent};
     const struct wf_initializer *init = &options->init;
     int64_t count = shape ? wf_shape_count(shape) : -1;
     bool possible = count >= 1 && count <= (int64_t)1 << 40;
@@ -189,6 +191,9 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
     else if ((unsigned)init->kind > WF_INIT_FUNCTION || (init->kind == WF_INIT_FUNCTION && !init->fill))
         wf_error_set(&registry->error, WF_ERR_ARGUMENT, "%s: the initialiser has %s", info.name,
                      init->kind == WF_INIT_FUNCTION ? "no fill function" : "an unknown kind");
+    else if (options->persistent && !options->buffer)
+        wf_error_set(&registry->error, WF_ERR_ARGUMENT, "%s: .persistent is for buffers, and parameters are always saved: give .buffer too",
+                     info.name);
     else if (stored && options->buffer)
         wf_error_set(&registry->error, WF_ERR_ARGUMENT, "%s: a buffer cannot be stored as BF16", info.name);
     else if (options->stored != 0 && options->stored != WF_REAL && !(stored && WF_REAL == WF_F32))
@@ -219,6 +224,17 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
         return tensor;
     }
     return refused(registry, tensor);
+}
+
+void registry_ignore(wf_scope scope, const char *name)
+{
+    wf_registry *registry = scope.registry;
+    if (!registry)
+        return;
+    if (!wf_grow(&registry->ignored, &registry->ignored_capacity, registry->ignores + 1, sizeof *registry->ignored))
+        out_of_memory(registry);
+    else
+        registry->ignored[registry->ignores++] = join(registry, scope.path, name, "");
 }
 
 /* --- building ------------------------------------------------------------------------------------------------------ */
@@ -338,8 +354,8 @@ wf_status wf_registry_build(wf_registry *registry, uint64_t seed, wf_error *erro
             status = wf_error_set(error, WF_ERR_CANCELLED, "interrupted while the parameters were initialised");
         else if (registry->entry[i].stored)
             status = initialise_stored(registry, &registry->entry[i], seed, error);
-        else if (!registry->entry[i].buffer)
-            initialise(&registry->entry[i], value_of(registry, &registry->entry[i]), seed);
+        else if (entry_is_saved(&registry->entry[i])) /* persistent buffers begin again too */
+            initialise(&registry->entry[i], value_of(registry, &registry->entry[i]), registry->entry[i].buffer ? 0 : seed);
     if (begun)
         wf_values_write_end(registry->use);
     return status;
@@ -379,6 +395,11 @@ wf_tensor *wf_registry_find(const wf_registry *registry, const char *name)
 bool wf_registry_is_buffer(const wf_registry *registry, int index)
 {
     return index >= 0 && index < wf_registry_count(registry) && registry->entry[index].buffer;
+}
+
+bool wf_registry_is_saved(const wf_registry *registry, int index)
+{
+    return index >= 0 && index < wf_registry_count(registry) && entry_is_saved(&registry->entry[index]);
 }
 
 bool wf_registry_is_mapped(const wf_registry *registry, int index)
