@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Running averages: the changes of persistent buffers that a pass in WF_TRAIN asks for. The tape keeps them until a backward of the pass has
- * succeeded, and then adds them to the gradients (weft/internal/averages.h). */
+/* Running averages: the changes of persistent buffers that a pass in WF_TRAIN asks for. The tape keeps them until a backward of the pass
+ * has succeeded, and then adds them to the gradients (weft/internal/averages.h). */
 #include <weft/internal/averages.h>
 #include <weft/internal/grow.h>
 
@@ -32,6 +32,15 @@ void wf_averages_join(struct wf_averages *a, const double *later)
             to[i] = from[0] * to[i] + from[i];
         to[0] *= from[0];
     }
+}
+
+void wf_grads_take_buffers(wf_grads *to, wf_grads *from)
+{
+    if (!to || !from || to == from || to->registry != from->registry || !to->averages || !from->averages ||
+        to->averages->numbers != from->averages->numbers)
+        return;
+    wf_averages_join(to->averages, from->averages->number);
+    wf_averages_clear(from->averages);
 }
 
 /* --- the changes of a pass ------------------------------------------------------------------------------------------- */
@@ -88,7 +97,7 @@ void wf_running_average(wf_tensor *buffer, wf_tensor *x, double rate)
             fail_without_tape(WF_ERR_STATE, "wf_running_average", x);
         return;
     }
-    if (x->kind == TENSOR_POISON || tape->error.code != WF_OK)
+    if (!tape_accepts(tape, "wf_running_average", x) || tape->error.code != WF_OK)
         return;
     if (!info || !info->persistent) {
         wf_tape_fail(tape, WF_ERR_ARGUMENT, "wf_running_average: '%s' is no persistent buffer: declare it with .buffer and .persistent",

@@ -54,14 +54,17 @@ void wf_registry_change_buffers(wf_registry *registry)
 wf_status wf_registry_update_buffers(wf_registry *registry, wf_error *error)
 {
     if (!registry)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_registry_update_buffers: the registry is NULL: look at what wf_registry_new returned");
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "wf_registry_update_buffers: the registry is NULL: look at what wf_registry_new returned");
     if (!registry->grads)
-        return wf_error_set(error, WF_ERR_STATE,
-                            "wf_registry_update_buffers: the registry has no gradients, which collect the changes: call wf_registry_build or "
-                            "wf_registry_gradients first");
+        return wf_error_set(
+            error, WF_ERR_STATE,
+            "wf_registry_update_buffers: the registry has no gradients, which collect the changes: call wf_registry_build or "
+            "wf_registry_gradients first");
     if (registry->grads->broken)
-        return wf_error_set(error, WF_ERR_STATE, "wf_registry_update_buffers: the last backward failed, see wf_tape_error: call "
-                                                 "wf_registry_zero_grads, and repeat the pass");
+        return wf_error_set(error, WF_ERR_STATE,
+                            "wf_registry_update_buffers: the last backward failed, see wf_tape_error: call "
+                            "wf_registry_zero_grads, and repeat the pass");
     const wf_status status = wf_values_write_begin(registry->use, "wf_registry_update_buffers", error);
     if (status != WF_OK)
         return status;

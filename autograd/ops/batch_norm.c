@@ -245,20 +245,19 @@ const wf_op wf_op_batch_norm = {
     .shape = batch_norm_shape,
     .forward = batch_norm_forward,
     .backward = batch_norm_backward,
-    .cases = WF_CASES(
-        {"rows", {{6, 5}, {5}, {5}}, BATCH(1e-5)}, {"sequence", {{2, 3, 4}, {3}, {3}}, BATCH(1e-2)},
-        {"pictures", {{2, 3, 4, 5}, {3}, {3}}, BATCH(1e-5)}, {"one channel", {{3, 1, 2, 2}, {1}, {1}}, BATCH(1e-3)},
-        {"one picture", {{1, 4, 3, 7}, {4}, {4}}, BATCH(1e-5)}, {"two rows", {{2, 3}, {3}, {3}}, BATCH(0.1)},
-        {"no bias", {{5, 3}, {3}, {3}}, BATCH(1e-5), THREE(WF_FILL_NORMAL, WF_FILL_ABSENT)},
-        {"no weight", {{2, 3, 5}, {3}, {3}}, BATCH(1e-5), THREE(WF_FILL_ABSENT, WF_FILL_NORMAL)},
-        {"neither", {{2, 3, 5}}, BATCH(1e-5), THREE(WF_FILL_ABSENT, WF_FILL_ABSENT)},
-        {"many elements", {{3, 2, 9, 11}, {2}, {2}}, BATCH(1e-5)}, {"no rows", {{-1, 5}, {5}, {5}}, BATCH(1e-5)},
-        {"no channels", {{3, -1, 2}, {-1}, {-1}}, BATCH(1e-5)},
-        {"running, rows", {{3, 5}, {5}, {5}, {5}, {5}}, RUNNING(1e-5), FIVE(WF_FILL_NORMAL, WF_FILL_NORMAL)},
-        {"running, one row", {{1, 4}, {4}, {4}, {4}, {4}}, RUNNING(1e-2), FIVE(WF_FILL_NORMAL, WF_FILL_NORMAL)},
-        {"running, pictures", {{2, 3, 4, 5}, {3}, {3}, {3}, {3}}, RUNNING(1e-5), FIVE(WF_FILL_NORMAL, WF_FILL_NORMAL)},
-        {"running, neither", {{2, 3, 5}, {3}, {3}, {3}, {3}}, RUNNING(1e-5), FIVE(WF_FILL_ABSENT, WF_FILL_ABSENT)},
-        {"running, no rows", {{-1, 3, 2}, {3}, {3}, {3}, {3}}, RUNNING(1e-5), FIVE(WF_FILL_NORMAL, WF_FILL_NORMAL)})};
+    .cases = WF_CASES({"rows", {{6, 5}, {5}, {5}}, BATCH(1e-5)}, {"sequence", {{2, 3, 4}, {3}, {3}}, BATCH(1e-2)},
+                      {"pictures", {{2, 3, 4, 5}, {3}, {3}}, BATCH(1e-5)}, {"one channel", {{3, 1, 2, 2}, {1}, {1}}, BATCH(1e-3)},
+                      {"one picture", {{1, 4, 3, 7}, {4}, {4}}, BATCH(1e-5)}, {"two rows", {{2, 3}, {3}, {3}}, BATCH(0.1)},
+                      {"no bias", {{5, 3}, {3}, {3}}, BATCH(1e-5), THREE(WF_FILL_NORMAL, WF_FILL_ABSENT)},
+                      {"no weight", {{2, 3, 5}, {3}, {3}}, BATCH(1e-5), THREE(WF_FILL_ABSENT, WF_FILL_NORMAL)},
+                      {"neither", {{2, 3, 5}}, BATCH(1e-5), THREE(WF_FILL_ABSENT, WF_FILL_ABSENT)},
+                      {"many elements", {{3, 2, 9, 11}, {2}, {2}}, BATCH(1e-5)}, {"no rows", {{-1, 5}, {5}, {5}}, BATCH(1e-5)},
+                      {"no channels", {{3, -1, 2}, {-1}, {-1}}, BATCH(1e-5)},
+                      {"running, rows", {{3, 5}, {5}, {5}, {5}, {5}}, RUNNING(1e-5), FIVE(WF_FILL_NORMAL, WF_FILL_NORMAL)},
+                      {"running, one row", {{1, 4}, {4}, {4}, {4}, {4}}, RUNNING(1e-2), FIVE(WF_FILL_NORMAL, WF_FILL_NORMAL)},
+                      {"running, pictures", {{2, 3, 4, 5}, {3}, {3}, {3}, {3}}, RUNNING(1e-5), FIVE(WF_FILL_NORMAL, WF_FILL_NORMAL)},
+                      {"running, neither", {{2, 3, 5}, {3}, {3}, {3}, {3}}, RUNNING(1e-5), FIVE(WF_FILL_ABSENT, WF_FILL_ABSENT)},
+                      {"running, no rows", {{-1, 3, 2}, {3}, {3}, {3}, {3}}, RUNNING(1e-5), FIVE(WF_FILL_NORMAL, WF_FILL_NORMAL)})};
 
 wf_tensor *wf_batch_norm(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, double eps, wf_tensor **mean, wf_tensor **variance)
 {

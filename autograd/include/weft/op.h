@@ -234,10 +234,14 @@ WF_API void wf_grads_zero(wf_grads *grads);
  * - in WF_INFER and WF_GRADIENTS, or in a pass without wf_backward (wf_gradients does not count);
  * - when wf_checkpoint calls a function a second time;
  * - in a registry without gradients, or of which no optimiser steps;
- * - with .grads of wf_tape_reset, in other registries than that of .grads.
+ * - with .grads of wf_tape_reset, in other registries than that of .grads. The changes of .grads itself are made only after
+ *   wf_grads_take_buffers.
  *
  * An error goes to the tape of x: WF_ERR_ARGUMENT: `buffer` is no persistent buffer, or the rate is out of range; WF_ERR_SHAPE. */
 WF_API void wf_running_average(wf_tensor *buffer, wf_tensor *x, double rate);
+/* Moves the changes of buffers from `from`, the gradients of another thread's tape (wf_grads_new), behind those of `to`, such as the
+ * registry's own. Does nothing if the two belong to different registries. */
+WF_API void wf_grads_take_buffers(wf_grads *to, wf_grads *from);
 
 WF_END_DECLS
 
