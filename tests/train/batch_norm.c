@@ -19,8 +19,7 @@ struct stripes {
 static void stripes_init(wf_scope s, struct stripes *n)
 {
     for (int i = 0; i < 2; i++) {
-        wf_conv2d_init(wf_sub_at(s, "conv", i), &n->conv[i], i ? FILTERS : 1, FILTERS, 3, .padding = 1,
-                       .no_bias = true);
+        wf_conv2d_init(wf_sub_at(s, "conv", i), &n->conv[i], i ? FILTERS : 1, FILTERS, 3, .padding = 1, .no_bias = true);
         wf_batch_norm_init(wf_sub_at(s, "norm", i), &n->norm[i], FILTERS);
     }
     wf_linear_init(wf_sub(s, "out"), &n->out, FILTERS, STRIPES);
@@ -83,12 +82,12 @@ static wf_status stripes_validate(void *ctx, wf_tape *tape, double *value, wf_er
 
 static const struct wf_metric stripes_metrics[] = {{"loss"}};
 static const struct wf_task stripes_task = {.abi = WF_TASK_ABI,
-                                        .name = "stripes",
-                                        .metric = stripes_metrics,
-                                        .metrics = 1,
-                                        .next = next_rows,
-                                        .loss = stripes_loss,
-                                        .validate = stripes_validate};
+                                            .name = "stripes",
+                                            .metric = stripes_metrics,
+                                            .metrics = 1,
+                                            .next = next_rows,
+                                            .loss = stripes_loss,
+                                            .validate = stripes_validate};
 
 /* Stripes along one axis or the other, or none, in noise. */
 static struct stripes *stripes_open(void)
@@ -237,7 +236,8 @@ START_TEST(memory)
 {
     short_of_memory(&trainee);
     const struct seen seen = completes(
-        &trainee, &(struct wf_fit_options){.out = run_of(&trainee, "steady"), .steps = 30, .log_every = 1000, .save_every = 1000, .valid_every = 1000});
+        &trainee, &(struct wf_fit_options){
+                      .out = run_of(&trainee, "steady"), .steps = 30, .log_every = 1000, .save_every = 1000, .valid_every = 1000});
     ck_assert_int_eq(seen.most, 0); /* allocations of an update */
 }
 END_TEST

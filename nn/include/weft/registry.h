@@ -14,11 +14,11 @@
  *
  * Several threads, each with its own tape, may use the parameters of one registry at the same time: in WF_INFER, or to train with separate
  * gradients for each thread (wf_grads_new). Each thread gets the same bits as if it ran alone. A call that replaces values
- * (wf_registry_build, wf_registry_load, wf_parameter_set) is refused with WF_ERR_BUSY while another running thread is in a pass that has
- * used one of the parameters; a pass ends with wf_tape_reset or wf_tape_free. A pass that begins while values are replaced gets an error on
- * its tape. Freezing is safe while other threads are in passes in WF_INFER. The following is not protected, so the program must keep it
- * apart from other threads: wf_registry_free, an optimiser's step, freezing while another thread trains, and reads and writes of values
- * through pointers (wf_registry_values, wf_view, wf_read of a parameter). */
+ * (wf_registry_build, wf_registry_load, wf_parameter_set, wf_registry_update_buffers) is refused with WF_ERR_BUSY while another running
+ * thread is in a pass that has used one of the parameters; a pass ends with wf_tape_reset or wf_tape_free. A pass that begins while values
+ * are replaced gets an error on its tape. Freezing is safe while other threads are in passes in WF_INFER. The following is not protected,
+ * so the program must keep it apart from other threads: wf_registry_free, an optimiser's step, freezing while another thread trains, and
+ * reads and writes of values through pointers (wf_registry_values, wf_view, wf_read of a parameter). */
 #ifndef WEFT_REGISTRY_H
 #define WEFT_REGISTRY_H
 
@@ -88,9 +88,8 @@ WF_API wf_scope wf_with_init(wf_scope scope, const struct wf_init_rules *rules);
 struct wf_parameter_options {
     struct wf_initializer init; /* default: constant 0 */
     bool frozen;                /* the parameter has no gradient */
-    bool buffer;                /* values that the model reads but does not learn: frozen, not counted as a parameter, and not saved */
-    bool persistent;            /* with .buffer: state that changes in training but is not learned, such as running statistics. It is saved
-                                   and loaded as parameters are, and changes by wf_running_average (weft/op.h) or wf_parameter_set */
+    bool buffer; /* values that the model reads but does not learn: frozen, not counted as a parameter, and (unless .persistent) not
+                    saved */
     /* WF_BF16, for the library of floats and with .frozen: the values are stored as bf16, in 2 bytes each. Only some operands may be stored
      * so: the weight of wf_linear, wf_linear_cross_entropy and wf_embedding, and the second operand of wf_matmul. They give the same bits
      * as with the same values as floats. wf_read widens the values, wf_parameter_set rounds them, and files hold them as BF16. 0: wf_real.
@@ -103,6 +102,9 @@ struct wf_parameter_options {
      * matrices, such as Muon, then update the elements one by one. wf_embedding_init, learned positions and relative biases set this, and
      * for the output layer of a family (weft/family.h) Weft does. For other output layers see wf_registry_table. */
     bool table;
+    /* With .buffer: a persistent buffer, state that changes in training but is not learned, such as running statistics. Files hold it as
+     * they hold parameters. wf_running_average (weft/op.h) and wf_parameter_set change it. */
+    bool persistent;
 };
 /* Declares a parameter and returns it; never NULL. Errors go to the registry. The parameter belongs to the registry, and ops can use it
  * after wf_registry_build or wf_registry_load. To tie two weights, use the same pointer in both places. */
