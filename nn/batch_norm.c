@@ -22,7 +22,6 @@ void wf_batch_norm_init_with(wf_scope scope, struct wf_batch_norm *m, int64_t ch
         .momentum = o->momentum > 0 ? o->momentum : 0.1,
         .evaluation = o->evaluation,
     };
-    registry_ignore(scope, "num_batches_tracked");
 }
 
 wf_tensor *wf_batch_norm_forward(const struct wf_batch_norm *m, wf_tensor *x)

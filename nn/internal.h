@@ -86,9 +86,6 @@ struct wf_registry {
     wf_tensor **refused; /* [refusals]: parameters that could not be declared */
     int refusals;
     int64_t refused_capacity;
-    const char **ignored; /* [ignores]: full names of tensors that may be in files and are not read */
-    int ignores;
-    int64_t ignored_capacity;
     bool (*cancelled)(void *ctx);
     void *cancelled_ctx;
     wf_error error;
@@ -105,8 +102,6 @@ static inline bool entry_is_saved(const struct entry *e)
 {
     return !e->buffer || e->info.persistent;
 }
-/* Declares that files may hold a tensor of this name, which is not read. */
-void registry_ignore(wf_scope scope, const char *name);
 void registry_connect(wf_registry *registry, struct entry *e); /* tells the tensor where its value and gradients are now */
 /* NULL if a parameter may become trainable; otherwise why not, as the end of "is ...". */
 const char *registry_untrainable(const struct entry *e);

@@ -48,7 +48,6 @@ void wf_registry_free(wf_registry *registry)
     for (int i = 0; i < registry->refusals; i++)
         wf_parameter_free(registry->refused[i]);
     wf_free(registry->refused);
-    wf_free(registry->ignored);
     registry->use->freed = true;
     wf_values_use_release(registry->use);
     wf_safetensors_close(registry->file);
@@ -224,17 +223,6 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
         return tensor;
     }
     return refused(registry, tensor);
-}
-
-void registry_ignore(wf_scope scope, const char *name)
-{
-    wf_registry *registry = scope.registry;
-    if (!registry)
-        return;
-    if (!wf_grow(&registry->ignored, &registry->ignored_capacity, registry->ignores + 1, sizeof *registry->ignored))
-        out_of_memory(registry);
-    else
-        registry->ignored[registry->ignores++] = join(registry, scope.path, name, "");
 }
 
 /* --- building ------------------------------------------------------------------------------------------------------ */

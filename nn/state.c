@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <weft/internal/files.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/name_list.h>
 #include <weft/internal/pattern.h>
 #include <weft/internal/safetensors_from.h>
@@ -19,12 +20,17 @@ static bool is_ignored(const char *name, const char *const *ignored)
     return false;
 }
 
-static bool registry_ignores(const wf_registry *registry, const char *name)
+/* Whether the tensor is the number of batches beside running statistics that are loaded. PyTorch saves it; Weft has no use for it. */
+static bool is_batch_count(const wf_safetensors *file, const char *name, const bool *used)
 {
-    for (int i = 0; i < registry->ignores; i++)
-        if (strcmp(registry->ignored[i], name) == 0)
-            return true;
-    return false;
+    static const char count[] = "num_batches_tracked", mean[] = "running_mean";
+    char beside[WF_SOURCE_NAME];
+    const size_t length = strlen(name), before = length - WF_MIN(length, sizeof count - 1);
+    if (strcmp(name + before, count) != 0 || before + sizeof mean > sizeof beside)
+        return false;
+    snprintf(beside, sizeof beside, "%.*s%s", (int)before, name, mean);
+    const struct wf_safetensors_entry *found = wf_safetensors_find(file, beside);
+    return found && used[found - wf_safetensors_at(file, 0)];
 }
 
 static void compare_one(const struct entry *e, const struct reading *r, bool *used, struct wf_name_list *missing,
@@ -73,7 +79,7 @@ static wf_status compare(const wf_registry *registry, const struct reading *r, w
     for (int64_t i = 0; i < count; i++) {
         const char *has = wf_safetensors_at(file, i)->name;
         if (used[i] || (skip > 0 && strncmp(has, o->prefix, skip) != 0) || is_ignored(has + skip, o->ignored) ||
-            registry_ignores(registry, has + skip))
+            is_batch_count(file, has, used))
             continue;
         wf_name_list_add(&unexpected, has, "");
     }

@@ -474,6 +474,18 @@ START_TEST(in_files)
     ck_ok(wf_registry_load(copy, own, NULL, error));
     ck_assert_mem_eq(wf_registry_values(copy), wf_registry_values(registry), (size_t)wf_registry_slab(copy) * sizeof(wf_real));
     wf_safetensors_close(own);
+    /* under other names, by rules; mapped, where the statistics are read all the same */
+    wf_registry *other = new_registry();
+    struct wf_batch_norm of_other;
+    wf_batch_norm_init(wf_sub(wf_sub(wf_root(other), "layer"), "bn"), &of_other, 2);
+    static const struct wf_load_rule rules[] = {{"layer.bn.weight", {"norm.weight"}},
+                                                {"layer.bn.bias", {"norm.bias"}},
+                                                {"layer.bn.running_mean", {"norm.running_mean"}},
+                                                {"layer.bn.running_var", {"norm.running_var"}}};
+    ck_ok(wf_registry_load_with(other, file, &(struct wf_load_options){.prefix = "state/", .rule = rules, .rules = 4, .map = true}, error));
+    ck_assert_mem_eq(wf_registry_values(other), wf_registry_values(registry), (size_t)wf_registry_slab(other) * sizeof(wf_real));
+    ck_assert(!wf_registry_is_mapped(other, 2));
+    wf_registry_free(other);
     /* the statistics are required, and other names are still unexpected */
     wf_linear_init(wf_sub(wf_root(without), "norm"), &(struct wf_linear){0}, 2, 2, .no_bias = true);
     ck_ok(wf_registry_build(without, 1, error));

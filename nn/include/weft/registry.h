@@ -127,8 +127,8 @@ WF_API wf_status wf_registry_build(wf_registry *registry, uint64_t seed, wf_erro
  * returns true, wf_registry_build ends with WF_ERR_CANCELLED. NULL: no function is called. */
 WF_API void wf_registry_cancel(wf_registry *registry, bool (*cancelled)(void *ctx), void *ctx);
 /* Allocates values, without gradients, and fills them from an open file. The file must hold every parameter and persistent buffer with its
- * shape, and no other tensor under the prefix (but PyTorch's num_batches_tracked of a wf_batch_norm, which is not read). If it does not, no
- * value changes, and the error lists the missing names, the unexpected names, and the names with another shape. After a read error the
+ * shape, and no other tensor under the prefix (but PyTorch's num_batches_tracked beside a running_mean, which is not read). If it does not,
+ * no value changes, and the error lists the missing names, the unexpected names, and the names with another shape. After a read error the
  * values are undefined. The function may be called several times, and also after wf_registry_build. */
 WF_API wf_status wf_registry_load(wf_registry *registry, const wf_safetensors *file, const char *prefix, wf_error *error) WF_CHECKED;
 

@@ -137,7 +137,8 @@ void *wf_ranks_leaf(struct wf_ranks *ranks, int64_t i);
 wf_status wf_ranks_backward(struct wf_ranks *ranks, int64_t i, wf_tensor *loss);
 /* Called after micro-batch i, even if it had no backward. If i is the last of its leaf, adds the leaf to the tree. */
 wf_status wf_ranks_add(struct wf_ranks *ranks, int64_t i);
-/* Completes the sums: afterwards this rank's shard has the gradients of the whole batch, and the scalars of all leaves are known. If one
+/* Completes the sums: afterwards this rank's shard has the gradients of the whole batch, and the scalars of all leaves and the changes of
+ * buffers are known. If one
  * rank has failed, all ranks get an error. From here to wf_ranks_publish, gradient norms are those of the whole batch, and an optimiser
  * updates this rank's shard. */
 wf_status wf_ranks_finish(struct wf_ranks *ranks);
