@@ -145,5 +145,7 @@ wf_status wf_backward_with(wf_tensor *x, const struct wf_backward_options *optio
         run_pass(operand, o);
     if (tape->error.code != WF_OK)
         mark_broken(tape);
+    else
+        averages_give(tape);
     return tape->error.code;
 }

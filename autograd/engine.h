@@ -212,6 +212,7 @@ struct wf_tape {
     void *cancel_ctx;
     struct wf_values_use **reading; /* the registries whose parameters this pass has read */
     int64_t readings, reading_capacity;
+    struct changes *changes; /* of persistent buffers, for averages_give; NULL before the first one */
     struct leaf_slot *slots; /* a hash table with open addressing; slot_count is a power of two, and at most half of the slots are used */
     int slot_count;
 };
@@ -418,6 +419,11 @@ bool backward_valid(wf_tape *tape, const char *call, wf_tensor *x, const struct 
 void backward_run(wf_call *c, wf_tensor *x, const struct wf_backward_options *o);
 wf_tensor *backward_operand(wf_tape *tape, const char *call, wf_tensor *x); /* the leaf if x is a parameter, else x */
 struct earlier *gradients_set_aside(wf_tape *tape);                         /* sets aside the gradients of all results that have a record */
+
+/* averages.c */
+void averages_forget(wf_tape *tape); /* drops the changes of buffers that the pass has asked for */
+void averages_free(wf_tape *tape);
+void averages_give(wf_tape *tape); /* after a backward: adds these changes to the gradients, which apply them at the update */
 
 /* with_respect_to.c */
 extern const char made_by_gradients[]; /* `made_by` of the results of wf_gradients */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <weft/compute.h>
+#include <weft/internal/averages.h>
 #include <weft/internal/kernels.h>
 #include <weft/internal/slab.h>
 
@@ -14,6 +15,8 @@ void wf_grads_zero(wf_grads *grads)
     grads->broken = false;
     grads->factor = 0;
     grads->finite = false;
+    if (grads->averages)
+        wf_averages_clear(grads->averages);
 }
 
 static void settle_block(void *ctx, int64_t i)

@@ -56,6 +56,7 @@ void wf_tape_free(wf_tape *tape)
     wf_free(tape->slots);
     tape_reads_no_more(tape);
     wf_free(tape->reading);
+    averages_free(tape);
     wf_arena_free(tape->arena);
     wf_free(tape);
 }
@@ -96,6 +97,7 @@ void wf_tape_reset_with(wf_tape *tape, wf_mode mode, const struct wf_tape_option
     }
     wf_scratch_get_ready();
     tape_reads_no_more(tape);
+    averages_forget(tape);
     tape->generation++;
     tape->poison.generation = tape->generation;
     tensors_of_pass(tape)->used = tensors_of_pass(tape)->live = 0;

@@ -2,6 +2,7 @@
 /* Gradient slabs: memory for the gradients of the parameters that are not frozen. */
 #include <string.h>
 
+#include <weft/internal/averages.h>
 #include <weft/internal/minmax.h>
 #include <weft/internal/slab.h>
 
@@ -47,7 +48,8 @@ wf_grads *wf_grads_new(const wf_registry *registry, wf_error *error)
         grads->parameters = registry->count;
         grads->registry = registry->number;
     }
-    if (!grads || !grads->slab || !grads->place || !grads->valid || !grads->block || !grads->partial) {
+    if (!grads || !averages_new(registry, &grads->averages) || !grads->slab || !grads->place || !grads->valid || !grads->block ||
+        !grads->partial) {
         wf_grads_free(grads);
         wf_error_set(error, WF_ERR_MEMORY, "no memory for the gradients of %lld parameters", (long long)slab);
         return NULL;
@@ -65,6 +67,7 @@ void wf_grads_free(wf_grads *grads)
     wf_free(grads->valid);
     wf_free(grads->block);
     wf_free(grads->partial);
+    wf_free(grads->averages);
     wf_free(grads);
 }
 
@@ -91,6 +94,8 @@ static void take_over(wf_grads *to, const wf_grads *from)
     to->ready = from->ready;
     to->ready_ctx = from->ready_ctx;
     to->shard = from->shard;
+    if (to->averages && from->averages) /* the same buffers, which are all declared before there are gradients */
+        memcpy(to->averages->number, from->averages->number, (size_t)to->averages->numbers * sizeof *to->averages->number);
 }
 
 wf_status wf_registry_gradients(wf_registry *registry, wf_error *error)

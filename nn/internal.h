@@ -52,15 +52,19 @@ void lora_init(wf_scope scope, struct wf_linear *m, int64_t in, int64_t out, con
 wf_tensor *lora_forward(const struct wf_linear *m, wf_tensor *x, wf_tensor *y); /* y plus the adapter's result; releases y */
 wf_status lora_check(const wf_registry *registry, wf_error *error) WF_CHECKED;  /* fails unless each rule has been used */
 
+/* --- buffers.c ----------------------------------------------------------------------------------------------------- */
+/* Sets *out to new wf_averages for the gradients of the registry, or to NULL if it has no persistent buffers. False without memory. */
+bool averages_new(const wf_registry *registry, struct wf_averages **out);
+
 /* --- registry.c ---------------------------------------------------------------------------------------------------- */
 struct entry {
     struct wf_parameter_info info; /* a copy of the tensor's information */
     wf_shape shape;
     int64_t count;
     struct wf_initializer init;
-    bool buffer, storable;
-    bool stored;  /* as bf16: `offset` then counts numbers in the registry's `stored` instead of in the slab */
-    void *mapped; /* the value in the memory of a mapped file; NULL: it is in the slab or in `stored` */
+    bool buffer, storable; /* info.persistent tells whether a buffer is persistent */
+    bool stored;           /* as bf16: `offset` then counts numbers in the registry's `stored` instead of in the slab */
+    void *mapped;          /* the value in the memory of a mapped file; NULL: it is in the slab or in `stored` */
     wf_tensor *tensor;
 };
 
@@ -92,6 +96,11 @@ struct wf_registry {
 static inline int64_t registry_room(int64_t count)
 {
     return (count + 15) / 16 * 16;
+}
+/* Whether files have the values: of parameters and of persistent buffers. */
+static inline bool entry_is_saved(const struct entry *e)
+{
+    return !e->buffer || e->info.persistent;
 }
 void registry_connect(wf_registry *registry, struct entry *e); /* tells the tensor where its value and gradients are now */
 /* NULL if a parameter may become trainable; otherwise why not, as the end of "is ...". */

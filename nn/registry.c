@@ -168,7 +168,8 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
                                      .registry = registry->number,
                                      .index = registry->count,
                                      .use = registry->use,
-                                     .table = options->table};
+                                     .table = options->table,
+                                     .persistent = options->persistent};
     const struct wf_initializer *init = &options->init;
     int64_t count = shape ? wf_shape_count(shape) : -1;
     bool possible = count >= 1 && count <= (int64_t)1 << 40;
@@ -189,6 +190,9 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
     else if ((unsigned)init->kind > WF_INIT_FUNCTION || (init->kind == WF_INIT_FUNCTION && !init->fill))
         wf_error_set(&registry->error, WF_ERR_ARGUMENT, "%s: the initialiser has %s", info.name,
                      init->kind == WF_INIT_FUNCTION ? "no fill function" : "an unknown kind");
+    else if (options->persistent && !options->buffer)
+        wf_error_set(&registry->error, WF_ERR_ARGUMENT, "%s: .persistent is for buffers, and parameters are always saved: give .buffer too",
+                     info.name);
     else if (stored && options->buffer)
         wf_error_set(&registry->error, WF_ERR_ARGUMENT, "%s: a buffer cannot be stored as BF16", info.name);
     else if (options->stored != 0 && options->stored != WF_REAL && !(stored && WF_REAL == WF_F32))
@@ -338,8 +342,8 @@ wf_status wf_registry_build(wf_registry *registry, uint64_t seed, wf_error *erro
             status = wf_error_set(error, WF_ERR_CANCELLED, "interrupted while the parameters were initialised");
         else if (registry->entry[i].stored)
             status = initialise_stored(registry, &registry->entry[i], seed, error);
-        else if (!registry->entry[i].buffer)
-            initialise(&registry->entry[i], value_of(registry, &registry->entry[i]), seed);
+        else if (entry_is_saved(&registry->entry[i])) /* persistent buffers begin again too */
+            initialise(&registry->entry[i], value_of(registry, &registry->entry[i]), registry->entry[i].buffer ? 0 : seed);
     if (begun)
         wf_values_write_end(registry->use);
     return status;
@@ -379,6 +383,11 @@ wf_tensor *wf_registry_find(const wf_registry *registry, const char *name)
 bool wf_registry_is_buffer(const wf_registry *registry, int index)
 {
     return index >= 0 && index < wf_registry_count(registry) && registry->entry[index].buffer;
+}
+
+bool wf_registry_is_saved(const wf_registry *registry, int index)
+{
+    return index >= 0 && index < wf_registry_count(registry) && entry_is_saved(&registry->entry[index]);
 }
 
 bool wf_registry_is_mapped(const wf_registry *registry, int index)

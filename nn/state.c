@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <weft/internal/files.h>
+#include <weft/internal/minmax.h>
 #include <weft/internal/name_list.h>
 #include <weft/internal/pattern.h>
 #include <weft/internal/safetensors_from.h>
@@ -17,6 +18,19 @@ static bool is_ignored(const char *name, const char *const *ignored)
             return true;
     }
     return false;
+}
+
+/* Whether the tensor is the number of batches beside running statistics that are loaded. PyTorch saves it; Weft has no use for it. */
+static bool is_batch_count(const wf_safetensors *file, const char *name, const bool *used)
+{
+    static const char count[] = "num_batches_tracked", mean[] = "running_mean";
+    char beside[WF_SOURCE_NAME];
+    const size_t length = strlen(name), before = length - WF_MIN(length, sizeof count - 1);
+    if (strcmp(name + before, count) != 0 || before + sizeof mean > sizeof beside)
+        return false;
+    snprintf(beside, sizeof beside, "%.*s%s", (int)before, name, mean);
+    const struct wf_safetensors_entry *found = wf_safetensors_find(file, beside);
+    return found && used[found - wf_safetensors_at(file, 0)];
 }
 
 static void compare_one(const struct entry *e, const struct reading *r, bool *used, struct wf_name_list *missing,
@@ -60,11 +74,12 @@ static wf_status compare(const wf_registry *registry, const struct reading *r, w
     if (!used)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for the names of %lld tensors", (long long)count);
     for (int i = 0; i < registry->count; i++)
-        if (!registry->entry[i].buffer)
+        if (entry_is_saved(&registry->entry[i]))
             compare_one(&registry->entry[i], r, used, &missing, &shaped);
     for (int64_t i = 0; i < count; i++) {
         const char *has = wf_safetensors_at(file, i)->name;
-        if (used[i] || (skip > 0 && strncmp(has, o->prefix, skip) != 0) || is_ignored(has + skip, o->ignored))
+        if (used[i] || (skip > 0 && strncmp(has, o->prefix, skip) != 0) || is_ignored(has + skip, o->ignored) ||
+            is_batch_count(file, has, used))
             continue;
         wf_name_list_add(&unexpected, has, "");
     }
@@ -72,7 +87,7 @@ static wf_status compare(const wf_registry *registry, const struct reading *r, w
     const char *left_out = NULL;
     bool any = false;
     for (int i = 0; i < registry->count; i++) {
-        any = any || (!registry->entry[i].buffer && !r->left_out[i]);
+        any = any || (entry_is_saved(&registry->entry[i]) && !r->left_out[i]);
         if (r->left_out[i] && !left_out)
             left_out = registry->entry[i].info.name;
         if (r->left_out[i] && !registry->values)
@@ -81,7 +96,7 @@ static wf_status compare(const wf_registry *registry, const struct reading *r, w
                 "%s: the weights lack '%s', which has no value to keep: call wf_registry_build before a load with .allow_missing",
                 wf_safetensors_path(file), registry->entry[i].info.name);
     }
-    if (left_out && !any) /* buffers do not count, because no file holds them */
+    if (left_out && !any) /* other buffers do not count, because no file holds them */
         return wf_error_set(error, WF_ERR_FORMAT,
                             "%s: the weights do not match the model: the file has none of its parameters, such as '%s%s'",
                             wf_safetensors_path(file), o->prefix ? o->prefix : "", left_out);
@@ -261,7 +276,7 @@ wf_status wf_registry_load_with(wf_registry *registry, const wf_safetensors *fil
         status = wf_values_write_begin(registry->use, "wf_registry_load", error);
     const bool begun = status == WF_OK;
     for (int i = 0; status == WF_OK && i < registry->count; i++)
-        if (!registry->entry[i].buffer && !r.left_out[i] && !(mapped && registry->entry[i].mapped))
+        if (entry_is_saved(&registry->entry[i]) && !r.left_out[i] && !(mapped && registry->entry[i].mapped))
             status = read_one(&registry->entry[i], &r, error);
     if (begun)
         wf_values_write_end(registry->use);
@@ -296,7 +311,7 @@ wf_status wf_registry_sources(const wf_registry *registry, const wf_safetensors 
         status = compare(registry, &r, error);
     for (int i = 0; status == WF_OK && i < registry->count; i++) {
         const struct entry *e = &registry->entry[i];
-        if (e->buffer)
+        if (!entry_is_saved(e))
             continue;
         sources_find(e, &r, s);
         status = each(ctx, e->info.name, &e->shape, s, error);
@@ -328,7 +343,7 @@ void wf_registry_save(const wf_registry *registry, wf_safetensors_writer *writer
     for (int i = 0; i < wf_registry_count(registry); i++) {
         const struct entry *e = &registry->entry[i];
         char name[WF_SOURCE_NAME];
-        if (e->buffer)
+        if (!entry_is_saved(e))
             continue;
         if (e->mapped)
             wf_safetensors_put_from(writer, sources_full_name(e, prefix, name), &e->info.value, read_mapped, (void *)registry, &e,

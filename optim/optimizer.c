@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <weft/compute.h>
+#include <weft/internal/buffers.h>
 #include <weft/internal/grow.h>
 #include <weft/internal/minmax.h>
 #include <weft/internal/needs.h>
@@ -295,6 +296,8 @@ wf_status wf_optimizer_step(struct wf_optimizer *opt, wf_error *error)
         for (int i = 0; i < grads->parameters; i++)
             if (is_updated(&run, i))
                 opt->part[k].parameter[i].averaged = opt->ema > 0;
+        if (status == WF_OK)
+            wf_registry_change_buffers(opt->part[k].registry);
         zero_gradients(&opt->part[k], grads);
         grads->updates++;
     }

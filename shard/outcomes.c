@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Outcomes: at the end of a phase each rank tells the others its status, the scalars of its leaves, and which parameters have gradients. */
+/* Outcomes: at the end of a phase each rank tells the others its status, its leaves, and which parameters have gradients. */
 #include <string.h>
 
 #include <weft/memory.h>
@@ -14,22 +14,22 @@ static size_t valid_bytes(const struct wf_ranks *ranks)
     return bytes;
 }
 
-/* The scalars of a rank's leaves, and their size in bytes. */
+/* A rank's leaves (wf_ranks.leaf), and their size in bytes. */
 static char *leaves_of(const struct wf_ranks *ranks, int rank, size_t *bytes)
 {
     const struct wf_range l = own_leaves(ranks, rank);
-    *bytes = (size_t)(l.end - l.begin) * ranks->leaf_bytes;
-    return ranks->leaf + (size_t)l.begin * ranks->leaf_bytes;
+    *bytes = (size_t)(l.end - l.begin) * ranks->leaf_size;
+    return ranks->leaf + (size_t)l.begin * ranks->leaf_size;
 }
 
 /* Computes the byte offset of each rank's outcome, x->at, and returns the size of all outcomes together. An outcome is a status (int64_t),
- * the scalars of the rank's leaves, and one byte for each parameter, which says whether the rank has a gradient of the parameter. */
+ * the rank's leaves, and one byte for each parameter, which says whether the rank has a gradient of the parameter. */
 static size_t place_outcomes(struct wf_ranks *ranks)
 {
     struct ranks_reduction *x = ranks->reduction;
     for (int r = 0; r < ranks->size; r++) {
         const struct wf_range l = own_leaves(ranks, r);
-        x->at[r + 1] = x->at[r] + (int64_t)(sizeof(int64_t) + (size_t)(l.end - l.begin) * ranks->leaf_bytes + valid_bytes(ranks));
+        x->at[r + 1] = x->at[r] + (int64_t)(sizeof(int64_t) + (size_t)(l.end - l.begin) * ranks->leaf_size + valid_bytes(ranks));
     }
     return (size_t)x->at[ranks->size];
 }
@@ -53,7 +53,7 @@ static void write_outcome(struct wf_ranks *ranks)
         }
 }
 
-/* Copies the scalars of all leaves, and marks each parameter that has a gradient on any rank. Sets an error if a rank has failed. */
+/* Copies all leaves, and marks each parameter that has a gradient on any rank. Sets an error if a rank has failed. */
 static wf_status read_outcomes(struct wf_ranks *ranks)
 {
     const struct ranks_reduction *x = ranks->reduction;

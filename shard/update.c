@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <weft/internal/averages.h>
+#include <weft/internal/buffers.h>
 #include <weft/memory.h>
 
 #include "private.h"
@@ -27,11 +29,20 @@ int64_t wf_leaves_again(int64_t asked, int64_t was, int64_t accumulate)
     return asked > 0 ? asked : wf_leaves_fit(was, accumulate) ? was : wf_leaves(accumulate);
 }
 
+/* Where the changes of buffers begin in a leaf, in bytes: behind the caller's scalars. */
+static size_t averages_at(const struct wf_ranks *ranks)
+{
+    return (ranks->leaf_bytes + sizeof(double) - 1) / sizeof(double) * sizeof(double);
+}
+
 wf_status wf_ranks_cut(struct wf_ranks *ranks, int64_t accumulate, int64_t leaves)
 {
     ranks->accumulate = accumulate;
     ranks->leaves = leaves;
-    ranks->leaf = wf_alloc_zero((size_t)leaves, ranks->leaf_bytes);
+    ranks->leaf_size = averages_at(ranks);
+    for (int k = 0; k < ranks->registries; k++)
+        ranks->leaf_size += (size_t)wf_registry_averages(ranks->registry[k]) * sizeof(double);
+    ranks->leaf = wf_alloc_zero((size_t)leaves, ranks->leaf_size);
     ranks->tree = wf_alloc_zero(1, sizeof *ranks->tree);
     if (ranks->leaf && ranks->tree)
         return WF_OK;
@@ -71,14 +82,49 @@ wf_status wf_ranks_begin(struct wf_ranks *ranks, wf_grads *const *grads, int cou
 
 void *wf_ranks_leaf(struct wf_ranks *ranks, int64_t i)
 {
-    void *leaf = ranks->leaf + (size_t)(i / per_leaf(ranks)) * ranks->leaf_bytes;
+    void *leaf = ranks->leaf + (size_t)(i / per_leaf(ranks)) * ranks->leaf_size;
     return i % per_leaf(ranks) == 0 ? memset(leaf, 0, ranks->leaf_bytes) : leaf;
 }
 
 const void *wf_ranks_leaf_at(const struct wf_ranks *ranks, int64_t leaf)
 {
-    return ranks->leaf + (size_t)leaf * ranks->leaf_bytes;
+    return ranks->leaf + (size_t)leaf * ranks->leaf_size;
 }
+
+/* --- changes of buffers ---------------------------------------------------------------------------------------------- */
+
+static double *averages_of(const struct wf_ranks *ranks, int64_t leaf)
+{
+    return (double *)(ranks->leaf + (size_t)leaf * ranks->leaf_size + averages_at(ranks));
+}
+
+/* Moves the changes that the micro-batches of a leaf have asked for from the gradients to the leaf. */
+static void take_averages(const struct wf_ranks *ranks, int64_t leaf)
+{
+    double *to = averages_of(ranks, leaf);
+    for (int k = 0; k < ranks->count; k++) {
+        struct wf_averages *a = ranks->grads[k]->averages;
+        if (!a)
+            continue;
+        memcpy(to, a->number, (size_t)a->numbers * sizeof *to);
+        wf_averages_clear(a);
+        to += a->numbers;
+    }
+}
+
+/* Moves the changes of all leaves, in their order, to the gradients. */
+static void give_averages(const struct wf_ranks *ranks)
+{
+    int64_t at = 0;
+    for (int k = 0; k < ranks->count; k++) {
+        struct wf_averages *a = ranks->grads[k]->averages;
+        for (int64_t leaf = 0; a && leaf < ranks->leaves; leaf++)
+            wf_averages_join(a, averages_of(ranks, leaf) + at);
+        at += a ? a->numbers : 0;
+    }
+}
+
+/* --- a micro-batch ---------------------------------------------------------------------------------------------------- */
 
 wf_status wf_ranks_backward(struct wf_ranks *ranks, int64_t i, wf_tensor *loss)
 {
@@ -94,7 +140,10 @@ wf_status wf_ranks_backward(struct wf_ranks *ranks, int64_t i, wf_tensor *loss)
 wf_status wf_ranks_add(struct wf_ranks *ranks, int64_t i)
 {
     const int64_t leaf = i / per_leaf(ranks), end = own_leaves(ranks, ranks->rank).end;
-    if ((i + 1) % per_leaf(ranks) != 0 || leaf == end - 1)
+    if ((i + 1) % per_leaf(ranks) != 0)
+        return WF_OK;
+    take_averages(ranks, leaf);
+    if (leaf == end - 1)
         return WF_OK;
     if (tree_add(ranks->tree, leaf, ranks->grads, ranks->count, ranks->error))
         return ranks->error->code;
@@ -112,6 +161,7 @@ wf_status wf_ranks_finish(struct wf_ranks *ranks)
     }
     if (reduction_end(ranks) || wf_ranks_settle(ranks)) /* new values that no forward has read may still be under way */
         return ranks->error->code;
+    give_averages(ranks);
     layouts_activate(ranks, true);
     return WF_OK;
 }

@@ -52,7 +52,7 @@ static void put_averages(struct fit *f, int k, wf_safetensors_writer *w)
         struct wf_optimizer_place place;
         wf_array value = info->value;
         bool averaged = false;
-        if (wf_registry_is_buffer(registry, i))
+        if (!wf_registry_is_saved(registry, i))
             continue;
         snprintf(name, sizeof name, "%s%s", registry_prefix(f, k, "", prefix), info->name);
         for (int j = 0; j < f->o.optimizers && !averaged; j++)
@@ -63,7 +63,7 @@ static void put_averages(struct fit *f, int k, wf_safetensors_writer *w)
         }
         if (averaged)
             value.data = wf_optimizer_moment(&place, 0);
-        wf_safetensors_put(w, name, &value); /* the average, or the parameter's value if it was never updated */
+        wf_safetensors_put(w, name, &value); /* the average, or the value of a buffer or of a parameter that was never updated */
     }
 }
 

@@ -460,6 +460,9 @@ static wf_tensor *any_op(void)
     case 18:
         return any_indexing(a, m, b, below(9) ? ids : b);
     case 19:
+        if (seldom(2))
+            return seldom(2) ? wf_batch_norm_running(a, b, c, below(9) ? NULL : m, NULL, any_number(1e-5))
+                             : wf_batch_norm(a, below(9) ? NULL : b, below(9) ? NULL : c, any_number(1e-5), &parts[1], &parts[2]);
         return below(2) ? wf_layer_norm(a, below(9) ? NULL : b, below(9) ? NULL : c, any_number(1e-5))
                         : wf_rms_norm(a, below(9) ? NULL : b, any_number(1e-5));
     case 20:

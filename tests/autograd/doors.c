@@ -143,6 +143,8 @@ START_TEST(null_operands)
     ck_null(wf_scale(none, 2));
     ck_null(wf_gelu(none));
     ck_null(wf_softmax(none));
+    ck_null(wf_batch_norm(none, none, none, 1e-5, NULL, NULL));
+    ck_null(wf_batch_norm_running(none, none, none, none, none, 1e-5));
     ck_null(wf_dropout(none, 0.1));
     ck_null(wf_linear(none, none, none));
     ck_null(wf_embedding(none, none));

@@ -402,6 +402,20 @@ static wf_tensor *norms(struct graph *g)
     return gain && below(g, 2) ? wf_rms_norm_from_one(x, gain, 0.05) : wf_rms_norm(x, gain, 0.05);
 }
 
+static wf_tensor *batch_norm(struct graph *g)
+{
+    wf_tensor *x = graph_any(g), *mean, *variance;
+    const int64_t channels = wf_ndim(x) < 2 || wf_ndim(x) > 4 ? 0 : wf_dim(x, 1);
+    if (channels == 0 || count_of(x) <= channels)
+        return NULL;
+    wf_tensor *weight = below(g, 3) ? of_dims(g, 1, channels, 0, 0) : NULL, *bias = below(g, 2) ? of_dims(g, 1, channels, 0, 0) : NULL;
+    wf_tensor *given = below(g, 3) ? NULL : of_dims(g, 1, channels, 0, 0); /* as a constant */
+    if (given && (given = graph_fixed(g, wf_detach(given))))
+        return wf_batch_norm_running(x, given, wf_exp(given), weight, bias, 0.05);
+    wf_tensor *y = wf_batch_norm(x, weight, bias, 0.05, &mean, &variance);
+    return below(g, 3) ? y : below(g, 2) ? mean : variance;
+}
+
 static wf_tensor *rope(struct graph *g)
 {
     wf_tensor *x = ending(g, -1, -1);
@@ -573,6 +587,7 @@ static const struct {
            {"embedding", embedding, 2},
            {"softmax", softmax, 2},
            {"norms", norms, 4},
+           {"batch_norm", batch_norm, 3},
            {"rope", rope, 3},
            {"indexing", indexing, 3},
            {"over_dimension", over_dimension, 4},

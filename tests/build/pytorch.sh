@@ -27,6 +27,7 @@ static struct wf_init_rules rules;
 static struct wf_linear m_linear;
 static struct wf_convolution m_conv, m_up;
 static struct wf_group_norm m_groups;
+static struct wf_batch_norm m_batch;
 static struct wf_embedding m_embedding;
 static struct wf_layer_norm m_norm;
 static struct wf_rms_norm m_rms;

@@ -6,11 +6,12 @@
  *   together share           checks work in items, results of any length, a rank that fails among them
  *   together rest            checks that processes sleep while they wait for one
  *   together watch           checks that a long wait is reported
- *   together fit OUT STEPS [bad | steep | held | seed | phases | unequal | lost | nowhere | settings | fixed | flag | full]   a task
+ *   together fit OUT STEPS [bad | steep | held | seed | phases | unequal | lost | nowhere | settings | fixed | flag | full | norm]   a task
  * of two registries and two optimisers; bad: a NaN in one process's part; steep: in its gradient; held: in rank 0's validation; seed:
  * weights that differ from process to process; phases: each optimiser has a phase; unequal: validations that differ, and decide; lost:
  * a process without a folder; nowhere: all; settings, fixed, flag: rank 1 has others; full: after step 2 rank 0 can write no file, and next
- * exchanges messages */
+ * exchanges messages; norm: batch normalisation, whose running statistics
+ * must be the same on all ranks */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -166,6 +167,7 @@ enum { ROWS = 24, IN = 6, HIDDEN = 16 };
 struct program {
     wf_registry *body, *head;
     struct wf_linear up, down;
+    struct wf_batch_norm norm[2]; /* of the body, and of the head */
     struct wf_optimizer adam, sgd;
     wf_real x[ROWS][IN];
     int32_t label[ROWS];
@@ -194,6 +196,11 @@ static wf_status next(void *ctx, int64_t step, double *weight, wf_error *why)
     return WF_OK;
 }
 
+static wf_tensor *normal(const struct wf_batch_norm *m, wf_tensor *x)
+{
+    return is("norm") ? wf_batch_norm_forward(m, x) : x;
+}
+
 static wf_tensor *loss(void *ctx, struct wf_micro_batch *part)
 {
     struct program *p = ctx;
@@ -204,7 +211,8 @@ static wf_tensor *loss(void *ctx, struct wf_micro_batch *part)
         return NULL;
     wf_tape_first_row(part->tape, (uint64_t)first);
     wf_tensor *x = wf_input(part->tape, p->x[first], WF_SHAPE(count, IN), false);
-    wf_tensor *hidden = wf_dropout(wf_tanh(wf_linear_forward(&p->up, x)), 0.2), *logits = wf_linear_forward(&p->down, hidden);
+    wf_tensor *hidden = wf_dropout(wf_tanh(normal(&p->norm[0], wf_linear_forward(&p->up, x))), 0.2);
+    wf_tensor *logits = normal(&p->norm[1], wf_linear_forward(&p->down, hidden));
     const bool middle = part->step == 1 && part->index == part->count / 2;
     if (middle && is("bad"))
         logits = wf_name(wf_log(wf_scale(logits, 0)), "logarithm");
@@ -218,7 +226,8 @@ static wf_status validate(void *ctx, wf_tape *tape, double *out, wf_error *why)
     struct program *p = ctx;
     wf_tape_reset(tape, WF_INFER);
     wf_tensor *x = wf_input(tape, p->x[0], WF_SHAPE(ROWS, IN), false);
-    wf_tensor *y = wf_linear_forward(&p->down, wf_tanh(wf_linear_forward(&p->up, x)));
+    wf_tensor *y = wf_linear_forward(&p->down, wf_tanh(normal(&p->norm[0], wf_linear_forward(&p->up, x))));
+    y = normal(&p->norm[1], y);
     if (rank == 0 && is("held"))
         y = wf_add(y, wf_name(wf_input(tape, &(wf_real){(wf_real)NAN}, WF_SHAPE(1), false), "noise"));
     if (wf_item(wf_cross_entropy(y, wf_ids_of(tape, p->label, WF_SHAPE(ROWS))), out))
@@ -252,6 +261,10 @@ static int fit(int argc, char **argv)
     p.head = wf_registry_new(NULL);
     wf_linear_init(wf_sub(wf_root(p.body), "up"), &p.up, IN, HIDDEN);
     wf_linear_init(wf_sub(wf_root(p.head), "down"), &p.down, HIDDEN, 2);
+    if (is("norm")) {
+        wf_batch_norm_init(wf_sub(wf_root(p.body), "norm"), &p.norm[0], HIDDEN);
+        wf_batch_norm_init(wf_sub(wf_root(p.head), "norm"), &p.norm[1], 2, .momentum = 0.3);
+    }
     CHECK(wf_registry_build(p.body, is("seed") ? (uint64_t)rank : 1, &error) == WF_OK);
     CHECK(wf_registry_build(p.head, 2, &error) == WF_OK);
     CHECK(wf_adamw_init(&p.adam, p.body, &error, .lr = 0.01) == WF_OK);
@@ -288,6 +301,15 @@ static int fit(int argc, char **argv)
     wf_status status = wf_fit(&task, &options, NULL, &error);
     if (status != WF_OK && rank == 0)
         fprintf(stderr, "%s\n", error.message);
+    for (int i = 0; i < 4 && is("norm") && status == WF_OK; i++) {
+        const struct wf_batch_norm *m = &p.norm[i / 2];
+        const wf_array *a = &wf_parameter_info(i % 2 ? m->running_var : m->running_mean)->value;
+        wf_real of_rank_0[HIDDEN];
+        CHECK(wf_array_count(a) <= HIDDEN && ((wf_real *)a->data)[0] != (wf_real)(i % 2));
+        memcpy(of_rank_0, a->data, (size_t)wf_array_count(a) * sizeof *of_rank_0);
+        CHECK(wf_dist_broadcast(dist, of_rank_0, wf_array_count(a) * (int64_t)sizeof *of_rank_0, 0, &error) == WF_OK);
+        CHECK(memcmp(of_rank_0, a->data, (size_t)wf_array_count(a) * sizeof *of_rank_0) == 0);
+    }
     wf_optimizer_free(&p.adam);
     wf_optimizer_free(&p.sgd);
     wf_registry_free(p.body);

@@ -36,6 +36,19 @@ PARTS=2 "$together" fit raised 10 >log 2>&1 || failed "raised, alone: $(cat log)
 cmp alone-4/model.safetensors raised/model.safetensors || failed 'raised: other bytes'
 PARTS=2 several "$mpi" 5 "$together" fit raised 11 >log 2>&1 && failed 'more processes than leaves'
 grep -q 'the run has leaves = 4, the largest number of processes that can resume it; 5 were started' log || failed "more processes than leaves: $(cat log)"
+# running statistics of batch normalisation: the same on all processes (together compares them) and in the files; resumed on other numbers
+PARTS=8 "$together" fit norm-alone 10 norm || failed 'batch normalisation, alone'
+for mpi in $mpis; do
+    for n in 2 3; do
+        PARTS=8 several $mpi $n "$together" fit norm-$mpi-$n 10 norm >log 2>&1 || failed "batch normalisation, $mpi, $n processes: $(tail -2 log)"
+        alike norm-alone norm-$mpi-$n
+    done
+done
+PARTS=8 several "$mpi" 4 "$together" fit norm-resumed 4 norm >log 2>&1 || failed "batch normalisation, 4 steps: $(cat log)"
+PARTS=8 several "$mpi" 2 "$together" fit norm-resumed 7 norm >log 2>&1 || failed "batch normalisation, resumed on 2: $(cat log)"
+PARTS=8 "$together" fit norm-resumed 10 norm >log 2>&1 || failed "batch normalisation, resumed alone: $(cat log)"
+cmp norm-alone/model.safetensors norm-resumed/model.safetensors || failed 'batch normalisation, resumed: other bytes'
+grep -q 'body.norm.running_var' norm-alone/model.safetensors || failed 'batch normalisation: no running statistics in the file'
 # a program that may know of no parts
 several "$mpi" 2 "$together" fit whole 5 >out 2>log && failed 'a program of one part'
 grep -q "2 processes were started, and the program's batch is one micro-batch: set .accumulate to 2 or more" log || failed "a program of one part: $(cat log)"

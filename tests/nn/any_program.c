@@ -24,6 +24,7 @@ static struct model {
     struct wf_embedding embedding;
     struct wf_layer_norm layer_norm;
     struct wf_rms_norm rms_norm;
+    struct wf_batch_norm batch_norm;
     struct wf_dropout dropout;
     struct wf_ffn ffn;
     struct wf_moe moe;
@@ -107,13 +108,17 @@ static void declare(struct model *m)
     for (int i = 0; i < PARAMETERS; i++)
         m->parameter[i] = wf_parameter_with(
             s, seldom(300) ? NULL : names[seldom(300) ? 0 : i], seldom(300) ? NULL : &shapes[i],
-            seldom(9) ? NULL : &(struct wf_parameter_options){.init = any_init(), .frozen = below(2), .buffer = seldom(4)});
+            seldom(9)
+                ? NULL
+                : &(struct wf_parameter_options){.init = any_init(), .frozen = below(2), .buffer = seldom(4), .persistent = seldom(20)});
     wf_linear_init(wf_sub(s, "linear"), &m->linear, width(4), width(4), .no_bias = below(2), .residual = below(2), .init = any_init(),
                    .parts = width(1));
     wf_linear_init(wf_sub(s, "tied"), &m->tied, width(4), 6, .tied = seldom(30) ? m->parameter[0] : m->parameter[2]);
     wf_embedding_init(wf_sub(s, "embedding"), &m->embedding, width(5), 4, .scale = any_number(0), .init = any_init());
     wf_layer_norm_init(wf_sub(s, "layer_norm"), &m->layer_norm, width(4), .eps = any_number(0), .no_bias = below(2));
     wf_rms_norm_init(wf_sub(s, "rms_norm"), &m->rms_norm, width(4), .eps = any_number(0));
+    wf_batch_norm_init(wf_sub(s, "batch_norm"), &m->batch_norm, width(4), .eps = any_number(0), .momentum = any_number(0.5),
+                       .no_affine = below(2), .evaluation = seldom(9));
     wf_dropout_init(s, &m->dropout, any_number(0.2));
     const int experts = seldom(200) ? (int)below(9) - 2 : 1 + (int)below(4);
     wf_moe_init(wf_sub(s, "moe"), &m->moe, width(4), width(6), experts, .chosen = seldom(200) ? (int)below(9) - 2 : (int)below(2),
@@ -243,6 +248,9 @@ static void use_registry(struct model *m)
         ck_assert(!x || wf_registry_find(r, wf_parameter_info(x)->name) == x);
         ck_assert(!wf_registry_find(r, seldom(2) ? NULL : "no such name"));
         wf_registry_is_buffer(r, i);
+        wf_registry_is_saved(r, i);
+        if (seldom(9))
+            outcome(wf_registry_update_buffers(r, &e), &e, "wf_registry_update_buffers");
         ck_assert(wf_registry_parameters(r) >= 0 && wf_registry_slab(r) >= 0);
         break;
     case 1: /* one of the other registry is an error, after which this one is not built */
@@ -408,7 +416,7 @@ static wf_tensor *forward(struct model *m)
     case 2:
         return wf_layer_norm_forward(&m->layer_norm, x);
     case 3:
-        return wf_rms_norm_forward(&m->rms_norm, x);
+        return below(2) ? wf_rms_norm_forward(&m->rms_norm, x) : wf_batch_norm_forward(&m->batch_norm, suited(2, 4));
     case 4:
         return wf_dropout_forward(&m->dropout, x);
     case 5:

@@ -213,6 +213,7 @@ struct wf_grads {
      * that a backward that would read the new values is refused. */
     uint64_t updates;
     const struct wf_shard *shard; /* if several processes train together: the shard that this process updates; NULL: it updates all */
+    struct wf_averages *averages; /* how persistent buffers will change at the next update; NULL if the registry has none */
 };
 struct wf_parameter_info {
     const char *name;          /* a string that outlives the parameter */
@@ -225,13 +226,39 @@ struct wf_parameter_info {
     uint64_t registry;         /* number of the registry; no other registry of this process ever has the same number */
     struct wf_values_use *use; /* for the engine: which passes read the values, and how often the values were replaced; may be NULL */
     bool table;                /* its rows are vectors of single ids or classes: struct wf_parameter_options */
+    bool persistent;           /* a persistent buffer: struct wf_parameter_options */
 };
 WF_API const struct wf_parameter_info *wf_parameter_info(const wf_tensor *parameter); /* NULL if the tensor is no parameter */
 /* A parameter's gradient, contiguous in its shape, for reading or changing. The pointer is valid until the next backward or
  * wf_registry_gradients. NULL if `grads` holds no gradient of the parameter: none was written since wf_grads_zero, the parameter is frozen
  * or belongs to another registry, or a backward failed. */
 WF_API wf_real *wf_grads_at(wf_grads *grads, const wf_tensor *parameter);
-WF_API void wf_grads_zero(wf_grads *grads); /* marks all gradients as 0 without writing to the slab, and clears `broken` */
+/* Marks all gradients as 0 without writing to the slab, clears `broken`, and discards the changes of buffers (wf_running_average). */
+WF_API void wf_grads_zero(wf_grads *grads);
+
+/* --- running averages ---------------------------------------------------------------------------------------------- */
+/* For modules with state that is not learned, such as the statistics of batch normalisation: asks for the change
+ *
+ *   buffer = (1 - rate) buffer + rate x,
+ *
+ * where `buffer` is a persistent buffer (struct wf_parameter_options), x has its shape, and 0 <= rate <= 1. A rate of 1 replaces the value.
+ * x is read at the call, and no gradient flows.
+ *
+ * A tape changes no buffer, so the call only notes the change. The first wf_backward of the pass that succeeds after the call adds the
+ * change to those in struct wf_grads, in the order of the calls and passes, and the update makes it: wf_optimizer_step of the first
+ * optimiser that has the registry, or wf_registry_update_buffers. So all passes of an update, and other threads until then, read the old
+ * values, and each micro-batch counts once. wf_grads_zero discards the changes with the gradients. Nothing changes
+ * - in WF_INFER and WF_GRADIENTS, or in a pass without wf_backward (wf_gradients does not count);
+ * - when wf_checkpoint calls a function a second time;
+ * - in a registry without gradients, or of which no optimiser steps;
+ * - with .grads of wf_tape_reset, in other registries than that of .grads. The changes of .grads itself are made only after
+ *   wf_grads_take_buffers.
+ *
+ * An error goes to the tape of x: WF_ERR_ARGUMENT: `buffer` is no persistent buffer, or the rate is out of range; WF_ERR_SHAPE. */
+WF_API void wf_running_average(wf_tensor *buffer, wf_tensor *x, double rate);
+/* Moves the changes of buffers from `from`, the gradients of another thread's tape (wf_grads_new), behind those of `to`, such as the
+ * registry's own. Does nothing if the two belong to different registries. */
+WF_API void wf_grads_take_buffers(wf_grads *to, wf_grads *from);
 
 WF_END_DECLS
 

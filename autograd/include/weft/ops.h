@@ -369,6 +369,19 @@ WF_API wf_tensor *wf_l2_normalize(wf_tensor *x, double eps);
  * wf_transpose(wf_l2_normalize(b, eps), 0, 1)). */
 WF_API wf_tensor *wf_cosine_similarity(wf_tensor *a, wf_tensor *b, double eps);
 
+/* --- batch normalisation ------------------------------------------------------------------------------------------- */
+/* Each channel of x is normalised over all other dimensions (Ioffe and Szegedy 2015): x [N,C], [B,C,T] or [B,C,H,W] -> the same shape,
+ *
+ *   y = (x - mean) / sqrt(variance + eps) * weight + bias, with a mean, a variance, a weight and a bias for each channel.
+ *
+ * weight and bias are [C]; either may be NULL. wf_batch_norm takes the statistics of the batch, the variance divided by the number n of
+ * values of a channel. *mean and *variance (each may be NULL) become the mean [C], and the variance [C] divided by n - 1, as running
+ * statistics take it; gradients flow through both. In each mode a row depends on the others. n = 1 is WF_ERR_SHAPE, as in PyTorch; with
+ * n = 0 both are 0. */
+WF_API wf_tensor *wf_batch_norm(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, double eps, wf_tensor **mean, wf_tensor **variance);
+/* The same with given statistics [C], which have no gradient: WF_ERR_ARGUMENT if one needs a gradient. */
+WF_API wf_tensor *wf_batch_norm_running(wf_tensor *x, wf_tensor *mean, wf_tensor *variance, wf_tensor *weight, wf_tensor *bias, double eps);
+
 /* --- dropout ------------------------------------------------------------------------------------------------------- */
 /* In WF_TRAIN each element becomes 0 with probability p (rounded to steps of 1/65536), and is otherwise divided by 1 - p. In other modes
  * the result is x itself. The mask depends on seed, step and pass (struct wf_tape_options), on the number of the call in this pass, on the

@@ -127,6 +127,34 @@ WF_API void wf_group_norm_init_with(wf_scope scope, struct wf_group_norm *m, int
                                     const struct wf_norm_options *options);
 WF_API wf_tensor *wf_group_norm_forward(const struct wf_group_norm *m, wf_tensor *x);
 
+/* --- batch normalisation: x [N,C], [B,C,T] or [B,C,H,W] --------------------------------------------------------------- */
+/* Each channel is normalised over the batch (Ioffe and Szegedy 2015), as nn.BatchNorm1d and nn.BatchNorm2d do.
+ *
+ * In WF_TRAIN: with mean and variance of the micro-batch, the variance divided by the number n of values of a channel. Each micro-batch
+ * also changes the running statistics once, running = (1 - momentum) running + momentum * batch, where the variance is divided by n - 1.
+ * One value for each channel (n = 1) is WF_ERR_SHAPE on the tape. In WF_INFER and WF_GRADIENTS: with the running statistics, so that a row
+ * does not depend on the others.
+ *
+ * The running statistics are persistent buffers (weft/registry.h), which a pass only asks to change (wf_running_average, weft/op.h, says
+ * when nothing changes): the update makes the changes of all its micro-batches, in their order, when the optimiser steps. With several
+ * processes (weft/fit.h) each micro-batch is normalised with its own statistics too; the changes of all processes' micro-batches are made
+ * in the order of the micro-batches on every process. So the running statistics are the same on all processes, and have the bytes of one
+ * process with the same .accumulate and .leaves. */
+struct wf_batch_norm {
+    wf_tensor *weight, *bias;              /* [C]; NULL with .no_affine */
+    wf_tensor *running_mean, *running_var; /* [C]; at first 0 and 1 */
+    double eps, momentum;
+    bool evaluation; /* uses the running statistics in all modes, and never changes them; may be set at any time, as bn.eval() */
+};
+struct wf_batch_norm_options {
+    double eps;      /* 0: 1e-5 */
+    double momentum; /* up to 1; 0: 0.1 */
+    bool no_affine;  /* without weight and bias */
+    bool evaluation;
+};
+WF_API void wf_batch_norm_init_with(wf_scope scope, struct wf_batch_norm *m, int64_t channels, const struct wf_batch_norm_options *options);
+WF_API wf_tensor *wf_batch_norm_forward(const struct wf_batch_norm *m, wf_tensor *x);
+
 /* --- dropout ------------------------------------------------------------------------------------------------------- */
 struct wf_dropout {
     double p;
@@ -296,6 +324,8 @@ WF_API wf_tensor *wf_mha_memory_apart(const struct wf_mha *m, wf_tensor *memory,
 #define wf_conv_transpose2d_init(scope, m, channels, filters, kernel, ...)                                                                 \
     wf_conv_transpose2d_init_with(scope, m, channels, filters, kernel, &(struct wf_convolution_options){__VA_ARGS__})
 #define wf_layer_norm_init(scope, m, d, ...) wf_layer_norm_init_with(scope, m, d, &(struct wf_norm_options){__VA_ARGS__})
+#define wf_batch_norm_init(scope, m, channels, ...)                                                                                        \
+    wf_batch_norm_init_with(scope, m, channels, &(struct wf_batch_norm_options){__VA_ARGS__})
 #define wf_group_norm_init(scope, m, groups, channels, ...)                                                                                \
     wf_group_norm_init_with(scope, m, groups, channels, &(struct wf_norm_options){__VA_ARGS__})
 #define wf_rms_norm_init(scope, m, d, ...) wf_rms_norm_init_with(scope, m, d, &(struct wf_norm_options){__VA_ARGS__})

@@ -14,11 +14,11 @@
  *
  * Several threads, each with its own tape, may use the parameters of one registry at the same time: in WF_INFER, or to train with separate
  * gradients for each thread (wf_grads_new). Each thread gets the same bits as if it ran alone. A call that replaces values
- * (wf_registry_build, wf_registry_load, wf_parameter_set) is refused with WF_ERR_BUSY while another running thread is in a pass that has
- * used one of the parameters; a pass ends with wf_tape_reset or wf_tape_free. A pass that begins while values are replaced gets an error on
- * its tape. Freezing is safe while other threads are in passes in WF_INFER. The following is not protected, so the program must keep it
- * apart from other threads: wf_registry_free, an optimiser's step, freezing while another thread trains, and reads and writes of values
- * through pointers (wf_registry_values, wf_view, wf_read of a parameter). */
+ * (wf_registry_build, wf_registry_load, wf_parameter_set, wf_registry_update_buffers) is refused with WF_ERR_BUSY while another running
+ * thread is in a pass that has used one of the parameters; a pass ends with wf_tape_reset or wf_tape_free. A pass that begins while values
+ * are replaced gets an error on its tape. Freezing is safe while other threads are in passes in WF_INFER. The following is not protected,
+ * so the program must keep it apart from other threads: wf_registry_free, an optimiser's step, freezing while another thread trains, and
+ * reads and writes of values through pointers (wf_registry_values, wf_view, wf_read of a parameter). */
 #ifndef WEFT_REGISTRY_H
 #define WEFT_REGISTRY_H
 
@@ -88,7 +88,8 @@ WF_API wf_scope wf_with_init(wf_scope scope, const struct wf_init_rules *rules);
 struct wf_parameter_options {
     struct wf_initializer init; /* default: constant 0 */
     bool frozen;                /* the parameter has no gradient */
-    bool buffer;                /* values that the model reads but does not learn: frozen, not counted as a parameter, and not saved */
+    bool buffer; /* values that the model reads but does not learn: frozen, not counted as a parameter, and (unless .persistent) not
+                    saved */
     /* WF_BF16, for the library of floats and with .frozen: the values are stored as bf16, in 2 bytes each. Only some operands may be stored
      * so: the weight of wf_linear, wf_linear_cross_entropy and wf_embedding, and the second operand of wf_matmul. They give the same bits
      * as with the same values as floats. wf_read widens the values, wf_parameter_set rounds them, and files hold them as BF16. 0: wf_real.
@@ -101,6 +102,9 @@ struct wf_parameter_options {
      * matrices, such as Muon, then update the elements one by one. wf_embedding_init, learned positions and relative biases set this, and
      * for the output layer of a family (weft/family.h) Weft does. For other output layers see wf_registry_table. */
     bool table;
+    /* With .buffer: a persistent buffer, state that changes in training but is not learned, such as running statistics. Files hold it as
+     * they hold parameters. wf_running_average (weft/op.h) and wf_parameter_set change it. */
+    bool persistent;
 };
 /* Declares a parameter and returns it; never NULL. Errors go to the registry. The parameter belongs to the registry, and ops can use it
  * after wf_registry_build or wf_registry_load. To tie two weights, use the same pointer in both places. */
@@ -122,10 +126,10 @@ WF_API wf_status wf_registry_build(wf_registry *registry, uint64_t seed, wf_erro
 /* Makes wf_registry_build call `cancelled` before it initialises each parameter, because a large model takes seconds. If `cancelled`
  * returns true, wf_registry_build ends with WF_ERR_CANCELLED. NULL: no function is called. */
 WF_API void wf_registry_cancel(wf_registry *registry, bool (*cancelled)(void *ctx), void *ctx);
-/* Allocates values, without gradients, and fills them from an open file. The file must hold every parameter with its shape, and no other
- * tensor under the prefix. If it does not, no value changes, and the error lists the missing names, the unexpected names, and the names
- * with another shape. After a read error the values are undefined. The function may be called several times, and also after
- * wf_registry_build. */
+/* Allocates values, without gradients, and fills them from an open file. The file must hold every parameter and persistent buffer with its
+ * shape, and no other tensor under the prefix (but PyTorch's num_batches_tracked beside a running_mean, which is not read). If it does not,
+ * no value changes, and the error lists the missing names, the unexpected names, and the names with another shape. After a read error the
+ * values are undefined. The function may be called several times, and also after wf_registry_build. */
 WF_API wf_status wf_registry_load(wf_registry *registry, const wf_safetensors *file, const char *prefix, wf_error *error) WF_CHECKED;
 
 /* Maps tensor names of another library to a parameter. A name may hold one '*', which stands for a number, the same number in all names of
@@ -179,8 +183,9 @@ WF_API wf_status wf_registry_intact(const wf_registry *registry, wf_error *error
  * to be trained, and after wf_registry_freeze. Existing gradients keep their values, but their memory moves, so views from wf_grad become
  * invalid. */
 WF_API wf_status wf_registry_gradients(wf_registry *registry, wf_error *error) WF_CHECKED;
-/* Adds all parameters to a writer, under their names with the prefix before them; a parameter that is used in several places is added once.
- * The writer reads the values at its commit. Before wf_registry_build or wf_registry_load the call is an error of the writer. */
+/* Adds all parameters and persistent buffers to a writer, under their names with the prefix before them; a parameter that is used in
+ * several places is added once. The writer reads the values at its commit. Before wf_registry_build or wf_registry_load the call is an
+ * error of the writer. */
 WF_API void wf_registry_save(const wf_registry *registry, wf_safetensors_writer *writer, const char *prefix);
 
 /* --- inspection ---------------------------------------------------------------------------------------------------- */
@@ -189,11 +194,12 @@ WF_API void wf_registry_save(const wf_registry *registry, wf_safetensors_writer 
  * is NULL. */
 WF_API const wf_error *wf_registry_error(const wf_registry *registry);
 WF_API int wf_registry_count(const wf_registry *registry); /* parameters and buffers */
-/* The number of elements of all parameters that are saved; it is known before wf_registry_build. */
+/* The number of elements of all parameters, without buffers; it is known before wf_registry_build. */
 WF_API int64_t wf_registry_parameters(const wf_registry *registry);
 WF_API wf_tensor *wf_registry_at(const wf_registry *registry, int index);          /* in the order of declaration; NULL if out of range */
 WF_API wf_tensor *wf_registry_find(const wf_registry *registry, const char *name); /* NULL if no parameter has the name */
-WF_API bool wf_registry_is_buffer(const wf_registry *registry, int index);         /* false if out of range */
+WF_API bool wf_registry_is_buffer(const wf_registry *registry, int index);         /* persistent or not; false if out of range */
+WF_API bool wf_registry_is_saved(const wf_registry *registry, int index);          /* a parameter or persistent buffer, which files hold */
 WF_API bool wf_registry_is_mapped(const wf_registry *registry, int index);         /* whether a load with .map left it in the file */
 /* Freezes a parameter, or makes it trainable again. A frozen parameter has no gradient; a gradient that it had counts as 0. Allowed at any
  * time. Once gradients are allocated, call wf_registry_gradients afterwards, which frees the memory for the gradients of frozen parameters,
@@ -215,6 +221,12 @@ WF_API wf_status wf_registry_freeze_matching(wf_registry *registry, const char *
  * before a pass, or after its backward. WF_ERR_ARGUMENT: the tensor is no parameter, `count` is another number, or a pointer is NULL.
  * WF_ERR_STATE: the registry is not built or loaded yet. */
 WF_API wf_status wf_parameter_set(wf_tensor *parameter, const wf_real *values, int64_t count, wf_error *error) WF_CHECKED;
+
+/* Makes the changes of persistent buffers that passes have asked for since the last update (wf_running_average, weft/op.h). Each
+ * optimiser's step does this for its registries, so only a program that updates weights without an optimiser, or measures statistics
+ * without an update, calls this function. WF_ERR_ARGUMENT: the registry is NULL. WF_ERR_STATE: it has no gradients, or a backward failed
+ * since wf_grads_zero. WF_ERR_BUSY: as wf_parameter_set. */
+WF_API wf_status wf_registry_update_buffers(wf_registry *registry, wf_error *error) WF_CHECKED;
 
 /* The slab of the values that are stored as wf_real; wf_parameter_info has the offset of each parameter. Parameters that are stored as bf16
  * or mapped are not in the slab. NULL before wf_registry_build or wf_registry_load. */

@@ -251,7 +251,9 @@ WF_API wf_status wf_fit_one_with(const struct wf_task *task, wf_registry *regist
 
 /* --- several registries, optimisers and phases ---------------------------------------------------------------------- */
 
-/* A registry whose weights wf_fit saves. It must be built or loaded. In the run's files its parameters are called NAME.PARAMETER. */
+/* A registry whose weights and persistent buffers wf_fit saves. Buffers change (wf_running_average, weft/op.h) at the end of a phase whose
+ * optimisers update the registry, by that phase's micro-batches. It must be built or loaded. In the run's files its parameters are called
+ * NAME.PARAMETER. */
 struct wf_fit_registry {
     const char *name; /* NULL, for a single registry only: the files call the parameters by their own names */
     wf_registry *registry;
@@ -324,6 +326,9 @@ WF_API wf_status wf_fit_get_array(const wf_fit_state *state, const char *name, w
  * `next`, `get`, `rate`, the optimisers' steps, `validate` and `cancelled`; these must give the same results on all ranks. Every rank calls
  * `loss` for its own micro-batches. Only rank 0 calls `put`, `sample` and `event`. With .values_by_ops, the call of `cancelled` for an
  * update comes earlier, before the WF_EVENT_STEP of the previous update, unless a validation or a save follows that update.
+ *
+ * Persistent buffers, such as the running statistics of batch normalisation, change on all ranks by the micro-batches of all ranks, in the
+ * order of the leaves.
  *
  * The files have the same bytes as those of one process with the same .accumulate and .leaves. .accumulate must be 2 or more: a loss that
  * was written for one micro-batch may ignore b->index, and each process would then compute the whole batch. If .leaves is 0, wf_fit raises

@@ -30,6 +30,9 @@
  * Shards (ZeRO, stage 1: Rajbhandari et al. 2020): each rank owns a shard of the parameters. Only the owner adds up the gradients of the
  * shard, holds the optimisers' moments of its parameters, clips and updates. It then sends the new values to the other ranks.
  *
+ * Changes of persistent buffers (wf_running_average) are collected for each leaf, and sent with its scalars. wf_ranks_finish joins them in
+ * the order of the leaves, on every rank, so that the optimisers' steps change the buffers of all ranks in the same way.
+ *
  * Errors: *ranks->error holds the first error, and every function returns its code. A later error of the transport replaces it. The
  * caller's own functions use the same error. A rank with an error still makes the remaining calls of its phase, because the other ranks
  * learn of the error in wf_ranks_finish. */
@@ -77,8 +80,10 @@ struct wf_ranks {
     struct wf_dist_watch watch; /* the program's own settings of wf_dist_watch, which wf_ranks_close restores */
     wf_grads *grads[WF_RANKS_REGISTRIES]; /* gradients that the present phase trains */
     int count;                            /* used elements of `grads` */
-    char *leaf;                           /* [leaves][leaf_bytes]: the caller's scalars of each leaf */
-    struct ranks_layout *layout;          /* [WF_RANKS_REGISTRIES]; NULL on one process */
+    size_t
+        leaf_size; /* bytes of a leaf: the caller's scalars, and the changes of buffers (weft/internal/averages.h) of its micro-batches */
+    char *leaf;    /* [leaves][leaf_size] */
+    struct ranks_layout *layout; /* [WF_RANKS_REGISTRIES]; NULL on one process */
     struct ranks_tree *tree;
     struct ranks_reduction *reduction;
     struct ranks_messages *messages;
@@ -114,7 +119,7 @@ int64_t wf_leaves_again(int64_t asked, int64_t was, int64_t accumulate);
 /* Whether `leaves` is a power of two that divides `accumulate`. */
 bool wf_leaves_fit(int64_t leaves, int64_t accumulate);
 /* Sets the number of micro-batches and of leaves of each batch. `leaves` divides `accumulate` and is at least the number of ranks. Called
- * once. */
+ * once, when ranks->registry is set. */
 wf_status wf_ranks_cut(struct wf_ranks *ranks, int64_t accumulate, int64_t leaves);
 /* The micro-batches of this rank: contiguous, and about the same number on each rank. Call wf_ranks_cut first. */
 struct wf_range wf_ranks_mine(const struct wf_ranks *ranks);
@@ -132,7 +137,8 @@ void *wf_ranks_leaf(struct wf_ranks *ranks, int64_t i);
 wf_status wf_ranks_backward(struct wf_ranks *ranks, int64_t i, wf_tensor *loss);
 /* Called after micro-batch i, even if it had no backward. If i is the last of its leaf, adds the leaf to the tree. */
 wf_status wf_ranks_add(struct wf_ranks *ranks, int64_t i);
-/* Completes the sums: afterwards this rank's shard has the gradients of the whole batch, and the scalars of all leaves are known. If one
+/* Completes the sums: afterwards this rank's shard has the gradients of the whole batch, and the scalars of all leaves and the changes of
+ * buffers are known. If one
  * rank has failed, all ranks get an error. From here to wf_ranks_publish, gradient norms are those of the whole batch, and an optimiser
  * updates this rank's shard. */
 wf_status wf_ranks_finish(struct wf_ranks *ranks);

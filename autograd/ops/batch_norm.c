@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/* Batch normalisation of channels (Ioffe and Szegedy 2015), with the statistics of the batch or with given ones. The work is divided by
+ * channels: the elements of one channel are added in a fixed order, so that the bits do not depend on the number of threads. */
+#include <math.h>
+
+#include "common.h"
+
+struct batch_norm_attr {
+    double eps;
+    bool running; /* the statistics are operands */
+};
+enum { X, WEIGHT, BIAS, MEAN, VARIANCE };
+enum { SAVED_MEAN, SAVED_RSTD };
+enum { OUT_MEAN = 1, OUT_VARIANCE };
+
+static const char *name_of(const void *attr)
+{
+    return ((const struct batch_norm_attr *)attr)->running ? "batch_norm_running" : "batch_norm";
+}
+
+/* x as `batches` planes of `plane` contiguous elements for each channel; rows [N,C] are transposed to one plane [N] for each channel. */
+struct channels {
+    int64_t batches, channels, plane;
+    const wf_real *x, *dy; /* dy may be NULL */
+    const wf_real *weight, *bias;
+    const wf_real *mean, *variance;   /* [C]: the given statistics; NULL: those of the batch */
+    const wf_real *dmean, *dvariance; /* [C]: gradients of the statistics; may be NULL */
+    double eps;
+    wf_real *y, *out_mean, *out_variance; /* the outputs of the statistics may be NULL */
+    wf_real *saved_mean, *rstd;           /* NULL in a forward that no backward follows */
+    wf_real *dx, *dweight, *dbias;        /* may be NULL */
+    bool add;
+};
+
+static wf_status batch_norm_shape(wf_call *c)
+{
+    const struct batch_norm_attr *a = c->attr;
+    if (wf_same_shape(c) != WF_OK)
+        return WF_ERR_ARGUMENT;
+    const wf_array *x = &c->in[X];
+    if (x->ndim < 2 || x->ndim > 4)
+        return wf_call_fail(c, WF_ERR_SHAPE, "x must be [N,C], [B,C,T] or [B,C,H,W]");
+    const int64_t channels = x->dim[1], count = wf_array_count(x);
+    if (!(a->eps >= 0) || isinf(a->eps))
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "eps = %g must be a number of at least 0", a->eps);
+    if (wf_want_vector(c, WEIGHT, "weight", channels) != WF_OK || wf_want_vector(c, BIAS, "bias", channels) != WF_OK)
+        return WF_ERR_ARGUMENT;
+    for (int i = MEAN; a->running && i <= VARIANCE; i++) {
+        if (wf_want_there(c, i) != WF_OK || wf_want_vector(c, i, i == MEAN ? "mean" : "variance", channels) != WF_OK)
+            return WF_ERR_ARGUMENT;
+        if (c->need[i])
+            return wf_call_fail(c, WF_ERR_ARGUMENT, "given statistics have no gradient: pass them through wf_detach");
+    }
+    if (!a->running && count > 0 && count == channels)
+        return wf_call_fail(c, WF_ERR_SHAPE,
+                            "each channel has only one value, whose variance is unknown: give more rows, or normalise with the running "
+                            "statistics");
+    const wf_shape vector = {1, {channels}};
+    c->saved[SAVED_MEAN] = c->saved[SAVED_RSTD] = wf_call_shape(WF_REAL, &vector);
+    for (int j = OUT_MEAN; j < c->outputs; j++)
+        c->out[j] = wf_call_shape(WF_REAL, &vector);
+    return WF_OK;
+}
+
+/* An array of x's shape as contiguous planes: itself, or a copy. Data are NULL without memory. */
+static wf_array planes_of(wf_call *c, const wf_array *a)
+{
+    const wf_array by_channel = a->ndim == 2 ? wf_array_transpose(*a, 0, 1) : *a;
+    return wf_call_contiguous(c, &by_channel);
+}
+
+/* Sets the sizes, x, weight and bias. False, with the error set, without memory. */
+static bool channels_of(wf_call *c, struct channels *s)
+{
+    const wf_array *in = &c->in[X], x = planes_of(c, in);
+    s->channels = in->dim[1];
+    s->batches = in->ndim == 2 ? 1 : in->dim[0];
+    s->plane = in->ndim == 2 ? in->dim[0] : in->dim[2] * (in->ndim == 4 ? in->dim[3] : 1);
+    s->x = x.data;
+    s->eps = ((const struct batch_norm_attr *)c->attr)->eps;
+    return (x.data || wf_array_count(in) == 0) && wf_vector_of(c, WEIGHT, &s->weight) && wf_vector_of(c, BIAS, &s->bias);
+}
+
+static void run(const struct channels *s, double cost, void (*body)(void *ctx, int64_t begin, int64_t end))
+{
+    const int64_t each = s->batches * s->plane;
+    wf_parallel_ranges(s->channels, WF_MAX(1, 8192 / WF_MAX(1, each)), cost * (double)each * (double)s->channels, body, (void *)s);
+}
+
+/* Mean and biased variance of channel k. The sums are those of differences from its first element, which lose no digits. */
+static void statistics(const struct channels *s, int64_t k, double *mean, double *variance)
+{
+    const double n = (double)(s->batches * s->plane);
+    double sum[2] = {0, 0};
+    const wf_real from = n > 0 ? s->x[k * s->plane] : 0;
+    for (int64_t b = 0; b < s->batches; b++)
+        wf_kernel->internal->channel_moments(s->plane, s->x + (b * s->channels + k) * s->plane, from, sum);
+    const double shift = n > 0 ? sum[0] / n : 0, square = n > 0 ? sum[1] / n - shift * shift : 0;
+    *mean = (double)from + shift;
+    *variance = square < 0 ? 0 : square; /* keeps a NaN */
+}
+
+static void forward_body(void *ctx, int64_t begin, int64_t end)
+{
+    const struct channels *s = ctx;
+    const double n = (double)(s->batches * s->plane);
+    for (int64_t k = begin; k < end; k++) {
+        double mean, variance;
+        if (s->mean) {
+            mean = (double)s->mean[k];
+            variance = (double)s->variance[k];
+        } else {
+            statistics(s, k, &mean, &variance);
+        }
+        const double rstd = 1 / sqrt(variance + s->eps);
+        const wf_real scale = (wf_real)(s->weight ? rstd * (double)s->weight[k] : rstd), shift = s->bias ? s->bias[k] : 0;
+        for (int64_t b = 0; b < s->batches; b++) {
+            const int64_t at = (b * s->channels + k) * s->plane;
+            wf_kernel->internal->channel_normalize(s->plane, s->x + at, (wf_real)mean, scale, shift, s->y + at);
+        }
+        if (s->saved_mean) {
+            s->saved_mean[k] = (wf_real)mean;
+            s->rstd[k] = (wf_real)rstd;
+        }
+        if (s->out_mean)
+            s->out_mean[k] = (wf_real)mean;
+        if (s->out_variance)
+            s->out_variance[k] = (wf_real)(n > 0 ? variance * (n / (n - 1)) : 0);
+    }
+}
+
+static wf_status batch_norm_forward(wf_call *c)
+{
+    struct channels s = {.saved_mean = c->saved[SAVED_MEAN].data, .rstd = c->saved[SAVED_RSTD].data};
+    if (!channels_of(c, &s) || (wf_has(c, MEAN) && (!wf_vector_of(c, MEAN, &s.mean) || !wf_vector_of(c, VARIANCE, &s.variance))))
+        return WF_ERR_MEMORY;
+    const bool rows = c->in[X].ndim == 2;
+    const wf_array y = rows ? wf_call_temp(c, WF_REAL, &(wf_shape){2, {s.channels, s.plane}}) : c->out[0];
+    if (!y.data && wf_array_count(&y) > 0)
+        return WF_ERR_MEMORY;
+    s.y = y.data;
+    s.out_mean = c->outputs > OUT_MEAN ? c->out[OUT_MEAN].data : NULL;
+    s.out_variance = c->outputs > OUT_VARIANCE ? c->out[OUT_VARIANCE].data : NULL;
+    run(&s, s.mean ? 0.1 : 0.25, forward_body);
+    if (rows) {
+        const wf_array turned = wf_array_transpose(y, 0, 1);
+        wf_array_copy(&c->out[0], &turned);
+    }
+    return WF_OK;
+}
+
+static void backward_body(void *ctx, int64_t begin, int64_t end)
+{
+    const struct channels *s = ctx;
+    const double n = (double)(s->batches * s->plane);
+    for (int64_t k = begin; k < end; k++) {
+        const double r = (double)s->rstd[k], scale = s->weight ? r * (double)s->weight[k] : r;
+        double sum[2] = {0, 0}; /* of dy, and of dy (x - m) */
+        for (int64_t b = 0; s->dy && (!s->mean || s->dweight || s->dbias) && b < s->batches; b++) {
+            const int64_t at = (b * s->channels + k) * s->plane;
+            wf_kernel->internal->channel_products(s->plane, s->x + at, s->saved_mean[k], s->dy + at, sum);
+        }
+        if (s->dweight)
+            s->dweight[k] = (wf_real)(r * sum[1]);
+        if (s->dbias)
+            s->dbias[k] = (wf_real)sum[0];
+        if (!s->dx || n == 0)
+            continue;
+        double through = 0, all = 0; /* the factor of x - m, and what is added to each element */
+        if (!s->mean) {
+            through = -scale * r * r * sum[1] / n + (s->dvariance ? 2 * (double)s->dvariance[k] / (n - 1) : 0);
+            all = -scale * sum[0] / n + (s->dmean ? (double)s->dmean[k] / n : 0);
+        }
+        const wf_real factor[] = {(wf_real)scale, (wf_real)through, (wf_real)all};
+        for (int64_t b = 0; b < s->batches; b++) {
+            const int64_t at = (b * s->channels + k) * s->plane;
+            wf_kernel->internal->channel_grad(s->plane, s->x + at, s->saved_mean[k], s->dy ? s->dy + at : NULL, factor, s->dx + at, s->add);
+        }
+    }
+}
+
+/* Sets *v to the contiguous gradient of output j, or to NULL if it has none. False without memory. */
+static bool given(wf_call *c, int j, const wf_real **v)
+{
+    *v = j < c->outputs && c->dout[j].data ? wf_call_contiguous(c, &c->dout[j]).data : NULL;
+    return *v || j >= c->outputs || !c->dout[j].data;
+}
+
+static wf_status batch_norm_backward(wf_call *c)
+{
+    struct channels s = {.saved_mean = c->saved[SAVED_MEAN].data, .rstd = c->saved[SAVED_RSTD].data};
+    const bool rows = c->in[X].ndim == 2;
+    struct contiguous_grad dx = {0};
+    wf_array dy = {0}, turned = {0}, vector[3] = {{0}};
+    if (!channels_of(c, &s) || !given(c, OUT_MEAN, &s.dmean) || !given(c, OUT_VARIANCE, &s.dvariance))
+        return WF_ERR_MEMORY;
+    if (c->dout[0].data && !(dy = planes_of(c, &c->dout[0])).data)
+        return WF_ERR_MEMORY;
+    s.dy = dy.data;
+    s.mean = ((const struct batch_norm_attr *)c->attr)->running ? s.saved_mean : NULL;
+    if (c->need[X] && rows) {
+        turned = wf_call_temp(c, WF_REAL, &(wf_shape){2, {s.channels, s.plane}});
+        s.dx = turned.data;
+    } else if (c->need[X] && wf_contiguous_grad(c, X, &dx)) {
+        s.dx = dx.contiguous.data;
+        s.add = dx.add;
+    }
+    for (int i = WEIGHT; i <= BIAS; i++)
+        if (c->need[i] && !(vector[i] = wf_grad_new(c, i)).data)
+            return WF_ERR_MEMORY;
+    if (c->need[X] && !s.dx)
+        return WF_ERR_MEMORY;
+    s.dweight = vector[WEIGHT].data;
+    s.dbias = vector[BIAS].data;
+    run(&s, 0.35, backward_body);
+    if (c->need[X] && rows) {
+        const wf_array back = wf_array_transpose(turned, 0, 1);
+        wf_grad_give(c, X, &back);
+    } else if (c->need[X]) {
+        wf_contiguous_grad_done(&dx);
+    }
+    for (int i = WEIGHT; i <= BIAS; i++)
+        if (c->need[i])
+            wf_grad_give(c, i, &vector[i]);
+    return WF_OK;
+}
+
+/* For one channel of n elements: m = mean(x), v = mean((x - m)^2), r = 1 / sqrt(v + eps), xhat = (x - m) r, y = xhat weight + bias, and the
+ * outputs m and u = v n / (n - 1). dweight and dbias are the sums of dy xhat and of dy. With h = dy weight, dm/dx_j = 1/n,
+ * dv/dx_j = 2 (x_j - m) / n and dr/dx_j = -r^2 xhat_j / n,
+ *   dx = r (h - mean(h) - xhat mean(h xhat)) + dm / n + 2 du (x - m) / (n - 1),
+ * which is a dy + b (x - m) + c with numbers a, b and c of the channel. With given statistics dx = r h. */
+#define BATCH(e) ATTR(struct batch_norm_attr, e, false)
+#define RUNNING(e) ATTR(struct batch_norm_attr, e, true)
+#define THREE(w, b) .inputs = 3, .fill = {WF_FILL_NORMAL, w, b}
+#define FIVE(w, b)                                                                                                                         \
+    .inputs = 5, .fill = {WF_FILL_NORMAL, w, b, WF_FILL_NORMAL, WF_FILL_POSITIVE}, .constant = {[MEAN] = true, [VARIANCE] = true}
+const wf_op wf_op_batch_norm = {
+    .name = "batch_norm",
+    .name_of = name_of,
+    .operands = "x weight bias mean variance",
+    .attr_size = sizeof(struct batch_norm_attr),
+    .outputs = 3,
+    .reads = WF_READS_INPUT(X) | WF_READS_INPUT(WEIGHT),
+    .shape = batch_norm_shape,
+    .forward = batch_norm_forward,
+    .backward = batch_norm_backward,
+    .cases = WF_CASES({"rows", {{6, 5}, {5}, {5}}, BATCH(1e-5)}, {"sequence", {{2, 3, 4}, {3}, {3}}, BATCH(1e-2)},
+                      {"pictures", {{2, 3, 4, 5}, {3}, {3}}, BATCH(1e-5)}, {"one channel", {{3, 1, 2, 2}, {1}, {1}}, BATCH(1e-3)},
+                      {"one picture", {{1, 4, 3, 7}, {4}, {4}}, BATCH(1e-5)}, {"two rows", {{2, 3}, {3}, {3}}, BATCH(0.1)},
+                      {"no bias", {{5, 3}, {3}, {3}}, BATCH(1e-5), THREE(WF_FILL_NORMAL, WF_FILL_ABSENT)},
+                      {"no weight", {{2, 3, 5}, {3}, {3}}, BATCH(1e-5), THREE(WF_FILL_ABSENT, WF_FILL_NORMAL)},
+                      {"neither", {{2, 3, 5}}, BATCH(1e-5), THREE(WF_FILL_ABSENT, WF_FILL_ABSENT)},
+                      {"many elements", {{3, 2, 9, 11}, {2}, {2}}, BATCH(1e-5)}, {"no rows", {{-1, 5}, {5}, {5}}, BATCH(1e-5)},
+                      {"no channels", {{3, -1, 2}, {-1}, {-1}}, BATCH(1e-5)},
+                      {"running, rows", {{3, 5}, {5}, {5}, {5}, {5}}, RUNNING(1e-5), FIVE(WF_FILL_NORMAL, WF_FILL_NORMAL)},
+                      {"running, one row", {{1, 4}, {4}, {4}, {4}, {4}}, RUNNING(1e-2), FIVE(WF_FILL_NORMAL, WF_FILL_NORMAL)},
+                      {"running, pictures", {{2, 3, 4, 5}, {3}, {3}, {3}, {3}}, RUNNING(1e-5), FIVE(WF_FILL_NORMAL, WF_FILL_NORMAL)},
+                      {"running, neither", {{2, 3, 5}, {3}, {3}, {3}, {3}}, RUNNING(1e-5), FIVE(WF_FILL_ABSENT, WF_FILL_ABSENT)},
+                      {"running, no rows", {{-1, 3, 2}, {3}, {3}, {3}, {3}}, RUNNING(1e-5), FIVE(WF_FILL_NORMAL, WF_FILL_NORMAL)})};
+
+wf_tensor *wf_batch_norm(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, double eps, wf_tensor **mean, wf_tensor **variance)
+{
+    wf_tensor *out[3];
+    wf_apply_multi(&wf_op_batch_norm, &(struct batch_norm_attr){.eps = eps}, 3, (wf_tensor *[]){x, weight, bias}, mean || variance ? 3 : 1,
+                   out);
+    if (mean)
+        *mean = out[OUT_MEAN];
+    if (variance)
+        *variance = out[OUT_VARIANCE];
+    return out[0];
+}
+
+wf_tensor *wf_batch_norm_running(wf_tensor *x, wf_tensor *mean, wf_tensor *variance, wf_tensor *weight, wf_tensor *bias, double eps)
+{
+    return wf_apply(&wf_op_batch_norm, &(struct batch_norm_attr){.eps = eps, .running = true}, 5,
+                    (wf_tensor *[]){x, weight, bias, mean, variance});
+}
