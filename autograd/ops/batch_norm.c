@@ -230,6 +230,55 @@ static wf_status batch_norm_backward(wf_call *c)
  * dv/dx_j = 2 (x_j - m) / n and dr/dx_j = -r^2 xhat_j / n,
  *   dx = r (h - mean(h) - xhat mean(h xhat)) + dm / n + 2 du (x - m) / (n - 1),
  * which is a dy + b (x - m) + c with numbers a, b and c of the channel. With given statistics dx = r h. */
+/* For the gradient from ops on tensors, x is [B,C,P], and a vector [C] is [1,C,1]. */
+static wf_tensor *vector_of(wf_tensor *v)
+{
+    return wf_reshape(v, 1, wf_dim(v, 0), 1);
+}
+
+static wf_tensor *sum_of_channels(wf_tensor *x)
+{
+    return wf_sum_dim(wf_sum_dim(x, 2, true), 0, true); /* [1,C,1] */
+}
+
+static wf_tensor *mean_of_channels(wf_tensor *x, int64_t n)
+{
+    return wf_div_constant(sum_of_channels(x), (double)WF_MAX(n, 1));
+}
+
+static void batch_norm_gradient(const wf_gradient_call *c)
+{
+    const struct batch_norm_attr *a = c->attr;
+    const wf_shape shape = wf_shape_of(c->x[X]);
+    const int64_t planes = shape.ndim == 2 ? 1 : shape.dim[2] * (shape.ndim == 4 ? shape.dim[3] : 1), n = shape.dim[0] * planes;
+    const wf_shape flat = {3, {shape.dim[0], shape.dim[1], planes}};
+    wf_tensor *x = wf_reshape_to(c->x[X], &flat), *weight = c->x[WEIGHT], *dx = NULL;
+    wf_tensor *centred = wf_subtract(x, a->running ? vector_of(c->x[MEAN]) : mean_of_channels(x, n));
+    wf_tensor *variance = a->running ? vector_of(c->x[VARIANCE]) : mean_of_channels(wf_square(centred), n);
+    wf_tensor *r = wf_rsqrt(wf_add_constant(variance, a->eps)), *xhat = wf_mul(centred, r);
+    if (c->dy[0]) {
+        wf_tensor *dy = wf_reshape_to(c->dy[0], &flat), *h = weight ? wf_mul(dy, vector_of(weight)) : dy;
+        dx = h;
+        if (!a->running)
+            dx = wf_subtract(wf_subtract(h, mean_of_channels(h, n)), wf_mul(xhat, mean_of_channels(wf_mul(h, xhat), n)));
+        dx = wf_mul(dx, r);
+        if (c->need[WEIGHT])
+            c->dx[WEIGHT] = wf_reshape(sum_of_channels(wf_mul(dy, xhat)), -1);
+        if (c->need[BIAS])
+            c->dx[BIAS] = wf_reshape(sum_of_channels(dy), -1);
+    }
+    if (c->outputs > 1 && c->dy[OUT_MEAN]) {
+        wf_tensor *g = wf_expand_to(wf_div_constant(vector_of(c->dy[OUT_MEAN]), (double)WF_MAX(n, 1)), &flat);
+        dx = dx ? wf_add(dx, g) : g;
+    }
+    if (c->outputs > 2 && c->dy[OUT_VARIANCE]) {
+        wf_tensor *g = wf_mul(centred, wf_scale(vector_of(c->dy[OUT_VARIANCE]), 2.0 / (double)WF_MAX(n - 1, 1)));
+        dx = dx ? wf_add(dx, g) : g;
+    }
+    if (dx && c->need[X])
+        c->dx[X] = wf_reshape_to(dx, &shape);
+}
+
 #define BATCH(e) ATTR(struct batch_norm_attr, e, false)
 #define RUNNING(e) ATTR(struct batch_norm_attr, e, true)
 #define THREE(w, b) .inputs = 3, .fill = {WF_FILL_NORMAL, w, b}
@@ -245,6 +294,7 @@ const wf_op wf_op_batch_norm = {
     .shape = batch_norm_shape,
     .forward = batch_norm_forward,
     .backward = batch_norm_backward,
+    .gradient = batch_norm_gradient,
     .cases = WF_CASES({"rows", {{6, 5}, {5}, {5}}, BATCH(1e-5)}, {"sequence", {{2, 3, 4}, {3}, {3}}, BATCH(1e-2)},
                       {"pictures", {{2, 3, 4, 5}, {3}, {3}}, BATCH(1e-5)}, {"one channel", {{3, 1, 2, 2}, {1}, {1}}, BATCH(1e-3)},
                       {"one picture", {{1, 4, 3, 7}, {4}, {4}}, BATCH(1e-5)}, {"two rows", {{2, 3}, {3}, {3}}, BATCH(0.1)},
