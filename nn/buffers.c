@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Persistent buffers: the memory in which gradients collect their changes, and the update that makes the changes. */
+/* Buffers: which are saved; for persistent ones the memory in which gradients collect their changes, and the update that makes them. */
 #include <weft/internal/averages.h>
 #include <weft/internal/buffers.h>
 
 #include "internal.h"
+
+bool wf_registry_is_buffer(const wf_registry *registry, int index)
+{
+    return index >= 0 && index < wf_registry_count(registry) && registry->entry[index].buffer;
+}
+
+bool wf_registry_is_saved(const wf_registry *registry, int index)
+{
+    return index >= 0 && index < wf_registry_count(registry) && entry_is_saved(&registry->entry[index]);
+}
 
 int64_t wf_registry_averages(const wf_registry *registry)
 {

@@ -380,16 +380,6 @@ wf_tensor *wf_registry_find(const wf_registry *registry, const char *name)
     return name && registry ? wf_registry_at(registry, (int)wf_name_table_find(&registry->names, name, strlen(name))) : NULL;
 }
 
-bool wf_registry_is_buffer(const wf_registry *registry, int index)
-{
-    return index >= 0 && index < wf_registry_count(registry) && registry->entry[index].buffer;
-}
-
-bool wf_registry_is_saved(const wf_registry *registry, int index)
-{
-    return index >= 0 && index < wf_registry_count(registry) && entry_is_saved(&registry->entry[index]);
-}
-
 bool wf_registry_is_mapped(const wf_registry *registry, int index)
 {
     return index >= 0 && index < wf_registry_count(registry) && registry->entry[index].mapped;

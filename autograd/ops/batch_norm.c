@@ -18,10 +18,11 @@ static const char *name_of(const void *attr)
     return ((const struct batch_norm_attr *)attr)->running ? "batch_norm_running" : "batch_norm";
 }
 
-/* x as `batches` planes of `plane` contiguous elements for each channel; rows [N,C] are transposed to one plane [N] for each channel. */
+/* x as `batches` planes of `plane` contiguous elements for each channel, or as rows [N,C], whose columns are the channels. */
 struct channels {
-    int64_t batches, channels, plane;
-    const wf_real *x, *dy; /* dy may be NULL */
+    bool rows;
+    int64_t batches, channels, plane; /* for rows: 1, C and N */
+    const wf_real *x, *dy;            /* dy may be NULL */
     const wf_real *weight, *bias;
     const wf_real *mean, *variance;   /* [C]: the given statistics; NULL: those of the batch */
     const wf_real *dmean, *dvariance; /* [C]: gradients of the statistics; may be NULL */
@@ -30,7 +31,11 @@ struct channels {
     wf_real *saved_mean, *rstd;           /* NULL in a forward that no backward follows */
     wf_real *dx, *dweight, *dbias;        /* may be NULL */
     bool add;
+    double *sum;    /* [C,2]: of channel_moments or channel_products */
+    wf_real *of[4]; /* [C]: the mean, and what the last pass over the elements multiplies and adds */
 };
+enum { M, SCALE, SHIFT };            /* of a forward */
+enum { DY = 1, CENTERED, CONSTANT }; /* of a backward: the factors of channel_grad */
 
 static wf_status batch_norm_shape(wf_call *c)
 {
@@ -62,120 +67,183 @@ static wf_status batch_norm_shape(wf_call *c)
     return WF_OK;
 }
 
-/* An array of x's shape as contiguous planes: itself, or a copy. Data are NULL without memory. */
-static wf_array planes_of(wf_call *c, const wf_array *a)
-{
-    const wf_array by_channel = a->ndim == 2 ? wf_array_transpose(*a, 0, 1) : *a;
-    return wf_call_contiguous(c, &by_channel);
-}
-
-/* Sets the sizes, x, weight and bias. False, with the error set, without memory. */
+/* Sets the sizes, x, weight and bias, and takes memory for the numbers of each channel. False, with the error set, without memory. */
 static bool channels_of(wf_call *c, struct channels *s)
 {
-    const wf_array *in = &c->in[X], x = planes_of(c, in);
+    const wf_array *in = &c->in[X], x = wf_call_contiguous(c, in);
+    s->rows = in->ndim == 2;
     s->channels = in->dim[1];
-    s->batches = in->ndim == 2 ? 1 : in->dim[0];
-    s->plane = in->ndim == 2 ? in->dim[0] : in->dim[2] * (in->ndim == 4 ? in->dim[3] : 1);
+    s->batches = s->rows ? 1 : in->dim[0];
+    s->plane = s->rows ? in->dim[0] : in->dim[2] * (in->ndim == 4 ? in->dim[3] : 1);
     s->x = x.data;
     s->eps = ((const struct batch_norm_attr *)c->attr)->eps;
-    return (x.data || wf_array_count(in) == 0) && wf_vector_of(c, WEIGHT, &s->weight) && wf_vector_of(c, BIAS, &s->bias);
+    s->sum = wf_call_temp(c, WF_F64, &(wf_shape){2, {s->channels, 2}}).data;
+    wf_real *of = wf_call_temp(c, WF_REAL, &(wf_shape){2, {4, s->channels}}).data;
+    for (int i = 0; i < 4 && of; i++)
+        s->of[i] = of + i * s->channels;
+    return (x.data || wf_array_count(in) == 0) && ((s->sum && of) || s->channels == 0) && wf_vector_of(c, WEIGHT, &s->weight) &&
+           wf_vector_of(c, BIAS, &s->bias);
 }
 
-static void run(const struct channels *s, double cost, void (*body)(void *ctx, int64_t begin, int64_t end))
+static double elements(const struct channels *s)
+{
+    return (double)(s->batches * s->plane);
+}
+
+enum { COLUMNS = 16 }; /* of rows: the columns that are added up together */
+
+/* Runs the two passes: `channels` does both for channels begin .. end - 1 of planes. For rows, `columns` adds up blocks of COLUMNS columns,
+ * `of_channel` computes the numbers of a channel from its sums, and `rows` does the second pass for rows begin .. end - 1. */
+static void run(struct channels *s, double cost, bool sums, void (*channels)(void *, int64_t, int64_t),
+                void (*columns)(void *, int64_t, int64_t), void (*of_channel)(const struct channels *, int64_t),
+                void (*rows)(void *, int64_t, int64_t))
 {
     const int64_t each = s->batches * s->plane;
-    wf_parallel_ranges(s->channels, WF_MAX(1, 8192 / WF_MAX(1, each)), cost * (double)each * (double)s->channels, body, (void *)s);
+    const double time = cost * (double)each * (double)s->channels;
+    if (!s->rows) {
+        wf_parallel_ranges(s->channels, WF_MAX(1, 8192 / WF_MAX(1, each)), time, channels, s);
+        return;
+    }
+    for (int64_t k = 0; k < 2 * s->channels; k++)
+        s->sum[k] = 0;
+    if (sums && each > 0)
+        wf_parallel_ranges((s->channels + COLUMNS - 1) / COLUMNS, 1, time / 2, columns, s);
+    for (int64_t k = 0; k < s->channels; k++)
+        of_channel(s, k);
+    if (s->channels > 0)
+        wf_parallel_ranges(s->plane, WF_MAX(1, 8192 / s->channels), time / 2, rows, s);
 }
 
-/* Mean and biased variance of channel k. The sums are those of differences from its first element, which lose no digits. */
-static void statistics(const struct channels *s, int64_t k, double *mean, double *variance)
+/* --- forward --------------------------------------------------------------------------------------------------------- */
+
+/* The sums are those of differences from the channel's first element, which lose no digits. */
+static wf_real first_of(const struct channels *s, int64_t k)
 {
-    const double n = (double)(s->batches * s->plane);
-    double sum[2] = {0, 0};
-    const wf_real from = n > 0 ? s->x[k * s->plane] : 0;
-    for (int64_t b = 0; b < s->batches; b++)
-        wf_kernel->internal->channel_moments(s->plane, s->x + (b * s->channels + k) * s->plane, from, sum);
-    const double shift = n > 0 ? sum[0] / n : 0, square = n > 0 ? sum[1] / n - shift * shift : 0;
-    *mean = (double)from + shift;
-    *variance = square < 0 ? 0 : square; /* keeps a NaN */
+    return s->x[s->rows ? k : k * s->plane];
 }
 
-static void forward_body(void *ctx, int64_t begin, int64_t end)
+static void normalize_channel(const struct channels *s, int64_t k)
+{
+    const double n = elements(s);
+    double mean = s->mean ? (double)s->mean[k] : 0, variance = s->mean ? (double)s->variance[k] : 0;
+    if (!s->mean && n > 0) {
+        const double shift = s->sum[2 * k] / n, square = s->sum[2 * k + 1] / n - shift * shift;
+        mean = (double)first_of(s, k) + shift;
+        variance = square < 0 ? 0 : square; /* keeps a NaN */
+    }
+    const double rstd = 1 / sqrt(variance + s->eps);
+    s->of[M][k] = (wf_real)mean;
+    s->of[SCALE][k] = (wf_real)(s->weight ? rstd * (double)s->weight[k] : rstd);
+    s->of[SHIFT][k] = s->bias ? s->bias[k] : 0;
+    if (s->saved_mean) {
+        s->saved_mean[k] = (wf_real)mean;
+        s->rstd[k] = (wf_real)rstd;
+    }
+    if (s->out_mean)
+        s->out_mean[k] = (wf_real)mean;
+    if (s->out_variance)
+        s->out_variance[k] = (wf_real)(n > 0 ? variance * (n / (n - 1)) : 0);
+}
+
+static void forward_channels(void *ctx, int64_t begin, int64_t end)
 {
     const struct channels *s = ctx;
-    const double n = (double)(s->batches * s->plane);
     for (int64_t k = begin; k < end; k++) {
-        double mean, variance;
-        if (s->mean) {
-            mean = (double)s->mean[k];
-            variance = (double)s->variance[k];
-        } else {
-            statistics(s, k, &mean, &variance);
-        }
-        const double rstd = 1 / sqrt(variance + s->eps);
-        const wf_real scale = (wf_real)(s->weight ? rstd * (double)s->weight[k] : rstd), shift = s->bias ? s->bias[k] : 0;
+        s->sum[2 * k] = s->sum[2 * k + 1] = 0;
+        for (int64_t b = 0; !s->mean && s->plane > 0 && b < s->batches; b++)
+            wf_kernel->internal->channel_moments(s->plane, s->x + (b * s->channels + k) * s->plane, first_of(s, k), s->sum + 2 * k);
+        normalize_channel(s, k);
         for (int64_t b = 0; b < s->batches; b++) {
             const int64_t at = (b * s->channels + k) * s->plane;
-            wf_kernel->internal->channel_normalize(s->plane, s->x + at, (wf_real)mean, scale, shift, s->y + at);
+            wf_kernel->internal->channel_normalize(s->plane, s->x + at, s->of[M][k], s->of[SCALE][k], s->of[SHIFT][k], s->y + at);
         }
-        if (s->saved_mean) {
-            s->saved_mean[k] = (wf_real)mean;
-            s->rstd[k] = (wf_real)rstd;
-        }
-        if (s->out_mean)
-            s->out_mean[k] = (wf_real)mean;
-        if (s->out_variance)
-            s->out_variance[k] = (wf_real)(n > 0 ? variance * (n / (n - 1)) : 0);
     }
+}
+
+static void forward_columns(void *ctx, int64_t begin, int64_t end)
+{
+    const struct channels *s = ctx;
+    const int64_t k = begin * COLUMNS, count = WF_MIN(end * COLUMNS, s->channels) - k;
+    wf_kernel->internal->column_moments(s->plane, count, s->channels, s->x + k, s->x + k, s->sum + 2 * k);
+}
+
+static void forward_rows(void *ctx, int64_t begin, int64_t end)
+{
+    const struct channels *s = ctx;
+    for (int64_t i = begin; i < end; i++)
+        wf_kernel->internal->row_normalize(s->channels, s->x + i * s->channels, s->of[M], s->of[SCALE], s->of[SHIFT],
+                                           s->y + i * s->channels);
 }
 
 static wf_status batch_norm_forward(wf_call *c)
 {
-    struct channels s = {.saved_mean = c->saved[SAVED_MEAN].data, .rstd = c->saved[SAVED_RSTD].data};
+    struct channels s = {.saved_mean = c->saved[SAVED_MEAN].data, .rstd = c->saved[SAVED_RSTD].data, .y = c->out[0].data};
     if (!channels_of(c, &s) || (wf_has(c, MEAN) && (!wf_vector_of(c, MEAN, &s.mean) || !wf_vector_of(c, VARIANCE, &s.variance))))
         return WF_ERR_MEMORY;
-    const bool rows = c->in[X].ndim == 2;
-    const wf_array y = rows ? wf_call_temp(c, WF_REAL, &(wf_shape){2, {s.channels, s.plane}}) : c->out[0];
-    if (!y.data && wf_array_count(&y) > 0)
-        return WF_ERR_MEMORY;
-    s.y = y.data;
     s.out_mean = c->outputs > OUT_MEAN ? c->out[OUT_MEAN].data : NULL;
     s.out_variance = c->outputs > OUT_VARIANCE ? c->out[OUT_VARIANCE].data : NULL;
-    run(&s, s.mean ? 0.1 : 0.25, forward_body);
-    if (rows) {
-        const wf_array turned = wf_array_transpose(y, 0, 1);
-        wf_array_copy(&c->out[0], &turned);
-    }
+    run(&s, s.mean ? 0.1 : 0.25, !s.mean, forward_channels, forward_columns, normalize_channel, forward_rows);
     return WF_OK;
 }
 
-static void backward_body(void *ctx, int64_t begin, int64_t end)
+/* --- backward -------------------------------------------------------------------------------------------------------- */
+
+static void differentiate_channel(const struct channels *s, int64_t k)
+{
+    const double n = elements(s), r = (double)s->rstd[k], scale = s->weight ? r * (double)s->weight[k] : r;
+    const double *sum = s->sum + 2 * k; /* of dy, and of dy (x - m) */
+    double centered = 0, constant = 0;
+    if (s->dweight)
+        s->dweight[k] = (wf_real)(r * sum[1]);
+    if (s->dbias)
+        s->dbias[k] = (wf_real)sum[0];
+    if (!s->mean && n > 0) {
+        centered = -scale * r * r * sum[1] / n + (s->dvariance ? 2 * (double)s->dvariance[k] / (n - 1) : 0);
+        constant = -scale * sum[0] / n + (s->dmean ? (double)s->dmean[k] / n : 0);
+    }
+    s->of[DY][k] = (wf_real)scale;
+    s->of[CENTERED][k] = (wf_real)centered;
+    s->of[CONSTANT][k] = (wf_real)constant;
+}
+
+/* Whether the sums over dy are needed. */
+static bool needs_sums(const struct channels *s)
+{
+    return s->dy && (!s->mean || s->dweight || s->dbias);
+}
+
+static void backward_channels(void *ctx, int64_t begin, int64_t end)
 {
     const struct channels *s = ctx;
-    const double n = (double)(s->batches * s->plane);
     for (int64_t k = begin; k < end; k++) {
-        const double r = (double)s->rstd[k], scale = s->weight ? r * (double)s->weight[k] : r;
-        double sum[2] = {0, 0}; /* of dy, and of dy (x - m) */
-        for (int64_t b = 0; s->dy && (!s->mean || s->dweight || s->dbias) && b < s->batches; b++) {
+        s->sum[2 * k] = s->sum[2 * k + 1] = 0;
+        for (int64_t b = 0; needs_sums(s) && b < s->batches; b++) {
             const int64_t at = (b * s->channels + k) * s->plane;
-            wf_kernel->internal->channel_products(s->plane, s->x + at, s->saved_mean[k], s->dy + at, sum);
+            wf_kernel->internal->channel_products(s->plane, s->x + at, s->saved_mean[k], s->dy + at, s->sum + 2 * k);
         }
-        if (s->dweight)
-            s->dweight[k] = (wf_real)(r * sum[1]);
-        if (s->dbias)
-            s->dbias[k] = (wf_real)sum[0];
-        if (!s->dx || n == 0)
-            continue;
-        double through = 0, all = 0; /* the factor of x - m, and what is added to each element */
-        if (!s->mean) {
-            through = -scale * r * r * sum[1] / n + (s->dvariance ? 2 * (double)s->dvariance[k] / (n - 1) : 0);
-            all = -scale * sum[0] / n + (s->dmean ? (double)s->dmean[k] / n : 0);
-        }
-        const wf_real factor[] = {(wf_real)scale, (wf_real)through, (wf_real)all};
-        for (int64_t b = 0; b < s->batches; b++) {
+        differentiate_channel(s, k);
+        const wf_real factor[] = {s->of[DY][k], s->of[CENTERED][k], s->of[CONSTANT][k]};
+        for (int64_t b = 0; s->dx && b < s->batches; b++) {
             const int64_t at = (b * s->channels + k) * s->plane;
             wf_kernel->internal->channel_grad(s->plane, s->x + at, s->saved_mean[k], s->dy ? s->dy + at : NULL, factor, s->dx + at, s->add);
         }
+    }
+}
+
+static void backward_columns(void *ctx, int64_t begin, int64_t end)
+{
+    const struct channels *s = ctx;
+    const int64_t k = begin * COLUMNS, count = WF_MIN(end * COLUMNS, s->channels) - k;
+    wf_kernel->internal->column_products(s->plane, count, s->channels, s->x + k, s->saved_mean + k, s->dy + k, s->sum + 2 * k);
+}
+
+static void backward_rows(void *ctx, int64_t begin, int64_t end)
+{
+    const struct channels *s = ctx;
+    for (int64_t i = begin; s->dx && i < end; i++) {
+        const int64_t at = i * s->channels;
+        wf_kernel->internal->row_grad(s->channels, s->x + at, s->saved_mean, s->dy ? s->dy + at : NULL, (const wf_real *const *)s->of + DY,
+                                      s->dx + at, s->add);
     }
 }
 
@@ -189,36 +257,23 @@ static bool given(wf_call *c, int j, const wf_real **v)
 static wf_status batch_norm_backward(wf_call *c)
 {
     struct channels s = {.saved_mean = c->saved[SAVED_MEAN].data, .rstd = c->saved[SAVED_RSTD].data};
-    const bool rows = c->in[X].ndim == 2;
     struct contiguous_grad dx = {0};
-    wf_array dy = {0}, turned = {0}, vector[3] = {{0}};
-    if (!channels_of(c, &s) || !given(c, OUT_MEAN, &s.dmean) || !given(c, OUT_VARIANCE, &s.dvariance))
+    wf_array vector[3] = {{0}};
+    if (!channels_of(c, &s) || !given(c, 0, &s.dy) || !given(c, OUT_MEAN, &s.dmean) || !given(c, OUT_VARIANCE, &s.dvariance))
         return WF_ERR_MEMORY;
-    if (c->dout[0].data && !(dy = planes_of(c, &c->dout[0])).data)
-        return WF_ERR_MEMORY;
-    s.dy = dy.data;
     s.mean = ((const struct batch_norm_attr *)c->attr)->running ? s.saved_mean : NULL;
-    if (c->need[X] && rows) {
-        turned = wf_call_temp(c, WF_REAL, &(wf_shape){2, {s.channels, s.plane}});
-        s.dx = turned.data;
-    } else if (c->need[X] && wf_contiguous_grad(c, X, &dx)) {
-        s.dx = dx.contiguous.data;
-        s.add = dx.add;
-    }
+    if (c->need[X] && !wf_contiguous_grad(c, X, &dx))
+        return WF_ERR_MEMORY;
     for (int i = WEIGHT; i <= BIAS; i++)
         if (c->need[i] && !(vector[i] = wf_grad_new(c, i)).data)
             return WF_ERR_MEMORY;
-    if (c->need[X] && !s.dx)
-        return WF_ERR_MEMORY;
+    s.dx = dx.contiguous.data;
+    s.add = dx.add;
     s.dweight = vector[WEIGHT].data;
     s.dbias = vector[BIAS].data;
-    run(&s, 0.35, backward_body);
-    if (c->need[X] && rows) {
-        const wf_array back = wf_array_transpose(turned, 0, 1);
-        wf_grad_give(c, X, &back);
-    } else if (c->need[X]) {
+    run(&s, 0.35, needs_sums(&s), backward_channels, backward_columns, differentiate_channel, backward_rows);
+    if (c->need[X])
         wf_contiguous_grad_done(&dx);
-    }
     for (int i = WEIGHT; i <= BIAS; i++)
         if (c->need[i])
             wf_grad_give(c, i, &vector[i]);
