@@ -2,8 +2,8 @@
 /* The scan of a selective state-space layer (Mamba: Gu and Dao 2023). The kernels are in core/kernels/selective_scan.c.
  *
  * A block of work is a row of the batch and some channels, over all steps. The states of a block stay in the cache. A forward keeps those
- * before each chunk of steps, and the backward computes the others again, one chunk at a time, from the last to the first. The sizes of blocks
- * and chunks are constants, so that the bits depend on no number of threads, and a row of the forward on no other row. */
+ * before each chunk of steps, and the backward computes the others again, one chunk at a time, from the last to the first. The sizes of
+ * blocks and chunks are constants, so that the bits depend on no number of threads, and a row of the forward on no other row. */
 #include <string.h>
 
 #include <weft/internal/selective_scan.h>
@@ -49,7 +49,8 @@ static wf_status selective_scan_shape(wf_call *c)
     const int64_t states = a->dim[1];
     const wf_shape each = {3, {rows, steps, channels}}, chosen = {3, {rows, steps, states}}, state = {3, {rows, channels, states}};
     if (want_shape(c, DT, "dt", &each) != WF_OK || want_shape(c, B, "b", &chosen) != WF_OK || want_shape(c, C, "c", &chosen) != WF_OK ||
-        wf_want_vector(c, D, "d", channels) != WF_OK || (wf_has(c, STATE) && want_shape(c, STATE, "the initial state", &state) != WF_OK))
+        wf_want_vector(c, D, "vector d", channels) != WF_OK ||
+        (wf_has(c, STATE) && want_shape(c, STATE, "the initial state", &state) != WF_OK))
         return WF_ERR_SHAPE;
     c->out[Y] = wf_call_like(c, x);
     if (c->outputs > LAST)
@@ -103,7 +104,10 @@ static const wf_real *exponents(wf_call *c, const struct work *w)
     wf_array from = c->in[A];
     struct work one = *w;
     one.rows = from.ndim = 1;
-    from = (wf_array){.data = from.data, .dtype = WF_REAL, .ndim = 3, .dim = {1, w->channels, w->states},
+    from = (wf_array){.data = from.data,
+                      .dtype = WF_REAL,
+                      .ndim = 3,
+                      .dim = {1, w->channels, w->states},
                       .stride = {0, c->in[A].stride[0], c->in[A].stride[1]}};
     wf_real *a = new_states(c, &one, &from);
     if (a)
@@ -275,7 +279,11 @@ static wf_status selective_scan_backward(wf_call *c)
 #define SOFTPLUS ATTR(struct selective_scan_attr, true)
 #define NORMAL WF_FILL_NORMAL
 /* The operands of rows, steps, channels and states. */
-#define SIZES(b, t, e, n) {b, t, e}, {b, t, e}, {e, n}, {b, t, n}, {b, t, n}, {e}, {b, e, n}
+#define SIZES(b, t, e, n)                                                                                                                  \
+    {b, t, e}, {b, t, e}, {e, n}, {b, t, n}, {b, t, n}, {e},                                                                               \
+    {                                                                                                                                      \
+        b, e, n                                                                                                                            \
+    }
 const wf_op wf_op_selective_scan = {
     .name = "selective_scan",
     .operands = "x dt a b c d state",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The selective state-space recurrence (weft/internal/selective_scan.h). A tile is TILE states of V_N channels: their h stay in registers
- * over the steps of a chunk. Nearly all of the time goes to one exponential for each state, channel and step; it is computed as a power of 2,
- * for which the op has multiplied A by log2 e. */
+ * over the steps of a chunk. Nearly all of the time goes to one exponential for each state, channel and step; it is computed as a power of
+ * 2, for which the op has multiplied A by log2 e. */
 #include <string.h>
 
 #include <weft/internal/selective_scan.h>
@@ -10,7 +10,8 @@
 
 enum { TILE = 4, CHANNELS = WF_SCAN_CHANNELS, STEPS = WF_SCAN_STEPS };
 
-/* 2^x for every x: infinite for large x, 0 below the normal numbers; a NaN stays. For x = 128 (in double 1024) v_exp2_low gives infinity. */
+/* 2^x for every x: infinite for large x, 0 below the normal numbers; a NaN stays. For x = 128 (in double 1024) v_exp2_low gives infinity.
+ */
 V_INLINE vr power_of(vr x)
 {
     return v_exp2_low(v_min(v_set(V_BIAS + 1), x));

@@ -18,14 +18,14 @@ def scan(x, dt, a, b, c, d, h, softplus):
     ys = []
     for t in range(x.shape[1]):
         h = torch.exp(dt[:, t, :, None] * a) * h + (dt[:, t] * x[:, t])[:, :, None] * b[:, t, None]
-        ys.append((h * c[:, t, None]).sum(-1) + d * x[:, t])
+        y = (h * c[:, t, None]).sum(-1)
+        ys.append(y if d is None else y + d * x[:, t])
     return torch.stack(ys, 1), h
 
 def scan_case(out, name, B, T, E, N, softplus=False, plain=False):
     def fn(p, i):
-        d = torch.zeros(E, dtype=torch.float64) if plain else p['d']
         h = torch.zeros(B, E, N, dtype=torch.float64) if plain else p['h']
-        y, last = scan(i['x'], i['dt'], -torch.exp(p['a']), i['b'], i['c'], d, h, softplus)
+        y, last = scan(i['x'], i['dt'], -torch.exp(p['a']), i['b'], i['c'], p.get('d'), h, softplus)
         return y if plain else torch.cat([y.reshape(-1), last.reshape(-1)])
     shapes = {'a': (E, N)} | ({} if plain else {'d': (E,), 'h': (B, E, N)})
     run(out, name, shapes, {'x': (B, T, E), 'dt': (B, T, E), 'b': (B, T, N), 'c': (B, T, N)}, fn)
@@ -55,11 +55,11 @@ a = [[-1, -0.5], [-1, -2], [-1, -3], [-1, -1], [-1, -2], [-1, -1], [-1, -1], [-1
 tensor = lambda v: torch.tensor(v, dtype=torch.float32).double()
 x, dt, a = tensor(x).T[None].contiguous(), tensor(dt).T[None].contiguous(), tensor(a)
 b, c, h = R.real('scan_edges/b', (1, 4, 2)), R.real('scan_edges/c', (1, 4, 2)), R.real('scan_edges/h', (1, 8, 2))
-y, last = scan(x, dt, a, b, c, torch.zeros(8, dtype=torch.float64), h, False)
+y, last = scan(x, dt, a, b, c, None, h, False)
 out |= {'scan_edges/x': x, 'scan_edges/dt': dt, 'scan_edges/a': a, 'scan_edges/out': y, 'scan_edges/last': last}
 
 mixer_case(out, 'mixer', 2, 9, 12, state_size=5, time_step_rank=3)
 mixer_case(out, 'mixer_bias', 3, 4, 6, state_size=16, time_step_rank=1, expand=3, use_bias=True, use_conv_bias=False)
 mixer_case(out, 'mixer_long', 1, 75, 4, state_size=3, time_step_rank=2, conv_kernel=3)
-mixer_case(out, 'mixer_short', 2, 2, 20, state_size=4, time_step_rank='auto')
+mixer_case(out, 'mixer_short', 2, 3, 20, state_size=4, time_step_rank='auto')
 save('ssm', out, 'make_ssm.py')

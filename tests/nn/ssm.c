@@ -21,7 +21,8 @@ static void scan_against_torch(const char *name, int64_t B, int64_t T, int64_t E
     rig_start(&r, WF_GRADIENTS, 0.5);
     wf_tensor *x = rig_input(&r, "x", WF_SHAPE(B, T, E), 1), *dt = rig_input(&r, "dt", WF_SHAPE(B, T, E), 1),
               *b = rig_input(&r, "b", WF_SHAPE(B, T, N), 1), *c = rig_input(&r, "c", WF_SHAPE(B, T, N), 1);
-    wf_tensor *y = wf_selective_scan(x, dt, wf_neg(wf_exp(a)), b, c, .d = d, .state = h, .softplus = softplus, .last = plain ? NULL : &last);
+    wf_tensor *y =
+        wf_selective_scan(x, dt, wf_neg(wf_exp(a)), b, c, .d = d, .state = h, .softplus = softplus, .last = plain ? NULL : &last);
     rig_check(&r, plain ? y : wf_concat((wf_tensor *[]){wf_reshape(y, -1), wf_reshape(last, -1)}, 2, 0));
 }
 
@@ -97,8 +98,9 @@ START_TEST(any_number_of_threads)
                             wf_input(tape, a, WF_SHAPE(E, N), true),        wf_input(tape, bc[0], WF_SHAPE(B, T, N), true),
                             wf_input(tape, bc[1], WF_SHAPE(B, T, N), true), wf_input(tape, d, WF_SHAPE(E), true),
                             wf_input(tape, h, WF_SHAPE(B, E, N), true)};
-        wf_tensor *end, *out = wf_keep(wf_selective_scan(in[0], in[1], in[2], in[3], in[4], .d = in[5], .state = in[6], .softplus = true,
-                                                         .last = &end));
+        wf_tensor *end,
+            *out =
+                wf_keep(wf_selective_scan(in[0], in[1], in[2], in[3], in[4], .d = in[5], .state = in[6], .softplus = true, .last = &end));
         wf_keep(end);
         ck_read(out, y[threads - 1], B * T * E);
         ck_read(end, last[threads - 1], B * E * N);
@@ -135,7 +137,7 @@ START_TEST(transformers)
     mixer_against_transformers("mixer", 2, 9, 12, (struct wf_ssm_options){.states = 5, .rank = 3});
     mixer_against_transformers("mixer_bias", 3, 4, 6, (struct wf_ssm_options){.rank = 1, .expand = 3, .bias = true, .no_conv_bias = true});
     mixer_against_transformers("mixer_long", 1, 75, 4, (struct wf_ssm_options){.states = 3, .rank = 2, .taps = 3});
-    mixer_against_transformers("mixer_short", 2, 2, 20, (struct wf_ssm_options){.states = 4});
+    mixer_against_transformers("mixer_short", 2, 3, 20, (struct wf_ssm_options){.states = 4});
 }
 END_TEST
 
@@ -211,7 +213,8 @@ START_TEST(rows_of_several_lengths)
     ck_ok(wf_cache_init_states(&cache, LAYERS, B, wf_ssm_width(&s.m[0]), error));
     for (int64_t b = 0; b < B; b++) {
         wf_tape_reset(s.tape, WF_INFER);
-        ck_read(layers(&s, wf_input(s.tape, s.x + b * T * D, WF_SHAPE(1, lengths[b] + MORE, D), false), NULL), all[b], (lengths[b] + MORE) * D);
+        ck_read(layers(&s, wf_input(s.tape, s.x + b * T * D, WF_SHAPE(1, lengths[b] + MORE, D), false), NULL), all[b],
+                (lengths[b] + MORE) * D);
         ck_ok(wf_cache_view(&view, &cache, b, 1, error));
         wf_tape_reset(s.tape, WF_INFER);
         layers(&s, wf_input(s.tape, s.x + b * T * D, WF_SHAPE(1, lengths[b], D), false), &view);
@@ -282,8 +285,9 @@ END_TEST
 START_TEST(names_and_initial_values)
 {
     struct setting s = begin();
-    static const char *const names[] = {"in_proj.weight", "conv1d.weight", "conv1d.bias",     "x_proj.weight", "dt_proj.weight",
-                                        "dt_proj.bias",   "A_log",         "out_proj.weight", "D"};
+    static const char *const names[] = {"in_proj.weight", "conv1d.weight",   "conv1d.bias",
+                                        "x_proj.weight",  "dt_proj.weight",  "dt_proj.bias",
+                                        "A_log",          "out_proj.weight", "D"};
     char full[64];
     ck_assert_int_eq(wf_registry_count(s.registry), LAYERS * 9);
     for (int i = 0; i < 9; i++) {
@@ -335,26 +339,26 @@ START_TEST(refused)
     wf_tape_reset(s.tape, WF_INFER);
 #define REFUSED(words, ...)                                                                                                                \
     do {                                                                                                                                   \
-        wf_tensor *x = wf_zeros(s.tape, WF_SHAPE(2, 3, D));                                                                                \
-        (void)x;                                                                                                                           \
+        wf_tensor *x = wf_zeros(s.tape, WF_SHAPE(2, 3, D)), *a = wf_zeros(s.tape, WF_SHAPE(D, 2)),                                         \
+                  *b = wf_zeros(s.tape, WF_SHAPE(2, 3, 2));                                                                                \
+        (void)x, (void)a, (void)b;                                                                                                         \
         ck_poison(__VA_ARGS__, words);                                                                                                     \
     } while (0)
     REFUSED("x must be [B,T,d]", wf_ssm_forward(s.m, wf_reshape(x, 6, D)));
     REFUSED("linear(", wf_ssm_forward(s.m, wf_zeros(s.tape, WF_SHAPE(2, 3, D + 1))));
     REFUSED("the cache has 2 rows with states of width 7, but the call has 2 rows of 320", wf_ssm_forward(s.m, x, .cache = cache.layer));
     REFUSED("needs wf_ssm_init", wf_ssm_forward(&(struct wf_ssm){0}, x));
-    wf_tensor *a = wf_zeros(s.tape, WF_SHAPE(D, 2)), *b = wf_zeros(s.tape, WF_SHAPE(2, 3, 2));
     REFUSED("a must be [E,N], and x has E = 20 channels", wf_selective_scan(x, x, b, b, b));
     REFUSED("x must be [B,T,E]", wf_selective_scan(a, a, a, b, b));
     REFUSED("dt must be [2,3,20]", wf_selective_scan(x, b, a, b, b));
     REFUSED("c must be [2,3,2]", wf_selective_scan(x, x, a, b, x));
     REFUSED("the initial state must be [2,20,2]", wf_selective_scan(x, x, a, b, b, .state = x));
-    REFUSED("d is not [20]", wf_selective_scan(x, x, a, b, b, .d = a));
-    REFUSED("c is missing", wf_selective_scan(x, x, a, b, NULL));
+    REFUSED("the vector d must be [20]", wf_selective_scan(x, x, a, b, b, .d = a));
+    REFUSED("operand 5 is NULL: c is required", wf_selective_scan(x, x, a, b, NULL));
     wf_cache_free(&cache);
     end(&s);
 }
 END_TEST
 
-WF_TEST_MAIN("ssm", scan, edges, any_number_of_threads, transformers, pieces_and_rows, rows_of_several_lengths, gradients, nothing_allocated,
-             names_and_initial_values, refused)
+WF_TEST_MAIN("ssm", scan, edges, any_number_of_threads, transformers, pieces_and_rows, rows_of_several_lengths, gradients,
+             nothing_allocated, names_and_initial_values, refused)

@@ -4,9 +4,9 @@
  *
  *   h_t = exp(D_t A) h_(t-1) + D_t B_t x_t,   y_t = sum over n of C_t h_t, plus skip x_t
  *
- * with D_t, x_t and y_t of the channel, A of channel and state, B_t and C_t of the state. A lane of a register is a channel, so the sum over
- * n needs no sum over lanes. Arrays [N,channels] have a distance of `pitch` elements between two states. Kernels use whole registers of
- * them, so each row has room for wf_scan_pitch(channels) elements, and those that no channel has are 0. */
+ * with D_t, x_t and y_t of the channel, A of channel and state, B_t and C_t of the state. A lane of a register is a channel, so the sum
+ * over n needs no sum over lanes. Arrays [N,channels] have a distance of `pitch` elements between two states. Kernels use whole registers
+ * of them, so each row has room for wf_scan_pitch(channels) elements, and those that no channel has are 0. */
 #ifndef WEFT_INTERNAL_SELECTIVE_SCAN_H
 #define WEFT_INTERNAL_SELECTIVE_SCAN_H
 
@@ -25,11 +25,11 @@ static inline int64_t wf_scan_pitch(int64_t channels)
 
 /* "row" stands for the distance of two steps in an array, in elements. */
 struct wf_scan_chunk {
-    bool softplus;                    /* D_t is softplus(dt_t), otherwise dt_t */
-    int64_t steps, channels, states;  /* 1 .. WF_SCAN_STEPS, 1 .. WF_SCAN_CHANNELS, N */
+    bool softplus;                   /* D_t is softplus(dt_t), otherwise dt_t */
+    int64_t steps, channels, states; /* 1 .. WF_SCAN_STEPS, 1 .. WF_SCAN_CHANNELS, N */
     int64_t pitch;
-    const wf_real *x, *dt;            /* [steps, channels] */
-    const wf_real *b, *c;             /* [steps, N] */
+    const wf_real *x, *dt; /* [steps, channels] */
+    const wf_real *b, *c;  /* [steps, N] */
     int64_t x_row, dt_row, b_row, c_row;
     const wf_real *a;    /* [N,channels]: A log2 e */
     const wf_real *skip; /* [channels]; NULL: zeros */
