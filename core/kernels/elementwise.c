@@ -29,14 +29,6 @@
         V_LOOP(n, name##_part, ctx, x, dy, y);                                                                                             \
     }
 
-/* ln(1 + e^z) / beta with z = beta x, computed as (max(z, 0) + ln(1 + e^-|z|)) / beta. This form cannot overflow and is accurate for every
- * x. */
-V_INLINE vr softplus_of(wf_real beta, vr x)
-{
-    vr z = x * beta;
-    return (v_max(v_set(0), z) + v_log_1_plus(v_exp(-v_abs(z)))) / beta;
-}
-
 /* x if x > 0, else alpha (e^x - 1), without cancellation near 0. x is clamped at -2 V_TANH_MAX, below which e^x - 1 rounds to -1. */
 V_INLINE vr elu_of(wf_real alpha, vr x)
 {
@@ -51,7 +43,7 @@ MAP_1(abs, v_abs(x))
 MAP_2(abs_grad, v_if_less(v_set(0), v_abs(x), (vr)((vi)dy ^ ((vi)x & v_seti(V_SIGN))), v_set(0)))
 MAP_1(clamp, v_min(v_set(p[1]), v_max(v_set(p[0]), x))) /* a NaN stays: for a NaN, v_max and v_min return their second operand */
 MAP_2(clamp_grad, v_if_less_equal(v_set(p[0]), x, v_if_less_equal(x, v_set(p[1]), dy, v_set(0)), v_set(0)))
-MAP_1(softplus, softplus_of(p[0], x))
+MAP_1(softplus, v_softplus(x * p[0]) / p[0])
 MAP_2(softplus_grad, dy * v_sigmoid(x * p[0]))
 MAP_1(leaky_relu, v_if_less(v_set(0), x, x, x * p[0]))
 MAP_2(leaky_relu_grad, v_if_less(v_set(0), x, dy, dy * p[0]))

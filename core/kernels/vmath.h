@@ -173,6 +173,12 @@ V_INLINE vr v_log_1_plus(vr t)
     return v_log(u) + (t - (u - 1)) / u;
 }
 
+/* ln(1 + e^x), computed as max(x, 0) + ln(1 + e^-|x|). This form cannot overflow and is accurate for every x. */
+V_INLINE vr v_softplus(vr x)
+{
+    return v_max(v_set(0), x) + v_log_1_plus(v_exp(-v_abs(x)));
+}
+
 /* tanh x = (e^2x - 1) / (e^2x + 1), where e^2x - 1 is computed without cancellation, so that small x keep their accuracy. */
 V_INLINE vr v_tanh(vr x)
 {

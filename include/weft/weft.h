@@ -22,6 +22,7 @@
 #include <weft/nn.h>
 #include <weft/registry.h>
 #include <weft/relative.h>
+#include <weft/ssm.h>
 /* optim */
 #include <weft/optim.h>
 #include <weft/optimizer_rule.h>

@@ -494,6 +494,26 @@ WF_API wf_tensor *wf_gru_with(wf_tensor *x, wf_tensor *weight_ih, wf_tensor *wei
     wf_gru_with(x, weight_ih, weight_hh, bias_ih, bias_hh, &(struct wf_recurrent_options){__VA_ARGS__})
 #endif
 
+/* --- selective state-space layers ---------------------------------------------------------------------------------- */
+/* The scan of a selective state-space layer (Mamba: Gu and Dao 2023): E channels with N states each, over all steps in their order.
+ *
+ *   h_t = exp(dt_t A) h_(t-1) + dt_t B_t x_t        y_t = sum over the states of C_t h_t, plus d x_t
+ *
+ * x [B,T,E], dt [B,T,E], a [E,N], whose elements are negative in a model, b [B,T,N], c [B,T,N] -> y [B,T,E]. Nothing of size [B,T,E,N] is
+ * ever in memory: a backward keeps the states of every 32nd step and computes those between them again. All operands get gradients. In
+ * WF_INFER a row has the same bits alone, with others, and in any division of its steps into calls. */
+struct wf_selective_scan_options {
+    wf_tensor *d;     /* [E]; NULL: zeros */
+    wf_tensor *state; /* the states [B,E,N] before the first step; NULL: zeros */
+    wf_tensor **last; /* if not NULL, set to the states [B,E,N] after the last step */
+    bool softplus;    /* ln(1 + e^dt) takes the place of dt. This needs no pass over memory of its own */
+};
+WF_API wf_tensor *wf_selective_scan_with(wf_tensor *x, wf_tensor *dt, wf_tensor *a, wf_tensor *b, wf_tensor *c,
+                                         const struct wf_selective_scan_options *options);
+#ifndef __cplusplus
+#define wf_selective_scan(x, dt, a, b, c, ...) wf_selective_scan_with(x, dt, a, b, c, &(struct wf_selective_scan_options){__VA_ARGS__})
+#endif
+
 /* --- rotary positions ---------------------------------------------------------------------------------------------- */
 /* In each head, pair i of elements (a, b) of a row at position p is rotated by the angle p f_i (Su et al. 2021):
  *

@@ -12,10 +12,11 @@
 
 struct wf_attention; /* defined in attention.h */
 struct wf_attention_part;
-struct conv_patches; /* defined in core/conv/patches.h */
-struct wf_cell;      /* defined in recurrent.h */
-struct gemm_isa;     /* defined in core/gemm/private.h */
-struct bf16_isa;     /* defined in core/gemm/bf16.h */
+struct conv_patches;  /* defined in core/conv/patches.h */
+struct wf_cell;       /* defined in recurrent.h */
+struct wf_scan_chunk; /* defined in selective_scan.h */
+struct gemm_isa;      /* defined in core/gemm/private.h */
+struct bf16_isa;      /* defined in core/gemm/bf16.h */
 
 enum { WF_TOP_ROWS = 8 }; /* the most elements that top_rows finds in a row */
 enum wf_noise { WF_NOISE_UNIFORM, WF_NOISE_NORMAL };
