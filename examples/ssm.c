@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* A selective state-space model in the manner of Mamba (Gu and Dao 2023): no attention, and a cache of one state for each row, which does
- * not grow with its text. Crops of a training and windows of an evaluation begin with zeros; generation begins anew from zeros beyond the
- * context: wf_generate_next drops a full one's oldest quarter and computes the state from the rest, at most `context` tokens.
+/* A selective state-space model, Mamba (Gu and Dao 2023): no attention, and a cache of one state for each row, which does not grow with
+ * its text. weft/ssm.h describes a layer. Crops of a training and windows of an evaluation begin with zeros; generation begins anew from
+ * zeros beyond the context: wf_generate_next drops a full one's oldest quarter and computes the state from the rest, at most `context`
+ * tokens.
  *
  *   cc ssm.c $(pkg-config --cflags --libs weft) -o ssm
  *   ./ssm train ssm-small --train FILE --out RUN           also --resume, --set layers=4, --steps
  *   ./ssm generate RUN --prompt 'The '                     --no-cache computes each token from the whole context: the same text
  *
  * Its 400 updates learn a story of 6.6 KB (tests/golden/story.txt) to at most 1 bit per character. */
-#include <math.h>
 #include <stdio.h>
 
 #include <weft/weft.h>
 
-enum { TAPS = 4 }; /* of the convolution: a token and the three before it */
 struct ssm_config {
     int64_t d_model, states, layers, context, vocab_size;
 };
@@ -30,62 +29,20 @@ static const struct wf_preset presets[] = {
     {"ssm-small", "a selective state-space model for characters", "steps=400 batch=16 lr=5e-3 min_lr=5e-4 warmup=20 schedule=cosine"},
 };
 
-/* E = 2d channels with N states each. Of the convolved inputs u the step D_t > 0, B_t and C_t [N] are chosen token by token:
- *
- *   h_t = exp(-D_t A) h_(t-1) + D_t B_t u_t        y_t = C_t h_t + skip u_t        out(silu(z_t) y_t) */
 struct block {
     struct wf_rms_norm norm;
-    struct wf_linear in, select, step, out;
-    wf_tensor *taps, *log_a, *skip;
-    int64_t e, n, rank;
+    struct wf_ssm mixer;
 };
-
-/* A = 1 .. N in each channel: a state forgets the faster the later it stands. */
-static void fill_log_a(void *ctx, wf_real *value, const wf_shape *shape, uint64_t seed, const char *name)
-{
-    (void)ctx, (void)seed, (void)name;
-    for (int64_t i = 0; i < shape->dim[0] * shape->dim[1]; i++)
-        value[i] = (wf_real)log(1 + (double)(i / shape->dim[1]));
-}
 
 static void block_init(wf_scope s, struct block *b, const struct ssm_config *c)
 {
-    b->e = 2 * c->d_model;
-    b->n = c->states;
-    b->rank = (c->d_model + 15) / 16;
     wf_rms_norm_init(wf_sub(s, "norm"), &b->norm, c->d_model);
-    wf_linear_init(wf_sub(s, "in"), &b->in, c->d_model, 2 * b->e, .no_bias = true);
-    wf_linear_init(wf_sub(s, "select"), &b->select, b->e, b->rank + 2 * b->n, .no_bias = true);
-    wf_linear_init(wf_sub(s, "step"), &b->step, b->rank, b->e);
-    wf_linear_init(wf_sub(s, "out"), &b->out, b->e, c->d_model, .no_bias = true, .residual = true);
-    b->taps = wf_parameter(s, "taps", WF_SHAPE(TAPS, b->e), .init = {.kind = WF_INIT_UNIFORM, .a = 0.5});
-    b->log_a = wf_parameter(s, "log_a", WF_SHAPE(b->n, b->e), .init = {.kind = WF_INIT_FUNCTION, .fill = fill_log_a});
-    b->skip = wf_parameter(s, "skip", WF_SHAPE(b->e), .init = {.kind = WF_INIT_CONSTANT, .a = 1});
+    wf_ssm_init(wf_sub(s, "mixer"), &b->mixer, c->d_model, .states = c->states);
 }
 
 static wf_tensor *block_forward(const struct block *b, wf_tensor *x, struct wf_kv *cache) /* [B,T,d] -> [B,T,d] */
 {
-    const int64_t rows = wf_dim(x, 0), length = wf_dim(x, 1), before = TAPS - 1;
-    /* the inputs of the last tokens, and h: zeros at first */
-    wf_tensor *uz[2], *state = wf_reshape(wf_kv_state(cache, x, (before + b->n) * b->e), rows, before + b->n, b->e);
-    wf_split(wf_linear_forward(&b->in, wf_rms_norm_forward(&b->norm, x)), -1, 2, uz); /* [B,T,E] each */
-    /* a causal convolution of each channel: a sum of shifted inputs */
-    wf_tensor *all = wf_concat((wf_tensor *[]){wf_slice(state, 1, 0, before), uz[0]}, 2, 1); /* [B,TAPS-1+T,E] */
-    wf_tensor *u = wf_mul(wf_slice(all, 1, 0, length), wf_select(b->taps, 0, 0));
-    for (int k = 1; k < TAPS; k++)
-        u = wf_add(u, wf_mul(wf_slice(all, 1, k, length), wf_select(b->taps, 0, k)));
-    u = wf_silu(u);
-    wf_tensor *chosen = wf_linear_forward(&b->select, u);                                            /* [B,T,rank+2N] */
-    wf_tensor *step = wf_softplus(wf_linear_forward(&b->step, wf_slice(chosen, -1, 0, b->rank)), 1); /* [B,T,E] */
-    wf_tensor *enter = wf_unsqueeze(wf_slice(chosen, -1, b->rank, b->n), -1);                        /* [B,T,N,1] */
-    wf_tensor *leave = wf_unsqueeze(wf_slice(chosen, -1, b->rank + b->n, b->n), -1);
-    wf_tensor *keep = wf_exp(wf_mul(wf_unsqueeze(step, 2), wf_neg(wf_exp(b->log_a)))); /* [B,T,N,E] */
-    wf_tensor *h = wf_scan(keep, wf_mul(wf_unsqueeze(wf_mul(step, u), 2), enter), wf_slice(state, 1, before, b->n), 1);
-    wf_tensor *y = wf_add(wf_sum_dim(wf_mul(h, leave), 2, false), wf_mul(u, b->skip)); /* [B,T,E] */
-
-    state = wf_concat((wf_tensor *[]){wf_slice(all, 1, length, before), wf_select(h, 1, -1)}, 2, 1); /* [B,TAPS-1+N,E] */
-    wf_kv_set_state(cache, wf_reshape(state, rows, -1));
-    return wf_add(x, wf_linear_forward(&b->out, wf_mul(y, wf_silu(uz[1]))));
+    return wf_ssm_forward(&b->mixer, wf_rms_norm_forward(&b->norm, x), .residual = x, .cache = cache);
 }
 
 struct ssm {
@@ -122,7 +79,7 @@ static wf_status ssm_cache(const void *model, struct wf_cache *cache, int64_t ro
 {
     const struct ssm *m = model;
     (void)capacity; /* any: a state does not grow */
-    return wf_cache_init_states(cache, (int)m->layers, rows, (TAPS - 1 + m->block[0].n) * m->block[0].e, error);
+    return wf_cache_init_states(cache, (int)m->layers, rows, wf_ssm_width(&m->block[0].mixer), error);
 }
 
 static const struct wf_family ssm = {

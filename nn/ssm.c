@@ -34,7 +34,7 @@ void wf_ssm_init_with(wf_scope scope, struct wf_ssm *m, int64_t d, const struct 
     const int64_t most = (int64_t)1 << 24, N = o->states != 0 ? o->states : 16, K = o->taps != 0 ? o->taps : 4,
                   expand = o->expand != 0 ? o->expand : 2;
     *m = (struct wf_ssm){0};
-    if (d < 1 || d > most || expand < 1 || d * expand > most || expand > most || N < 1 || N > 65536 || K < 1 || K > 65536 || o->rank < 0 ||
+    if (d < 1 || d > most || expand < 1 || expand > most || d * expand > most || N < 1 || N > 65536 || K < 1 || K > 65536 || o->rank < 0 ||
         o->rank > most) {
         wf_scope_fail(scope, WF_ERR_ARGUMENT,
                       "a width of %lld, expanded %lld times, %lld states, %lld taps and a rank of %lld are no sizes of a state-space layer",

@@ -121,6 +121,27 @@ static wf_tensor *any_recurrent(wf_tensor *a, wf_tensor *b, wf_tensor *c)
     return y;
 }
 
+/* Mostly operands that fit, of zeros. */
+static wf_tensor *any_selective_scan(wf_tensor *a, wf_tensor *b, wf_tensor *c)
+{
+    wf_tensor *last = NULL;
+    for (int i = 0; i < 20 && (!a || wf_ndim(a) != 3); i++)
+        a = real();
+    const bool fits = a && wf_ndim(a) == 3;
+    const int64_t B = fits ? wf_dim(a, 0) : 2, T = fits ? wf_dim(a, 1) : 3, E = fits ? wf_dim(a, 2) : 4,
+                  N = seldom(20) ? any_size() : below(6);
+    const wf_shape chosen = {3, {B, T, N}}, state = {3, {B, E, N}}, zeros = {2, {E, N}};
+    struct wf_selective_scan_options o = {.d = seldom(9) ? c : NULL, .softplus = below(2), .last = below(2) ? &last : NULL};
+    if (below(2))
+        o.state = seldom(9) ? b : wf_zeros(tape, &state);
+    wf_tensor *y =
+        wf_selective_scan_with(a, seldom(9) ? b : a, seldom(20) ? c : wf_zeros(tape, &zeros), seldom(20) ? b : wf_zeros(tape, &chosen),
+                               seldom(20) ? c : wf_zeros(tape, &chosen), seldom(50) ? NULL : &o);
+    if (last)
+        pool[8 + below(POOL - 8)] = last;
+    return y;
+}
+
 static wf_tensor *any_loss(wf_tensor *a, wf_tensor *m, wf_tensor *bias, wf_tensor *targets)
 {
     wf_tensor *plain = NULL;
@@ -415,7 +436,7 @@ static wf_tensor *any_op(void)
     wf_tensor *m = below(50) ? like(a, true) : b, *ids = pool[4 + below(3)], *parts[12] = {a, b, c, a, b, c, a, b, NULL};
     wf_shape s = any_shape();
     static wf_tensor *(*const arithmetic[])(wf_tensor *, wf_tensor *) = {wf_add, wf_subtract, wf_mul, wf_div};
-    switch (below(34)) {
+    switch (below(35)) {
     case 29:
     case 30:
     case 31:
@@ -424,6 +445,8 @@ static wf_tensor *any_op(void)
         return any_row_loss(a, below(9) ? like(a, false) : b);
     case 33:
         return any_recurrent(a, b, c);
+    case 34:
+        return any_selective_scan(a, b, c);
     case 0:
     case 1:
     case 2:

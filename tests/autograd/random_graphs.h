@@ -86,6 +86,7 @@ wf_tensor *graph_op(struct graph *g, const char **name);
 /* random_graphs_blocks.c */
 wf_tensor *graph_packed_attention(struct graph *g);
 wf_tensor *graph_recurrent(struct graph *g);
+wf_tensor *graph_selective_scan(struct graph *g);
 wf_tensor *graph_packed_rows(struct graph *g);
 wf_tensor *graph_attention(struct graph *g);
 wf_tensor *graph_losses(struct graph *g);

@@ -141,6 +141,25 @@ wf_tensor *graph_recurrent(struct graph *g)
     return y;
 }
 
+/* The step and A are below 1, so that no state grows beyond e^T. */
+wf_tensor *graph_selective_scan(struct graph *g)
+{
+    wf_tensor *x = of_dims(g, 3, -1, -1, -1), *last = NULL;
+    if (!x)
+        return NULL;
+    const int64_t B = wf_dim(x, 0), T = wf_dim(x, 1), E = wf_dim(x, 2), N = 1 + below(g, 5);
+    if (E * N > MOST || B * T * N > MOST || B * E * N > MOST)
+        return NULL;
+    const wf_shape each = wf_shape_of(x), chosen = {3, {B, T, N}}, state = {3, {B, E, N}};
+    wf_tensor *dt = wf_tanh(below(g, 2) ? x : of_elements(g, &each)), *a = wf_tanh(of_elements(g, &(wf_shape){2, {E, N}})),
+              *b = of_elements(g, &chosen), *c = below(g, 3) ? of_elements(g, &chosen) : b;
+    wf_tensor *d = below(g, 2) ? of_elements(g, &(wf_shape){1, {E}}) : NULL, *h = below(g, 2) ? of_elements(g, &state) : NULL;
+    wf_tensor *y = wf_selective_scan(x, dt, a, b, c, .d = d, .state = h, .softplus = below(g, 2), .last = below(g, 2) ? &last : NULL);
+    if (last)
+        graph_put(g, last);
+    return y;
+}
+
 wf_tensor *graph_losses(struct graph *g)
 {
     wf_tensor *x = ending(g, 0, -1), *plain = NULL, *y;

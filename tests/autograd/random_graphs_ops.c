@@ -597,6 +597,7 @@ static const struct {
            {"packed_attention", graph_packed_attention, 3},
            {"packed_rows", graph_packed_rows, 3},
            {"recurrent", graph_recurrent, 4},
+           {"selective_scan", graph_selective_scan, 4},
            {"losses", graph_losses, 3},
            {"modules", graph_modules, 5},
            {"released", graph_released, 3},

@@ -9,6 +9,7 @@
 #include <weft/lstm.h>
 #include <weft/moe.h>
 #include <weft/optim.h>
+#include <weft/ssm.h>
 
 enum { POOL = 32, GIVEN = 10, PARAMETERS = 6 };
 
@@ -29,6 +30,7 @@ static struct model {
     struct wf_ffn ffn;
     struct wf_moe moe;
     struct wf_recurrent recurrent;
+    struct wf_ssm ssm;
     struct wf_positions positions;
     struct wf_mha self, cross;
     wf_grads *grads;
@@ -130,6 +132,8 @@ static void declare(struct model *m)
                                                                                                         .no_bias = below(2),
                                                                                                         .dropout = any_number(0.1),
                                                                                                         .init = any_init()});
+    wf_ssm_init(wf_sub(s, "ssm"), &m->ssm, width(4), .states = width(0), .taps = small_count(2), .expand = width(0), .rank = width(0),
+                .bias = below(2), .no_conv_bias = below(2));
     wf_ffn_init(wf_sub(s, "ffn"), &m->ffn, width(4), width(6), .activation = (enum wf_activation)small_count((int)below(5)),
                 .no_bias = below(2), .dropout = any_number(0.1), .residual_dropout = any_number(0.1));
     wf_positions_init(wf_sub(s, "positions"), &m->positions, width(7), width(4), .learned = below(2), .init = any_init());
@@ -406,9 +410,15 @@ static wf_tensor *forward(struct model *m)
     const int32_t offsets[] = {0, 2, 5};
     wf_tensor *x = below(2) ? suited(3, 4) : suited(2, 4), *y;
     struct wf_moe_routing routing;
-    switch (below(14)) {
+    switch (below(15)) {
     case 12:
         return recurrent(m, x);
+    case 14:
+        return wf_ssm_forward(&m->ssm, x,
+                              .residual = below(2)    ? x
+                                          : seldom(9) ? any()
+                                                      : NULL,
+                              .cache = cache.layer && seldom(4) ? &cache.layer[below(2)] : NULL);
     case 0:
         return wf_linear_forward(below(2) ? &m->linear : &m->tied, x);
     case 1:

@@ -150,11 +150,11 @@ struct setting {
     wf_real x[B * T * D];
 };
 
-static struct setting begin(void)
+static struct setting begin(int64_t taps)
 {
     struct setting s = {.registry = new_registry(), .tape = new_tape()};
     for (int i = 0; i < LAYERS; i++)
-        wf_ssm_init(wf_sub_at(wf_root(s.registry), "layers", i), &s.m[i], D, .states = N);
+        wf_ssm_init(wf_sub_at(wf_root(s.registry), "layers", i), &s.m[i], D, .states = N, .taps = taps);
     ck_ok(wf_registry_build(s.registry, 3, error));
     wf_fill_normal(s.x, B * T * D, 0, 1, 7, 8);
     return s;
@@ -176,10 +176,10 @@ static wf_tensor *layers(const struct setting *s, wf_tensor *x, struct wf_cache 
 }
 
 /* In WF_INFER a row has the same bits alone, with others, and in one call or in pieces with a cache. */
-START_TEST(pieces_and_rows)
+static void pieces(int64_t taps)
 {
     static wf_real all[B * T * D], part[B * T * D];
-    struct setting s = begin();
+    struct setting s = begin(taps);
     struct wf_cache cache;
     ck_ok(wf_cache_init_states(&cache, LAYERS, B, wf_ssm_width(&s.m[0]), error));
     wf_tape_reset(s.tape, WF_INFER);
@@ -200,6 +200,12 @@ START_TEST(pieces_and_rows)
     wf_cache_free(&cache);
     end(&s);
 }
+
+START_TEST(pieces_and_rows)
+{
+    pieces(4);
+    pieces(1); /* no earlier inputs are kept */
+}
 END_TEST
 
 /* Rows whose texts have several lengths so far go on together, and have the bits that each has in one call without a cache. */
@@ -208,7 +214,7 @@ START_TEST(rows_of_several_lengths)
     static const int64_t lengths[B] = {1, 33, 2, 7};
     enum { MORE = 5 };
     static wf_real all[B][T * D], part[B * D], next[B * D];
-    struct setting s = begin();
+    struct setting s = begin(4);
     struct wf_cache cache, view = {0};
     ck_ok(wf_cache_init_states(&cache, LAYERS, B, wf_ssm_width(&s.m[0]), error));
     for (int64_t b = 0; b < B; b++) {
@@ -262,7 +268,7 @@ END_TEST
 /* From the third pass on nothing is allocated. */
 START_TEST(nothing_allocated)
 {
-    struct setting s = begin();
+    struct setting s = begin(4);
     struct wf_cache cache;
     ck_ok(wf_cache_init_states(&cache, LAYERS, B, wf_ssm_width(&s.m[0]), error));
     int64_t before = 0;
@@ -284,7 +290,7 @@ END_TEST
 
 START_TEST(names_and_initial_values)
 {
-    struct setting s = begin();
+    struct setting s = begin(4);
     static const char *const names[] = {"in_proj.weight", "conv1d.weight",   "conv1d.bias",
                                         "x_proj.weight",  "dt_proj.weight",  "dt_proj.bias",
                                         "A_log",          "out_proj.weight", "D"};
@@ -333,7 +339,7 @@ START_TEST(refused)
     wf_ssm_init(wf_root(r), &m, (int64_t)1 << 62, .expand = (int64_t)1 << 62);
     declared_wrong(r, "are no sizes of a state-space layer");
 
-    struct setting s = begin();
+    struct setting s = begin(4);
     struct wf_cache cache;
     ck_ok(wf_cache_init_states(&cache, 1, 2, 7, error));
     wf_tape_reset(s.tape, WF_INFER);
