@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Times whole nets, forward and backward: a ResNet on pictures of 32 x 32, the U-Net of a diffusion model, and a language model of selective
- * state-space blocks. bench/torch_nets.py runs the same nets in PyTorch, in turn with these.
+/* Times whole nets, forward and backward: a ResNet on pictures of 32 x 32, the U-Net of a diffusion model, and a language model of
+ * selective state-space blocks. bench/torch_nets.py runs the same nets in PyTorch, in turn with these.
  *
  *   nets [-t THREADS] [-s SECONDS] [-n NAME]      a JSON line for each net: median milliseconds, parameters and the loss
  */

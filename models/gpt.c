@@ -201,6 +201,9 @@ static const struct wf_preset presets[] = {
     {"nanogpt-char-small", "a smaller model that trains in a minute on two cores",
      "d_model=128 d_ff=512 layers=4 context=64 steps=2000 batch=12 min_lr=1e-4 warmup=100 schedule=cosine "
      "weight_decay=0.1 beta2=0.99 valid_every=500 temperature=0.8 top_k=200"},
+    {"nanogpt-char-small-muon", "the same with the optimiser Muon, which learns as much in half the steps",
+     "d_model=128 d_ff=512 layers=4 context=64 steps=1000 batch=12 optimizer=muon lr=6e-3 min_lr=6e-4 warmup=100 schedule=cosine "
+     "weight_decay=0.1 beta2=0.99 valid_every=250 temperature=0.8 top_k=200"},
     {"gpt2", "the smallest GPT-2, from scratch",
      "d_model=768 heads=12 d_ff=3072 layers=12 context=1024 vocab_size=50257 activation=gelu_tanh bias=true tokenizer=byte-bpe "
      "steps=600000 batch=480 accumulate=40 lr=6e-4 min_lr=6e-5 warmup=2000 schedule=cosine weight_decay=0.1 beta2=0.95 "

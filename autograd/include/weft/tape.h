@@ -231,9 +231,9 @@ WF_API wf_status wf_backward_with(wf_tensor *x, const struct wf_backward_options
  *   wf_gradients(wf_sum(f), 1, &x, &g, .create_graph = true);
  *   wf_backward(wf_mean(wf_square(g)));
  *
- * An op without a `gradient` in its descriptor (attention, LSTM, wf_checkpoint; docs/pytorch.md lists them) refuses .create_graph by name.
- * Without .create_graph a result still depends on x, and wf_backward fails if it would have to differentiate the result: a result that is
- * meant as a constant goes through wf_detach.
+ * An op without a `gradient` in its descriptor (attention, LSTM, dropout, wf_checkpoint; docs/pytorch.md lists them) refuses .create_graph
+ * by name. Without .create_graph a result still depends on x, and wf_backward fails if it would have to differentiate the result: a result
+ * that is meant as a constant goes through wf_detach.
  *
  * WF_ERR_STATE if y does not depend on x[i] (see .allow_unused). The other options are those of wf_backward, and without .create_graph the
  * call uses up the same records as wf_backward(y). On an error every gradient[i] is poison. */
