@@ -40,9 +40,10 @@ static void block_init(wf_scope s, struct block *b, const struct ssm_config *c)
     wf_ssm_init(wf_sub(s, "mixer"), &b->mixer, c->d_model, .states = c->states);
 }
 
-static wf_tensor *block_forward(const struct block *b, wf_tensor *x, struct wf_kv *cache) /* [B,T,d] -> [B,T,d] */
+static wf_tensor *block_forward(const void *block, wf_tensor *x, const struct wf_block_call *call) /* [B,T,d] -> [B,T,d] */
 {
-    return wf_ssm_forward(&b->mixer, wf_rms_norm_forward(&b->norm, x), .residual = x, .cache = cache);
+    const struct block *b = block;
+    return wf_ssm_forward(&b->mixer, wf_rms_norm_forward(&b->norm, x), .residual = x, .cache = call->cache);
 }
 
 struct ssm {
@@ -68,10 +69,10 @@ static void ssm_init(wf_scope s, void *model, const void *config)
 static wf_tensor *ssm_forward(const void *model, wf_tensor *ids, struct wf_cache *cache, wf_tensor **weights)
 {
     const struct ssm *m = model;
+    const wf_tape_mark mark = wf_tape_here(wf_tape_of(ids));
     wf_tensor *x = wf_embedding_forward(&m->embed, ids); /* [B,T] -> [B,T,d] */
     (void)weights;                                       /* there are none: no attention */
-    for (int64_t i = 0; i < m->layers; i++)
-        x = block_forward(&m->block[i], x, cache ? &cache->layer[i] : NULL);
+    x = wf_blocks_forward(m->block, m->layers, block_forward, x, .cache = cache, .since = mark);
     return wf_rms_norm_forward(&m->norm, x);
 }
 

@@ -36,6 +36,7 @@ static struct wf_ffn m_ffn;
 static struct wf_positions m_positions;
 static struct wf_moe m_moe;
 static struct wf_recurrent m_lstm;
+static struct wf_ssm m_ssm;
 static struct wf_optimizer opt;
 static const struct wf_optimizer_rule rule;
 static struct wf_packed packed;

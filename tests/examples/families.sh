@@ -98,6 +98,8 @@ done
 
 # A recurrent model: its cache is a state, and more text than the context holds is generated with it as without.
 survives ssm ssm-small "$story" batch=4
+run ./ssm train ssm-small --train "$story" --valid "$story" --out recomputed --steps 40 --set valid_every=15 --set batch=4 --set checkpoint=true
+cmp recomputed/model.safetensors ssm.straight/model.safetensors || wrong 'checkpoint=true trains other weights of ssm'
 for seed in 3 4; do
     run ./ssm generate ssm.straight --prompt 'The moon ' --max-tokens 150 --seed $seed
     mv out cached

@@ -10,6 +10,8 @@ static const struct {
                      "activation=gelu lr=0.001 min_lr=0.0001 warmup=100 schedule=cosine beta1=0.9 beta2=0.99 weight_decay=0.1 clip=1.0"},
     {"nanogpt-char-small", "layers=4 heads=4 d_model=128 d_ff=512 context=64 batch=12 steps=2000 dropout=0.0 tied=true bias=false "
                            "activation=gelu lr=0.001 min_lr=0.0001 warmup=100"},
+    {"nanogpt-char-small-muon", "layers=4 heads=4 d_model=128 d_ff=512 context=64 batch=12 steps=1000 dropout=0.0 tied=true bias=false "
+                                "activation=gelu optimizer=muon lr=0.006 min_lr=0.0006 warmup=100"},
     {"char-rms", "layers=1 heads=4 d_model=64 d_ff=256 context=256 batch=16 steps=1000 dropout=0.0 tied=false bias=true activation=relu "
                  "lr=0.001 schedule=constant weight_decay=0.0 beta2=0.999 clip=1.0 top_k=4 max_tokens=100"},
     {"seq2seq-tiny", "norm=pre final_norm=true d_model=32 heads=4 d_ff=128 encoder_layers=2 dropout=0.1 inner_dropout=true shared=false "

@@ -35,9 +35,9 @@ struct wf_blocks_options {
     const void *ctx;        /* passed on to the blocks */
     bool keep;              /* besides the result, the caller uses other tensors that the blocks make, such as a term of the loss */
     /* A mark that the caller took with wf_tape_here before it made x. With it the memory of a sublayer is freed after that sublayer, not
-     * only after the whole block (see below). A model may set `since` if each block is a chain of sublayers wf_mha_forward and
-     * wf_ffn_forward with .residual and a norm before or after each of them, and if it uses no tensor made since the mark other than the
-     * residual sum; wf_release of such a tensor is allowed. All zeros: memory is freed after each block. */
+     * only after the whole block (see below). A model may set `since` if each block is a chain of sublayers wf_mha_forward,
+     * wf_ffn_forward and wf_ssm_forward with .residual and a norm before or after each of them, and if it uses no tensor made since the
+     * mark other than the residual sum; wf_release of such a tensor is allowed. All zeros: memory is freed after each block. */
     wf_tape_mark since;
 };
 
