@@ -128,7 +128,7 @@ static inline int64_t wf_block_rows(int64_t d)
 static inline uint32_t wf_dropout_threshold(double p)
 {
     uint32_t threshold = (uint32_t)(p * 65536 + 0.5);
-    return WF_MIN(threshold, 65535);
+    return p >= 1 ? 65536 : WF_MIN(threshold, 65535);
 }
 
 /* --- gradients ------------------------------------------------------------------------------------------------------ */

@@ -11,8 +11,8 @@ struct dropout_attr {
 static wf_status shape_of_x(wf_call *c)
 {
     const struct dropout_attr *a = c->attr;
-    if (!(a->p >= 0 && a->p < 1))
-        return wf_call_fail(c, WF_ERR_ARGUMENT, "p = %g is not in 0 <= p < 1", a->p);
+    if (!(a->p >= 0 && a->p <= 1))
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "p = %g is not in 0 <= p <= 1", a->p);
     c->out[0] = wf_call_like(c, &c->in[0]);
     return WF_OK;
 }
@@ -56,10 +56,12 @@ static uint32_t threshold_of(const wf_call *c)
     return wf_dropout_threshold(((const struct dropout_attr *)c->attr)->p);
 }
 
-/* The factor of kept elements, which leaves the mean unchanged: 1 over the probability that an element is kept, 1 - threshold / 65536. */
+/* The factor of kept elements, which leaves the mean unchanged: 1 over the probability that an element is kept, 1 - threshold / 65536. With
+ * p = 1 none is kept. */
 static wf_real scale_of(const wf_call *c)
 {
-    return (wf_real)(65536.0 / (65536.0 - threshold_of(c)));
+    const uint32_t threshold = threshold_of(c);
+    return (wf_real)(threshold < 65536 ? 65536.0 / (65536.0 - threshold) : 0);
 }
 
 /* to = dropout(from), with ReLU before it or the residual added after it. The mask depends on a row's index in the global batch. A row
@@ -112,16 +114,17 @@ const wf_op wf_op_dropout = {.name = "dropout",
                              .shape = dropout_shape,
                              .forward = dropout_forward,
                              .backward = dropout_backward,
-                             .cases = WF_CASES({"half", {{3, 5}}, P(0.5)}, {"tenth", {{2, 3, 17}}, P(0.1)}, {"zero", {{3, 5}}, P(0)},
-                                               {"vector", {{33}}, P(0.3)}, {"scalar", {{-2}}, P(0.2)}, {"one column", {{9, 1}}, P(0.5)},
-                                               {"empty", {{-1, 4}}, P(0.5)}, {"odd", {{7, 131}}, P(0.9)})};
+                             .cases =
+                                 WF_CASES({"half", {{3, 5}}, P(0.5)}, {"tenth", {{2, 3, 17}}, P(0.1)}, {"zero", {{3, 5}}, P(0)},
+                                          {"all", {{3, 5}}, P(1)}, {"vector", {{33}}, P(0.3)}, {"scalar", {{-2}}, P(0.2)},
+                                          {"one column", {{9, 1}}, P(0.5)}, {"empty", {{-1, 4}}, P(0.5)}, {"odd", {{7, 131}}, P(0.9)})};
 
 /* Whether an op on these operands drops nothing, because p is 0 or the tape is not in WF_TRAIN. False if p or an operand is invalid: then
  * the op reports the error. */
 static bool keeps_all(int count, wf_tensor *const x[], double p)
 {
     const wf_tape *tape = wf_tape_of_operands(count, x);
-    return x[0] && p >= 0 && p < 1 && tape && (p == 0 || wf_tape_mode(tape) != WF_TRAIN);
+    return x[0] && p >= 0 && p <= 1 && tape && (p == 0 || wf_tape_mode(tape) != WF_TRAIN);
 }
 
 wf_tensor *wf_dropout(wf_tensor *x, double p)
@@ -182,9 +185,9 @@ const wf_op wf_op_dropout_add = {.name = "dropout_add",
                                  .forward = dropout_add_forward,
                                  .backward = dropout_add_backward,
                                  .cases = WF_CASES({"half", {{3, 5}, {3, 5}}, P(0.5)}, {"tenth", {{2, 3, 17}, {2, 3, 17}}, P(0.1)},
-                                                   {"zero", {{3, 5}, {3, 5}}, P(0)}, {"vector", {{33}, {33}}, P(0.3)},
-                                                   {"scalar", {{-2}, {-2}}, P(0.2)}, {"empty", {{-1, 4}, {-1, 4}}, P(0.5)},
-                                                   {"odd", {{7, 131}, {7, 131}}, P(0.9)})};
+                                                   {"zero", {{3, 5}, {3, 5}}, P(0)}, {"all", {{3, 5}, {3, 5}}, P(1)},
+                                                   {"vector", {{33}, {33}}, P(0.3)}, {"scalar", {{-2}, {-2}}, P(0.2)},
+                                                   {"empty", {{-1, 4}, {-1, 4}}, P(0.5)}, {"odd", {{7, 131}, {7, 131}}, P(0.9)})};
 
 wf_tensor *wf_dropout_add(wf_tensor *x, wf_tensor *residual, double p)
 {
@@ -236,10 +239,10 @@ const wf_op wf_op_relu_dropout = {.name = "relu_dropout",
                                   .shape = dropout_shape,
                                   .forward = relu_dropout_forward,
                                   .backward = relu_dropout_backward,
-                                  .cases =
-                                      WF_CASES({"half", {{3, 5}}, DROPS(0.5)}, {"tenth", {{2, 3, 17}}, DROPS(0.1)},
-                                               {"zero", {{3, 5}}, DROPS(0)}, {"vector", {{33}}, DROPS(0.3)}, {"scalar", {{-2}}, DROPS(0.2)},
-                                               {"empty", {{-1, 4}}, DROPS(0.5)}, {"odd", {{7, 131}}, DROPS(0.9)})};
+                                  .cases = WF_CASES({"half", {{3, 5}}, DROPS(0.5)}, {"tenth", {{2, 3, 17}}, DROPS(0.1)},
+                                                    {"zero", {{3, 5}}, DROPS(0)}, {"all", {{3, 5}}, DROPS(1)},
+                                                    {"vector", {{33}}, DROPS(0.3)}, {"scalar", {{-2}}, DROPS(0.2)},
+                                                    {"empty", {{-1, 4}}, DROPS(0.5)}, {"odd", {{7, 131}}, DROPS(0.9)})};
 
 wf_tensor *wf_relu_dropout(wf_tensor *x, double p)
 {

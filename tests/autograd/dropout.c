@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Dropout over the passes of a loop: new masks in each pass, with or without .step, the same from one run of the loop to the next; and
  * exact passes, whose masks depend on nothing before them. */
+#include <math.h>
+
 #include <weft/weft.h>
 
 #include "one_tape.h"
@@ -165,6 +167,31 @@ static const wf_op op_noise = {.name = "noise",
                                .cases = WF_CASES({"two", {{3, 5}}, .train = true}, {"one", {{7}}, .train = true})};
 
 /* The gradient check runs a pass again and again with one mask; a loop draws anew. */
+/* p = 1: zeros, whatever x holds, and gradients of 0; p = 0: x itself. As PyTorch's functional dropout does. */
+START_TEST(all_and_none)
+{
+    begin(WF_TRAIN);
+    const wf_real values[] = {1, -2, (wf_real)NAN, (wf_real)INFINITY};
+    wf_tensor *x = wf_input(tape, values, WF_SHAPE(2, 2), true), *r = wf_full(tape, WF_SHAPE(2, 2), 5);
+    wf_tensor *of[] = {wf_dropout(x, 1), wf_relu_dropout(x, 1), wf_subtract(wf_dropout_add(x, r, 1), r)};
+    wf_real y[4];
+    wf_array view;
+    for (int k = 0; k < 3; k++) {
+        ran(wf_read(of[k], y, 4));
+        for (int i = 0; i < 4; i++)
+            ck_assert(y[i] == 0);
+    }
+    ck_assert(wf_dropout(x, 0) == x);
+    ran(wf_backward(wf_add(wf_sum(of[0]), wf_add(wf_sum(of[1]), wf_sum(of[2])))));
+    ran(wf_grad(x, &view));
+    for (int i = 0; i < 4; i++)
+        ck_assert(((const wf_real *)view.data)[i] == 0);
+    begin(WF_GRADIENTS);
+    x = wf_input(tape, values, WF_SHAPE(2, 2), true);
+    ck_assert(wf_dropout(x, 1) == x); /* not in training */
+}
+END_TEST
+
 START_TEST(an_op_from_outside)
 {
     static const wf_real ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
@@ -181,4 +208,4 @@ START_TEST(an_op_from_outside)
 }
 END_TEST
 
-WF_TEST_MAIN("dropout", a_loop_without_step, parts_of_a_step, exact_passes, an_op_from_outside)
+WF_TEST_MAIN("dropout", a_loop_without_step, parts_of_a_step, exact_passes, an_op_from_outside, all_and_none)

@@ -126,7 +126,7 @@ START_TEST(whole_rows_and_channels)
     expect_error(wf_dropout_shared(x, 0.5, WF_SHAPE(2, 2)), WF_ERR_SHAPE, "a mask of the shape [2,2] does not broadcast to x");
     begin(WF_TRAIN);
     x = normal(1, WF_SHAPE(2, 3));
-    expect_error(wf_dropout_shared(x, 1, WF_SHAPE(2, 1)), WF_ERR_ARGUMENT, "p = 1 is not in 0 <= p < 1");
+    expect_error(wf_dropout_shared(x, 1.5, WF_SHAPE(2, 1)), WF_ERR_ARGUMENT, "p = 1.5 is not in 0 <= p <= 1");
 }
 END_TEST
 

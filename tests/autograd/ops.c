@@ -430,7 +430,7 @@ START_TEST(dropout_keeps_its_word)
     ck_assert_ptr_eq(wf_dropout(x, 0.5), x);
     expect_error(wf_dropout(x, 1), WF_ERR_ARGUMENT, "p = 1");
     begin(WF_INFER);
-    expect_error(wf_dropout(normal(1, WF_SHAPE(3)), NAN), WF_ERR_ARGUMENT, "p = nan is not in 0 <= p < 1");
+    expect_error(wf_dropout(normal(1, WF_SHAPE(3)), NAN), WF_ERR_ARGUMENT, "p = nan is not in 0 <= p <= 1");
 }
 END_TEST
 

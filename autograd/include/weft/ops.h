@@ -387,7 +387,7 @@ WF_API wf_tensor *wf_batch_norm_running(wf_tensor *x, wf_tensor *mean, wf_tensor
 /* In WF_TRAIN each element becomes 0 with probability p (rounded to steps of 1/65536), and is otherwise divided by 1 - p. In other modes
  * the result is x itself. The mask depends on seed, step and pass (struct wf_tape_options), on the number of the call in this pass, on the
  * row's index in the global batch, and on the element's offset in the row. A row consists of the elements that differ only in the index of
- * the last dimension. p must be at least 0 and below 1. */
+ * the last dimension. p is in 0 .. 1; with p = 1 all elements become 0, also NaN, and so do the gradients. */
 WF_API wf_tensor *wf_dropout(wf_tensor *x, double p);
 /* Dropout with one mask for several elements: the mask has this shape, which broadcasts to x. For x [N, C, H, W] the shape [N, C, 1, 1]
  * drops whole channels, as nn.Dropout2d, and [N, 1, 1, 1] whole items; for x [B, T, D] the shape [B, T, 1] drops whole rows, and [B, 1, D]
