@@ -19,8 +19,8 @@ static void change(double *number, const struct wf_average *of, double keep, con
 {
     double *to = number + of->at;
     to[0] *= keep;
-    for (int64_t i = 0; i < of->count; i++)
-        to[1 + i] = keep * to[1 + i] + rate * (double)x[i];
+    for (int64_t i = 0; i < of->count; i++) /* with a rate of 1 a NaN goes, too */
+        to[1 + i] = (keep == 0 ? 0 : keep * to[1 + i]) + rate * (double)x[i];
 }
 
 void wf_averages_join(struct wf_averages *a, const double *later)

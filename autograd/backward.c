@@ -50,7 +50,8 @@ bool backward_valid(wf_tape *tape, const char *call, wf_tensor *x, const struct 
     if (tape->error.code != WF_OK)
         return false;
     if (tape->mode == WF_INFER)
-        wf_tape_fail(tape, WF_ERR_STATE, "%s: the tape is in WF_INFER, which records nothing: reset it with WF_TRAIN", call);
+        wf_tape_fail(tape, WF_ERR_STATE, "%s: the tape is in WF_INFER, which records nothing: reset it with WF_TRAIN or WF_GRADIENTS",
+                     call);
     else if (tape->checkpoints > 0)
         wf_tape_fail(tape, WF_ERR_STATE, "%s: called inside wf_checkpoint, by its function: call it after that", call);
     else if (tape->walking)
@@ -61,7 +62,8 @@ bool backward_valid(wf_tape *tape, const char *call, wf_tensor *x, const struct 
     else if (x && x->tape == tape && x->generation == tape->generation && x->needs_grad && gradient_root(x)->detached_at)
         fail_detached(tape, call, gradient_root(x), gradient_root(x)->detached_at);
     else if (tape_accepts(tape, call, x) && !x->needs_grad)
-        wf_tape_fail(tape, WF_ERR_STATE, "%s: '%s' does not depend on a tensor that needs a gradient", call, wf_name_of(x));
+        wf_tape_fail(tape, WF_ERR_STATE, "%s: '%s' does not depend on a tensor that needs a gradient%s", call, wf_name_of(x),
+                     tape->no_grad ? ": wf_tape_no_grad is on" : "");
     return tape->error.code == WF_OK && (!o->gradient || gradient_fits(tape, call, x, o->gradient));
 }
 

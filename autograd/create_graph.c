@@ -148,7 +148,7 @@ static void visit(wf_tape *tape, struct node *node)
     struct call_state state;
     wf_call c;
     call_begin(&c, tape, node, &state);
-    if (node_unchanged(&c, node) != WF_OK) {
+    if (node_unchanged(&c, node, true) != WF_OK) {
         ; /* the tape has the error */
     } else if (node->op == &op_retained_view) {
         wf_tensor alias = *node->out[0];
@@ -166,6 +166,7 @@ void records_build_gradients(wf_tape *tape, wf_tensor *y, wf_tensor *gradient)
 {
     struct node *last = tape->last;
     wf_shape shape = array_shape(&y->a);
+    const bool no_grad = wf_tape_no_grad(tape, false); /* the gradients depend on x even if the caller records nothing else now */
     tape->differentiated = tape->walking = true;
     tape->changed = tape_parameters_changed(tape);
     tape->events++;
@@ -176,5 +177,9 @@ void records_build_gradients(wf_tape *tape, wf_tensor *y, wf_tensor *gradient)
             if (!node->out[j]->wanted || tape->error.code != WF_OK)
                 node->out[j]->graph = NULL;
     }
+    wf_tensor *root = gradient_root(y); /* perhaps no result of a record, as an input or a leaf is none */
+    if (!root->wanted || tape->error.code != WF_OK)
+        root->graph = NULL;
     tape->walking = false;
+    wf_tape_no_grad(tape, no_grad);
 }

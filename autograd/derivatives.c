@@ -61,8 +61,8 @@ static wf_status failed(const wf_tensor *y)
     return tape ? tape->error.code : y ? WF_ERR_STATE : WF_ERR_ARGUMENT;
 }
 
-wf_status wf_hvp_with(wf_tensor *y, int count, wf_tensor *const x[], wf_tensor *const v[], wf_tensor *hv[],
-                      const struct wf_backward_options *options)
+static wf_status hessian(wf_tensor *y, int count, wf_tensor *const x[], wf_tensor *const v[], wf_tensor *hv[],
+                         const struct wf_backward_options *options)
 {
     wf_tape *tape = begin("wf_hvp", y, count, x, v, hv, count);
     wf_tensor **g = tape ? wf_tape_memory(tape, (size_t)count * sizeof *g) : NULL;
@@ -73,8 +73,8 @@ wf_status wf_hvp_with(wf_tensor *y, int count, wf_tensor *const x[], wf_tensor *
     return gradients_or_zeros(tape, product("wf_hvp", tape, count, x, g, v), count, x, hv, options && options->create_graph);
 }
 
-wf_status wf_jvp_with(wf_tensor *y, int count, wf_tensor *const x[], wf_tensor *const v[], wf_tensor **jv,
-                      const struct wf_backward_options *options)
+static wf_status jacobian(wf_tensor *y, int count, wf_tensor *const x[], wf_tensor *const v[], wf_tensor **jv,
+                          const struct wf_backward_options *options)
 {
     wf_tape *tape = begin("wf_jvp", y, count, x, v, jv, 1);
     wf_tensor **g = tape ? wf_tape_memory(tape, (size_t)count * sizeof *g) : NULL;
@@ -90,4 +90,27 @@ wf_status wf_jvp_with(wf_tensor *y, int count, wf_tensor *const x[], wf_tensor *
     if (wf_gradients(y, count, x, g, .gradient = u, .create_graph = true, .allow_unused = true) != WF_OK)
         return tape->error.code;
     return gradients_or_zeros(tape, product("wf_jvp", tape, count, x, g, v), 1, &u, jv, options && options->create_graph);
+}
+
+/* Products are computed from recorded gradients, also where the caller records nothing. */
+wf_status wf_hvp_with(wf_tensor *y, int count, wf_tensor *const x[], wf_tensor *const v[], wf_tensor *hv[],
+                      const struct wf_backward_options *options)
+{
+    wf_tape *tape = wf_tape_of(y);
+    const bool no_grad = tape && wf_tape_no_grad(tape, false);
+    const wf_status status = hessian(y, count, x, v, hv, options);
+    if (tape)
+        wf_tape_no_grad(tape, no_grad);
+    return status;
+}
+
+wf_status wf_jvp_with(wf_tensor *y, int count, wf_tensor *const x[], wf_tensor *const v[], wf_tensor **jv,
+                      const struct wf_backward_options *options)
+{
+    wf_tape *tape = wf_tape_of(y);
+    const bool no_grad = tape && wf_tape_no_grad(tape, false);
+    const wf_status status = jacobian(y, count, x, v, jv, options);
+    if (tape)
+        wf_tape_no_grad(tape, no_grad);
+    return status;
 }

@@ -400,8 +400,9 @@ void records_mark_path(wf_tape *tape, struct node *last); /* sets `path` in each
 /* The operands whose gradients the running call computes, as a mask like node.need. In wf_gradients these are only operands that depend on
  * a wanted tensor. */
 unsigned node_needs_mask(const wf_tape *tape, const struct node *node);
-/* Fails if a parameter that the record's backward reads was updated after the op read it. */
-wf_status node_unchanged(wf_call *c, const struct node *node);
+/* Fails if a parameter that the record's backward reads, or with `all` any parameter among its operands, was updated after the op read it.
+ */
+wf_status node_unchanged(wf_call *c, const struct node *node, bool all);
 
 /* create_graph.c: the gradients of a wf_gradients with .create_graph, as tensors in `graph` of the wanted tensors. */
 void records_build_gradients(wf_tape *tape, wf_tensor *y, wf_tensor *gradient);

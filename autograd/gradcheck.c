@@ -313,7 +313,8 @@ wf_status check_numeric(struct check *k)
 wf_status wf_check_function(wf_function fn, void *ctx, int inputs, const wf_shape *shapes, const enum wf_fill *fill,
                             const struct wf_gradcheck_options *options, wf_error *error)
 {
-    struct check k = {.fn = fn, .ctx = ctx, .what = "function", .inputs = inputs, .mode = WF_GRADIENTS, .error = error};
+    struct check k = {
+        .fn = fn, .ctx = ctx, .what = "function", .inputs = inputs, .mode = WF_GRADIENTS, .differentiates = true, .error = error};
     if (inputs < 1 || inputs > WF_MAX_INPUTS)
         return wf_error_set(error, WF_ERR_ARGUMENT, "wf_check_function: %d inputs is out of range, 1 to %d", inputs, WF_MAX_INPUTS);
     for (int i = 0; i < inputs; i++)

@@ -251,6 +251,13 @@ bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x)
     }
     /* While a checkpoint's function runs again, it may read tensors that the user released after its first call; so may the `gradient` of
      * an op, as long as a backward will read them. */
+    if (by_user && tape->building && root->rounded) {
+        wf_tape_fail(tape, WF_ERR_STATE,
+                     "%s: '%s' was released with wf_release and is kept in bf16, but .create_graph reads it: do not release it, or take "
+                     "the pass without products in bf16",
+                     op, wf_name_of(x));
+        return false;
+    }
     if (by_user && (root->rounded || (tape->recomputing == 0 && (!tape->building || value_is_released(root))))) {
         wf_tape_fail(tape, WF_ERR_STATE,
                      "%s: '%s' was released with wf_release%s: release a tensor after its last use, and that of its views", op,

@@ -100,13 +100,13 @@ static bool has_changed(const struct node *node, wf_tensor *x)
     return root->kind == TENSOR_LEAF && node->event <= ((const struct parameter *)root)->changed_at;
 }
 
-wf_status node_unchanged(wf_call *c, const struct node *node)
+wf_status node_unchanged(wf_call *c, const struct node *node, bool all)
 {
     const wf_tensor *changed = NULL;
     if (!c->tape->changed)
         return WF_OK;
     for (int i = 0; i < node->inputs; i++)
-        if (node->in[i] && reads_input(node->op, i) && has_changed(node, node->in[i]))
+        if (node->in[i] && (all || reads_input(node->op, i)) && has_changed(node, node->in[i]))
             changed = node->in[i];
     const struct checkpoint *k = node->op == &op_checkpoint ? node->attr : NULL;
     for (int64_t i = 0; k && i < k->operands; i++)
@@ -169,7 +169,7 @@ static wf_status node_backward(wf_tape *tape, struct node *node)
             any = true;
         }
     }
-    wf_status status = any ? node_unchanged(&c, node) : WF_OK;
+    wf_status status = any ? node_unchanged(&c, node, false) : WF_OK;
     const bool checks = any && tape->check_finite;
     if (checks && status == WF_OK)
         status = call_check_gradients(&c, true);

@@ -140,8 +140,9 @@ static void take_all(wf_tape *tape, const wf_tensor *y, int count, const struct 
             first++;
         if (of && first < i) {
             gradient[i] = gradient[first];
-        } else if (of && of->graph) {
-            gradient[i] = wf_keep(of->graph);
+        } else if (of && o->create_graph && of->graph) {
+            /* not the caller's own tensor, whose memory may change */
+            gradient[i] = wf_keep(of->graph == o->gradient ? wf_scale(of->graph, 1) : of->graph);
         } else if (of && of->grad_buffer) {
             gradient[i] = take(tape, of);
         } else if (o->allow_unused) {
@@ -164,6 +165,8 @@ static void run(wf_call *c, wf_tensor *y, int count, struct wrt *wrt, wf_tensor 
     for (int i = 0; i < count; i++) /* inputs are no results of records, so gradients_set_aside does not visit them */
         if (wrt[i].x)
             gradient_set_aside(tape, wrt[i].x, &earlier);
+    wf_tensor *root = gradient_root(y); /* nor is y, with .allow_unused */
+    gradient_set_aside(tape, root, &earlier);
     tape->in_gradients = true;
     records_mark_path(tape, tape->last);
     if (o->create_graph)
@@ -173,6 +176,8 @@ static void run(wf_call *c, wf_tensor *y, int count, struct wrt *wrt, wf_tensor 
     tape->in_gradients = false;
     if (tape->error.code == WF_OK)
         take_all(tape, y, count, wrt, x, gradient, o);
+    if (!root->wanted)
+        gradient_release(tape, root);
     for (int i = 0; i < count; i++) {
         if (wrt[i].own)
             share_again(tape, wrt[i].x);

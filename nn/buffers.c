@@ -55,7 +55,7 @@ void wf_registry_change_buffers(wf_registry *registry)
         const double *from = a->number + a->buffer[k].at;
         wf_real *value = registry->entry[a->buffer[k].parameter].info.value.data;
         for (int64_t i = 0; from[0] != 1 && i < a->buffer[k].count; i++)
-            value[i] = (wf_real)(from[0] * (double)value[i] + from[1 + i]);
+            value[i] = (wf_real)((from[0] == 0 ? 0 : from[0] * (double)value[i]) + from[1 + i]);
     }
     if (a)
         wf_averages_clear(a);

@@ -47,7 +47,7 @@ static wf_tensor *run(struct module_check *k)
     wf_tensor *in[WF_MAX_INPUTS];
     wf_tape_reset(k->tape, WF_GRADIENTS, .seed = k->seed);
     for (int i = 0; i < k->inputs; i++)
-        in[i] = wf_input(k->tape, k->input[i], &k->shapes[i], false);
+        in[i] = wf_input(k->tape, k->input[i], &k->shapes[i], true); /* the function may take gradients by it */
     wf_tensor *y = k->fn(k->ctx, k->tape, in);
     if (!y) {
         wf_error_set(k->error, WF_ERR_ARGUMENT, "wf_check_module: the function returned NULL, not a tensor");

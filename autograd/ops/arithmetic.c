@@ -139,13 +139,13 @@ static wf_status extreme_backward(wf_call *c, wf_map_kernel *grad)
     return status;
 }
 
-/* dy times 1, 1/2 or 0: `wins` compares an operand with the other one. */
+/* dy times 1, 1/2 or 0, and 1 for both if one is NaN: `wins` compares the other operand with this one. */
 static void extreme_gradient(const wf_gradient_call *c, wf_tensor *(*wins)(wf_tensor *, wf_tensor *))
 {
     for (int i = 0; i < 2; i++)
         if (c->need[i]) {
-            wf_tensor *taken = wf_to_real(wins(c->x[i], c->x[1 - i])), *tied = wf_to_real(wf_eq(c->x[0], c->x[1]));
-            c->dx[i] = wf_mul(c->dy[0], wf_add(taken, wf_scale(tied, 0.5)));
+            wf_tensor *lost = wf_to_real(wins(c->x[1 - i], c->x[i])), *tied = wf_to_real(wf_eq(c->x[0], c->x[1]));
+            c->dx[i] = wf_mul(c->dy[0], wf_constant_minus(1, wf_add(lost, wf_scale(tied, 0.5))));
         }
 }
 

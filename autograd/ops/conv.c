@@ -198,6 +198,8 @@ static wf_tensor *weight_gradient(const struct conv_attr *a, wf_tensor *x, wf_te
         const struct wf_conv_axis axis = axis_of(a, d);
         const int64_t reach = (wf_dim(weight, d + 2) - 1) * axis.dilation + (wf_dim(dy, d + 2) - 1) * axis.stride + 1;
         axes[d] = (struct wf_conv_axis){axis.dilation, axis.before, 0, axis.stride};
+        if (reach <= axis.before)
+            return NULL; /* all windows lie in the padding */
         x = reaching(x, d, reach - axis.before, &axes[d].after);
     }
     wf_tensor *dw = wf_conv(exchanged(x, a->groups), wf_transpose(dy, 0, 1), NULL, .groups = a->groups, .axes = axes);
@@ -211,8 +213,11 @@ static wf_tensor *data_gradient(const struct conv_attr *a, const wf_tensor *x, w
     for (int d = 0; d < wf_ndim(x) - 2; d++) {
         const int64_t reach = (wf_dim(weight, d + 2) - 1) * axis_of(a, d).dilation + 1;
         axes[d] = axis_of(a, d);
+        const int64_t last = (wf_dim(x, d + 2) - 1) * axes[d].stride + reach - axes[d].before;
+        if (a->transposed && last <= 0)
+            return NULL;
         if (a->transposed)
-            dy = reaching(dy, d, (wf_dim(x, d + 2) - 1) * axes[d].stride + reach - axes[d].before, &axes[d].after);
+            dy = reaching(dy, d, last, &axes[d].after);
         else
             axes[d].after = (wf_dim(dy, d + 2) - 1) * axes[d].stride + reach - axes[d].before - wf_dim(x, d + 2);
     }
@@ -256,6 +261,7 @@ const wf_op wf_op_conv = {
         {"stride", {{2, 3, 7, 8}, {2, 3, 3, 2}, {2}}, CONV({2, 1, 1, 1}, {3, 0, 1, 1})},
         {"stride beyond the kernel", {{1, 2, 8, 7}, {3, 2, 1, 2}, {3}}, CONV({3, 0, 0, 1}, {4, 0, 0, 1})},
         {"dilation", {{1, 2, 9, 8}, {3, 2, 3, 2}, {3}}, CONV({1, 2, 2, 2}, {2, 3, 1, 3})},
+        {"windows in the padding", {{2, 1, 1}, {1, 1, 1}, {1}}, CONV({8, 3, 0, 1})},
         {"even kernel, uneven padding", {{1, 2, 5, 6}, {3, 2, 2, 4}, {3}}, CONV({1, 0, 1, 1}, {1, 1, 2, 1})},
         {"wide padding", {{1, 2, 2, 1}, {2, 2, 3, 3}, {2}}, CONV({1, 4, 5, 1}, {2, 3, 4, 1})},
         {"groups", {{2, 6, 5, 4}, {4, 3, 2, 3}, {4}}, GROUPS(2, {1, 1, 0, 1}, {1, 1, 1, 1})},

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Gradients of gradients through the public API: wf_gradients with .create_graph, wf_hvp and wf_jvp. tests/autograd/gradients.c checks the
  * `gradient` of each op. */
+#include <weft/gradcheck.h>
+
 #include "copy_op.h"
 #include "one_registry.h"
 
@@ -295,6 +297,137 @@ START_TEST(tensors_without_use)
 }
 END_TEST
 
+static void gives(wf_tensor *g, double a, double b, double c)
+{
+    const double want[] = {a, b, c};
+    wf_real *have = value_of(g);
+    for (int i = 0; i < 3; i++)
+        ck_assert_double_eq_tol(have[i], want[i], 1e-5);
+    free(have);
+}
+
+static wf_tensor *three(wf_real a, wf_real b, wf_real c)
+{
+    return wf_input(tape, (const wf_real[]){a, b, c}, WF_SHAPE(3), true);
+}
+
+/* A y that is an input, a parameter or a view of one keeps no gradient for later calls. */
+START_TEST(nothing_stays)
+{
+    for (int first = 0; first < 2; first++)
+        for (int second = 0; second < 3; second++) {
+            begin(WF_TRAIN);
+            wf_tensor *a = three(1, 2, 3), *b = three(1, 2, 3), *y = wf_sum(wf_mul(wf_mul(a, a), b)), *g;
+            ran(wf_gradients(a, 1, &b, &g, .create_graph = first, .allow_unused = true, .retain = true));
+            gives(g, 0, 0, 0);
+            ran(wf_gradients(wf_slice(a, 0, 0, 2), 1, &b, &g, .create_graph = first, .allow_unused = true, .retain = true));
+            if (second < 2) {
+                ran(wf_gradients(y, 1, &a, &g, .create_graph = second, .retain = true));
+                gives(g, 2, 8, 18);
+            }
+            ran(wf_backward(y));
+            wf_real *grad = gradient_of(a);
+            ck_assert(grad[0] == 2 && grad[1] == 8 && grad[2] == 18);
+            free(grad);
+        }
+    begin(WF_TRAIN);
+    wf_tensor *g, *of = wf_name(three(1, 1, 1), "of");
+    ran(wf_gradients(wf_slice(v, 0, 0, 2), 1, &of, &g, .create_graph = true, .allow_unused = true));
+    ran(wf_gradients(wf_sum(v), 1, &v, &g, .create_graph = true));
+    wf_real *have = value_of(g);
+    ck_assert(have[0] == 1 && have[D - 1] == 1);
+    free(have);
+}
+END_TEST
+
+/* Where the caller records nothing. */
+START_TEST(without_recording)
+{
+    begin(WF_TRAIN);
+    wf_tensor *a = three(1, 2, 3), *one = wf_full(tape, WF_SHAPE(3), 1), *y = wf_sum(wf_mul(wf_mul(a, a), a)), *g, *h;
+    wf_tape_no_grad(tape, true);
+    ran(wf_hvp(y, 1, &a, &one, &h));
+    gives(h, 6, 12, 18);
+    ran(wf_jvp(y, 1, &a, &one, &h));
+    ck_assert_double_eq_tol(item(h), 42, 1e-4);
+    ran(wf_gradients(y, 1, &a, &g, .create_graph = true));
+    ck_assert(wf_tape_no_grad(tape, false)); /* as it was */
+    ran(wf_backward(wf_sum(g)));
+    wf_real *grad = gradient_of(a);
+    ck_assert_double_eq_tol(grad[2], 18, 1e-4);
+    free(grad);
+}
+END_TEST
+
+/* A parameter that only `gradient` reads, as x of l2_normalize. */
+START_TEST(a_changed_parameter)
+{
+    begin(WF_TRAIN);
+    wf_tensor *y = wf_sum(wf_mul(wf_l2_normalize(v, 1e-12), wf_full(tape, WF_SHAPE(D), 2))), *g;
+    wf_registry_grads(registry)->updates++;
+    refused(wf_gradients(y, 1, &v, &g, .create_graph = true), WF_ERR_STATE, "'v' was changed after this op read it");
+}
+END_TEST
+
+START_TEST(the_result_is_no_operand)
+{
+    begin(WF_TRAIN);
+    wf_tensor *a = three(1, 2, 3), *of = wf_full(tape, WF_SHAPE(3), 1), *g;
+    ran(wf_gradients(wf_add_constant(a, 1), 1, &a, &g, .gradient = of, .create_graph = true));
+    ck_assert(g != of);
+    gives(g, 1, 1, 1);
+}
+END_TEST
+
+/* NaN and infinities give in the first gradient what backward gives. */
+static wf_tensor *largest(wf_tensor *x)
+{
+    return wf_maximum(x, wf_full(tape, &(wf_shape){0}, 0.5));
+}
+static wf_tensor *smallest(wf_tensor *x)
+{
+    return wf_minimum(x, wf_full(tape, &(wf_shape){0}, 0.5));
+}
+
+START_TEST(extreme_values)
+{
+    wf_tensor *(*const of[])(wf_tensor *) = {wf_relu, wf_gelu, wf_gelu_tanh, wf_silu, wf_mish, largest, smallest};
+    for (size_t k = 0; k < sizeof of / sizeof *of; k++) {
+        wf_real *want = NULL;
+        for (int create = 0; create < 2; create++) {
+            begin(WF_TRAIN);
+            const wf_real values[] = {INFINITY, -INFINITY, (wf_real)1e18, (wf_real)-1e18, NAN, 30, -30};
+            const int64_t n = k < 1 || k > 4 ? 5 : 4, from = k < 1 || k > 4 ? 0 : 2; /* at infinity some slopes of backward are NaN */
+            wf_tensor *x = wf_input(tape, values + from, WF_SHAPE(n - from + (from > 0)), true), *g;
+            ran(wf_gradients(wf_sum(of[k](x)), 1, &x, &g, .create_graph = create));
+            wf_real *have = value_of(g);
+            for (int64_t i = 0; create && i < count_of(g); i++)
+                ck_assert_msg((isnan(have[i]) && isnan(want[i])) || fabs((double)have[i] - (double)want[i]) < 1e-6,
+                              "function %zu at %g: %g, not %g", k, (double)values[from + i], (double)have[i], (double)want[i]);
+            free(want);
+            want = have;
+        }
+        free(want);
+    }
+}
+END_TEST
+
+/* wf_check_function as PyTorch's gradgradcheck: the function takes gradients by its inputs. */
+static wf_tensor *squared_slope(void *ctx, wf_tape *t, wf_tensor *const in[])
+{
+    wf_tensor *g;
+    (void)ctx, (void)t;
+    return wf_gradients(wf_sum(wf_tanh(wf_mul(in[0], in[1]))), 1, in, &g, .create_graph = true) == WF_OK ? wf_mul(g, g) : g;
+}
+
+START_TEST(checked_by_differences)
+{
+    const wf_shape shapes[] = {{2, {2, 3}}, {1, {3}}};
+    begin(WF_TRAIN);
+    ck_ok(wf_check_function(squared_slope, NULL, 2, shapes, NULL, NULL, error));
+}
+END_TEST
+
 /* A pass takes no more memory than the one before. */
 START_TEST(steady)
 {
@@ -310,4 +443,6 @@ START_TEST(steady)
 }
 END_TEST
 
-WF_TEST_MAIN("create_graph", as_without, three_times, a_penalty_trains, products, released_values, refusals, tensors_without_use, steady)
+WF_TEST_MAIN("create_graph", as_without, three_times, a_penalty_trains, products, released_values, refusals, tensors_without_use,
+             nothing_stays, without_recording, a_changed_parameter, the_result_is_no_operand, extreme_values, checked_by_differences,
+             steady)

@@ -428,7 +428,7 @@ START_TEST(dropout_keeps_its_word)
     begin(WF_GRADIENTS);
     x = normal(1, WF_SHAPE(3));
     ck_assert_ptr_eq(wf_dropout(x, 0.5), x);
-    expect_error(wf_dropout(x, 1), WF_ERR_ARGUMENT, "p = 1");
+    expect_error(wf_dropout(x, 1.25), WF_ERR_ARGUMENT, "p = 1.25");
     begin(WF_INFER);
     expect_error(wf_dropout(normal(1, WF_SHAPE(3)), NAN), WF_ERR_ARGUMENT, "p = nan is not in 0 <= p <= 1");
 }
@@ -474,7 +474,7 @@ START_TEST(dropout_fused_is_two_ops)
     ck_assert(!wf_is_poison(sum) && wf_dim(sum, 0) == 4 && wf_dim(sum, 1) == 5);
     expect_error(wf_dropout_add(x, normal(1, WF_SHAPE(3)), 0.5), WF_ERR_SHAPE, "add");
     begin(WF_TRAIN);
-    expect_error(wf_relu_dropout(normal(1, WF_SHAPE(3)), 1), WF_ERR_ARGUMENT, "p = 1");
+    expect_error(wf_relu_dropout(normal(1, WF_SHAPE(3)), 1.25), WF_ERR_ARGUMENT, "p = 1.25");
     begin(WF_TRAIN);
     x = normal(1, WF_SHAPE(3));
     expect_error(wf_dropout_add(x, x, -1), WF_ERR_ARGUMENT, "p = -1");

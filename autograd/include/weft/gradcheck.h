@@ -49,7 +49,8 @@ WF_API wf_status wf_check_case(const wf_op *op, const struct wf_case *c, const s
 /* Compares the gradients of a function of tensors with central differences; the other checks of wf_check_op are not done. fn(ctx, tape, in)
  * takes in[0 .. inputs-1] of the given shapes and returns a real tensor of any shape. The values of in[i] are drawn from N(0,1), or as
  * fill[i] says if `fill` is not NULL. `options` may be NULL. Parameters that fn uses, and tensors that it makes with wf_input, count as
- * constants. As soon as no backward reads an inner value any more, the check overwrites it with NaN, so that a wrong use shows. */
+ * constants. fn must depend on each real input, and may take gradients by them (wf_gradients with .create_graph), as PyTorch's
+ * gradgradcheck does. As soon as no backward reads an inner value any more, the check overwrites it with NaN, so that a wrong use shows. */
 typedef wf_tensor *(*wf_function)(void *ctx, wf_tape *tape, wf_tensor *const in[]);
 WF_API wf_status wf_check_function(wf_function fn, void *ctx, int inputs, const wf_shape *shapes, const enum wf_fill *fill,
                                    const struct wf_gradcheck_options *options, wf_error *error) WF_CHECKED;

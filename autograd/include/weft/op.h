@@ -118,8 +118,9 @@ struct wf_op {
     bool many; /* the op takes any number of operands (wf_call_in), and `backward` reads none of their values */
     /* Builds the same gradient as `backward` from ops on tensors, for wf_gradients(..., .create_graph = true): sets c->dx[i] where
      * c->need[i] is set. NULL: such a call is refused where it meets this op. dx[i] has the shape of operand i, or a shape to which that
-     * operand broadcasts (it is then summed over the dimensions along which it is repeated), or one that broadcasts to the operand's. It
-     * should read the same values as `backward`, because others may be released. For y = exp(x): c->dx[0] = wf_mul(c->dy[0], c->y[0]). */
+     * operand broadcasts (it is then summed over the dimensions along which it is repeated), or one that broadcasts to the operand's.
+     * Values that `backward` does not read may be released by then, which is an error; a parameter among the operands that was changed is
+     * one too. For y = exp(x): c->dx[0] = wf_mul(c->dy[0], c->y[0]). */
     void (*gradient)(const wf_gradient_call *c);
     /* A mask like .reads: those of the values for which `backward` also takes arrays of dtype WF_BF16. In a pass with products in bf16 it
      * gets one if the caller released the value (wf_release) and all its other readers take it too; the array has the same dims and

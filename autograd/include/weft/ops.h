@@ -4,8 +4,7 @@
  * Shapes broadcast by NumPy's rule where this is stated. Real operands have the dtype WF_REAL, ids have WF_I32. Every failure (shapes,
  * dtypes, ids out of range, operands of two tapes) is the tape's error, and the op returns poison. No op works in place.
  *
- * Gradients of gradients (.create_graph of wf_gradients, weft/tape.h) go through all ops but attention, LSTM, GRU, the
- * selective scan and dropout. */
+ * Gradients of gradients: see .create_graph of wf_gradients (weft/tape.h), which lists the ops that have none. */
 #ifndef WEFT_OPS_H
 #define WEFT_OPS_H
 

@@ -231,8 +231,9 @@ WF_API wf_status wf_backward_with(wf_tensor *x, const struct wf_backward_options
  *   wf_gradients(wf_sum(f), 1, &x, &g, .create_graph = true);
  *   wf_backward(wf_mean(wf_square(g)));
  *
- * An op without a `gradient` in its descriptor (attention, LSTM, dropout, wf_checkpoint; docs/pytorch.md lists them) refuses .create_graph
- * by name. Without .create_graph a result still depends on x, and wf_backward fails if it would have to differentiate the result: a result
+ * An op without a `gradient` in its descriptor refuses .create_graph by name: attention, LSTM, GRU, the selective scan, dropout, and
+ * wf_checkpoint. In a pass with products in bf16 a value that was released (wf_release), as modules of nn release theirs, refuses it too.
+ * Without .create_graph a result still depends on x, and wf_backward fails if it would have to differentiate the result: a result
  * that is meant as a constant goes through wf_detach.
  *
  * WF_ERR_STATE if y does not depend on x[i] (see .allow_unused). The other options are those of wf_backward, and without .create_graph the
@@ -248,7 +249,7 @@ WF_API wf_status wf_gradients_with(wf_tensor *y, int count, wf_tensor *const x[]
  *
  * wf_hvp: the product of the Hessian of y, a scalar (of another y, the Hessian of the sum of its elements), with a vector: hv[i], in the
  * shape of x[i], is the sum over j of the second derivatives by x[i] and x[j], times v[j]. v[j] has the shape of x[j], and counts as a
- * constant (Pearlmutter 1994). */
+ * constant (Pearlmutter 1994). For an x[i] on which y does not depend hv[i] is zeros, as with .allow_unused. */
 WF_API wf_status wf_hvp_with(wf_tensor *y, int count, wf_tensor *const x[], wf_tensor *const v[], wf_tensor *hv[],
                              const struct wf_backward_options *options) WF_CHECKED;
 /* wf_jvp: the derivative of y along v: *jv, in the shape of y, is the sum over i of the Jacobian of y by x[i], times v[i]. */

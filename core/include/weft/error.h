@@ -29,7 +29,8 @@ typedef enum wf_status {
 } wf_status;
 
 /* Set a wf_error to zero before its first use: wf_error error = {0}. If it was not set to zero, its contents count as WF_OK unless they
- * look like a status with one line of text. */
+ * look like a status with one line of text. A call leaves an error that is there already: after one that was handled, call wf_error_clear
+ * before the struct is used again. */
 typedef struct wf_error {
     wf_status code;
     char message[1024]; /* one line without a newline; a longer message is cut after a whole character */
