@@ -219,7 +219,12 @@ static bool direct_task(void *ctx, int64_t index)
         band.x = p->x + b * p->batch_step + (group * p->channels + c0) * p->channel_step;
         band.channels = gemm_ceil_div(k0 + t.k, p->taps) - c0;
         gemm_isa()->conv_pad(&band, copy);
-        multiply(d, &t, &to, copy - c0 * d->plane);
+        /* some of the weights at a time, which stay in the second-level cache beside the copy */
+        const int64_t tiles = gemm_ceil_div(m, gemm_isa()->mr), each = gemm_ceil_div(tiles, gemm_ceil_div(m * t.k, CONV_WEIGHTS));
+        for (; t.from < tiles; t.from = t.to) {
+            t.to = WF_MIN(t.from + each, tiles);
+            multiply(d, &t, &to, copy - c0 * d->plane);
+        }
     }
     if (!in_place)
         scatter(w, m, &to, y);

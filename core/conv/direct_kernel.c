@@ -157,10 +157,9 @@ static void (*const sums_of[MR])(const struct conv_sums *, int64_t, int64_t) = {
 void WF_GEMM(conv_tiles)(const struct conv_tiles *t)
 {
     const int64_t tiles = gemm_ceil_div(t->m, MR);
-    for (int64_t i = 0, row = 0; i < tiles; i++) {
-        const int64_t next = gemm_cut(t->m, tiles, i + 1);
-        tile_of[next - row - 1](t, t->a + i * t->k * MR, row);
-        row = next;
+    for (int64_t i = t->from; i < t->to; i++) {
+        const int64_t row = gemm_cut(t->m, tiles, i);
+        tile_of[gemm_cut(t->m, tiles, i + 1) - row - 1](t, t->a + i * t->k * MR, row);
     }
 }
 

@@ -61,6 +61,7 @@ struct conv_band {
  * b[v][offset[p]], in ascending p from 0. */
 struct conv_tiles {
     int64_t m, k;
+    int64_t from, to; /* the panels of a that are multiplied; the others' filters are left alone */
     const wf_real *a; /* packed in panels of up to MR rows, as gemm_cut divides m, which are k * MR elements apart */
     const int64_t *offset;
     const wf_real *b[2];

@@ -6,10 +6,11 @@
 #include "patches.h"
 
 enum {
-    CONV_COLUMNS = 256,  /* the most columns of a task: their packed panels of a cache block are 256 KiB in float */
-    CONV_TASKS = 4,      /* tasks per thread, where there is enough work */
-    CONV_BAND = 3 << 16, /* the most bytes of a task's padded copy of x, where bands can be smaller */
-    CONV_BLOCK = 256     /* patches in a cache block of the gradient of the weight, a constant that fixes the order of additions */
+    CONV_COLUMNS = 256,                         /* the most columns of a task: their packed panels of a cache block are 256 KiB in float */
+    CONV_TASKS = 4,                             /* tasks per thread, where there is enough work */
+    CONV_BAND = 3 << 16,                        /* the most bytes of a task's padded copy of x, where bands can be smaller */
+    CONV_WEIGHTS = (1 << 16) / sizeof(wf_real), /* packed weights, about, that are multiplied by a whole band before the next */
+    CONV_BLOCK = 256 /* patches in a cache block of the gradient of the weight, a constant that fixes the order of additions */
 };
 
 /* Where the results of a product go. */
