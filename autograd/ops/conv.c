@@ -271,6 +271,12 @@ const wf_op wf_op_conv = {
         {"causal, depthwise", {{2, 5, 9}, {5, 1, 4}, {5}}, GROUPS(5, {1, 3, 0, 1})}, {"one step", {{2, 3, 1}, {4, 3, 1}, {4}}, CONV(ONE)},
         {"many channels", {{1, 19, 9, 4}, {9, 19, 3, 3}, {9}}, CONV({1, 1, 1, 1}, {1, 1, 1, 1})},
         {"many patches", {{3, 2, 11, 13}, {3, 2, 2, 2}, {3}}, CONV(ONE, ONE)},
+        {"wide rows", {{2, 2, 3, 19}, {7, 2, 3, 3}, {7}}, CONV({1, 1, 1, 1}, {1, 1, 1, 1})},
+        {"wide rows, dilation, uneven padding", {{1, 3, 5, 17}, {3, 3, 2, 3}, {3}}, CONV({1, 2, 0, 2}, {1, 1, 4, 3})},
+        {"wide rows, stride", {{2, 3, 7, 31}, {3, 3, 3, 3}, {3}}, CONV({2, 1, 1, 1}, {2, 1, 1, 1})},
+        {"wide rows, groups", {{1, 4, 3, 16}, {6, 2, 3, 3}, {6}}, GROUPS(2, {1, 1, 1, 1}, {1, 1, 1, 1})},
+        {"many channels of wide rows", {{2, 30, 2, 12}, {7, 30, 3, 3}, {7}}, CONV({1, 1, 1, 1}, {1, 1, 1, 1})},
+        {"long sequence", {{1, 13, 300}, {5, 13, 3}, {5}}, CONV({1, 2, 0, 1})},
         {"no pictures", {{-1, 3, 5, 5}, {2, 3, 3, 3}, {2}}, CONV(ONE, ONE)},
         {"no channels", {{2, -1, 5, 5}, {2, -1, 3, 3}, {2}}, CONV(ONE, ONE)},
         {"transposed", {{2, 3, 4, 3}, {3, 2, 3, 3}, {2}}, TRANSPOSE(1, {1, 1, 1, 1}, {1, 0, 0, 1})},
@@ -278,6 +284,7 @@ const wf_op wf_op_conv = {
         {"transposed, stride beyond the kernel", {{1, 2, 3, 2}, {2, 3, 2, 1}, {3}}, TRANSPOSE(1, {3, 0, -2, 1}, {2, 0, -1, 1})},
         {"transposed, groups and dilation", {{1, 4, 3, 4}, {4, 3, 2, 3}, {6}}, TRANSPOSE(2, {1, 1, 0, 2}, {2, 0, 2, 2})},
         {"transposed, depthwise", {{2, 3, 4, 5}, {3, 1, 3, 2}, {3}}, TRANSPOSE(3, {2, 1, 1, 1}, {2, 0, 0, 1})},
+        {"transposed, wide rows", {{1, 3, 3, 16}, {3, 2, 4, 4}, {2}}, TRANSPOSE(1, {2, 1, 1, 1}, {2, 1, 1, 1})},
         {"transposed sequence", {{2, 3, 5}, {3, 2, 4}, {2}}, TRANSPOSE(1, {2, 1, 1, 1})})};
 
 static struct conv_attr attr_of(bool transposed, int64_t stride, int64_t padding, int64_t dilation, int64_t groups, int64_t output_padding,

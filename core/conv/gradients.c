@@ -181,6 +181,8 @@ bool wf_conv_weight(const struct wf_conv *s, const wf_real *x, const wf_real *dy
     };
     if (w.filters == 0 || w.k == 0)
         return true;
+    if (conv_direct_weight_pays(s, &w.p))
+        return conv_direct_weight(s, &w.p, dy, dweight, add);
     const int64_t wanted = gemm_ceil_div(2 * (int64_t)wf_threads(), s->groups);
     /* a task's rows of patches fill half of a second-level cache at most */
     w.across = gemm_ceil_div(w.filters, 128);

@@ -45,4 +45,42 @@ static inline struct conv_run conv_run_at(const struct conv_patches *p, const st
     return r;
 }
 
+/* A padded copy of a band of x: a block of rows and columns of some channels of one picture. If the step of columns is above 1, each row
+ * lies as one part for each remainder by the step, so that the elements that successive outputs read lie side by side. The kernels store
+ * whole vectors: a copy needs a vector more of memory at its end. */
+struct conv_band {
+    const wf_real *x; /* the first channel of the picture */
+    int64_t channel_step, height, width;
+    int64_t row, col; /* the element of the picture at the band's first row and column; either may be negative */
+    int64_t channels, rows;
+    int64_t step, part; /* of columns; elements of a part */
+    int64_t plane;      /* elements from one channel of the copy to the next */
+};
+
+/* Two vectors of outputs, side by side or not, for m filters: c[v][i * c_step] = bias[i] + the sum over p < k of a(i, p) times
+ * b[v][offset[p]], in ascending p from 0. */
+struct conv_tiles {
+    int64_t m, k;
+    int64_t from, to; /* the panels of a that are multiplied; the others' filters are left alone */
+    const wf_real *a; /* packed in panels of up to MR rows, as gemm_cut divides m, which are k * MR elements apart */
+    const int64_t *offset;
+    const wf_real *b[2];
+    wf_real *c[2];
+    int64_t tail[2]; /* lanes of the vector that are outputs; only they are stored */
+    int64_t c_step;
+    const wf_real *bias; /* NULL: 0 */
+    bool add;            /* to c */
+};
+
+/* Sums for the gradient of the weight, for NR channels of a copy of x whose channels lie side by side: c[(t * filters + f) * NR + i] is the
+ * sum over the outputs (l, j) of dy[f * dy_step + dy_line[l] + j] times x[offset[t] + x_line[l] + j * x_step + i], in this order. */
+struct conv_sums {
+    int64_t filters, taps, lines, cols;
+    const wf_real *dy, *x;
+    int64_t dy_step, x_step;
+    const int64_t *dy_line, *x_line, *offset;
+    wf_real *c;
+    bool add; /* to c */
+};
+
 #endif

@@ -7,15 +7,13 @@
 
 #include "product.h"
 
-enum { TASKS = 4 /* per thread, where there is enough work */ };
-
 /* The columns of one task. If the patches of a picture are many, they are divided into shares, so that the results of a task are rows of
  * one picture; otherwise a task has the patches of several pictures. */
 static int64_t task_columns(int64_t n)
 {
     const int nr = gemm_isa()->nr;
     const int64_t most = WF_MAX(nr, CONV_COLUMNS / nr * nr);
-    const int64_t even = gemm_ceil_div(gemm_ceil_div(n, (int64_t)TASKS * wf_threads()), nr) * nr;
+    const int64_t even = gemm_ceil_div(gemm_ceil_div(n, (int64_t)CONV_TASKS * wf_threads()), nr) * nr;
     return WF_MIN(most, even);
 }
 
@@ -119,11 +117,13 @@ bool conv_product_run(const struct conv_product *given)
         fill(&w);
         return true;
     }
+    if (conv_direct_pays(&w))
+        return conv_direct_run(&w);
     const int64_t wide = task_columns(n);
     w.shares = picture >= wide ? gemm_ceil_div(picture, wide) : 0;
     w.across = w.shares > 0 ? w.p.batch * w.shares : gemm_ceil_div(n, wide);
     /* few columns, many filters: the filters are divided, too, and each task packs the patches again */
-    const int64_t wanted = (int64_t)TASKS * wf_threads(), tiles = gemm_ceil_div(w.m, gemm_isa()->mr);
+    const int64_t wanted = (int64_t)CONV_TASKS * wf_threads(), tiles = gemm_ceil_div(w.m, gemm_isa()->mr);
     w.down = WF_MIN(WF_MAX(1, tiles / TASK_TILES), gemm_ceil_div(wanted, w.across * w.groups));
     const double flops = 2. * (double)n * (double)w.m * (double)w.k * (double)w.groups;
     const struct stages stages = {.count = 1, .stage = {{w.groups * w.across * w.down, product_task, &w}}};

@@ -6,8 +6,11 @@
 #include "patches.h"
 
 enum {
-    CONV_COLUMNS = 256, /* the most columns of a task: their packed panels of a cache block are 256 KiB in float */
-    CONV_BLOCK = 256    /* patches in a cache block of the gradient of the weight, a constant that fixes the order of additions */
+    CONV_COLUMNS = 256,                         /* the most columns of a task: their packed panels of a cache block are 256 KiB in float */
+    CONV_TASKS = 4,                             /* tasks per thread, where there is enough work */
+    CONV_BAND = 3 << 16,                        /* the most bytes of a task's padded copy of x, where bands can be smaller */
+    CONV_WEIGHTS = (1 << 16) / sizeof(wf_real), /* packed weights, about, that are multiplied by a whole band before the next */
+    CONV_BLOCK = 256 /* patches in a cache block of the gradient of the weight, a constant that fixes the order of additions */
 };
 
 /* Where the results of a product go. */
@@ -30,6 +33,19 @@ struct conv_product {
 /* The patches of x that the convolution reads, for the first group. Fills tap [kernel[0] * kernel[1]]. */
 struct conv_patches conv_patches_of(const struct wf_conv *s, const wf_real *x, struct conv_tap *tap);
 bool conv_product_run(const struct conv_product *given) WF_CHECKED;
+
+/* direct.c: the same product, with the same bits, whose panels are not packed: the register tiles read a padded copy of x. Whether that is
+ * faster, and the product. */
+bool conv_direct_pays(const struct conv_product *w);
+bool conv_direct_run(const struct conv_product *w) WF_CHECKED;
+/* The number of rows (dim 0) or columns (1) from the least to the greatest that taps read for one output, and the least. */
+int64_t conv_reach(const struct conv_patches *p, int dim, int64_t *least);
+/* The elements of a padded copy of a channel, about, as a double: paddings and kernels can reach far beyond all memory. */
+double conv_whole_copy(const struct conv_patches *p);
+
+/* direct_weight.c: the gradient of the weight in this way. */
+bool conv_direct_weight_pays(const struct wf_conv *s, const struct conv_patches *p);
+bool conv_direct_weight(const struct wf_conv *s, const struct conv_patches *p, const wf_real *dy, wf_real *dweight, bool add) WF_CHECKED;
 
 /* depthwise.c: each filter reads one channel. */
 bool conv_depthwise_forward(const struct wf_conv *s, const wf_real *x, const wf_real *weight, const wf_real *bias, wf_real *y,

@@ -313,6 +313,9 @@ const struct gemm_isa WF_GEMM(isa) = {
     .pack_a_panel = WF_GEMM(pack_a_panel),
     .skinny_nt = WF_GEMM(skinny_nt),
     .skinny_nn = WF_GEMM(skinny_nn),
+    .conv_pad = WF_GEMM(conv_pad),
+    .conv_tiles = WF_GEMM(conv_tiles),
+    .conv_sums = WF_GEMM(conv_sums),
 #ifndef WF_DOUBLE
     .pack_b_panel_bf16 = WF_GEMM(pack_b_panel_bf16),
     .skinny_bf16 = WF_GEMM(skinny_bf16),

@@ -155,6 +155,9 @@ struct gemm_cache_block {
     struct gemm_prefetch prefetch[PREFETCHES];
 };
 
+struct conv_band; /* defined in core/conv/patches.h */
+struct conv_tiles;
+struct conv_sums;
 struct gemm_isa {
     int mr;                                              /* rows of a register tile */
     int nr;                                              /* columns of a register tile */
@@ -171,6 +174,11 @@ struct gemm_isa {
      * contiguous. The kernels take alpha, beta and bias from the epilogue, not from g. */
     void (*skinny_nt)(const struct wf_gemm *g, const struct gemm_epilogue *epilogue);
     void (*skinny_nn)(const struct wf_gemm *g, const struct gemm_epilogue *epilogue);
+    /* core/conv/direct_kernel.c: a padded copy of x, outputs computed from it, and sums for the gradient of the weight; see
+     * core/conv/patches.h. The copy needs a vector more of memory at its end. */
+    void (*conv_pad)(const struct conv_band *band, wf_real *out);
+    void (*conv_tiles)(const struct conv_tiles *tiles);
+    void (*conv_sums)(const struct conv_sums *sums);
 #ifndef WF_DOUBLE
     /* pack_b_panel for a B in bf16; and skinny_nt for a B in bf16, or for bf16's arithmetic if this instruction set has it (skinny_bf16
      * below). `rounded` has room for m rows of k floats, where k is rounded up to BF16_K; only bf16's arithmetic uses it. */
@@ -269,6 +277,9 @@ void WF_GEMM(pack_a_panel)(int64_t w, int64_t k, const wf_real *s, int64_t is, i
 void WF_GEMM(pack_b_panel)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out);
 void WF_GEMM(skinny_nt)(const struct wf_gemm *g, const struct gemm_epilogue *epilogue);
 void WF_GEMM(skinny_nn)(const struct wf_gemm *g, const struct gemm_epilogue *epilogue);
+void WF_GEMM(conv_pad)(const struct conv_band *band, wf_real *out);
+void WF_GEMM(conv_tiles)(const struct conv_tiles *tiles);
+void WF_GEMM(conv_sums)(const struct conv_sums *sums);
 #ifndef WF_DOUBLE
 void WF_GEMM(pack_b_panel_bf16)(int64_t w, int64_t k, const uint16_t *s, int64_t is, int64_t ps, float *out);
 void WF_GEMM(skinny_bf16)(const struct wf_gemm *g, const struct gemm_epilogue *epilogue, float *rounded);

@@ -136,17 +136,17 @@ static wf_tensor *normal(wf_tape *tape, const wf_shape *shape, const char *name)
 }
 
 /* The result and the gradients of one case, end to end. */
-static int64_t everything(int threads, int64_t pictures, int64_t groups, bool transposed, wf_mode mode, wf_real *out)
+static int64_t everything(int threads, int64_t pictures, int64_t groups, bool transposed, int64_t stride, wf_mode mode, wf_real *out)
 {
-    enum { C = 8, F = 12, H = 11, W = 9 };
+    enum { C = 32, F = 24, H = 11, W = 20 }; /* wide enough for products that pack no patches, in k several cache blocks */
     ck_ok(wf_set_threads(threads, error));
     wf_tape *tape = new_tape();
     wf_tape_reset(tape, mode);
     wf_tensor *x = normal(tape, WF_SHAPE(pictures, C, H, W), "x");
     wf_tensor *w = normal(tape, transposed ? WF_SHAPE(C, F / groups, 3, 3) : WF_SHAPE(F, C / groups, 3, 3), "w");
     wf_tensor *b = normal(tape, WF_SHAPE(F), "b");
-    wf_tensor *y = transposed ? wf_conv_transpose(x, w, b, .stride = 2, .padding = 1, .groups = groups)
-                              : wf_conv(x, w, b, .stride = 2, .padding = 1, .groups = groups);
+    wf_tensor *y = transposed ? wf_conv_transpose(x, w, b, .stride = stride, .padding = 1, .groups = groups)
+                              : wf_conv(x, w, b, .stride = stride, .padding = 1, .groups = groups);
     const wf_shape shape = wf_shape_of(y);
     int64_t n = wf_shape_count(&shape);
     ck_read(y, out, n);
@@ -163,25 +163,31 @@ static int64_t everything(int threads, int64_t pictures, int64_t groups, bool tr
     return n;
 }
 
+/* The bits of one thread, of others, and of a picture alone. */
+static void check_bits(int64_t groups, bool transposed, int64_t stride)
+{
+    enum { MOST = 1 << 18 };
+    static wf_real one[MOST], other[MOST];
+    const int64_t n = everything(1, 7, groups, transposed, stride, WF_GRADIENTS, one);
+    ck_assert_int_le(n, MOST);
+    for (int threads = 2; threads <= 5; threads += 3) {
+        ck_assert_int_eq(everything(threads, 7, groups, transposed, stride, WF_GRADIENTS, other), n);
+        ck_assert_msg(memcmp(one, other, (size_t)n * sizeof *one) == 0, "%d threads, %lld groups, stride %lld: other bits", threads,
+                      (long long)groups, (long long)stride);
+    }
+    const int64_t all = everything(2, 7, groups, transposed, stride, WF_INFER, one),
+                  alone = everything(2, 1, groups, transposed, stride, WF_INFER, other);
+    ck_assert_int_eq(all, 7 * alone);
+    ck_assert_msg(memcmp(one, other, (size_t)alone * sizeof *one) == 0, "%lld groups, stride %lld: a picture alone has other bits",
+                  (long long)groups, (long long)stride);
+}
+
 START_TEST(the_same_bits)
 {
-    enum { MOST = 1 << 16 };
-    static wf_real one[MOST], other[MOST];
     for (int transposed = 0; transposed < 2; transposed++)
-        for (int64_t groups = 1; groups <= 4; groups *= 2) {
-            const int64_t n = everything(1, 7, groups, transposed, WF_GRADIENTS, one);
-            ck_assert_int_le(n, MOST);
-            for (int threads = 2; threads <= 5; threads += 3) {
-                ck_assert_int_eq(everything(threads, 7, groups, transposed, WF_GRADIENTS, other), n);
-                ck_assert_msg(memcmp(one, other, (size_t)n * sizeof *one) == 0, "%d threads, %lld groups: other bits", threads,
-                              (long long)groups);
-            }
-            const int64_t all = everything(2, 7, groups, transposed, WF_INFER, one),
-                          alone = everything(2, 1, groups, transposed, WF_INFER, other);
-            ck_assert_int_eq(all, 7 * alone);
-            ck_assert_msg(memcmp(one, other, (size_t)alone * sizeof *one) == 0, "%lld groups: a picture alone has other bits",
-                          (long long)groups);
-        }
+        for (int64_t groups = 1; groups <= 4; groups *= 2)
+            for (int64_t stride = 1; stride <= 2; stride++)
+                check_bits(groups, transposed, stride);
 }
 END_TEST
 

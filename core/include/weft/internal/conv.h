@@ -5,8 +5,9 @@
  * row.
  *
  * The convolution is the product of the weight with the matrix of patches, whose column (b, i, j) has the elements of x that this output
- * reads. The matrix is never in memory: each task packs the panels of it that its register tiles read next (Chetlur et al. 2014). If each
- * filter reads one channel only (depthwise), the elements are multiplied directly.
+ * reads. The matrix is never in memory. If rows of outputs fill most of their vectors, each task copies a band of x once, padded with
+ * zeros, and its register tiles load the patches from this copy; otherwise it packs the panels of the matrix that its register tiles read
+ * next (Chetlur et al. 2014). If each filter reads one channel only (depthwise), the elements are multiplied directly.
  *
  * Every element of a result is a chain of multiply-adds whose order the shape alone determines, so the bits do not depend on threads, and
  * in the forward not on the other pictures. Without memory for packing the functions return false. */
