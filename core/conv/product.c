@@ -56,7 +56,9 @@ static bool product_task(void *ctx, int64_t index)
     const struct gemm_range columns = columns_of(w, rest % w->across), rows = gemm_share(w->m, isa->mr, w->down, rest / w->across);
     const int64_t n = columns.end - columns.begin, m = rows.end - rows.begin, kc = gemm_kc(w->k), picture = w->p.rows * w->p.cols;
     const int64_t panels = gemm_ceil_div(n, nr), b = columns.begin / picture;
-    const bool in_place = w->out.col_step == 1 && w->out.row_step == w->p.cols && (columns.end - 1) / picture == b;
+    /* Which columns a task has depends on the number of threads, so with several blocks along k both ways must add in the same order. */
+    const bool in_place =
+        w->out.col_step == 1 && w->out.row_step == w->p.cols && (columns.end - 1) / picture == b && !(w->add && w->k > kc);
     wf_real *packed = wf_scratch(WF_SCRATCH_GEMM, (size_t)(panels * nr * kc) * sizeof(wf_real));
     wf_real *copy = in_place ? NULL : wf_scratch(WF_SCRATCH_CONV, (size_t)(m * panels * nr) * sizeof(wf_real));
     const bool aliased = w->k * (int64_t)sizeof(wf_real) % ALIAS_BYTES == 0 && m >= PACK_M_MIN && panels >= ALIAS_PANELS;
