@@ -86,7 +86,7 @@ void backward_run(wf_call *c, wf_tensor *x, const struct wf_backward_options *o)
     if (o->gradient)
         wf_keep(o->gradient);
     tape->differentiated = tape->walking = true;
-    tape->changed = tape_parameters_changed(tape);
+    tape->changed = tape_parameters_changed(tape, false);
     tape->events++;
     if (!o->retain) {
         records_release_values(tape, last);

@@ -168,7 +168,7 @@ void records_build_gradients(wf_tape *tape, wf_tensor *y, wf_tensor *gradient)
     wf_shape shape = array_shape(&y->a);
     const bool no_grad = wf_tape_no_grad(tape, false); /* the gradients depend on x even if the caller records nothing else now */
     tape->differentiated = tape->walking = true;
-    tape->changed = tape_parameters_changed(tape);
+    tape->changed = tape_parameters_changed(tape, true);
     tape->events++;
     graph_add(tape, y, gradient ? gradient : wf_expand_to(wf_full(tape, &(wf_shape){0}, 1), &shape));
     for (struct node *node = last; node; node = node->previous) {

@@ -353,8 +353,8 @@ wf_tensor *tape_tensor(const wf_tape *tape, int64_t number); /* the tensor of th
 /* Keeps the first `live` tensors of the pass and marks the later ones as dropped. */
 void tape_drop_tensors(wf_tape *tape, int64_t live);
 wf_tensor *tape_leaf(wf_tape *tape, wf_tensor *parameter);
-/* Whether an update changed a parameter after an op whose backward will read its value. */
-bool tape_parameters_changed(const wf_tape *tape);
+/* Whether an update changed a parameter after an op whose backward will read its value, or with `all` after any op on it. */
+bool tape_parameters_changed(const wf_tape *tape, bool all);
 wf_tensor *tape_find_leaf(const wf_tape *tape, const wf_tensor *parameter); /* NULL if the pass has not used the parameter */
 /* Whether an op may use x on this tape now. If not, the tape has the error. */
 bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x);

@@ -141,12 +141,12 @@ static void note_update(const wf_tape *tape, wf_tensor *leaf)
     p->changed_at = tape->events;
 }
 
-bool tape_parameters_changed(const wf_tape *tape)
+bool tape_parameters_changed(const wf_tape *tape, bool all)
 {
     bool any = false;
     for (int64_t i = 0; i < tape->leaves.used; i++) {
         wf_tensor *leaf = struct_at(&tape->leaves, i, sizeof(struct parameter));
-        if (leaf->readers > 0) {
+        if (all || leaf->readers > 0) {
             note_update(tape, leaf);
             any = any || ((struct parameter *)leaf)->changed_at > 0;
         }

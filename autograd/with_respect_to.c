@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* wf_gradients: computes the gradients with respect to chosen tensors (wrt), and returns them as tensors of the tape. */
+#include <weft/ops.h>
+
 #include "engine.h"
 
 const char made_by_gradients[] = "gradient";

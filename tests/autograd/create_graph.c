@@ -396,14 +396,14 @@ START_TEST(extreme_values)
         wf_real *want = NULL;
         for (int create = 0; create < 2; create++) {
             begin(WF_TRAIN);
-            const wf_real values[] = {INFINITY, -INFINITY, (wf_real)1e18, (wf_real)-1e18, NAN, 30, -30};
+            const wf_real edges[] = {INFINITY, -INFINITY, (wf_real)1e18, (wf_real)-1e18, NAN, 30, -30};
             const int64_t n = k < 1 || k > 4 ? 5 : 4, from = k < 1 || k > 4 ? 0 : 2; /* at infinity some slopes of backward are NaN */
-            wf_tensor *x = wf_input(tape, values + from, WF_SHAPE(n - from + (from > 0)), true), *g;
+            wf_tensor *x = wf_input(tape, edges + from, WF_SHAPE(n - from + (from > 0)), true), *g;
             ran(wf_gradients(wf_sum(of[k](x)), 1, &x, &g, .create_graph = create));
             wf_real *have = value_of(g);
             for (int64_t i = 0; create && i < count_of(g); i++)
                 ck_assert_msg((isnan(have[i]) && isnan(want[i])) || fabs((double)have[i] - (double)want[i]) < 1e-6,
-                              "function %zu at %g: %g, not %g", k, (double)values[from + i], (double)have[i], (double)want[i]);
+                              "function %zu at %g: %g, not %g", k, (double)edges[from + i], (double)have[i], (double)want[i]);
             free(want);
             want = have;
         }
