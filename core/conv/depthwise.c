@@ -7,6 +7,8 @@
 
 #include "product.h"
 
+enum { SHORT = 64 }; /* rows of fewer elements are put together for products of sums */
+
 /* A padded picture. If the stride of columns is above 1, each row lies as one part for each remainder by the stride, so that the elements
  * that successive outputs read lie side by side. */
 struct plane {
@@ -31,6 +33,12 @@ static int64_t plane_col(const struct plane *p, int64_t col)
     return col % p->step * p->part + col / p->step;
 }
 
+/* How many columns below `col` have this remainder by the step. */
+static int64_t parts_before(int64_t col, int64_t rest, int64_t step)
+{
+    return col > rest ? (col - rest + step - 1) / step : 0;
+}
+
 /* Copies a picture [height, width] into the plane, `top` rows below and `left` columns to the right of its first element; either may be
  * negative. The rest is 0. */
 static void pad(const struct plane *p, const wf_real *x, int64_t height, int64_t width, int64_t top, int64_t left, wf_real *out)
@@ -50,8 +58,37 @@ static void pad(const struct plane *p, const wf_real *x, int64_t height, int64_t
             continue;
         }
         memset(out, 0, (size_t)row * sizeof *out);
-        for (int64_t j = begin; j < end; j++)
-            out[plane_col(p, j)] = line[j];
+        for (int64_t rest = 0; rest < p->step; rest++) { /* without a division for each element */
+            const int64_t first = parts_before(begin, rest, p->step), count = parts_before(end, rest, p->step) - first;
+            const wf_real *from_part = line + first * p->step + rest;
+            wf_real *to = out + rest * p->part + first;
+            if (p->step == 2)
+                for (int64_t k = 0; k < count; k++) /* a constant, so that the compiler uses vectors */
+                    to[k] = from_part[k * 2];
+            else
+                for (int64_t k = 0; k < count; k++)
+                    to[k] = from_part[k * p->step];
+        }
+    }
+}
+
+/* The reverse for one row of the plane, or zeros if `row` is NULL: writes elements left .. left + width - 1 plus `bias` to `out`, or adds
+ * them. What lies beyond the plane is 0. */
+static void unpad(const struct plane *p, const wf_real *row, int64_t left, int64_t width, wf_real bias, bool add, wf_real *out)
+{
+    for (int64_t j = 0; j < width; j++)
+        out[j] = add ? out[j] + bias : bias;
+    const int64_t end = row ? WF_MIN(left + width, p->cols) : left;
+    for (int64_t rest = 0; rest < p->step; rest++) {
+        const int64_t first = parts_before(left, rest, p->step), last = parts_before(end, rest, p->step);
+        const wf_real *from = row ? row + rest * p->part : NULL;
+        wf_real *to = out + rest - left;
+        if (p->step == 2)
+            for (int64_t k = first; k < last; k++)
+                to[k * 2] += from[k];
+        else
+            for (int64_t k = first; k < last; k++)
+                to[k * p->step] += from[k];
     }
 }
 
@@ -176,13 +213,19 @@ static bool strided_data_task(void *ctx, int64_t index)
                 wf_kernel->axpy(s->cols, w->weight[f * w->taps + k], w->dy + (b * s->filters + f) * picture + i * s->cols,
                                 plane + i * s->stride[0] * row + t.at[k]);
     const wf_real bias = w->bias ? w->bias[c] : 0;
-    for (int64_t i = 0; i < s->height; i++)
-        for (int64_t j = 0; j < s->width; j++, out++) {
-            const int64_t r = i + s->before[0], q = j + s->before[1];
-            const wf_real sum = (r < w->p.rows && q < w->p.cols ? plane[r * row + plane_col(&w->p, q)] : 0) + bias;
-            *out = w->add ? *out + sum : sum;
-        }
+    for (int64_t i = 0; i < s->height; i++, out += s->width) {
+        const int64_t r = i + s->before[0];
+        unpad(&w->p, r < w->p.rows ? plane + r * row : NULL, s->before[1], s->width, bias, w->add, out);
+    }
     return true;
+}
+
+/* The elements that tap `at` reads, [rows, cols] in a contiguous array: one long product is faster than many of short rows. */
+static const wf_real *seen_by(const struct wf_conv *s, const wf_real *plane, int64_t row_step, int64_t at, wf_real *to)
+{
+    for (int64_t i = 0; i < s->rows; i++)
+        memcpy(to + i * s->cols, plane + i * row_step + at, (size_t)s->cols * sizeof *to);
+    return to;
 }
 
 /* A channel's weights: sums over all pictures, in double. */
@@ -194,13 +237,19 @@ static bool weight_task(void *ctx, int64_t c)
     wf_real *plane = plane_memory(&w->p);
     struct taps t;
     double *sum = wf_scratch(WF_SCRATCH_PACK_A, (size_t)(w->each * w->taps) * sizeof *sum);
-    if (!plane || !sum || !taps_memory(w->taps, &t))
+    wf_real *seen = s->cols < SHORT ? wf_scratch(WF_SCRATCH_PACK_B, (size_t)picture * sizeof *seen) : NULL;
+    if (!plane || !sum || (s->cols < SHORT && !seen) || !taps_memory(w->taps, &t))
         return false;
     place_taps(s, &w->p, t.at);
     memset(sum, 0, (size_t)(w->each * w->taps) * sizeof *sum);
     for (int64_t b = 0; b < s->batch; b++) {
         pad(&w->p, w->x + (b * s->channels + c) * s->height * s->width, s->height, s->width, s->before[0], s->before[1], plane);
-        for (int64_t f = 0; f < w->each; f++)
+        for (int64_t k = 0; k < w->taps && seen; k++) {
+            const wf_real *x = seen_by(s, plane, s->stride[0] * row, t.at[k], seen);
+            for (int64_t f = 0; f < w->each; f++)
+                sum[f * w->taps + k] += wf_kernel->dot(picture, w->dy + (b * s->filters + c * w->each + f) * picture, x);
+        }
+        for (int64_t f = 0; f < w->each && !seen; f++)
             for (int64_t i = 0; i < s->rows; i++)
                 for (int64_t k = 0; k < w->taps; k++)
                     sum[f * w->taps + k] += wf_kernel->dot(s->cols, w->dy + (b * s->filters + c * w->each + f) * picture + i * s->cols,
