@@ -350,7 +350,8 @@ static wf_tensor *any_choice(wf_tensor *a, wf_tensor *b)
 
 static wf_tensor *any_arrangement(wf_tensor *a, wf_tensor *ids)
 {
-    const struct wf_pad_size sizes[] = {{any_dim(), below(4), seldom(9) ? any_size() : below(3)}, {any_dim(), seldom(9) ? -1 : 1, 0}};
+    const struct wf_pad_size sizes[WF_MAX_DIMS] = {{any_dim(), below(4), seldom(9) ? any_size() : below(3)},
+                                                   {any_dim(), seldom(9) ? -1 : 1, 0}};
     wf_shape times = {seldom(9) ? (int)below(9) - 1 : wf_ndim(a), {below(3), seldom(9) ? any_size() : 1 + below(2), 1, 2}};
     wf_tensor *x = below(5) ? a : any(), *sorted = NULL;
     switch (below(16)) {
