@@ -136,5 +136,5 @@ bool wf_call_needs(const wf_call *c, int input)
     const struct call_state *state = c->internal;
     if (input < 0 || input >= c->inputs)
         return false;
-    return input < WF_MAX_INPUTS ? c->need[input] : node_needs(state->node, input) && node_needs_now(c->tape, state->node->in[input]);
+    return input < WF_MAX_INPUTS ? c->need[input] : node_needs_now(c->tape, state->node, input);
 }

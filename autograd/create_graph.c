@@ -116,7 +116,7 @@ static void call_gradient(wf_call *c, struct node *node)
     wf_tensor **dx = (wf_tensor **)memory, **dy = dx + node->inputs;
     bool *need = (bool *)(memory + pointers);
     for (int i = 0; i < node->inputs; i++)
-        need[i] = node_needs(node, i) && node_needs_now(tape, node->in[i]);
+        need[i] = node_needs_now(tape, node, i);
     for (int j = 0; j < node->outputs; j++)
         dy[j] = node->out[j]->graph;
     const wf_gradient_call g = {.tape = tape,

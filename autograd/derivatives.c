@@ -8,7 +8,8 @@
 #include "engine.h"
 
 /* The sum over i of <g[i], v[i]>; poison with an error that names `call` if a v[i] is missing or has another shape than x[i]. */
-static wf_tensor *product(const char *call, wf_tape *tape, int count, wf_tensor *const x[], wf_tensor *const g[], wf_tensor *const v[])
+static wf_tensor *recorded_product(const char *call, wf_tape *tape, int count, wf_tensor *const x[], wf_tensor *const g[],
+                                   wf_tensor *const v[])
 {
     wf_tensor *sum = NULL;
     for (int i = 0; i < count; i++) {
@@ -23,6 +24,15 @@ static wf_tensor *product(const char *call, wf_tape *tape, int count, wf_tensor 
         wf_tensor *term = wf_sum(wf_mul(g[i], wf_detach(v[i])));
         sum = sum ? wf_add(sum, term) : term;
     }
+    return sum;
+}
+
+/* The same, recorded also where the caller records nothing. */
+static wf_tensor *product(const char *call, wf_tape *tape, int count, wf_tensor *const x[], wf_tensor *const g[], wf_tensor *const v[])
+{
+    const bool no_grad = wf_tape_no_grad(tape, false);
+    wf_tensor *sum = recorded_product(call, tape, count, x, g, v);
+    wf_tape_no_grad(tape, no_grad);
     return sum;
 }
 
@@ -61,8 +71,8 @@ static wf_status failed(const wf_tensor *y)
     return tape ? tape->error.code : y ? WF_ERR_STATE : WF_ERR_ARGUMENT;
 }
 
-static wf_status hessian(wf_tensor *y, int count, wf_tensor *const x[], wf_tensor *const v[], wf_tensor *hv[],
-                         const struct wf_backward_options *options)
+wf_status wf_hvp_with(wf_tensor *y, int count, wf_tensor *const x[], wf_tensor *const v[], wf_tensor *hv[],
+                      const struct wf_backward_options *options)
 {
     wf_tape *tape = begin("wf_hvp", y, count, x, v, hv, count);
     wf_tensor **g = tape ? wf_tape_memory(tape, (size_t)count * sizeof *g) : NULL;
@@ -73,8 +83,8 @@ static wf_status hessian(wf_tensor *y, int count, wf_tensor *const x[], wf_tenso
     return gradients_or_zeros(tape, product("wf_hvp", tape, count, x, g, v), count, x, hv, options && options->create_graph);
 }
 
-static wf_status jacobian(wf_tensor *y, int count, wf_tensor *const x[], wf_tensor *const v[], wf_tensor **jv,
-                          const struct wf_backward_options *options)
+wf_status wf_jvp_with(wf_tensor *y, int count, wf_tensor *const x[], wf_tensor *const v[], wf_tensor **jv,
+                      const struct wf_backward_options *options)
 {
     wf_tape *tape = begin("wf_jvp", y, count, x, v, jv, 1);
     wf_tensor **g = tape ? wf_tape_memory(tape, (size_t)count * sizeof *g) : NULL;
@@ -90,27 +100,4 @@ static wf_status jacobian(wf_tensor *y, int count, wf_tensor *const x[], wf_tens
     if (wf_gradients(y, count, x, g, .gradient = u, .create_graph = true, .allow_unused = true) != WF_OK)
         return tape->error.code;
     return gradients_or_zeros(tape, product("wf_jvp", tape, count, x, g, v), 1, &u, jv, options && options->create_graph);
-}
-
-/* Products are computed from recorded gradients, also where the caller records nothing. */
-wf_status wf_hvp_with(wf_tensor *y, int count, wf_tensor *const x[], wf_tensor *const v[], wf_tensor *hv[],
-                      const struct wf_backward_options *options)
-{
-    wf_tape *tape = wf_tape_of(y);
-    const bool no_grad = tape && wf_tape_no_grad(tape, false);
-    const wf_status status = hessian(y, count, x, v, hv, options);
-    if (tape)
-        wf_tape_no_grad(tape, no_grad);
-    return status;
-}
-
-wf_status wf_jvp_with(wf_tensor *y, int count, wf_tensor *const x[], wf_tensor *const v[], wf_tensor **jv,
-                      const struct wf_backward_options *options)
-{
-    wf_tape *tape = wf_tape_of(y);
-    const bool no_grad = tape && wf_tape_no_grad(tape, false);
-    const wf_status status = jacobian(y, count, x, v, jv, options);
-    if (tape)
-        wf_tape_no_grad(tape, no_grad);
-    return status;
 }

@@ -392,9 +392,9 @@ wf_real *slab_gradient(const struct wf_parameter_info *info);
 void records_release_values(wf_tape *tape, struct node *last); /* releases those results that no backward will read */
 /* Runs the backward of each record. Unless `retain`, the records are used up. Stops at the first error, which is then on the tape. */
 void records_walk(wf_tape *tape, struct node *last, bool retain);
-/* Whether the running wf_backward or wf_gradients needs the gradient of this operand, whose needs_grad is set. wf_gradients needs it only
- * if the operand depends on a wanted tensor. */
-bool node_needs_now(const wf_tape *tape, wf_tensor *operand);
+/* node_needs, and the running wf_backward or wf_gradients needs the gradient too. wf_gradients needs it only if the operand depends on a
+ * wanted tensor. */
+bool node_needs_now(const wf_tape *tape, const struct node *node, int i);
 void records_mark_path(wf_tape *tape, struct node *last); /* sets `path` in each result that depends on a wanted tensor */
 
 /* The operands whose gradients the running call computes, as a mask like node.need. In wf_gradients these are only operands that depend on

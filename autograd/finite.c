@@ -165,7 +165,7 @@ wf_status call_check_gradients(wf_call *c, bool before)
     wf_shape index, shape;
     for (int i = 0; i < c->inputs; i++) {
         wf_tensor *x = state->node->in[i];
-        const bool needed = x && node_needs(state->node, i) && node_needs_now(c->tape, x);
+        const bool needed = x && node_needs_now(c->tape, state->node, i);
         const wf_tensor *owner = needed ? gradient_root(x) : NULL;
         const wf_real *bad = owner ? find_bad_gradient(c->tape, owner, &index) : NULL;
         if (!bad)

@@ -74,9 +74,9 @@ static bool is_on_path(const wf_tape *tape, wf_tensor *x)
     return gradient_root(x)->path == tape->path;
 }
 
-bool node_needs_now(const wf_tape *tape, wf_tensor *operand)
+bool node_needs_now(const wf_tape *tape, const struct node *node, int i)
 {
-    return !tape->in_gradients || is_on_path(tape, operand);
+    return node_needs(node, i) && (!tape->in_gradients || is_on_path(tape, node->in[i]));
 }
 
 unsigned node_needs_mask(const wf_tape *tape, const struct node *node)
@@ -85,7 +85,7 @@ unsigned node_needs_mask(const wf_tape *tape, const struct node *node)
         return node->need;
     unsigned need = 0;
     for (int i = 0; i < node->inputs; i++)
-        if (node_needs(node, i) && node_needs_now(tape, node->in[i]))
+        if (node_needs_now(tape, node, i))
             need |= node->inputs <= WF_MAX_INPUTS ? 1u << i : 1;
     const struct checkpoint *k = node->op == &op_checkpoint ? node->attr : NULL;
     for (int64_t i = 0; k && i < k->operands && !need; i++)
@@ -152,7 +152,7 @@ static wf_status node_backward(wf_tape *tape, struct node *node)
     c.grad = true;
     c.rows_alone = false;
     for (int i = 0; i < node->inputs && i < WF_MAX_INPUTS && tape->in_gradients; i++)
-        c.need[i] = node_needs(node, i) && node_needs_now(tape, node->in[i]);
+        c.need[i] = node_needs_now(tape, node, i);
     for (int i = 0; i < WF_MAX_SAVED; i++)
         if (i < node->saves) {
             c.saved[i] = node->saved[i].array;

@@ -23,13 +23,6 @@ static const struct {
     {"LSTM 1 x 1 x 512", 1, 1, 512, 201, false},
 };
 
-static double now(bool processor)
-{
-    struct timespec t;
-    clock_gettime(processor ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static double time_of(int at, bool forward, bool processor, int64_t most)
 {
     wf_error error = {0};
@@ -47,12 +40,12 @@ static double time_of(int at, bool forward, bool processor, int64_t most)
         wf_registry_zero_grads(registry);
         wf_tape_reset(tape, forward ? WF_INFER : WF_GRADIENTS);
         wf_tensor *in = wf_input(tape, x, WF_SHAPE(B, T, H), !forward);
-        const double start = now(processor);
+        const double start = seconds_of(processor);
         wf_tensor *y = wf_recurrent_forward(&m, in);
         if (!forward && wf_backward(wf_sum(y)) != WF_OK)
             exit(fail(wf_tape_error(tape)->message));
         if (i >= 0)
-            ms[i] = 1e3 * (now(processor) - start);
+            ms[i] = 1e3 * (seconds_of(processor) - start);
     }
     wf_tape_free(tape);
     wf_registry_free(registry);

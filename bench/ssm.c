@@ -23,13 +23,6 @@ static const struct {
     {"block 1 x 1 x 512 x 16", 1, 1, 512, 16, 201, true},
 };
 
-static double now(bool processor)
-{
-    struct timespec t;
-    clock_gettime(processor ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static double time_of(int at, bool forward, bool processor)
 {
     wf_error error = {0};
@@ -58,12 +51,12 @@ static double time_of(int at, bool forward, bool processor)
             in[3] = wf_input(tape, bc, WF_SHAPE(B, T, N), !forward);
             in[4] = wf_input(tape, bc + B * T * N, WF_SHAPE(B, T, N), !forward);
         }
-        const double start = now(processor);
+        const double start = seconds_of(processor);
         y = cases[at].block ? wf_ssm_forward(&m, in[0]) : wf_selective_scan(in[0], in[1], in[2], in[3], in[4], .d = m.d, .softplus = true);
         if (!forward && wf_backward(wf_sum(y)) != WF_OK)
             exit(fail(wf_tape_error(tape)->message));
         if (i >= 0)
-            ms[i] = 1e3 * (now(processor) - start);
+            ms[i] = 1e3 * (seconds_of(processor) - start);
     }
     wf_tape_free(tape);
     wf_registry_free(registry);

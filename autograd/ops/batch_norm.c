@@ -188,6 +188,11 @@ static wf_status batch_norm_forward(wf_call *c)
 
 /* --- backward -------------------------------------------------------------------------------------------------------- */
 
+/* For one channel of n elements: m = mean(x), v = mean((x - m)^2), r = 1 / sqrt(v + eps), xhat = (x - m) r, y = xhat weight + bias, and the
+ * outputs m and u = v n / (n - 1). dweight and dbias are the sums of dy xhat and of dy. With h = dy weight, dm/dx_j = 1/n,
+ * dv/dx_j = 2 (x_j - m) / n and dr/dx_j = -r^2 xhat_j / n,
+ *   dx = r (h - mean(h) - xhat mean(h xhat)) + dm / n + 2 du (x - m) / (n - 1),
+ * which is a dy + b (x - m) + c with numbers a, b and c of the channel. With given statistics dx = r h. */
 static void differentiate_channel(const struct channels *s, int64_t k)
 {
     const double n = elements(s), r = (double)s->rstd[k], scale = s->weight ? r * (double)s->weight[k] : r;
@@ -280,12 +285,9 @@ static wf_status batch_norm_backward(wf_call *c)
     return WF_OK;
 }
 
-/* For one channel of n elements: m = mean(x), v = mean((x - m)^2), r = 1 / sqrt(v + eps), xhat = (x - m) r, y = xhat weight + bias, and the
- * outputs m and u = v n / (n - 1). dweight and dbias are the sums of dy xhat and of dy. With h = dy weight, dm/dx_j = 1/n,
- * dv/dx_j = 2 (x_j - m) / n and dr/dx_j = -r^2 xhat_j / n,
- *   dx = r (h - mean(h) - xhat mean(h xhat)) + dm / n + 2 du (x - m) / (n - 1),
- * which is a dy + b (x - m) + c with numbers a, b and c of the channel. With given statistics dx = r h. */
-/* For the gradient from ops on tensors, x is [B,C,P], and a vector [C] is [1,C,1]. */
+/* --- the gradient from ops on tensors --------------------------------------------------------------------------------- */
+
+/* Here x is [B,C,P], and a vector [C] is [1,C,1]. */
 static wf_tensor *vector_of(wf_tensor *v)
 {
     return wf_reshape(v, 1, wf_dim(v, 0), 1);

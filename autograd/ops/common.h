@@ -131,6 +131,10 @@ static inline uint32_t wf_dropout_threshold(double p)
     return p >= 1 ? 65536 : WF_MIN(threshold, 65535);
 }
 
+/* Beyond this the slopes of gelu, silu and mish are 0 or 1 to the last bit, and their formulas would multiply infinity by 0: a `gradient`
+ * clamps x to it. */
+#define WF_SATURATED 800
+
 /* --- gradients ------------------------------------------------------------------------------------------------------ */
 
 /* The gradient of an operand as a contiguous array, which a backward overwrites, or adds to if `add` is set. */

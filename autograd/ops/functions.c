@@ -84,7 +84,7 @@ FUNCTION(hard_swish, WF_FILL_NORMAL, 0.15, 0.2)
 /* mish: y = x t with t = tanh(ln(1 + e^x)), y' = t + x (1 - t^2) sigmoid(x). */
 static wf_tensor *mish_slope(wf_tensor *x)
 {
-    x = wf_clamp(x, -800, 800); /* beyond, the slope is 0 or 1, and the formula would multiply infinity by 0 */
+    x = wf_clamp(x, -WF_SATURATED, WF_SATURATED);
     wf_tensor *t = wf_tanh(wf_softplus(x, 1));
     return wf_add(t, wf_mul(wf_mul(x, wf_sigmoid(x)), wf_constant_minus(1, wf_square(t))));
 }

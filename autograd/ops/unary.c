@@ -5,8 +5,6 @@
 #include "common.h"
 
 #define PI 3.14159265358979323846
-/* Beyond this the slopes of gelu and silu are 0 or 1 to the last bit, and their formulas would multiply infinity by 0. */
-#define SATURATED 800
 
 #define UNARY_CASES(how)                                                                                                                   \
     WF_CASES({"matrix", {{3, 5}}, {how}}, {"scalar", {{-2}}, {how}}, {"one", {{1, 1}}, {how}}, {"empty", {{2, -1, 3}}, {how}},             \
@@ -121,7 +119,7 @@ UNARY(relu, WF_FILL_APART, 0.08, wf_kernel->relu_grad, sign, 0.11)
 /* gelu: y = x Phi(x), y' = Phi(x) + x phi(x) with phi(x) = e^(-x^2/2) / sqrt(2 pi). */
 static wf_tensor *gelu_slope(wf_tensor *x)
 {
-    x = wf_clamp(x, -SATURATED, SATURATED);
+    x = wf_clamp(x, -WF_SATURATED, WF_SATURATED);
     wf_tensor *Phi = wf_affine(wf_erf(wf_scale(x, sqrt(0.5))), 0.5, 0.5);
     return wf_add(Phi, wf_mul(x, wf_scale(wf_exp(wf_scale(wf_square(x), -0.5)), 1 / sqrt(2 * PI))));
 }
@@ -133,7 +131,7 @@ UNARY(gelu, WF_FILL_NORMAL, 0.3, wf_kernel->gelu_grad, in, 0.5)
 wf_tensor *gelu_tanh_slope(wf_tensor *x)
 {
     const double root = sqrt(2 / PI);
-    x = wf_clamp(x, -SATURATED, SATURATED);
+    x = wf_clamp(x, -WF_SATURATED, WF_SATURATED);
     wf_tensor *square = wf_square(x), *t = wf_tanh(wf_mul(x, wf_affine(square, 0.044715 * root, root)));
     wf_tensor *inner = wf_mul(wf_scale(x, 0.5), wf_affine(square, 0.134145 * root, root));
     return wf_add(wf_affine(t, 0.5, 0.5), wf_mul(inner, wf_constant_minus(1, wf_square(t))));
@@ -144,7 +142,7 @@ UNARY(gelu_tanh, WF_FILL_NORMAL, 0.35, wf_kernel->gelu_tanh_grad, in, 0.5)
 /* silu: y = x s(x) with the sigmoid s; y' = s (1 + x (1 - s)). */
 wf_tensor *silu_slope(wf_tensor *x)
 {
-    x = wf_clamp(x, -SATURATED, SATURATED);
+    x = wf_clamp(x, -WF_SATURATED, WF_SATURATED);
     wf_tensor *s = wf_sigmoid(x);
     return wf_mul(s, wf_add_constant(wf_mul(x, wf_constant_minus(1, s)), 1));
 }

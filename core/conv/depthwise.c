@@ -43,33 +43,16 @@ static int64_t parts_before(int64_t col, int64_t rest, int64_t step)
  * negative. The rest is 0. */
 static void pad(const struct plane *p, const wf_real *x, int64_t height, int64_t width, int64_t top, int64_t left, wf_real *out)
 {
-    const int64_t row = plane_row(p), begin = WF_MIN(WF_MAX(left, 0), p->cols), end = WF_MAX(begin, WF_MIN(left + width, p->cols));
-    for (int64_t i = 0; i < p->rows; i++, out += row) {
-        const int64_t from = i - top;
-        if (from < 0 || from >= height) {
-            memset(out, 0, (size_t)row * sizeof *out);
-            continue;
-        }
-        const wf_real *line = x + from * width - left;
-        if (p->step == 1) {
-            memset(out, 0, (size_t)begin * sizeof *out);
-            memcpy(out + begin, line + begin, (size_t)(end - begin) * sizeof *out);
-            memset(out + end, 0, (size_t)(p->cols - end) * sizeof *out);
-            continue;
-        }
-        memset(out, 0, (size_t)row * sizeof *out);
-        for (int64_t rest = 0; rest < p->step; rest++) { /* without a division for each element */
-            const int64_t first = parts_before(begin, rest, p->step), count = parts_before(end, rest, p->step) - first;
-            const wf_real *from_part = line + first * p->step + rest;
-            wf_real *to = out + rest * p->part + first;
-            if (p->step == 2)
-                for (int64_t k = 0; k < count; k++) /* a constant, so that the compiler uses vectors */
-                    to[k] = from_part[k * 2];
-            else
-                for (int64_t k = 0; k < count; k++)
-                    to[k] = from_part[k * p->step];
-        }
-    }
+    const struct conv_band band = {.x = x,
+                                   .channels = 1,
+                                   .height = height,
+                                   .width = width,
+                                   .row = -top,
+                                   .col = -left,
+                                   .rows = p->rows,
+                                   .step = p->step,
+                                   .part = p->part};
+    gemm_isa()->conv_pad(&band, out);
 }
 
 /* The reverse for one row of the plane, or zeros if `row` is NULL: writes elements left .. left + width - 1 plus `bias` to `out`, or adds
@@ -114,7 +97,7 @@ static struct work work_of(const struct wf_conv *s)
 
 static wf_real *plane_memory(const struct plane *p)
 {
-    return wf_scratch(WF_SCRATCH_CONV, (size_t)(p->rows * plane_row(p)) * sizeof(wf_real));
+    return wf_scratch(WF_SCRATCH_CONV, (size_t)(p->rows * plane_row(p) + gemm_isa()->nr) * sizeof(wf_real)); /* conv_pad writes vectors */
 }
 
 /* Memory for one number, one weight and one pointer for each tap. */
