@@ -154,7 +154,10 @@ bool dropout_valid(wf_scope scope, double p)
 
 void wf_dropout_init(wf_scope scope, struct wf_dropout *m, double p)
 {
-    m->p = dropout_valid(scope, p) ? p : 0;
+    const bool valid = p >= 0 && p <= 1;
+    if (!valid)
+        wf_scope_fail(scope, WF_ERR_ARGUMENT, "dropout %g is not in 0 <= p <= 1", p);
+    m->p = valid ? p : 0;
 }
 
 wf_tensor *end_branch(wf_tensor *y, double dropout, wf_tensor *residual)

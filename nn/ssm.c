@@ -135,6 +135,8 @@ wf_tensor *wf_ssm_forward_with(const struct wf_ssm *m, wf_tensor *x, const struc
         return wf_tape_fail(tape, WF_ERR_ARGUMENT, "wf_ssm_forward: the module needs wf_ssm_init");
     if (wf_ndim(x) != 3)
         return wf_tape_fail(tape, WF_ERR_SHAPE, "wf_ssm_forward: x must be [B,T,d]");
+    if (wf_dim(x, 1) == 0)
+        return wf_scale(x, 1); /* no step: y is as empty as x, and states of a cache stay */
     wf_tensor *residual = call->residual, *in = sublayer_begin(x, &residual), *uz[2];
     struct states s = call->cache ? states_before(m, in, call->cache) : (struct states){0};
     wf_tensor *both = wf_linear_forward(&m->in_proj, in);

@@ -57,6 +57,21 @@ double wf_grad_norm(wf_grads *grads)
     return wf_grad_norm_of(&grads, 1);
 }
 
+/* Names the first value of a gradient that is not finite. Another process may own it: then only the norm tells. */
+static wf_status not_finite(wf_grads *const *grads, int count, double norm, wf_error *error)
+{
+    for (int k = 0; k < count; k++)
+        for (int i = 0; i < grads[k]->parameters; i++) {
+            const wf_real *g = grads[k]->slab + grads[k]->place[i].offset;
+            const int64_t at = grads[k]->valid[i] ? wf_kernel->find_nonfinite(grads[k]->place[i].count, g) : -1;
+            if (at >= 0)
+                return wf_error_set(error, WF_ERR_NUMERIC,
+                                    "the gradient norm is %g: the gradient of wf_registry_at(registry, %d) has the value %g", norm, i,
+                                    (double)g[at]);
+        }
+    return wf_error_set(error, WF_ERR_NUMERIC, "the gradient norm is %g: a value of a gradient is not finite", norm);
+}
+
 /* `what` is "norm" or "value". */
 static wf_status check(wf_grads *const *grads, int count, const char *what, double max, wf_error *error)
 {
@@ -89,7 +104,7 @@ wf_status wf_clip_norm_of(wf_grads *const *grads, int count, double max_norm, do
     if (norm)
         *norm = now;
     if (!isfinite(now))
-        return wf_error_set(error, WF_ERR_NUMERIC, "the gradient norm is %g: a value of a gradient is not finite", now);
+        return not_finite(grads, count, now, error);
     double scale = max_norm > 0 ? fmin(1, max_norm / (now + 1e-6)) : 1;
     for (int i = 0; i < count && scale < 1; i++)
         grads[i]->factor = fmax(scale, DBL_MIN); /* not 0, because a factor of 0 means that there is no factor */

@@ -326,6 +326,29 @@ START_TEST(names_and_initial_values)
 }
 END_TEST
 
+/* A call without a token gives none, and leaves a cache as it is. */
+START_TEST(no_tokens)
+{
+    struct setting s = begin(4);
+    struct wf_cache cache;
+    wf_real before[B * D], after[B * D];
+    for (int empty = 0; empty < 2; empty++) {
+        ck_ok(wf_cache_init_states(&cache, LAYERS, B, wf_ssm_width(&s.m[0]), error));
+        wf_tape_reset(s.tape, WF_INFER);
+        layers(&s, wf_slice(wf_input(s.tape, s.x, WF_SHAPE(B, T, D), false), 1, 0, 3), &cache);
+        if (empty)
+            ck_assert_int_eq(wf_dim(layers(&s, wf_zeros(s.tape, WF_SHAPE(B, 0, D)), &cache), 1), 0);
+        ck_read(layers(&s, wf_slice(wf_input(s.tape, s.x, WF_SHAPE(B, T, D), false), 1, 3, 1), &cache), empty ? after : before, B * D);
+        wf_cache_free(&cache);
+    }
+    ck_assert_mem_eq(before, after, sizeof before);
+    wf_tape_reset(s.tape, WF_GRADIENTS);
+    wf_tensor *x = wf_input(s.tape, s.x, WF_SHAPE(B, 0, D), true);
+    ck_backward(wf_sum(wf_ssm_forward(&s.m[0], x, .residual = x)));
+    end(&s);
+}
+END_TEST
+
 START_TEST(refused)
 {
     struct wf_ssm m;
@@ -367,4 +390,4 @@ START_TEST(refused)
 END_TEST
 
 WF_TEST_MAIN("ssm", scan, edges, any_number_of_threads, transformers, pieces_and_rows, rows_of_several_lengths, gradients,
-             nothing_allocated, names_and_initial_values, refused)
+             nothing_allocated, names_and_initial_values, no_tokens, refused)

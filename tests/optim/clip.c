@@ -144,6 +144,7 @@ START_TEST(refused)
     wf_grads_at(grads, wf_registry_at(r.registry, 1))[2] = (wf_real)NAN;
     ck_assert_int_eq(wf_clip_norm(grads, 1, &norm, NULL), WF_ERR_NUMERIC);
     ck_assert(isnan(norm));
+    ck_fails(wf_clip_norm(grads, 1, &norm, error), WF_ERR_NUMERIC, "the gradient of wf_registry_at(registry, 1) has the value nan");
     /* a step names the gradient that is not finite, also if it was written after the clipping */
     struct wf_optimizer opt;
     ck_ok(wf_sgd_init(&opt, r.registry, error, 0));

@@ -159,7 +159,7 @@ WF_API wf_tensor *wf_batch_norm_forward(const struct wf_batch_norm *m, wf_tensor
 struct wf_dropout {
     double p;
 };
-WF_API void wf_dropout_init(wf_scope scope, struct wf_dropout *m, double p); /* 0 <= p < 1 */
+WF_API void wf_dropout_init(wf_scope scope, struct wf_dropout *m, double p); /* 0 <= p <= 1; 1: all zeros */
 WF_API wf_tensor *wf_dropout_forward(const struct wf_dropout *m, wf_tensor *x);
 
 /* --- feed-forward: x [..., d] -> down(activation(up x)) [..., d] ---------------------------------------------------- */

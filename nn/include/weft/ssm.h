@@ -52,9 +52,8 @@ struct wf_ssm_call {
      * tokens with wf_cache_advance. */
     struct wf_kv *cache;
 };
-/* x [B,T,d] -> [B,T,d], T at least 1. Shorter rows are padded at their end with finite numbers, such as 0: later tokens do not change
- * earlier ones. In WF_INFER a row has the same bits alone, with others, and in any division of its tokens into calls with a cache.
- */
+/* x [B,T,d] -> [B,T,d]. Shorter rows are padded at their end with finite numbers, such as 0: later tokens do not change
+ * earlier ones. In WF_INFER a row has the same bits alone, with others, and in any division of its tokens into calls with a cache. */
 WF_API wf_tensor *wf_ssm_forward_with(const struct wf_ssm *m, wf_tensor *x, const struct wf_ssm_call *call);
 /* The numbers of a row's state in a cache: E (K - 1 + N). */
 WF_API int64_t wf_ssm_width(const struct wf_ssm *m);
