@@ -84,6 +84,12 @@ static inline bool sanitized(void)
     return sanitizers && strcmp(sanitizers, "none") != 0;
 }
 
+/* In the suite slow (a row of suite_long, tests/meson.build): all cases, also those that take long. */
+static inline bool thorough(void)
+{
+    return getenv("WEFT_TEST_ALL") != NULL;
+}
+
 /* Switches to a locale with a decimal comma, in which nothing that Weft reads or writes may differ; the build makes one
  * (tests/meson.build). False, and it says so, where the system's sources of locales are not installed. */
 static inline bool use_comma_locale(void)

@@ -44,6 +44,7 @@ while read -r line; do
         more="--steps $steps --set save_every=1 --set valid_every=20"
         case $line in *multi30k*) more="$more --set keep=10 $pairs --set shared=false" ;; *FOLDER*) more="$more --set crop=8 --set batch=2" ;; *) more="$more $lm" ;; esac
         ;;
+    'weft bench gpt2'*) more='--set d_model=48 --set d_ff=64 --set heads=2 --set context=64 --seconds 0.1 --steps 2' ;;
     'weft bench'*) more='char-rms --seconds 0.1 --steps 2' ;;
     'weft generate'*) more='--max-tokens 10' ;;
     esac

@@ -2,9 +2,9 @@
 # The same bytes on 1 to 4 threads, with dropout, on each instruction set, with BLIS and own products.
 . "$2/tests/cli/lib.sh"
 
-threads='1 2 3 4'
-steps=20
-few=4
+threads=$(some '1 2 3' '1 2 3 4')
+steps=$(some 8 20)
+few=$(some 3 4)
 
 runs() { # runs NAME STEPS [VARIABLE=VALUE]: with 1 to 4 threads, all alike
     name=$1 count=$2

@@ -3,7 +3,7 @@
 . "$2/tests/cli/lib.sh"
 
 half=25
-wanted=8
+wanted=$(some 4 8)
 whole=$((2 * half))
 common="--set dropout=0.1 --set save_every=1 --set valid_every=7"
 # shellcheck disable=SC2086

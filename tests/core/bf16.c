@@ -136,7 +136,7 @@ static void start(void)
 START_TEST(sizes)
 {
     start();
-    for (int count = sanitized() ? 60 : 1500; count > 0; count--) {
+    for (int count = sanitized() ? 60 : thorough() ? 1500 : 400; count > 0; count--) {
         float *memory;
         int64_t room;
         const int64_t m = 1 + below(70), n = 1 + below(70), k = 1 + below(100);
@@ -147,14 +147,14 @@ START_TEST(sizes)
 }
 END_TEST
 
-/* Several chunks of B and of A, tasks, and cache blocks; random elements of each product. */
+/* Several chunks of B and of A, tasks, and cache blocks; random elements of each product. A sample has one form of each shape. */
 START_TEST(large)
 {
     static const int64_t shapes[][3] = {{300, 500, 700}, {3, 3072, 3072}, {5, 4200, 3072}, {4200, 5, 3072},  {520, 33, 2100},
                                         {33, 700, 1030}, {1, 1500, 768},  {1500, 1, 768},  {13, 130, 66001}, {141, 13, 62007}};
     start();
     for (int i = 0; i < (sanitized() ? 1 : (int)(sizeof shapes / sizeof *shapes)); i++)
-        for (int form = NN; form <= TT; form++) {
+        for (int form = thorough() ? NN : i % (TT + 1); form <= TT; form += thorough() ? 1 : TT + 1) {
             struct wf_gemm g = product(shapes[i][0], shapes[i][1], shapes[i][2], (enum form)form, 1);
             g.beta = (wf_real)(form & 1);
             check(g, g.c, g.m * g.n, g.k > 10000 ? 30 : 300);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # weft evaluate and weft translate on several processes: what they print, and how they end. Called as: sh commands.sh WEFT SOURCE-ROOT.
 . "$2/tests/cli/lib.sh"
+sample=mpich
 . "$source/tests/dist/lib.sh"
 awk 'BEGIN { srand(3); for (i = 0; i < 150; i++) { n = 1 + int(rand() * 9); s = t = ""
     for (k = 0; k < n; k++) { w = int(rand() * 9); s = s (k ? " " : "") "s" w; t = "t" w (k ? " " : "") t } print s > "a.en"; print t > "a.de" } }'
@@ -31,7 +32,7 @@ as_alone()
     done
 }
 input=/dev/null
-counts='2 3'
+counts=$(some 3 '2 3')
 as_alone "$weft" evaluate language --data "$story" --json
 as_alone "$weft" evaluate language --data "$story" --stride 5 --json
 as_alone "$weft" evaluate encoder --data "$story"
@@ -41,7 +42,7 @@ as_alone "$weft" evaluate translation --data a.en,a.de --no-bleu --json
 as_alone "$weft" evaluate translation --data a.en,a.de --beam 2 --json
 
 # --- translations: a file, standard input through a pipe, a beam, lines that are empty, unknown, too long
-counts='1 2 3'
+counts=$(some 2 '1 2 3')
 { cat a.en; printf '\n   \nnobody knows\n'; head -c 3000 /dev/zero | tr '\0' 's' | sed 's/ss/s1 /g'; printf '\ns1 s2'; } >lines
 input=lines
 as_alone "$weft" translate translation

@@ -9,6 +9,8 @@ mpis=
 for name in openmpi mpich; do
     ! command -v mpirun.$name >/dev/null || [ ! -f "$WEFT_BUILD_ROOT/weft-mpi-$name.so" ] || mpis="$mpis $name"
 done
+# Outside the suite slow a script that sets $sample runs with this MPI alone.
+case $mpis in *" ${sample:-of none}"*) [ "${WEFT_TEST_ALL:-}" ] || mpis=" $sample" ;; esac
 [ "$mpis" ] || { echo 'skipped: neither Open MPI nor MPICH is here'; exit 77; }
 
 # several MPI N COMMAND...: with a limit, since processes that wait for each other wait for ever

@@ -4,6 +4,7 @@
 . "$2/tests/cli/lib.sh"
 shards=$(cd "$OLDPWD" && realpath "$3")
 slow=$(cd "$OLDPWD" && realpath "$4")
+sample=mpich
 . "$2/tests/dist/lib.sh"
 
 # over the slow network: 40 Mbit/s each way, 0.2 ms a message
@@ -26,7 +27,7 @@ whole()
 
 "$shards" alone 7 2>log || failed "alone: $(cat log)"
 mpi=${mpis##* }
-for n in 2 3 4 8; do
+for n in $(some 4 "2 3 4 8"); do
     several "$mpi" $n "$shards" several-$n 7 >log 2>&1 || failed "$n processes: $(tail -2 log)"
     alike alone several-$n
     whole alone several-$n $n
@@ -47,7 +48,7 @@ several "$mpi" 2 "$shards" rule-2 2 rule >log 2>&1 || failed "a rule, two update
 several "$mpi" 4 "$shards" rule-2 7 rule >log 2>&1 || failed "a rule, resumed: $(tail -2 log)"
 cmp rule-alone/state.safetensors rule-2/state.safetensors || failed 'a rule, resumed by other processes'
 # Optimisers of elements, of whole parameters, and of both kinds, with a state of other shapes; resumed by another number of processes.
-for rule in lion adafactor muon whole; do
+for rule in $(some muon "lion adafactor muon whole"); do
     "$shards" $rule-alone 7 $rule 2>log || failed "$rule, alone: $(cat log)"
     cmp -s $rule-alone/model.safetensors adam-alone/model.safetensors && failed "$rule trains the weights of AdamW"
     several "$mpi" 3 "$shards" $rule 7 late $rule >log 2>&1 || failed "$rule: $(tail -2 log)"
@@ -67,13 +68,13 @@ whole twice-alone twice 4
 settings="char-rms --train $story --set batch=8 --set accumulate=8 --set dropout=0.1 --set layers=2 --set clip=0.5 --steps 6 --set save_every=3"
 # shellcheck disable=SC2086
 "$weft" train $settings --out model >log 2>&1 || failed "the command: $(tail -1 log)"
-for n in 2 3; do
+for n in $(some 2 "2 3"); do
     # shellcheck disable=SC2086
     slowly several "$mpi" $n "$weft" train $settings --out overlap-$n >log 2>&1 || failed "the command on $n: $(tail -2 log)"
     alike model overlap-$n
 done
 # Its other optimisers; a resume by one process of what three have begun.
-for rule in lion adafactor muon; do
+for rule in $(some adafactor "lion adafactor muon"); do
     # shellcheck disable=SC2086
     "$weft" train $settings --set optimizer=$rule --set clip_value=0.01 --out $rule-model --steps 3 >log 2>&1 || failed "$rule: $(tail -1 log)"
     # shellcheck disable=SC2086
