@@ -292,6 +292,26 @@ V_INLINE bool v_any(vi mask)
 #define V_LIST V_LIST_2
 #endif
 
+/* v_even: lanes 0, 2, 4, ... of a and then of b. v_zip_low and v_zip_high: a[0], b[0], a[1], b[1], ... for the lower and the upper half of
+ * the lanes. */
+#define V_LANE_EVEN(lane, k) (2 * (lane) + (k))
+#define V_LANE_ZIP(lane, k) ((lane) / 2 + (lane) % 2 * V_LANES + (k))
+
+V_INLINE vr v_even(vr a, vr b)
+{
+    return __builtin_shufflevector(a, b, V_LIST(V_LANE_EVEN, 0));
+}
+
+V_INLINE vr v_zip_low(vr a, vr b)
+{
+    return __builtin_shufflevector(a, b, V_LIST(V_LANE_ZIP, 0));
+}
+
+V_INLINE vr v_zip_high(vr a, vr b)
+{
+    return __builtin_shufflevector(a, b, V_LIST(V_LANE_ZIP, V_LANES / 2));
+}
+
 /* Reductions over lanes as a butterfly: the order of operations is fixed, and every lane gets the result. */
 #define V_LANE_XOR(lane, k) ((lane) ^ (k))
 #define V_XOR(x, k) __builtin_shufflevector(x, x, V_LIST(V_LANE_XOR, k))

@@ -267,6 +267,8 @@ const wf_op wf_op_conv = {
         {"groups", {{2, 6, 5, 4}, {4, 3, 2, 3}, {4}}, GROUPS(2, {1, 1, 0, 1}, {1, 1, 1, 1})},
         {"depthwise", {{2, 3, 6, 7}, {6, 1, 3, 3}, {6}}, GROUPS(3, {1, 1, 1, 1}, {1, 1, 1, 1})},
         {"depthwise, stride and dilation", {{2, 3, 9, 8}, {3, 1, 3, 2}, {3}}, GROUPS(3, {2, 1, 1, 2}, {3, 2, 0, 1})},
+        {"depthwise, wide rows, stride", {{2, 2, 5, 35}, {4, 1, 3, 3}, {4}}, GROUPS(2, {2, 1, 1, 1}, {2, 1, 1, 1})},
+        {"depthwise, padding wider than x", {{1, 2, 2, 3}, {2, 1, 5, 7}, {2}}, GROUPS(2, {3, 4, 6, 1}, {2, 7, 5, 2})},
         {"no bias", {{2, 3, 5, 5}, {2, 3, 3, 3}}, CONV(ONE, ONE), NO_BIAS}, {"sequence", {{2, 3, 11}, {4, 3, 3}, {4}}, CONV({2, 1, 1, 1})},
         {"causal, depthwise", {{2, 5, 9}, {5, 1, 4}, {5}}, GROUPS(5, {1, 3, 0, 1})}, {"one step", {{2, 3, 1}, {4, 3, 1}, {4}}, CONV(ONE)},
         {"many channels", {{1, 19, 9, 4}, {9, 19, 3, 3}, {9}}, CONV({1, 1, 1, 1}, {1, 1, 1, 1})},

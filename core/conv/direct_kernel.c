@@ -3,41 +3,79 @@
 #include "../simd.h"
 #include "patches.h"
 
+/* Zeros from i to `end`, and up to a vector more. One vector is the rule; a compiler makes a call of memset of the loop. */
+V_INLINE void zeros(int64_t i, int64_t end, wf_real *out)
+{
+    if (i >= end)
+        return;
+    v_store(out + i, v_set(0));
+    for (i += V_LANES; i < end; i += V_LANES)
+        v_store(out + i, v_set(0));
+}
+
 /* One part of a row: `count` elements, of which lo .. hi - 1 are those at x + i * step, and the others 0. Writes up to a vector more. */
 V_INLINE void pad_row(const wf_real *x, int64_t step, int64_t lo, int64_t hi, int64_t count, wf_real *out)
 {
-    for (int64_t i = 0; i < lo; i += V_LANES)
-        v_store(out + i, v_set(0));
     int64_t i = lo;
+    zeros(0, lo, out);
     if (step == 1) {
+#pragma GCC unroll 1
         for (; i + V_LANES <= hi; i += V_LANES)
             v_store(out + i, v_load(x + i));
         if (i < hi)
             v_store(out + i, v_load_mask(x + i, V_FIRST((int)(hi - i))));
         i += i < hi ? V_LANES : 0;
+    } else if (step == 2) {
+#pragma GCC unroll 1
+        for (; i + V_LANES < hi; i += V_LANES)
+            v_store(out + i, v_even(v_load(x + 2 * i), v_load(x + 2 * i + V_LANES)));
+        if (i < hi) { /* the last element of the pairs may lie beyond the end of x */
+            const int64_t left = 2 * (hi - i) - 1;
+            const vr low = v_load_at_most(x + 2 * i, left),
+                     high = left > V_LANES ? v_load_n(x + 2 * i + V_LANES, left - V_LANES, 0) : v_set(0);
+            v_store(out + i, v_even(low, high));
+            i += V_LANES;
+        }
     } else {
         for (; i < hi; i++)
             out[i] = x[i * step];
     }
-    for (; i < count; i += V_LANES)
-        v_store(out + i, v_set(0));
+    zeros(i, count, out);
+}
+
+/* `known`: the step, or 0 if it is not a constant of the call. */
+V_INLINE void pad_rows(const int known, const struct conv_band *g, wf_real *out)
+{
+    const int64_t step = known ? known : g->step, part = g->part;
+    /* In part s the first element inside of the picture is the least k with col + s + k step >= 0, and behind the last is the least k with
+     * col + s + k step >= width. The divisions are made once for all rows. */
+    const int64_t left = (-g->col - 1) / step, left_rest = (-g->col - 1) % step;
+    const int64_t right = (g->width - 1 - g->col) / step, right_rest = (g->width - 1 - g->col) % step;
+    for (int64_t c = 0; c < g->channels; c++) {
+        wf_real *to = out + c * g->plane;
+        for (int64_t row = g->row; row < g->row + g->rows; row++, to += step * part) {
+            if (row < 0 || row >= g->height) {
+                zeros(0, step * part, to);
+                continue;
+            }
+            const wf_real *x = g->x + c * g->channel_step + row * g->width + g->col;
+#pragma GCC unroll 2
+            for (int64_t s = 0; s < step; s++) {
+                const int64_t lo = WF_MIN(WF_MAX(left + (s <= left_rest), 0), part), hi = WF_MIN(right + (s <= right_rest), part);
+                pad_row(x + s, step, lo, WF_MAX(lo, hi), part, to + s * part);
+            }
+        }
+    }
 }
 
 void WF_GEMM(conv_pad)(const struct conv_band *g, wf_real *out)
 {
-    const int64_t step = g->step, part = g->part;
-    for (int64_t c = 0; c < g->channels; c++)
-        for (int64_t i = 0; i < g->rows; i++) {
-            const int64_t row = g->row + i;
-            const bool inside = row >= 0 && row < g->height;
-            wf_real *to = out + c * g->plane + i * step * part;
-            for (int64_t s = 0; s < step; s++, to += part) {
-                const int64_t col = g->col + s;
-                const int64_t lo = inside && col < 0 ? WF_MIN((-col + step - 1) / step, part) : 0;
-                const int64_t hi = inside && col < g->width ? WF_MIN((g->width - 1 - col) / step + 1, part) : 0;
-                pad_row(g->x + c * g->channel_step + row * g->width + col, step, lo, WF_MAX(lo, hi), part, to);
-            }
-        }
+    if (g->step == 1)
+        pad_rows(1, g, out);
+    else if (g->step == 2)
+        pad_rows(2, g, out);
+    else
+        pad_rows(0, g, out);
 }
 
 /* ---- The register tile. In the inline functions m is a constant of each call. */

@@ -10,13 +10,7 @@
 /* ---- The gradient of x. The elements of x whose row and column have the same remainders by the strides read the same taps of the kernel,
  * so they are the output of one convolution of dy with stride 1 (Dumoulin and Visin 2016). Each pair of remainders is a phase. */
 
-/* The taps of one dimension that reach the positions of a phase. */
-struct phase_taps {
-    int64_t count;
-    int64_t *tap, *at; /* index in the kernel; where it reads dy, counted from the position's index in the phase */
-};
-
-static void find_taps(const struct wf_conv *s, int dim, int64_t remainder, struct phase_taps *out)
+void conv_find_taps(const struct wf_conv *s, int dim, int64_t remainder, struct conv_phase_taps *out)
 {
     out->count = 0;
     for (int64_t t = 0; t < s->kernel[dim]; t++) {
@@ -29,7 +23,7 @@ static void find_taps(const struct wf_conv *s, int dim, int64_t remainder, struc
 }
 
 /* Copies the weights of the phase's taps, transposed: out[channel][filter of the group][taps]. */
-static void gather_weights(const struct wf_conv *s, const wf_real *weight, const struct phase_taps t[2], wf_real *out)
+static void gather_weights(const struct wf_conv *s, const wf_real *weight, const struct conv_phase_taps t[2], wf_real *out)
 {
     const int64_t filters = s->filters / s->groups, channels = s->channels / s->groups, kernel = s->kernel[0] * s->kernel[1];
     for (int64_t c = 0; c < s->channels; c++)
@@ -44,7 +38,7 @@ static void gather_weights(const struct wf_conv *s, const wf_real *weight, const
 bool wf_conv_data(const struct wf_conv *s, const wf_real *dy, const wf_real *weight, const wf_real *bias, wf_real *dx, bool add)
 {
     const int64_t kernel = s->kernel[0] * s->kernel[1], filters = s->filters / s->groups, channels = s->channels / s->groups;
-    if (channels == 1)
+    if (channels == 1 && s->filters > 0)
         return conv_depthwise_data(s, dy, weight, bias, dx, add);
     const int64_t indices = 2 * (s->kernel[0] + s->kernel[1]);
     char *memory = wf_scratch(WF_SCRATCH_CONV_W, (size_t)kernel * sizeof(struct conv_tap) + (size_t)indices * sizeof(int64_t) +
@@ -53,12 +47,13 @@ bool wf_conv_data(const struct wf_conv *s, const wf_real *dy, const wf_real *wei
         return false;
     struct conv_tap *tap = (void *)memory;
     int64_t *index = (int64_t *)(tap + kernel);
-    struct phase_taps t[2] = {{0, index, index + s->kernel[0]}, {0, index + 2 * s->kernel[0], index + 2 * s->kernel[0] + s->kernel[1]}};
+    struct conv_phase_taps t[2] = {{0, index, index + s->kernel[0]},
+                                   {0, index + 2 * s->kernel[0], index + 2 * s->kernel[0] + s->kernel[1]}};
     wf_real *weights = (wf_real *)(index + indices);
     for (int64_t r = 0; r < WF_MIN(s->stride[0], s->height); r++)
         for (int64_t q = 0; q < WF_MIN(s->stride[1], s->width); q++) {
-            find_taps(s, 0, r, &t[0]);
-            find_taps(s, 1, q, &t[1]);
+            conv_find_taps(s, 0, r, &t[0]);
+            conv_find_taps(s, 1, q, &t[1]);
             const int64_t taps = t[0].count * t[1].count;
             for (int64_t i = 0; i < taps; i++)
                 tap[i] = (struct conv_tap){t[0].at[i / t[1].count], t[1].at[i % t[1].count]};

@@ -57,6 +57,14 @@ struct conv_band {
     int64_t plane;      /* elements from one channel of the copy to the next */
 };
 
+/* The outputs (i, j) of a filter that reads one channel, whose tap t reads x[at[t] + i * x_step + j]. */
+struct conv_outputs {
+    int64_t rows, cols, taps;
+    const wf_real *x;
+    int64_t x_step;
+    const int64_t *at;
+};
+
 /* Two vectors of outputs, side by side or not, for m filters: c[v][i * c_step] = bias[i] + the sum over p < k of a(i, p) times
  * b[v][offset[p]], in ascending p from 0. */
 struct conv_tiles {

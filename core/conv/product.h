@@ -47,6 +47,13 @@ double conv_whole_copy(const struct conv_patches *p);
 bool conv_direct_weight_pays(const struct wf_conv *s, const struct conv_patches *p);
 bool conv_direct_weight(const struct wf_conv *s, const struct conv_patches *p, const wf_real *dy, wf_real *dweight, bool add) WF_CHECKED;
 
+/* gradients.c: the taps of one dimension that reach the positions of a phase; `tap` and `at` have room for all taps. */
+struct conv_phase_taps {
+    int64_t count;
+    int64_t *tap, *at; /* index in the kernel; where it reads dy, counted from the position's index in the phase */
+};
+void conv_find_taps(const struct wf_conv *s, int dim, int64_t remainder, struct conv_phase_taps *out);
+
 /* depthwise.c: each filter reads one channel. */
 bool conv_depthwise_forward(const struct wf_conv *s, const wf_real *x, const wf_real *weight, const wf_real *bias, wf_real *y,
                             bool add) WF_CHECKED;
