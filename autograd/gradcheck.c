@@ -18,7 +18,7 @@ void wf_tape_erase(wf_tape *tape)
 
 bool check_is_real(const struct check_input *in)
 {
-    return in->fill == WF_FILL_NORMAL || in->fill == WF_FILL_POSITIVE || in->fill == WF_FILL_APART || in->fill == WF_FILL_UNIT;
+    return wf_fill_is_real(in->fill);
 }
 
 bool check_has_gradient(const struct check_input *in)
@@ -26,39 +26,39 @@ bool check_has_gradient(const struct check_input *in)
     return check_is_real(in) && !in->constant;
 }
 
-static void fill_input(struct check_input *in, uint64_t seed, int index)
+void wf_case_fill(enum wf_fill fill, int32_t limit, int64_t count, wf_rng *rng, void *values)
 {
-    wf_rng rng = wf_rng_new(seed, 1000 + (uint64_t)index);
-    for (int64_t i = 0; i < in->count; i++) {
-        switch (in->fill) {
+    wf_real *x = values;
+    for (int64_t i = 0; i < count; i++) {
+        switch (fill) {
         case WF_FILL_NORMAL:
-            in->value[i] = (float)wf_rng_normal(&rng);
+            x[i] = (float)wf_rng_normal(rng);
             break;
         case WF_FILL_POSITIVE:
-            in->value[i] = (float)(0.5 + 1.5 * wf_rng_uniform(&rng));
+            x[i] = (float)(0.5 + 1.5 * wf_rng_uniform(rng));
             break;
         case WF_FILL_UNIT:
-            in->value[i] = (float)(0.1 + 0.8 * wf_rng_uniform(&rng));
+            x[i] = (float)(0.1 + 0.8 * wf_rng_uniform(rng));
             break;
         case WF_FILL_APART: /* multiples of 0.1 without 0, shuffled below: values are at least 0.1 apart */
-            in->value[i] = (float)((i % 2 ? -0.1 : 0.1) * (1 + i / 2));
+            x[i] = (float)((i % 2 ? -0.1 : 0.1) * (1 + i / 2));
             break;
         case WF_FILL_IDS:
-            in->ids[i] = (int32_t)wf_rng_below(&rng, (uint64_t)(in->limit > 0 ? in->limit : 1));
+            ((int32_t *)values)[i] = (int32_t)wf_rng_below(rng, (uint64_t)(limit > 0 ? limit : 1));
             break;
         case WF_FILL_BOOLS:
-            in->bools[i] = wf_rng_uniform(&rng) < 0.7;
+            ((bool *)values)[i] = wf_rng_uniform(rng) < 0.7;
             break;
         case WF_FILL_ABSENT:
             break;
         }
     }
-    if (in->fill == WF_FILL_APART)
-        for (int64_t i = in->count - 1; i > 0; i--) {
-            int64_t j = (int64_t)wf_rng_below(&rng, (uint64_t)i + 1);
-            wf_real t = in->value[i];
-            in->value[i] = in->value[j];
-            in->value[j] = t;
+    if (fill == WF_FILL_APART)
+        for (int64_t i = count - 1; i > 0; i--) {
+            int64_t j = (int64_t)wf_rng_below(rng, (uint64_t)i + 1);
+            wf_real t = x[i];
+            x[i] = x[j];
+            x[j] = t;
         }
 }
 
@@ -98,7 +98,8 @@ wf_status check_begin(struct check *k, const struct wf_gradcheck_options *option
         in->grad = check_memory(k, in->count);
         if (!in->value || !in->grad)
             return WF_ERR_MEMORY;
-        fill_input(in, k->seed, i);
+        wf_rng rng = wf_rng_new(k->seed, 1000 + (uint64_t)i);
+        wf_case_fill(in->fill, in->limit, in->count, &rng, in->value);
     }
     return WF_OK;
 }

@@ -16,30 +16,37 @@ static wf_tensor *apply_op(void *ctx, wf_tape *tape, wf_tensor *const in[])
     return wf_dtype_of(y) == WF_REAL ? y : wf_to_real(y);
 }
 
-/* The shape of an input of a case. The dims end at the first 0; -1 stands for a size of 0, and -2 at the start for a scalar. False if there
- * are no dims. */
-static bool case_shape(const int64_t *dims, wf_shape *shape)
+bool wf_case_operand(const struct wf_case *c, int i, wf_shape *shape)
 {
+    const int64_t *dims = c->in[i];
     *shape = (wf_shape){0};
-    if (dims[0] == -2)
-        return true;
-    while (shape->ndim < WF_MAX_DIMS && dims[shape->ndim] != 0) {
+    if (c->fill[i] == WF_FILL_ABSENT || dims[0] == 0)
+        return false;
+    while (dims[0] != -2 && shape->ndim < WF_MAX_DIMS && dims[shape->ndim] != 0) {
         shape->dim[shape->ndim] = dims[shape->ndim] == -1 ? 0 : dims[shape->ndim];
         shape->ndim++;
     }
-    return shape->ndim > 0;
+    return true;
+}
+
+int wf_case_operands(const struct wf_case *c)
+{
+    wf_shape shape;
+    int n = 0;
+    while (c->inputs == 0 && n < WF_MAX_INPUTS && wf_case_operand(c, n, &shape))
+        n++;
+    return c->inputs > 0 ? c->inputs : n;
 }
 
 static void set_up(struct check *k, const struct wf_case *c)
 {
     k->mode = c->train ? WF_TRAIN : WF_GRADIENTS;
-    for (k->inputs = 0; k->inputs < (c->inputs ? c->inputs : WF_MAX_INPUTS); k->inputs++) {
-        struct check_input *in = &k->in[k->inputs];
-        *in = (struct check_input){.fill = c->fill[k->inputs], .limit = c->limit[k->inputs], .constant = c->constant[k->inputs]};
-        if (!case_shape(c->in[k->inputs], &in->shape))
+    k->inputs = wf_case_operands(c);
+    for (int i = 0; i < k->inputs; i++) {
+        struct check_input *in = &k->in[i];
+        *in = (struct check_input){.fill = c->fill[i], .limit = c->limit[i], .constant = c->constant[i]};
+        if (!wf_case_operand(c, i, &in->shape))
             in->fill = WF_FILL_ABSENT;
-        if (c->inputs == 0 && in->fill == WF_FILL_ABSENT)
-            return;
     }
 }
 

@@ -2,12 +2,12 @@
 /* Random graphs over all differentiable ops, for tests of gradients: a graph is a function of a seed and of the values of its leaves.
  *
  * A graph is built once at its base point (`moving` = -1) and again with one leaf moved. What must not follow a moved leaf is noted at
- * the base point and read from the notes later: constants (wf_detach, attention weights), and choices that depend on values, such as
- * whether a tensor is far enough from 0 for a ReLU. */
+ * the base point and read from the notes later: constants (wf_detach, attention weights), and the factors that keep values small. */
 #ifndef TESTS_RANDOM_GRAPHS_H
 #define TESTS_RANDOM_GRAPHS_H
 
 #include <weft/nn.h>
+#include <weft/op.h>
 #include <weft/random.h>
 
 enum { LEAVES = 64, PARTS = 48 /* checkpoints */, POOL = 96, MOST = 400 /* elements of a tensor */ };
@@ -34,6 +34,7 @@ struct graph {
     wf_rng rng;          /* of the structure, which depends on the seed alone */
     bool train;          /* with dropout */
     bool differentiates; /* a result is a gradient, so every pass has to record */
+    const wf_op *prefer; /* the op in question: graphs are short, and many of their ops are this one; NULL: there is none */
     struct leaf leaf[LEAVES];
     int leaves, parameters, ops;
     wf_tensor *pool[POOL];
@@ -83,21 +84,22 @@ wf_tensor *graph_any(struct graph *g);
 void graph_put(struct graph *g, wf_tensor *x);
 /* One more tensor, of a random op, and the op's name; NULL where no operands fit. */
 wf_tensor *graph_op(struct graph *g, const char **name);
+/* random_graphs_cases.c: any op of ops.def, and its name. */
+wf_tensor *graph_case(struct graph *g, const char **name);
 /* random_graphs_blocks.c */
 wf_tensor *graph_packed_attention(struct graph *g);
 wf_tensor *graph_recurrent(struct graph *g);
 wf_tensor *graph_selective_scan(struct graph *g);
-wf_tensor *graph_packed_rows(struct graph *g);
 wf_tensor *graph_attention(struct graph *g);
 wf_tensor *graph_losses(struct graph *g);
 wf_tensor *graph_modules(struct graph *g);
 wf_tensor *graph_released(struct graph *g);
 wf_tensor *graph_without_gradient(struct graph *g);
 wf_tensor *graph_checkpoint(struct graph *g);
+/* Constants, as the gradient check fills an operand with reals. */
+const wf_real *graph_values(struct graph *g, enum wf_fill fill, int64_t count);
 /* The value of x at the base point, a constant. */
 wf_tensor *graph_fixed(struct graph *g, wf_tensor *x);
-/* Smallest and largest magnitude of x at the base point. */
-void graph_magnitudes(struct graph *g, wf_tensor *x, double *least, double *most);
 /* x, whose gradient is checked too: what is added to it is a leaf whose value is 0. */
 wf_tensor *graph_probed(struct graph *g, wf_tensor *x);
 

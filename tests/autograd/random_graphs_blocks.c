@@ -49,26 +49,6 @@ wf_tensor *graph_packed_attention(struct graph *g)
                         .window = some_window(g), .softcap = some_softcap(g));
 }
 
-wf_tensor *graph_packed_rows(struct graph *g)
-{
-    wf_tensor *x = graph_any(g);
-    int32_t offsets[5];
-    const int n = 1 + (int)below(g, 4);
-    if (wf_ndim(x) < 1)
-        return NULL;
-    if (wf_ndim(x) > 1 && wf_dim(x, 0) <= 4 && below(g, 2)) { /* x as padded rows */
-        offsets[0] = 0;
-        for (int i = 0; i < wf_dim(x, 0); i++)
-            offsets[i + 1] = offsets[i] + (int32_t)below(g, wf_dim(x, 1) + 1);
-        return offsets[wf_dim(x, 0)] > 0 ? wf_pack_rows(x, (struct wf_packed){offsets, (int)wf_dim(x, 0)}) : NULL;
-    }
-    cut(g, offsets, n, wf_dim(x, 0));
-    const struct wf_packed packed = {offsets, n};
-    wf_shape shape = wf_shape_of(x);
-    shape.dim[0] = n * wf_packed_longest(packed);
-    return below(g, 2) || wf_ndim(x) >= 4 || wf_shape_count(&shape) > MOST ? wf_mean_packed(x, packed) : wf_pad_rows(x, packed, 0.5);
-}
-
 wf_tensor *graph_attention(struct graph *g)
 {
     wf_tensor *q = of_dims(g, 3, -1, -1, -1), *weights = NULL, *mask = NULL;
@@ -103,14 +83,6 @@ wf_tensor *graph_attention(struct graph *g)
     if (wanted)
         graph_put(g, graph_fixed(g, weights));
     return y;
-}
-
-/* A tensor of this shape, of elements of one that is there. */
-static wf_tensor *of_elements(struct graph *g, const wf_shape *shape)
-{
-    wf_tensor *x = wf_reshape(graph_any(g), -1);
-    const wf_shape flat = {1, {wf_shape_count(shape)}};
-    return wf_reshape_to(wf_index_select(x, 0, ids(g, &flat, wf_dim(x, 0), 0)), shape);
 }
 
 wf_tensor *graph_recurrent(struct graph *g)

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include <weft/internal/minmax.h>
 #include <weft/internal/ops_all.h>
 
 #include "check_weft.h"
@@ -40,25 +41,19 @@ wf_tensor *graph_fixed(struct graph *g, wf_tensor *x)
     return x;
 }
 
-void graph_magnitudes(struct graph *g, wf_tensor *x, double *least, double *most)
+/* The largest magnitude of x at the base point. */
+static double greatest(struct graph *g, wf_tensor *x)
 {
-    wf_real *noted = note(g, 2);
-    if (base(g)) {
-        int64_t count = count_of(x);
-        wf_real value[MOST * 4];
-        *least = INFINITY;
-        *most = 0;
-        read_all(g, x, value);
-        for (int64_t i = 0; i < count; i++) {
-            ck_assert_msg(isfinite(value[i]), "graph %llu: a value is %g\n%s", (unsigned long long)g->seed, (double)value[i], g->text);
-            *least = fmin(*least, fabs((double)value[i]));
-            *most = fmax(*most, fabs((double)value[i]));
-        }
-        noted[0] = (wf_real)*least;
-        noted[1] = (wf_real)*most;
+    wf_real *noted = note(g, 1), value[MOST * 4];
+    if (!base(g))
+        return *noted;
+    read_all(g, x, value);
+    *noted = 0;
+    for (int64_t i = 0; i < count_of(x); i++) {
+        ck_assert_msg(isfinite(value[i]), "graph %llu: a value is %g\n%s", (unsigned long long)g->seed, (double)value[i], g->text);
+        *noted = WF_MAX(*noted, value[i] < 0 ? -value[i] : value[i]);
     }
-    *least = noted[0];
-    *most = noted[1];
+    return *noted;
 }
 
 /* --- leaves --------------------------------------------------------------------------------------------------------- */
@@ -124,10 +119,18 @@ wf_tensor *graph_probed(struct graph *g, wf_tensor *x)
 
 /* --- a pass -------------------------------------------------------------------------------------------------------- */
 
+const wf_real *graph_values(struct graph *g, enum wf_fill fill, int64_t count)
+{
+    wf_real *value = note(g, count);
+    wf_rng rng = wf_rng_new(g->seed, 1000 + (uint64_t)g->noted);
+    if (base(g))
+        wf_case_fill(fill, 0, count, &rng, value);
+    return value;
+}
+
 void graph_put(struct graph *g, wf_tensor *x)
 {
-    double least, most;
-    graph_magnitudes(g, x, &least, &most);
+    const double most = greatest(g, x);
     ck_assert_int_lt(g->pooled, POOL);
     g->pool[g->pooled++] = most > 3 ? wf_scale(x, 3 / most) : x;
 }
@@ -211,8 +214,8 @@ double graph_run(struct graph *g, wf_mode mode)
         if (below(g, 3))
             g->pool[g->pooled++] = input(g, &shapes[i], below(g, 4));
     g->given = g->pooled;
-    for (int64_t want = 5 + below(g, 36), tries = 0; g->ops < want && tries < 200 && g->pooled < POOL - 16 && g->leaves < LEAVES - 2;
-         tries++)
+    for (int64_t want = 5 + below(g, g->prefer ? 4 : 36), tries = 0;
+         g->ops < want && tries < 200 && g->pooled < POOL - 16 && g->leaves < LEAVES - 2; tries++)
         one_op(g);
     outputs(g);
     return objective(g);

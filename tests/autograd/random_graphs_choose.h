@@ -57,6 +57,18 @@ static inline wf_tensor *ids(struct graph *g, const wf_shape *shape, int64_t lim
     return wf_ids_of(g->tape, id, shape);
 }
 
+/* A tensor of this shape, of elements of one that is there. */
+static inline wf_tensor *of_elements(struct graph *g, const wf_shape *shape)
+{
+    wf_tensor *x = wf_reshape(graph_any(g), -1);
+    const wf_shape flat = {1, {wf_shape_count(shape)}};
+    const int64_t limit = wf_dim(x, 0), first = below(g, limit), step = 1 + below(g, limit);
+    int32_t id[MOST];
+    for (int64_t i = 0; i < flat.dim[0]; i++)
+        id[i] = (int32_t)((first + i * step) % limit);
+    return wf_reshape_to(wf_index_select(x, 0, wf_ids_of(g->tape, id, &flat)), shape);
+}
+
 static inline wf_shape without_last(const wf_tensor *x)
 {
     wf_shape s = wf_shape_of(x);

@@ -5,6 +5,7 @@
 #define WEFT_INTERNAL_OPS_ALL_H
 
 #include <weft/op.h>
+#include <weft/random.h>
 
 #define OP(name) extern const wf_op wf_op_##name;
 #include "../../../ops.def"
@@ -24,6 +25,16 @@ void wf_tape_erase(wf_tape *tape);
 
 int wf_op_count(void);
 const wf_op *wf_op_at(int index);
+
+/* A case's number of operands; and whether operand i is there, with its shape. */
+int wf_case_operands(const struct wf_case *c);
+bool wf_case_operand(const struct wf_case *c, int i, wf_shape *shape);
+static inline bool wf_fill_is_real(enum wf_fill fill)
+{
+    return fill == WF_FILL_NORMAL || fill == WF_FILL_POSITIVE || fill == WF_FILL_APART || fill == WF_FILL_UNIT;
+}
+/* Fills an array of `count` reals, ids or bools. Reals are rounded to float. */
+void wf_case_fill(enum wf_fill fill, int32_t limit, int64_t count, wf_rng *rng, void *values);
 
 /* Runs a case and lists its results and gradients, so that a float build can be compared with a double build. Both builds round the inputs
  * to float. Sets *out to an array of *count numbers, which the caller frees with wf_free. */
