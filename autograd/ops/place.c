@@ -22,8 +22,11 @@ static wf_array view_in(const struct place_attr *p, const wf_array *whole)
 static wf_status place_shape(wf_call *c)
 {
     const struct place_attr *p = c->attr;
+    if (wf_want_reals(c, 1) != WF_OK)
+        return WF_ERR_ARGUMENT;
+    const wf_shape shape = wf_array_shape(&c->in[0]), view = wf_array_shape(&p->view);
     c->out[0] = wf_call_shape(WF_REAL, &p->shape);
-    return wf_want_reals(c, 1);
+    return wf_shape_equal(&shape, &view) ? WF_OK : wf_call_fail(c, WF_ERR_SHAPE, "the operand does not have the shape of its place");
 }
 
 static wf_status place_forward(wf_call *c)
