@@ -95,6 +95,9 @@ WF_API wf_tensor *wf_neg(wf_tensor *x);
  * gradient. */
 WF_API wf_tensor *wf_maximum(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_minimum(wf_tensor *a, wf_tensor *b);
+/* ln(e^a + e^b) without overflow: the sum of two numbers that are kept as logarithms. If both are -inf, the result is -inf with zero
+ * gradient. */
+WF_API wf_tensor *wf_logaddexp(wf_tensor *a, wf_tensor *b);
 /* a^b with the special values of C's pow: a^0 = 1, also for a = 0, and a negative a gives NaN unless b is a whole number. The gradient of a
  * is b a^(b-1), and 0 where b = 0. The gradient of b is a^b ln a: NaN for a negative a, and 0 where a = 0 and b >= 0. */
 WF_API wf_tensor *wf_pow(wf_tensor *a, wf_tensor *b);
