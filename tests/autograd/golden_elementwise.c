@@ -29,6 +29,7 @@ CALL(div_constant, wf_div_constant(x[0], 3))
 CALL(constant_over, wf_constant_over(3, x[0]))
 CALL(maximum, wf_maximum(x[0], x[1]))
 CALL(minimum, wf_minimum(x[0], x[1]))
+CALL(logaddexp, wf_logaddexp(x[0], x[1]))
 CALL(power, wf_pow(x[0], x[1]))
 
 START_TEST(against_pytorch)
@@ -62,10 +63,26 @@ START_TEST(against_pytorch)
                                                {"minimum", minimum},
                                                {"maximum_outer", maximum},
                                                {"minimum_empty", minimum},
+                                               {"logaddexp", logaddexp, 1},
+                                               {"logaddexp_alike", logaddexp},
+                                               {"logaddexp_outer", logaddexp, 1},
+                                               {"logaddexp_empty", logaddexp},
                                                {"pow", power},
                                                {"pow_outer", power},
                                                {"pow_empty", power}};
     golden_run_all("ops_elementwise", cases, sizeof cases / sizeof *cases);
+}
+END_TEST
+
+/* In PyTorch the gradients of equal infinities are NaN. */
+START_TEST(logaddexp_of_equal_infinities)
+{
+    begin(WF_GRADIENTS);
+    wf_tensor *a = given(NUMBERS(-(wf_real)INFINITY, (wf_real)INFINITY, 3), WF_SHAPE(3)), *b = wf_scale(a, 1), *da;
+    ran(wf_gradients(wf_sum(wf_logaddexp(a, b)), 1, &b, &da, .create_graph = true));
+    expect("create_graph", da, NUMBERS(0, 0.5, 0.5), WF_SHAPE(3));
+    ran(wf_backward(wf_sum(wf_logaddexp(a, b))));
+    expect_gradient("a", a, NUMBERS(0, 1, 1));
 }
 END_TEST
 
@@ -117,4 +134,4 @@ START_TEST(bits)
 }
 END_TEST
 
-WF_TEST_MAIN("element-wise ops", against_pytorch, errors, bits)
+WF_TEST_MAIN("element-wise ops", against_pytorch, logaddexp_of_equal_infinities, errors, bits)

@@ -23,6 +23,7 @@ CALL(f_pow_minus_one, wf_pow_constant(x[0], -1))
 CALL(f_pow_other, wf_pow_constant(x[0], 2.25))
 CALL(f_pow, wf_pow(x[0], x[1]))
 CALL(f_pow_of_zero, wf_pow(x[0], wf_input(tape, (const wf_real[]){-1.5, -1, 0, 0.5, 1, 2, 3.25}, WF_SHAPE(7), false)))
+CALL(f_logaddexp, wf_logaddexp(x[0], x[1]))
 CALL(f_rsqrt, wf_rsqrt(x[0]))
 CALL(f_sin, wf_sin(x[0]))
 CALL(f_cos, wf_cos(x[0]))
@@ -113,6 +114,7 @@ START_TEST(elements)
         {"pow_other", f_pow_other},
         {"pow", f_pow},
         {"pow_of_zero", f_pow_of_zero},
+        {"logaddexp", f_logaddexp, 1},
         {"rsqrt", f_rsqrt},
         {"sin", f_sin},
         {"cos", f_cos},

@@ -71,6 +71,12 @@ def elementwise():
     case(out, 'minimum', torch.minimum, a.contiguous(), b.contiguous())
     case(out, 'maximum_outer', torch.maximum, values([[1], [2], [3]]), values([1, 2, 3, 2]))
     case(out, 'minimum_empty', torch.minimum, values(np.zeros((0, 3))), values([1, 2, 3]))
+    # the sum of equal infinities: in PyTorch its gradient is NaN
+    alike = a.isinf() & (a == b)
+    case(out, 'logaddexp', torch.logaddexp, a[~alike], b[~alike])
+    case(out, 'logaddexp_alike', lambda a, b: torch.logaddexp(a.detach(), b.detach()), a[alike], b[alike])
+    case(out, 'logaddexp_outer', torch.logaddexp, 4 * R.real('logaddexp_outer/0', (5, 1)), 4 * R.real('logaddexp_outer/1', (7,)))
+    case(out, 'logaddexp_empty', torch.logaddexp, values(np.zeros((0, 3))), values([1, 2, 3]))
     bases, powers = values([-inf, -3, -1, -0.5, -0.0, 0, 0.5, 1, 3, inf, nan]), values([-inf, -3, -2, -1.5, -1, -0.0, 0, 0.5, 1, 2, 3, 4.25, inf, nan])
     a, b = torch.meshgrid(bases, powers, indexing='ij')
     case(out, 'pow', torch.pow, a.contiguous(), b.contiguous())

@@ -61,6 +61,8 @@ def elements(out):
     a, b = torch.meshgrid(values([0.5, 1, 3]), values([-1.5, -1, 0, 0.5, 1, 2, 3.25]), indexing='ij')
     case(out, 'pow', torch.pow, a.contiguous(), b.contiguous())
     case(out, 'pow_of_zero', lambda x: torch.pow(x, b[0]), values([0] * 7)) # with respect to exponents of 0, all is NaN in PyTorch
+    a, b = torch.meshgrid(values([-40.5, -1, 0, 0.5, 20.5]), values([-20.5, -1, 0, 3]), indexing='ij')
+    case(out, 'logaddexp', torch.logaddexp, a.contiguous(), b.contiguous())
     case(out, 'rsqrt', torch.rsqrt, x)
     case(out, 'sin', torch.sin, finite)
     case(out, 'cos', torch.cos, finite)
