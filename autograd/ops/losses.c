@@ -173,6 +173,8 @@ bool loss_rows(wf_call *c, int64_t rows, int64_t v, const wf_real *logits, const
         sums->plain += s.sums[i].plain;
         sums->smoothed += s.sums[i].smoothed;
     }
+    if (failed)
+        wf_call_fail(c, WF_ERR_MEMORY, "no memory for the logits with a softcap");
     return !failed;
 }
 
@@ -300,7 +302,8 @@ static wf_status cross_entropy_backward(wf_call *c)
         if (!g.data)
             return WF_ERR_MEMORY;
     }
-    loss_rows(c, logits.dim[0], logits.dim[1], logits.data, targets.data, scale, dx.data, NULL, &each);
+    if (!loss_rows(c, logits.dim[0], logits.dim[1], logits.data, targets.data, scale, dx.data, NULL, &each))
+        return WF_ERR_MEMORY;
     wf_grad_give(c, 0, &dx);
     return WF_OK;
 }

@@ -38,9 +38,10 @@ wf_status loss_shape(wf_call *c, const wf_array *x, int targets, int64_t v);
 wf_status loss_scale(wf_call *c, const wf_array *targets, int64_t v, double *scale);
 /* Computes the losses of contiguous rows of v logits. Adds them to *sums and writes them to the arrays of `each` (`sums` and `each` may be
  * NULL). If dlogits is given (it may equal logits), also computes the gradients of the logits, times `scale` and times each->upstream if
- * that is given. With a softcap, `logits` are those before it, and so are their gradients. False without memory. */
+ * that is given. With a softcap, `logits` are those before it, and so are their gradients. Without memory it is false, and the tape has the
+ * error. */
 bool loss_rows(wf_call *c, int64_t rows, int64_t v, const wf_real *logits, const int32_t *target, double scale, wf_real *dlogits,
-               struct loss_sums *sums, const struct loss_each *each);
+               struct loss_sums *sums, const struct loss_each *each) WF_CHECKED;
 /* Sets the results of a call with a reduction. */
 void loss_set(wf_call *c, const struct loss_sums *sums, double scale);
 /* For a call without a reduction: the places in its results for row `first` and the rows after it. */
