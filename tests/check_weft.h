@@ -84,10 +84,16 @@ static inline bool sanitized(void)
     return sanitizers && strcmp(sanitizers, "none") != 0;
 }
 
-/* In the suite slow (a row of suite_long, tests/meson.build): all cases, also those that take long. */
+/* In the suite slow (tests/meson.build): all cases, also those that take long. */
 static inline bool thorough(void)
 {
     return getenv("WEFT_TEST_ALL") != NULL;
+}
+
+/* A test of many like cases takes a sample of them. */
+static inline bool sampled(void)
+{
+    return sanitized() || !thorough();
 }
 
 /* Switches to a locale with a decimal comma, in which nothing that Weft reads or writes may differ; the build makes one

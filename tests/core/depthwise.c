@@ -161,7 +161,7 @@ START_TEST(are_the_loops)
 {
     start();
     EACH_ISA
-    for (int i = 0; i < (sanitized() ? 100 : 1500); i++) {
+    for (int i = 0; i < (sanitized() ? 100 : thorough() ? 1500 : 400); i++) {
         const struct wf_conv s = any_convolution();
         check(&s, isa);
     }

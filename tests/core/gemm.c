@@ -84,7 +84,7 @@ static void cube(void)
     for (int k = 0; k < K; k++)
         for (int m = 0; m < M; m++)
             for (int n = 0; n < N; n++) {
-                if (sanitized() && below(120) > 0)
+                if (sampled() && below(sanitized() ? 120 : 4) > 0)
                     continue;
                 const int64_t ka = below(ORDERS), kb = below(ORDERS), kc = below(ORDERS);
                 const struct order o = oc[kc];
@@ -189,7 +189,7 @@ START_TEST(strides_and_scales)
     EACH_ISA
     EACH_MODE
     {
-        for (int i = 0; i < (sanitized() ? 160 : 800); i++)
+        for (int i = 0; i < (sampled() ? 160 : 800); i++)
             one_case(below(50), below(80), below(i % 8 ? 40 : 600), 1);
         for (int i = 0; i < 3 * SHAPES; i++)
             one_case(shapes[i % SHAPES][0], shapes[i % SHAPES][1], shapes[i % SHAPES][2], 17);
@@ -279,7 +279,7 @@ START_TEST(threads_do_not_matter)
     EACH_ISA
     EACH_MODE
     for (int s = 0; s < SHAPES; s++)
-        for (int form = sanitized() ? (s + mode) % 3 : 0; form < 3; form += sanitized() ? 3 : 1) {
+        for (int form = sampled() ? (s + mode) % 3 : 0; form < 3; form += sampled() ? 3 : 1) {
             const int64_t m = shapes[s][0], n = shapes[s][1], k = shapes[s][2];
             struct wf_gemm g = product(m, n, k, (enum form)form, 1);
             wf_real *first = g.c, *start = copy_of(first, m * n), *c = room_of(m * n);
@@ -287,7 +287,7 @@ START_TEST(threads_do_not_matter)
             ck_ok(wf_set_threads(1, error));
             multiply(&g);
             g.c = c;
-            for (int threads = sanitized() ? 2 : 1; threads <= IN_A_BODY; threads += sanitized() ? 3 : 1) {
+            for (int threads = sampled() ? 2 : 1; threads <= IN_A_BODY; threads += sampled() ? 3 : 1) {
                 memcpy(c, start, (size_t)(m * n) * sizeof *c);
                 if (threads < IN_A_BODY) {
                     ck_ok(wf_set_threads(threads, error));
@@ -321,7 +321,7 @@ START_TEST(rows_alone_and_together)
                 g.a = a + i * g.a_rs, g.c = alone + i * n;
                 multiply(&g);
             }
-            for (int64_t m = 1; m <= MOST; m += sanitized() ? 11 : 1) {
+            for (int64_t m = 1; m <= MOST; m += sampled() ? 11 : 1) {
                 const int64_t from = MOST - m ? below(MOST - m) : 0; /* any place in a batch */
                 g.m = m, g.a = a + from * g.a_rs, g.c = c;
                 memset(c, 0xff, (size_t)(m * n) * sizeof *c);
@@ -381,7 +381,7 @@ START_TEST(two_at_once)
     static const int64_t side[] = {0, 1, 3, 12, 20, 64, 113, 130, 300};
     const int64_t count = sizeof side / sizeof *side;
     EACH_ISA
-    for (int t = 0; t < (sanitized() ? 60 : 300); t++) {
+    for (int t = 0; t < (sampled() ? 60 : 300); t++) {
         struct wf_gemm g[2];
         wf_real *want[2];
         use_mode(t % 3);

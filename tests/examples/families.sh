@@ -9,7 +9,7 @@ example llama translator moe ssm adamax complete
 # survives PROGRAM MODEL FILES SETTING: a training that is killed and resumed ends with the bytes of one that is not.
 survives()
 {
-    common="--steps 40 --set save_every=1 --set valid_every=15 --set $4"
+    common="--steps 24 --set save_every=1 --set valid_every=15 --set $4"
     # shellcheck disable=SC2086
     run ./"$1" train "$2" --train "$3" --valid "$3" --out "$1.straight" $common
     # shellcheck disable=SC2086
@@ -98,7 +98,7 @@ done
 
 # A recurrent model: its cache is a state, and more text than the context holds is generated with it as without.
 survives ssm ssm-small "$story" batch=4
-run ./ssm train ssm-small --train "$story" --valid "$story" --out recomputed --steps 40 --set valid_every=15 --set batch=4 --set checkpoint=true
+run ./ssm train ssm-small --train "$story" --valid "$story" --out recomputed --steps 24 --set valid_every=15 --set batch=4 --set checkpoint=true
 cmp recomputed/model.safetensors ssm.straight/model.safetensors || wrong 'checkpoint=true trains other weights of ssm'
 for seed in 3 4; do
     run ./ssm generate ssm.straight --prompt 'The moon ' --max-tokens 150 --seed $seed
@@ -112,7 +112,7 @@ done
 survives moe moe-small "$story" accumulate=3
 grep -q '"loss/train":.*"loss/train_minimized":.*"balance/train":' moe.straight/metrics.jsonl || wrong "no balance: $(cat moe.straight/metrics.jsonl)"
 grep '"event":"valid"' moe.straight/metrics.jsonl | grep -q 'balance\|minimized' && wrong 'a validation has the balance'
-run ./moe train moe-small --train "$story" --valid "$story" --out unbalanced --steps 40 --set balance=0
+run ./moe train moe-small --train "$story" --valid "$story" --out unbalanced --steps 24 --set balance=0
 grep -q '"balance/train":0[.,]' unbalanced/metrics.jsonl || wrong 'balance=0 has a balance'
 cmp unbalanced/model.safetensors moe.straight/model.safetensors >cmp.out 2>&1 && wrong 'balance=0 trains the same weights'
 

@@ -145,7 +145,7 @@ static void train(const char *name, int64_t rows, int32_t types)
     ck_ok(wf_adamw_init(&opt, s.registry, error, .beta1 = c->training.beta1, .beta2 = c->training.beta2, .eps = c->training.eps,
                         .weight_decay = c->training.weight_decay));
     wf_optimizer_decay_matrices_only(&opt);
-    int steps = sanitized() ? 5 : STEPS;
+    int steps = sampled() ? 5 : STEPS;
     for (int t = 0; t < steps; t++) {
         double value;
         batch(&s, t);

@@ -525,7 +525,7 @@ START_TEST(any_program)
     ck_ok(wf_set_threads(1, error));
     tape = wf_tape_new(&e);
     ck_assert_msg(tape != NULL, "%s", e.message);
-    int64_t passes = getenv("WF_FUZZ_CALLS") ? atoll(getenv("WF_FUZZ_CALLS")) / 8 : sanitized() ? 6000 : 15000, live[3];
+    int64_t passes = getenv("WF_FUZZ_CALLS") ? atoll(getenv("WF_FUZZ_CALLS")) / 8 : sampled() ? 6000 : 15000, live[3];
     size_t reserved[3];
     for (int run = 0; run < 3; run++) { /* the same program again takes no more memory */
         program(1, run == 0 ? passes : passes / 8);

@@ -221,7 +221,7 @@ static void sweep(const char *name, wf_status (*call)(wf_error *), int64_t most)
     int64_t before = wf_alloc_count(), live = wf_alloc_live();
     ck_ok(call(error));
     const int64_t total = wf_alloc_count() - before;
-    for (int64_t n = 0; n < total; n += 1 + total / (sanitized() ? (most + 1) / 2 : most)) {
+    for (int64_t n = 0; n < total; n += 1 + total / (sampled() ? (most + 1) / 2 : most)) {
         wf_error problem = {0};
         wf_alloc_fail_after(n);
         const wf_status status = call(&problem);

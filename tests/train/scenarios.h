@@ -266,7 +266,7 @@ static inline void short_of_memory(const struct trainee *t)
     const int64_t total = allocations, live = wf_alloc_live();
     want.out = run_of(t, "short");
     want.resume = true;
-    for (int64_t n = 0; n < total; n += 1 + total / (sanitized() ? 50 : 100)) {
+    for (int64_t n = 0; n < total; n += 1 + total / (sampled() ? 50 : 100)) {
         struct seen seen = {0};
         wf_error problem = {0};
         fail_after = n;
