@@ -141,7 +141,7 @@ static void run(const struct shape *s, bool cold)
 }
 
 /* Returns the seconds of one run: the median of up to SAMPLES samples. *best becomes the smallest sample. */
-static double seconds_of(const struct shape *s, bool cold, double *best)
+static double shape_seconds(const struct shape *s, bool cold, double *best)
 {
     double times[SAMPLES];
     run(s, cold);
@@ -194,7 +194,7 @@ static void measure(const struct shape *s, const char *modes)
         else if (wf_gemm_use(mode, &error) != WF_OK)
             exit(fail(error.message));
         double best, best_cold;
-        const double hot = seconds_of(s, false, &best), t = seconds_of(s, true, &best_cold);
+        const double hot = shape_seconds(s, false, &best), t = shape_seconds(s, true, &best_cold);
         printf("  %s hot %6.1f (%5.1f) cold %6.1f (%5.1f) %9.2f us", mode, flops / hot * 1e-9, flops / best * 1e-9, flops / t * 1e-9,
                flops / best_cold * 1e-9, t * 1e6);
         if (peak > 0)
