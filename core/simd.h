@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Vector registers of wf_real for the instruction set for which a file is compiled: 64 bytes (AVX-512), 32 bytes (AVX2) or 16 bytes
- * (base). core/kernels, core/gemm, core/copy.c and core/random.c use this header. Arithmetic is the compiler's own on vector_size types;
- * the header adds what these types lack, such as tails, selections, square roots, and reductions in a fixed order. On processors other than
- * x86 the same functions are plain loops.
+ * (base). core/kernels, core/gemm, core/conv, core/copy.c and core/random.c use this header. Arithmetic is the compiler's own on
+ * vector_size types; the header adds what these types lack, such as tails, selections, square roots, and reductions in a fixed order. On
+ * processors other than x86 the same functions are plain loops.
  *
  * A tail is the end of a row that does not fill a register. v_load_n fills the missing lanes, the arithmetic is that of a whole
  * register, and v_store_n writes n lanes back. So the bits of an element do not depend on its position. For the same reason

@@ -2,6 +2,7 @@
 /* Norms of gradients, and gradient clipping. */
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 
 #include <weft/compute.h>
 #include <weft/internal/needs.h>
@@ -64,12 +65,16 @@ static wf_status not_finite(wf_grads *const *grads, int count, double norm, wf_e
         for (int i = 0; i < grads[k]->parameters; i++) {
             const wf_real *g = grads[k]->slab + grads[k]->place[i].offset;
             const int64_t at = grads[k]->valid[i] ? wf_kernel->find_nonfinite(grads[k]->place[i].count, g) : -1;
-            if (at >= 0)
-                return wf_error_set(error, WF_ERR_NUMERIC,
-                                    "the gradient norm is %g: the gradient of wf_registry_at(registry, %d) has the value %g", norm, i,
-                                    (double)g[at]);
+            char which[32] = "";
+            if (at < 0)
+                continue;
+            if (count > 1)
+                snprintf(which, sizeof which, " of grads[%d]", k);
+            return wf_error_set(error, WF_ERR_NUMERIC,
+                                "the gradient norm is %g: the gradient of wf_registry_at(registry, %d)%s has the value %g", norm, i, which,
+                                (double)g[at]);
         }
-    return wf_error_set(error, WF_ERR_NUMERIC, "the gradient norm is %g: a value of a gradient is not finite", norm);
+    return wf_error_set(error, WF_ERR_NUMERIC, "the gradient norm is %g: a value of a gradient is not finite, or too large", norm);
 }
 
 /* `what` is "norm" or "value". */

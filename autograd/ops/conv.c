@@ -198,8 +198,8 @@ static wf_tensor *weight_gradient(const struct conv_attr *a, wf_tensor *x, wf_te
         const struct wf_conv_axis axis = axis_of(a, d);
         const int64_t reach = (wf_dim(weight, d + 2) - 1) * axis.dilation + (wf_dim(dy, d + 2) - 1) * axis.stride + 1;
         axes[d] = (struct wf_conv_axis){axis.dilation, axis.before, 0, axis.stride};
-        if (reach <= axis.before)
-            return NULL; /* all windows lie in the padding */
+        if (reach <= axis.before || wf_dim(dy, d + 2) == 0)
+            return NULL; /* all windows lie in the padding, or there are none */
         x = reaching(x, d, reach - axis.before, &axes[d].after);
     }
     wf_tensor *dw = wf_conv(exchanged(x, a->groups), wf_transpose(dy, 0, 1), NULL, .groups = a->groups, .axes = axes);
@@ -214,7 +214,7 @@ static wf_tensor *data_gradient(const struct conv_attr *a, const wf_tensor *x, w
         const int64_t reach = (wf_dim(weight, d + 2) - 1) * axis_of(a, d).dilation + 1;
         axes[d] = axis_of(a, d);
         const int64_t last = (wf_dim(x, d + 2) - 1) * axes[d].stride + reach - axes[d].before;
-        if (a->transposed && last <= 0)
+        if (wf_dim(x, d + 2) == 0 || (a->transposed && last <= 0))
             return NULL;
         if (a->transposed)
             dy = reaching(dy, d, last, &axes[d].after);
@@ -286,6 +286,7 @@ const wf_op wf_op_conv = {
         {"transposed, stride beyond the kernel", {{1, 2, 3, 2}, {2, 3, 2, 1}, {3}}, TRANSPOSE(1, {3, 0, -2, 1}, {2, 0, -1, 1})},
         {"transposed, groups and dilation", {{1, 4, 3, 4}, {4, 3, 2, 3}, {6}}, TRANSPOSE(2, {1, 1, 0, 2}, {2, 0, 2, 2})},
         {"transposed, depthwise", {{2, 3, 4, 5}, {3, 1, 3, 2}, {3}}, TRANSPOSE(3, {2, 1, 1, 1}, {2, 0, 0, 1})},
+        {"transposed, depthwise, no columns", {{2, 3, -1}, {3, 1, 3}, {3}}, TRANSPOSE(3, {1, 0, 0, 1})},
         {"transposed, wide rows", {{1, 3, 3, 16}, {3, 2, 4, 4}, {2}}, TRANSPOSE(1, {2, 1, 1, 1}, {2, 1, 1, 1})},
         {"transposed sequence", {{2, 3, 5}, {3, 2, 4}, {2}}, TRANSPOSE(1, {2, 1, 1, 1})})};
 

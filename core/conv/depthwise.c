@@ -23,6 +23,7 @@ struct plane {
 
 static struct plane plane_of(int64_t rows, int64_t cols, int64_t stride)
 {
+    rows = WF_MAX(rows, 0), cols = WF_MAX(cols, 0); /* without outputs they may be negative */
     const int64_t step = WF_MIN(stride, WF_MAX(cols, 1));
     return (struct plane){rows, cols, step, gemm_ceil_div(cols, step)};
 }
@@ -30,6 +31,12 @@ static struct plane plane_of(int64_t rows, int64_t cols, int64_t stride)
 static int64_t plane_row(const struct plane *p)
 {
     return p->step * p->part;
+}
+
+/* Whether its elements can be counted: padding and dilation may be of any size. */
+static bool plane_fits(const struct plane *p)
+{
+    return (double)p->rows * (double)plane_row(p) < 1e15;
 }
 
 /* The index of an element in its row. */
@@ -182,7 +189,7 @@ static bool weight_task(void *ctx, int64_t c)
     const struct wf_conv *s = w->s;
     const int64_t lanes = gemm_isa()->lanes, size = s->height * s->width, picture = s->rows * s->cols, taps = w->each * w->taps,
                   row = s->stride[0] * plane_row(&w->p);
-    const int64_t cols = WF_MIN(s->cols, CHAIN * lanes), rows = WF_MAX(1, CHAIN / gemm_ceil_div(cols, lanes)); /* of a block */
+    const int64_t cols = WF_MIN(s->cols, CHAIN * lanes), rows = WF_MAX(1, CHAIN / gemm_ceil_div(WF_MAX(cols, 1), lanes)); /* of a block */
     wf_real *plane = plane_memory(&w->p, WF_SCRATCH_CONV);
     wf_real *lane = wf_scratch(WF_SCRATCH_GEMM, (size_t)(taps * lanes) * sizeof *lane);
     double *sum = wf_scratch(WF_SCRATCH_PACK_A, (size_t)taps * sizeof *sum);
@@ -250,7 +257,7 @@ static bool plan_outputs(struct work *w)
                     (s->cols - 1) * s->stride[1] + (s->kernel[1] - 1) * s->dilation[1] + 1, s->stride[1]);
     w->row = -s->before[0];
     w->col = -s->before[1];
-    int64_t *at = wf_scratch(WF_SCRATCH_CONV_W, (size_t)w->taps * sizeof *at);
+    int64_t *at = plane_fits(&w->p) ? wf_scratch(WF_SCRATCH_CONV_W, (size_t)w->taps * sizeof *at) : NULL;
     w->at = at;
     for (int64_t r = 0; r < s->kernel[0] && at; r++)
         for (int64_t q = 0; q < s->kernel[1]; q++)
@@ -292,6 +299,8 @@ static bool plan_phases(struct work *w)
     w->p.rows = phases_reach(s, 0, &t[0], &w->row);
     w->p.cols = w->p.part = phases_reach(s, 1, &t[1], &w->col);
     w->p.step = 1;
+    if (!plane_fits(&w->p))
+        return false;
     int64_t n = 0;
     for (int64_t r = 0; r < rows; r++)
         for (int64_t q = 0; q < cols; q++) {

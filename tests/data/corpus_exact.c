@@ -85,7 +85,7 @@ START_TEST(blocks_have_the_ids_of_the_whole)
         struct wf_string text = {0};
         make_text(t, texts, (unsigned)k, &text);
         const char *file = test_file("text", text.data, (size_t)text.length);
-        ck_ok(wf_set_threads(1 + (int)k % 2, error));
+        ck_ok(wf_set_threads(1 + (int)taken % 2, error));
         int64_t turns = ck_exact(name, t, &text, file);
         if (getenv("VERBOSE"))
             printf("%s: %lld bytes in %lld turns\n", name, (long long)text.length, (long long)turns);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Programs of examples/ on several processes, as they are: a family and an optimiser from outside and a task of wf_fit have the bytes of one process, in 1, 2, 4
-# and 8 processes, killed and resumed too.
+# Programs of examples/ on several processes, as they are: a family and an optimiser from outside and a task of wf_fit have the bytes of one process, in 1 to 8
+# processes, killed and resumed too.
 . "$(dirname "$0")/common.sh"
 failed() { wrong "$@"; }
 some() { if [ "${WEFT_TEST_ALL:-}" ]; then echo "$2"; else echo "$1"; fi; } # as tests/cli/lib.sh
@@ -17,7 +17,7 @@ settings="--steps 6 --set accumulate=4 --set save_every=4 --set valid_every=3"
 # shellcheck disable=SC2086
 run ./llama train $llama --out llama.run $settings
 n=4
-for how in $mpis $mpi; do # 2, 1 and 4 processes
+for how in $mpis $mpi; do # 2, 1 and 4 processes; with one MPI 2 and 1
     n=$((n == 4 ? 2 : n == 2 ? 1 : 4))
     # shellcheck disable=SC2086
     run several $how $n ./llama train $llama --out llama-$n $settings

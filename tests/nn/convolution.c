@@ -222,6 +222,8 @@ START_TEST(refused)
     ck_poison(wf_conv_transpose(X(1, 3, 8), X(4, 3, 3), NULL), "x has 3 channels in 1 groups, but the weight is for 4");
     ck_poison(wf_conv_transpose(X(1, 3, 8), X(3, 2, 3), NULL, .stride = 2, .output_padding = 2), "the output padding must be below");
     ck_poison(wf_conv_transpose(X(1, 3, 1), X(3, 2, 2), NULL, .padding = 1), "axis 0: the result would have 0 elements");
+    const int64_t far = ((int64_t)1 << 32) - 1; /* (far + 1)^2 padded elements are 0 in 64 bits */
+    ck_poison(wf_conv(X(1, 1, 1, 1), X(1, 1, 2, 2), NULL, AXES({1, far, 0, far}, {1, far, 0, far})), "no memory to pack its operands");
     wf_tape_free(tape);
     struct wf_convolution m;
     wf_registry *r = new_registry();

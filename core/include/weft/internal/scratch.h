@@ -6,14 +6,14 @@
 #include <weft/compute.h>
 
 enum {
-    WF_SCRATCH_PACK_A = WF_SCRATCH_PUBLIC_SLOTS, /* packed A of a product's task */
+    WF_SCRATCH_PACK_A = WF_SCRATCH_PUBLIC_SLOTS, /* packed A of a product's task; sums of a depthwise convolution's task */
     WF_SCRATCH_PACK_B,                           /* packed B that the tasks of a product share; partial products of split-K */
-    WF_SCRATCH_GEMM,                             /* packed B of one task; sums of a product in bf16 between chunks of k */
-    WF_SCRATCH_GEMM_B,                           /* a B in bf16, as floats */
-    WF_SCRATCH_CONV,                             /* results of a convolution's task that are not contiguous in memory; a padded picture */
-    WF_SCRATCH_CONV_W,                           /* weights of a convolution in another order, which all tasks read */
-    WF_SCRATCH_SUM,                              /* partial sums of wf_array_sum */
-    WF_SCRATCH_ELEMENTS,                         /* copied elements of a view */
+    WF_SCRATCH_GEMM,     /* packed B of one task; sums of a product in bf16 between chunks of k; lanes of such sums */
+    WF_SCRATCH_GEMM_B,   /* a B in bf16, as floats */
+    WF_SCRATCH_CONV,     /* results of a convolution's task that are not contiguous in memory; a padded picture */
+    WF_SCRATCH_CONV_W,   /* weights of a convolution in another order, and places of its taps, which all tasks read */
+    WF_SCRATCH_SUM,      /* partial sums of wf_array_sum */
+    WF_SCRATCH_ELEMENTS, /* copied elements of a view */
     WF_SCRATCH_TEST,
     WF_SCRATCH_SLOTS
 };
