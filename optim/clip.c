@@ -58,22 +58,35 @@ double wf_grad_norm(wf_grads *grads)
     return wf_grad_norm_of(&grads, 1);
 }
 
+bool first_nonfinite(const wf_grads *grads, int *parameter, double *value)
+{
+    for (int i = 0; i < grads->parameters; i++) {
+        const wf_real *g = grads->slab + grads->place[i].offset;
+        const int64_t at = grads->valid[i] ? wf_kernel->find_nonfinite(grads->place[i].count, g) : -1;
+        if (at < 0)
+            continue;
+        *parameter = i;
+        *value = (double)g[at];
+        return true;
+    }
+    return false;
+}
+
 /* Names the first value of a gradient that is not finite. Another process may own it: then only the norm tells. */
 static wf_status not_finite(wf_grads *const *grads, int count, double norm, wf_error *error)
 {
-    for (int k = 0; k < count; k++)
-        for (int i = 0; i < grads[k]->parameters; i++) {
-            const wf_real *g = grads[k]->slab + grads[k]->place[i].offset;
-            const int64_t at = grads[k]->valid[i] ? wf_kernel->find_nonfinite(grads[k]->place[i].count, g) : -1;
-            char which[32] = "";
-            if (at < 0)
-                continue;
-            if (count > 1)
-                snprintf(which, sizeof which, " of grads[%d]", k);
-            return wf_error_set(error, WF_ERR_NUMERIC,
-                                "the gradient norm is %g: the gradient of wf_registry_at(registry, %d)%s has the value %g", norm, i, which,
-                                (double)g[at]);
-        }
+    for (int k = 0; k < count; k++) {
+        char which[32] = "";
+        int parameter;
+        double value;
+        if (!first_nonfinite(grads[k], &parameter, &value))
+            continue;
+        if (count > 1)
+            snprintf(which, sizeof which, " of grads[%d]", k);
+        return wf_error_set(error, WF_ERR_NUMERIC,
+                            "the gradient norm is %g: the gradient of wf_registry_at(registry, %d)%s has the value %g", norm, parameter,
+                            which, value);
+    }
     return wf_error_set(error, WF_ERR_NUMERIC, "the gradient norm is %g: a value of a gradient is not finite, or too large", norm);
 }
 

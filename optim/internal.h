@@ -104,5 +104,7 @@ static inline const char *slab_name(const struct wf_optimizer *opt, int k)
 /* clip.c: adds the squares of all gradients to *sum. The gradients count as they are stored, even if clipping has left a factor
  * (wf_grads.factor) by which they have not been multiplied yet. A NaN is no error. */
 wf_status add_squares(wf_grads *grads, double *sum, wf_error *error);
+/* clip.c: whether a gradient that this process holds has a value that is not finite; sets the first one and its parameter's number. */
+bool first_nonfinite(const wf_grads *grads, int *parameter, double *value);
 
 #endif

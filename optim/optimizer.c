@@ -140,19 +140,17 @@ static wf_status check_gradients(const struct wf_optimizer *opt, wf_error *error
     for (int64_t k = 0; k < opt->parts; k++) {
         const struct wf_optimizer_part *part = &opt->part[k];
         wf_grads *grads = wf_registry_grads(part->registry);
-        double sum = 0;
+        char name[NAME];
+        int i;
+        double sum = 0, value;
         wf_status status = grads->finite ? WF_OK : add_squares(grads, &sum, error);
         if (status != WF_OK)
             return status;
         if (isfinite(sum))
             continue;
-        for (int i = 0; i < grads->parameters; i++) {
-            char name[NAME];
-            int64_t at = grads->valid[i] ? wf_kernel->find_nonfinite(grads->place[i].count, grads->slab + grads->place[i].offset) : -1;
-            if (at >= 0)
-                return wf_error_set(error, WF_ERR_NUMERIC, "the gradient of '%s' has the value %g in update %lld", name_in(part, i, name),
-                                    (double)grads->slab[grads->place[i].offset + at], (long long)opt->step + 1);
-        }
+        if (first_nonfinite(grads, &i, &value))
+            return wf_error_set(error, WF_ERR_NUMERIC, "the gradient of '%s' has the value %g in update %lld", name_in(part, i, name),
+                                value, (long long)opt->step + 1);
         return wf_error_set(error, WF_ERR_NUMERIC, "the gradient norm is %g in update %lld", sqrt(sum), (long long)opt->step + 1);
     }
     return WF_OK;

@@ -3,10 +3,9 @@
 #ifndef TESTS_ANY_CALLS_OPS_H
 #define TESTS_ANY_CALLS_OPS_H
 
-#include <weft/internal/ops_all.h>
-
 #include "any_calls_options.h"
 #include "any_ops.h"
+#include "cases.h"
 
 enum { CASE_ELEMENTS = 2000 };
 
@@ -72,10 +71,7 @@ static wf_tensor *any_case(void)
         if (count > CASE_ELEMENTS)
             return NULL;
         wf_case_fill(c->fill[i], c->limit[i] + seldom(50), count, &any_rng, values);
-        in[i] = i == odd                      ? odd_operand(&shape)
-                : c->fill[i] == WF_FILL_IDS   ? wf_ids_of(tape, (const int32_t *)values, &shape)
-                : c->fill[i] == WF_FILL_BOOLS ? wf_bools(tape, (const bool *)values, &shape)
-                                              : wf_input(tape, values, &shape, below(2));
+        in[i] = i == odd ? odd_operand(&shape) : case_tensor(tape, c->fill[i], values, &shape, below(2));
     }
     wf_apply_multi(op, seldom(100) ? NULL : c->attr, n, in, outputs, out);
     for (int j = 1; j < outputs; j++)

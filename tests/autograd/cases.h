@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests that walk over all ops ask about an op and its cases. */
+/* Tests that walk over all ops share these questions about an op and its cases. */
 #ifndef TESTS_CASES_H
 #define TESTS_CASES_H
 
 #include <weft/internal/ops_all.h>
+#include <weft/tape.h>
 
 /* Whether the op's gradient is 0 everywhere, as that of sign: a factor of it, or its sign, makes no difference. */
 static inline bool is_step(const wf_op *op)
@@ -25,6 +26,14 @@ static inline bool operand_has_gradient(const wf_op *op, int i)
         if (case_has_gradient(&op->cases.list[k], i))
             return true;
     return false;
+}
+
+/* An operand of what wf_case_fill has filled. */
+static inline wf_tensor *case_tensor(wf_tape *on, enum wf_fill fill, const void *values, const wf_shape *shape, bool needs_grad)
+{
+    return fill == WF_FILL_IDS     ? wf_ids_of(on, values, shape)
+           : fill == WF_FILL_BOOLS ? wf_bools(on, values, shape)
+                                   : wf_input(on, values, shape, needs_grad);
 }
 
 #endif

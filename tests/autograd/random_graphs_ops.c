@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What random graphs have besides the ops' own cases: ops of tensors as they are, each of operands that fit among the tensors so far. See
- * random_graphs.h. */
+/* Random graphs have these ops besides the ops' own cases: ops of tensors as they are, each of operands that fit among the tensors so far.
+ * See random_graphs.h. */
 #include "random_graphs_choose.h"
 
 #include <string.h>

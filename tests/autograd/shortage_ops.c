@@ -32,9 +32,7 @@ static wf_tensor *operand(wf_tape *tape, const struct wf_case *c, int i)
     if (!wf_case_operand(c, i, &shape))
         return NULL;
     wf_case_fill(c->fill[i], c->limit[i], wf_shape_count(&shape), &rng, values);
-    return c->fill[i] == WF_FILL_IDS     ? wf_ids_of(tape, (const int32_t *)values, &shape)
-           : c->fill[i] == WF_FILL_BOOLS ? wf_bools(tape, (const bool *)values, &shape)
-                                         : wf_input(tape, values, &shape, case_has_gradient(c, i));
+    return case_tensor(tape, c->fill[i], values, &shape, case_has_gradient(c, i));
 }
 
 /* Copies an array to out + at, where out is not NULL. Returns the place behind it. */

@@ -12,8 +12,7 @@ failures=0
 comma=${WEFT_LOCALE:-C.UTF-8}
 [ -z "${WEFT_LOCALE:-}" ] || [ "$(LC_ALL=$comma locale decimal_point)" = , ] || { echo "FAILED: $comma has no decimal comma"; exit 1; }
 
-# some FEW ALL: the first, or with WEFT_TEST_ALL, in the suite slow (tests/meson.build), the second
-some() { if [ "${WEFT_TEST_ALL:-}" ]; then echo "$2"; else echo "$1"; fi; }
+. "$source/tests/some.sh"
 
 failed()
 {

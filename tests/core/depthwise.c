@@ -228,7 +228,8 @@ START_TEST(the_same_bits)
 }
 END_TEST
 
-/* What lies beside a row is not multiplied: infinity in the first column does not reach the weight of a tap that never reads it. */
+/* The kernels do not multiply what lies beside a row: infinity in the first column does not reach the weight of a tap that never reads it.
+ */
 START_TEST(infinities_stay_in_their_place)
 {
     start();

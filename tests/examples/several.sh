@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Programs of examples/ on several processes, as they are: a family and an optimiser from outside and a task of wf_fit have the bytes of one process, in 1 to 8
-# processes, killed and resumed too.
+# Programs of examples/ on several processes, as they are: a family and an optimiser from outside and a task of wf_fit have the bytes of one
+# process, in 1 to 8 processes, killed and resumed too.
 . "$(dirname "$0")/common.sh"
 failed() { wrong "$@"; }
-some() { if [ "${WEFT_TEST_ALL:-}" ]; then echo "$2"; else echo "$1"; fi; } # as tests/cli/lib.sh
+. "$root/tests/some.sh"
 sample=mpich
 WEFT_BUILD_ROOT=$build
 . "$root/tests/dist/lib.sh"
