@@ -136,7 +136,7 @@ static void start(void)
 START_TEST(sizes)
 {
     start();
-    for (int count = sanitized() ? 60 : thorough() ? 1500 : 400; count > 0; count--) {
+    for (int count = sanitized() ? 60 : thorough() ? 1500 : 200; count > 0; count--) {
         float *memory;
         int64_t room;
         const int64_t m = 1 + below(70), n = 1 + below(70), k = 1 + below(100);

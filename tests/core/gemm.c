@@ -189,9 +189,9 @@ START_TEST(strides_and_scales)
     EACH_ISA
     EACH_MODE
     {
-        for (int i = 0; i < (sampled() ? 160 : 800); i++)
+        for (int i = 0; i < (sampled() ? 80 : 800); i++)
             one_case(below(50), below(80), below(i % 8 ? 40 : 600), 1);
-        for (int i = 0; i < 3 * SHAPES; i++)
+        for (int i = 0; i < (sampled() ? SHAPES : 3 * SHAPES); i++)
             one_case(shapes[i % SHAPES][0], shapes[i % SHAPES][1], shapes[i % SHAPES][2], 17);
         one_case(30, 1200, 1200, 101);
         one_case(200, 2100, 1100, 1009); /* two chunks */

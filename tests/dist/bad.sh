@@ -2,7 +2,6 @@
 # What goes wrong on several processes, each in one line for all, with the exit code of one process, and nothing lost: a full disk, two jobs in
 # one folder, processes of another version or instruction set, a launcher that tells them to stop. Called as: sh bad.sh WEFT SOURCE-ROOT ANOTHER.
 . "$2/tests/cli/lib.sh"
-sample=openmpi
 . "$source/tests/dist/lib.sh"
 another=$(cd "$OLDPWD" && realpath "$3")
 language="char-rms --train $story --set batch=6 --set accumulate=4 --set dropout=0.1 --set valid_tokens=0 --set schedule=constant --set ema=0.9"

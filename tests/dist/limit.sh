@@ -2,7 +2,6 @@
 # weft train --max-time on several processes: they end together before the limit, by rank 0's clock, and go on in any number with the bytes of
 # an unbroken training. Called as: sh limit.sh WEFT SOURCE-ROOT.
 . "$2/tests/cli/lib.sh"
-sample=mpich
 . "$source/tests/dist/lib.sh"
 XDG_CACHE_HOME=$work/cache
 export XDG_CACHE_HOME

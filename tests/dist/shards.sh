@@ -34,9 +34,11 @@ for n in $(some 4 "2 3 4 8"); do
 done
 several "$mpi" 3 "$shards" late 7 late >log 2>&1 || failed "late: $(tail -2 log)"
 alike alone late
-slowly several "$mpi" 3 "$shards" slowly 7 late >log 2>&1 || failed "slowly: $(tail -2 log)"
-alike alone slowly
-whole alone slowly 3
+if [ "$(some '' all)" ]; then
+    slowly several "$mpi" 3 "$shards" slowly 7 late >log 2>&1 || failed "slowly: $(tail -2 log)"
+    alike alone slowly
+    whole alone slowly 3
+fi
 # An optimiser of the program's own, with three values of state; it is resumed by another number of processes.
 "$shards" rule-alone 7 rule 2>log || failed "a rule, alone: $(cat log)"
 "$shards" adam-alone 7 2>log || failed "adam, alone: $(cat log)"

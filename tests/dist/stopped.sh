@@ -2,7 +2,6 @@
 # A process that is stopped for a while: one line names its rank, and the training ends with the bytes that it has otherwise. One that is
 # killed ends the job. Called as: sh stopped.sh WEFT SOURCE-ROOT ANOTHER.
 . "$2/tests/cli/lib.sh"
-sample=openmpi
 . "$source/tests/dist/lib.sh"
 another=$(cd "$OLDPWD" && realpath "$3")
 language="char-rms --train $story --set batch=24 --set accumulate=4 --set dropout=0.1 --set valid_tokens=0 --set schedule=constant"

@@ -2,7 +2,6 @@
 # Processes of one job that do not do the same: other settings, texts or commands. One line says what differs, by its name, and all end with
 # the code of a wrong usage. Called as: sh unlike.sh WEFT SOURCE-ROOT TOGETHER.
 . "$2/tests/cli/lib.sh"
-sample=mpich
 . "$source/tests/dist/lib.sh"
 together=$(cd "$OLDPWD" && realpath "$3")
 cp "$story" other.txt && echo more >>other.txt

@@ -264,7 +264,7 @@ END_TEST
 START_TEST(the_maximum_of_families)
 {
     static struct wf_family many[WF_FAMILIES_MOST + 1];
-    static char names[WF_FAMILIES_MOST + 1][8];
+    static char names[WF_FAMILIES_MOST + 1][16];
     int count = 0;
     for (wf_status status = WF_OK; status == WF_OK && count <= WF_FAMILIES_MOST; count += status == WF_OK) {
         many[count] = bigram;
