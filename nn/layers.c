@@ -117,12 +117,6 @@ void wf_group_norm_init_with(wf_scope scope, struct wf_group_norm *m, int64_t gr
     m->eps = norm_eps(scope, o->eps, 1e-5);
 }
 
-/* A vector [C] for pictures [B,C,H,W] or sequences [B,C,T]. */
-static wf_tensor *by_channel(wf_tensor *v, int axes)
-{
-    return axes == 2 ? wf_reshape(v, -1, 1, 1) : wf_reshape(v, -1, 1);
-}
-
 wf_tensor *wf_group_norm_forward(const struct wf_group_norm *m, wf_tensor *x)
 {
     wf_tape *tape = wf_tape_of(x);
@@ -133,15 +127,7 @@ wf_tensor *wf_group_norm_forward(const struct wf_group_norm *m, wf_tensor *x)
     if ((shape.ndim != 3 && shape.ndim != 4) || shape.dim[1] != channels)
         return wf_tape_fail(tape, WF_ERR_SHAPE, "group norm: '%s' is not [B,%lld,T] or [B,%lld,H,W]", wf_name_of(x), (long long)channels,
                             (long long)channels);
-    wf_tensor *rows = wf_reshape(wf_contiguous(x), shape.dim[0], m->groups, wf_shape_count(&shape) / WF_MAX(1, shape.dim[0] * m->groups));
-    wf_tensor *normal = wf_layer_norm(rows, NULL, NULL, m->eps); /* [B,G,C/G H W] */
-    wf_tensor *y = wf_mul(wf_reshape_to(normal, &shape), by_channel(m->weight, shape.ndim - 2));
-    wf_release(normal);
-    if (!m->bias)
-        return y;
-    wf_tensor *sum = wf_add(y, by_channel(m->bias, shape.ndim - 2));
-    wf_release(y);
-    return sum;
+    return wf_group_norm(x, m->groups, m->weight, m->bias, m->eps);
 }
 
 bool dropout_valid(wf_scope scope, double p)

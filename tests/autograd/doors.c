@@ -153,6 +153,7 @@ START_TEST(null_operands)
     ck_null(wf_sum(none));
     ck_null(wf_mean_dim(none, 0, false));
     ck_null(wf_add(wf_zeros(tape, WF_SHAPE(2)), none));
+    ck_null(wf_group_norm(none, 1, none, none, 1e-5));
     ck_null(wf_batch_norm(none, none, none, 1e-5, NULL, NULL));
     ck_null(wf_batch_norm_running(none, none, none, none, none, 1e-5));
     ck_null(wf_dropout(none, 0.1));

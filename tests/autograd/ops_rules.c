@@ -26,6 +26,13 @@ START_TEST(errors_name_op_operands_and_shapes)
     REFUSED(wf_embedding(a, b), WF_ERR_ARGUMENT, "embedding(left [2,3], input [4]): operand 2 has dtype");
     REFUSED(wf_mul(a, ids), WF_ERR_ARGUMENT, "mul(left [2,3], ids [2,2]): operand 2 has dtype I32");
     REFUSED(wf_layer_norm(a, b, NULL, 1e-5), WF_ERR_SHAPE, "layer_norm(left [2,3], input [4], none): the gain must be [3]");
+    REFUSED(wf_group_norm(a, 2, NULL, NULL, 1e-5), WF_ERR_ARGUMENT,
+            "group_norm(left [2,3], none, none): 2 groups do not divide 3 channels");
+    REFUSED(wf_group_norm(a, 0, NULL, NULL, 1e-5), WF_ERR_ARGUMENT,
+            "group_norm(left [2,3], none, none): 0 groups do not divide 3 channels");
+    REFUSED(wf_group_norm(a, 3, b, NULL, 1e-5), WF_ERR_SHAPE, "group_norm(left [2,3], input [4], none): the weight must be [3]");
+    REFUSED(wf_group_norm(a, 3, NULL, NULL, -1), WF_ERR_ARGUMENT, "group_norm(left [2,3], none, none): eps = -1");
+    REFUSED(wf_group_norm(b, 2, NULL, NULL, 1e-5), WF_ERR_SHAPE, "group_norm(input [4], none, none): x must be [N,C]");
     REFUSED(wf_rms_norm(a, NULL, -1), WF_ERR_ARGUMENT, "rms_norm(left [2,3], none): eps = -1");
     REFUSED(wf_sum_dim(a, 2, false), WF_ERR_SHAPE,
             "sum_dim(left [2,3]): dimension 2 does not exist: the operand has 2, which count from 0 or from -2");

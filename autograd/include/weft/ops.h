@@ -385,6 +385,15 @@ WF_API wf_tensor *wf_batch_norm(wf_tensor *x, wf_tensor *weight, wf_tensor *bias
 /* The same with given statistics [C], which have no gradient: WF_ERR_ARGUMENT if one needs a gradient. */
 WF_API wf_tensor *wf_batch_norm_running(wf_tensor *x, wf_tensor *mean, wf_tensor *variance, wf_tensor *weight, wf_tensor *bias, double eps);
 
+/* --- groups of channels -------------------------------------------------------------------------------------------- */
+/* x [N,C], [B,C,T] or [B,C,H,W] -> the same shape. The channels of each picture are cut into `groups` groups, whose number divides C; all
+ * elements of a group are normalised together (Wu and He 2018), and each channel has its weight and bias:
+ *
+ *   y = (x - mean) / sqrt(variance + eps) * weight + bias, with a mean and a variance for each group of each picture.
+ *
+ * weight and bias are [C]; either may be NULL. With groups = C this is instance normalisation. */
+WF_API wf_tensor *wf_group_norm(wf_tensor *x, int64_t groups, wf_tensor *weight, wf_tensor *bias, double eps);
+
 /* --- dropout ------------------------------------------------------------------------------------------------------- */
 /* In WF_TRAIN each element becomes 0 with probability p (rounded to steps of 1/65536), and is otherwise divided by 1 - p. In other modes
  * the result is x itself. The mask depends on seed, step and pass (struct wf_tape_options), on the number of the call in this pass, on the
