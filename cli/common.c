@@ -287,9 +287,10 @@ bool halt_asked(void)
 
 bool halt_take(void)
 {
-    const bool asked = halt != 0;
+    if (halt == 0) /* not set to 0 here: a signal since the line above would be lost */
+        return false;
     halt = 0;
-    return asked;
+    return true;
 }
 
 bool interrupted(void *unused)
