@@ -102,8 +102,8 @@ static wf_status group_norm_forward(wf_call *c)
     return WF_OK;
 }
 
-/* For one group of n elements: m = mean(x), r = 1 / sqrt(mean((x - m)^2) + eps), xhat = (x - m) r, y = xhat weight + bias. dweight and dbias
- * are the sums of dy xhat and of dy over a channel of all pictures. With h = dy weight, dm/dx_j = 1/n and dr/dx_j = -r^2 xhat_j / n,
+/* For one group of n elements: m = mean(x), r = 1 / sqrt(mean((x - m)^2) + eps), xhat = (x - m) r, y = xhat weight + bias. dweight and
+ * dbias are the sums of dy xhat and of dy over a channel of all pictures. With h = dy weight, dm/dx_j = 1/n and dr/dx_j = -r^2 xhat_j / n,
  * dx = r (h - mean(h) - xhat mean(h xhat)), which is r weight dy - r^2 mean(h xhat) (x - m) - r mean(h). */
 static void backward_groups(void *ctx, int64_t begin, int64_t end)
 {
@@ -184,7 +184,8 @@ static void group_norm_gradient(const wf_gradient_call *c)
     const struct group_norm_attr *a = c->attr;
     const wf_shape shape = wf_shape_of(c->x[X]);
     const int64_t plane = (shape.ndim > 2 ? shape.dim[2] : 1) * (shape.ndim > 3 ? shape.dim[3] : 1);
-    const wf_shape planes = {3, {shape.dim[0], shape.dim[1], plane}}, rows = {3, {shape.dim[0], a->groups, shape.dim[1] / a->groups * plane}};
+    const wf_shape planes = {3, {shape.dim[0], shape.dim[1], plane}},
+                   rows = {3, {shape.dim[0], a->groups, shape.dim[1] / a->groups * plane}};
     wf_tensor *x = wf_reshape_to(c->x[X], &rows), *centred = wf_subtract(x, wf_mean_dim(x, -1, true));
     wf_tensor *r = wf_rsqrt(wf_add_constant(wf_mean_dim(wf_square(centred), -1, true), a->eps)), *xhat = wf_mul(centred, r);
     wf_tensor *dy = wf_reshape_to(c->dy[0], &planes);
