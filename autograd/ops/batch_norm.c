@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Batch normalisation of channels (Ioffe and Szegedy 2015), with the statistics of the batch or with given ones. The work is divided by
  * channels: the elements of one channel are added in a fixed order, so that the bits do not depend on the number of threads. */
-#include <math.h>
-
-#include "common.h"
+#include "channels.h"
 
 struct batch_norm_attr {
     double eps;
     bool running; /* the statistics are operands */
 };
-enum { X, WEIGHT, BIAS, MEAN, VARIANCE };
+enum { MEAN = BIAS + 1, VARIANCE }; /* further operands */
 enum { SAVED_MEAN, SAVED_RSTD };
 enum { OUT_MEAN = 1, OUT_VARIANCE };
 
@@ -40,16 +38,10 @@ enum { DY = 1, CENTERED, CONSTANT }; /* of a backward: the factors of channel_gr
 static wf_status batch_norm_shape(wf_call *c)
 {
     const struct batch_norm_attr *a = c->attr;
-    if (wf_same_shape(c) != WF_OK)
+    if (channels_shape(c, a->eps) != WF_OK)
         return WF_ERR_ARGUMENT;
     const wf_array *x = &c->in[X];
-    if (x->ndim < 2 || x->ndim > 4)
-        return wf_call_fail(c, WF_ERR_SHAPE, "x must be [N,C], [B,C,T] or [B,C,H,W]");
     const int64_t channels = x->dim[1], count = wf_array_count(x);
-    if (!(a->eps >= 0) || isinf(a->eps))
-        return wf_call_fail(c, WF_ERR_ARGUMENT, "eps = %g must be a number of at least 0", a->eps);
-    if (wf_want_vector(c, WEIGHT, "weight", channels) != WF_OK || wf_want_vector(c, BIAS, "bias", channels) != WF_OK)
-        return WF_ERR_ARGUMENT;
     for (int i = MEAN; a->running && i <= VARIANCE; i++) {
         if (wf_want_there(c, i) != WF_OK || wf_want_vector(c, i, i == MEAN ? "mean" : "variance", channels) != WF_OK)
             return WF_ERR_ARGUMENT;
@@ -74,7 +66,7 @@ static bool channels_of(wf_call *c, struct channels *s)
     s->rows = in->ndim == 2;
     s->channels = in->dim[1];
     s->batches = s->rows ? 1 : in->dim[0];
-    s->plane = s->rows ? in->dim[0] : in->dim[2] * (in->ndim == 4 ? in->dim[3] : 1);
+    s->plane = s->rows ? in->dim[0] : plane_size(in->ndim, in->dim);
     s->x = x.data;
     s->eps = ((const struct batch_norm_attr *)c->attr)->eps;
     s->sum = wf_call_temp(c, WF_F64, &(wf_shape){2, {s->channels, 2}}).data;
@@ -116,7 +108,7 @@ static void run(struct channels *s, double cost, bool sums, void (*channels)(voi
 
 /* --- forward --------------------------------------------------------------------------------------------------------- */
 
-/* The sums are those of differences from the channel's first element, which lose no digits. */
+/* The element about which a channel's moments are taken. */
 static wf_real first_of(const struct channels *s, int64_t k)
 {
     return s->x[s->rows ? k : k * s->plane];
@@ -126,11 +118,8 @@ static void normalize_channel(const struct channels *s, int64_t k)
 {
     const double n = elements(s);
     double mean = s->mean ? (double)s->mean[k] : 0, variance = s->mean ? (double)s->variance[k] : 0;
-    if (!s->mean && n > 0) {
-        const double shift = s->sum[2 * k] / n, square = s->sum[2 * k + 1] / n - shift * shift;
-        mean = (double)first_of(s, k) + shift;
-        variance = square < 0 ? 0 : square; /* keeps a NaN */
-    }
+    if (!s->mean && n > 0)
+        channel_statistics(first_of(s, k), n, s->sum + 2 * k, &mean, &variance);
     const double rstd = 1 / sqrt(variance + s->eps);
     s->of[M][k] = (wf_real)mean;
     s->of[SCALE][k] = (wf_real)(s->weight ? rstd * (double)s->weight[k] : rstd);
@@ -307,7 +296,7 @@ static void batch_norm_gradient(const wf_gradient_call *c)
 {
     const struct batch_norm_attr *a = c->attr;
     const wf_shape shape = wf_shape_of(c->x[X]);
-    const int64_t planes = shape.ndim == 2 ? 1 : shape.dim[2] * (shape.ndim == 4 ? shape.dim[3] : 1), n = shape.dim[0] * planes;
+    const int64_t planes = plane_size(shape.ndim, shape.dim), n = shape.dim[0] * planes;
     const wf_shape flat = {3, {shape.dim[0], shape.dim[1], planes}};
     wf_tensor *x = wf_reshape_to(c->x[X], &flat), *weight = c->x[WEIGHT], *dx = NULL;
     wf_tensor *centred = wf_subtract(x, a->running ? vector_of(c->x[MEAN]) : mean_of_channels(x, n));

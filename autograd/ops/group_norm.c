@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Normalisation of groups of channels (Wu and He 2018). The work is divided by the groups of all pictures; what weight and bias receive is
  * added in the order of the pictures, so that the bits do not depend on the number of threads. */
-#include <math.h>
-
-#include "common.h"
+#include "channels.h"
 
 struct group_norm_attr {
     int64_t groups;
     double eps;
 };
-enum { X, WEIGHT, BIAS };
 enum { SAVED_MEAN, SAVED_RSTD }; /* [B,G] */
 
 struct groups {
@@ -25,17 +22,11 @@ struct groups {
 static wf_status group_norm_shape(wf_call *c)
 {
     const struct group_norm_attr *a = c->attr;
-    if (wf_same_shape(c) != WF_OK)
+    if (channels_shape(c, a->eps) != WF_OK)
         return WF_ERR_ARGUMENT;
     const wf_array *x = &c->in[X];
-    if (x->ndim < 2 || x->ndim > 4)
-        return wf_call_fail(c, WF_ERR_SHAPE, "x must be [N,C], [B,C,T] or [B,C,H,W]");
     if (a->groups < 1 || a->groups > WF_MAX(1, x->dim[1]) || x->dim[1] % a->groups != 0)
         return wf_call_fail(c, WF_ERR_ARGUMENT, "%lld groups do not divide %lld channels", (long long)a->groups, (long long)x->dim[1]);
-    if (!(a->eps >= 0) || isinf(a->eps))
-        return wf_call_fail(c, WF_ERR_ARGUMENT, "eps = %g must be a number of at least 0", a->eps);
-    if (wf_want_vector(c, WEIGHT, "weight", x->dim[1]) != WF_OK || wf_want_vector(c, BIAS, "bias", x->dim[1]) != WF_OK)
-        return WF_ERR_ARGUMENT;
     const wf_shape each = {2, {x->dim[0], a->groups}};
     c->saved[SAVED_MEAN] = c->saved[SAVED_RSTD] = wf_call_shape(WF_REAL, &each);
     return WF_OK;
@@ -50,7 +41,7 @@ static bool groups_of(wf_call *c, struct groups *s)
     s->channels = in->dim[1];
     s->groups = a->groups;
     s->width = s->channels / a->groups;
-    s->plane = (in->ndim > 2 ? in->dim[2] : 1) * (in->ndim > 3 ? in->dim[3] : 1);
+    s->plane = plane_size(in->ndim, in->dim);
     s->x = x.data;
     s->eps = a->eps;
     return (x.data || wf_array_count(in) == 0) && wf_vector_of(c, WEIGHT, &s->weight) && wf_vector_of(c, BIAS, &s->bias);
@@ -74,13 +65,10 @@ static void forward_groups(void *ctx, int64_t begin, int64_t end)
     const int64_t each = s->width * s->plane;
     for (int64_t k = begin; k < end; k++) {
         const wf_real *x = s->x + k * each;
-        const double n = (double)each;
         double sum[2] = {0, 0}, mean = 0, variance = 0;
         if (each > 0) {
-            wf_kernel->internal->channel_moments(each, x, x[0], sum); /* differences from the first element lose no digits */
-            mean = (double)x[0] + sum[0] / n;
-            variance = sum[1] / n - sum[0] / n * (sum[0] / n);
-            variance = variance < 0 ? 0 : variance; /* keeps a NaN */
+            wf_kernel->internal->channel_moments(each, x, x[0], sum);
+            channel_statistics(x[0], (double)each, sum, &mean, &variance);
         }
         const double rstd = 1 / sqrt(variance + s->eps);
         for (int64_t i = 0, channel = k % s->groups * s->width; i < s->width; i++, channel++)
@@ -183,7 +171,7 @@ static void group_norm_gradient(const wf_gradient_call *c)
 {
     const struct group_norm_attr *a = c->attr;
     const wf_shape shape = wf_shape_of(c->x[X]);
-    const int64_t plane = (shape.ndim > 2 ? shape.dim[2] : 1) * (shape.ndim > 3 ? shape.dim[3] : 1);
+    const int64_t plane = plane_size(shape.ndim, shape.dim);
     const wf_shape planes = {3, {shape.dim[0], shape.dim[1], plane}},
                    rows = {3, {shape.dim[0], a->groups, shape.dim[1] / a->groups * plane}};
     wf_tensor *x = wf_reshape_to(c->x[X], &rows), *centred = wf_subtract(x, wf_mean_dim(x, -1, true));
