@@ -15,7 +15,7 @@ settings="--steps 6 --set accumulate=4 --set save_every=4 --set valid_every=3"
 # shellcheck disable=SC2086
 run ./llama train $llama --out llama.run $settings
 n=4
-for how in $mpis $mpi; do # 2, 1 and 4 processes
+for how in $mpis $mpi; do # 2, 1 and 4 processes; with one MPI 2 and 1
     n=$((n == 4 ? 2 : n == 2 ? 1 : 4))
     # shellcheck disable=SC2086
     run several $how $n ./llama train $llama --out llama-$n $settings

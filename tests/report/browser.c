@@ -386,7 +386,8 @@ int main(void)
                                   fits_narrow_windows,
                                   reads_from_both_sides,
                                   takes_pictures};
-    int status = run_tests("browser", tests, sampled() && !getenv("WEFT_PAGES") ? 2 : (int)(sizeof tests / sizeof *tests));
+    const bool pictures = getenv("WEFT_SCREENSHOTS") || getenv("WEFT_PAGES");
+    int status = run_tests("browser", tests, sampled() && !pictures ? 2 : (int)(sizeof tests / sizeof *tests));
     browser_stop();
     return status;
 }
