@@ -6,14 +6,24 @@
 #include "../simd.h"
 #include "private.h"
 
-V_INLINE vr load_c(const wf_real *c, int64_t c_cs, int64_t count)
+/* Not inlined: the loops over lanes would be compiled once for each row of each kernel. */
+V_NOINLINE vr load_apart(const wf_real *c, int64_t c_cs, int64_t count)
 {
-    if (c_cs == 1)
-        return v_load_mask(c, V_FIRST((int)count));
     vr x = v_set(0);
     for (int i = 0; i < V_LANES && i < count; i++)
         x[i] = c[i * c_cs];
     return x;
+}
+
+V_NOINLINE void store_apart(wf_real *c, int64_t c_cs, int64_t count, vr x)
+{
+    for (int i = 0; i < V_LANES && i < count; i++)
+        c[i * c_cs] = x[i];
+}
+
+V_INLINE vr load_c(const wf_real *c, int64_t c_cs, int64_t count)
+{
+    return c_cs == 1 ? v_load_mask(c, V_FIRST((int)count)) : load_apart(c, c_cs, count);
 }
 
 V_INLINE void store_c(wf_real *c, int64_t c_cs, int64_t count, vr x)
@@ -21,8 +31,7 @@ V_INLINE void store_c(wf_real *c, int64_t c_cs, int64_t count, vr x)
     if (c_cs == 1)
         v_store_mask(c, V_FIRST((int)count), x);
     else
-        for (int i = 0; i < V_LANES && i < count; i++)
-            c[i * c_cs] = x[i];
+        store_apart(c, c_cs, count, x);
 }
 
 /* Stores the sums of `count` columns of a row, with the epilogue. `bias` has the bias of these elements, or zeros. */
