@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Times convolutions, forward and backward. conv.py runs the same ones in PyTorch, in turn with these.
  *
- *   conv [-t THREADS] [-s SECONDS] [-w]      a JSON line for each case: median milliseconds; -w: waits for a line of standard input before
+ *   conv [-t THREADS] [-s SECONDS] [-n CASE] [-w]      a JSON line for each case, or for one: median milliseconds; -w: waits for a line of
+ *                                                      standard input before
  */
+#include <string.h>
+
 #include <weft/ops.h>
 #include <weft/random.h>
 #include <weft/runtime.h>
@@ -65,8 +68,8 @@ int main(int argc, char **argv)
 {
     const char *value[128] = {0};
     wf_error error = {0};
-    if (!read_options(argc, argv, "t:s:w", value) || optind != argc)
-        return fail("usage: conv [-t THREADS] [-s SECONDS] [-w]");
+    if (!read_options(argc, argv, "t:s:n:w", value) || optind != argc)
+        return fail("usage: conv [-t THREADS] [-s SECONDS] [-n CASE] [-w]");
     if (wf_init(&error, .threads = (int)number_or(value['t'], 0)) != WF_OK)
         return fail(error.message);
     wf_tape *tape = wf_tape_new(&error);
@@ -76,6 +79,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < CASES; i++) {
         double time[MOST];
         int count = 0;
+        if (value['n'] && strcmp(value['n'], cases[i].name) != 0)
+            continue;
         if (value['w'] && !fgets(line, sizeof line, stdin))
             break;
         once(tape, i);

@@ -136,22 +136,23 @@ V_INLINE void tile(const int m, const struct conv_tiles *t, const wf_real *a, in
         store_any(m, t, bias, row, 1, sum);
 }
 
-/* The sums of m filters and one tap. */
-V_INLINE void sums(const int m, const struct conv_sums *s, int64_t f, int64_t tap)
+/* The sums of m filters and one pair of vectors. */
+V_INLINE void sums(const int m, const struct conv_sums *s, int64_t f, int64_t pair)
 {
     vr sum[MR][NR_VECTORS];
 #pragma GCC unroll 14
     for (int i = 0; i < m; i++)
         sum[i][0] = sum[i][1] = v_set(0);
-    const int64_t r1 = s->dy_step * (int64_t)sizeof(wf_real), x_step = s->x_step;
+    const int64_t r1 = s->dy_step * (int64_t)sizeof(wf_real), x_step = s->x_step, first = s->offset[2 * pair],
+                  apart = s->offset[2 * pair + 1] - first;
     int64_t r3 = 3 * r1, r5 = 5 * r1;
     __asm__("" : "+r"(r3), "+r"(r5)); /* as in micro_kernel.c */
     for (int64_t l = 0; l < s->lines; l++) {
         const char *a = (const char *)(s->dy + f * s->dy_step + s->dy_line[l]), *a7 = a + 7 * r1;
-        const wf_real *x = s->x + s->offset[tap] + s->x_line[l];
+        const wf_real *x = s->x + first + s->x_line[l];
 #pragma GCC unroll 1
         for (int64_t j = s->cols; j > 0; j--) {
-            const vr x0 = v_load(x), x1 = v_load(x + V_LANES);
+            const vr x0 = v_load(x), x1 = v_load(x + apart);
 #pragma GCC unroll 14
             for (int i = 0; i < m; i++) {
                 const vr y = v_set(*(const wf_real *)((i < A7 ? a : a7) + a_row_offset(i, r1, r3, r5)));
@@ -163,7 +164,7 @@ V_INLINE void sums(const int m, const struct conv_sums *s, int64_t f, int64_t ta
             a7 += sizeof(wf_real);
         }
     }
-    wf_real *c = s->c + (tap * s->filters + f) * NR;
+    wf_real *c = s->c + (pair * s->filters + f) * NR;
 #pragma GCC unroll 14
     for (int i = 0; i < m; i++, c += NR) {
         v_store(c, s->add ? v_load(c) + sum[i][0] : sum[i][0]);
@@ -176,9 +177,9 @@ V_INLINE void sums(const int m, const struct conv_sums *s, int64_t f, int64_t ta
     {                                                                                                                                      \
         tile(m, t, a, row);                                                                                                                \
     }                                                                                                                                      \
-    V_NOINLINE void sums_##m(const struct conv_sums *s, int64_t f, int64_t tap)                                                            \
+    V_NOINLINE void sums_##m(const struct conv_sums *s, int64_t f, int64_t pair)                                                           \
     {                                                                                                                                      \
-        sums(m, s, f, tap);                                                                                                                \
+        sums(m, s, f, pair);                                                                                                               \
     }
 #define TILE_NAME(m) tile_##m,
 #define SUMS_NAME(m) sums_##m,
@@ -206,8 +207,8 @@ void WF_GEMM(conv_sums)(const struct conv_sums *s)
     const int64_t tiles = gemm_ceil_div(s->filters, MR);
     for (int64_t i = 0, f = 0; i < tiles; i++) {
         const int64_t next = gemm_cut(s->filters, tiles, i + 1);
-        for (int64_t t = 0; t < s->taps; t++)
-            sums_of[next - f - 1](s, f, t);
+        for (int64_t p = 0; p < s->pairs; p++)
+            sums_of[next - f - 1](s, f, p);
         f = next;
     }
 }

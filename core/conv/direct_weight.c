@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The gradient of the weight without a matrix of patches: dweight[f][c][t] is the sum over all outputs n of dy[f][n] and the element of x
- * that tap t reads for n. A task has NR channels of x. It copies them by bands, padded with zeros, so that the NR channels of a position
- * lie side by side: then each tap reads whole vectors of this copy, and single elements of dy in place. The bands follow from the shape
- * alone, and fix the order of additions. */
+ * that tap t reads for n. A task has up to two vectors of channels of x. It copies them by bands, padded with zeros, so that the channels
+ * of a position lie side by side: then each tap reads whole vectors of this copy, and single elements of dy in place. A register tile has
+ * two vectors: those of two vectors of channels at one tap, or of one at two taps. The bands follow from the shape alone, and fix the order
+ * of additions. */
 #include <string.h>
 
 #include <weft/internal/scratch.h>
@@ -16,6 +17,7 @@ struct direct_weight {
     const wf_real *dy;
     wf_real *dweight;
     bool add;
+    int64_t wide;                /* channels of a task */
     int64_t top, left, reach[2]; /* as in direct.c */
     int64_t bands[2], size[2];   /* bands of a picture along rows and columns; the most outputs of a band along each */
     int64_t pictures;            /* of a band */
@@ -23,9 +25,14 @@ struct direct_weight {
     int64_t blocks, across;      /* tasks of a group: along channels, and along filters */
 };
 
+static int64_t wide_of(const struct conv_patches *p)
+{
+    return p->channels <= gemm_isa()->lanes ? gemm_isa()->lanes : gemm_isa()->nr;
+}
+
 static struct direct_weight plan(const struct wf_conv *s, const struct conv_patches *p)
 {
-    struct direct_weight w = {.s = s, .p = p};
+    struct direct_weight w = {.s = s, .p = p, .wide = wide_of(p)};
     w.reach[0] = conv_reach(p, 0, &w.top);
     w.reach[1] = conv_reach(p, 1, &w.left);
     w.bands[1] = gemm_ceil_div(p->cols, CONV_BLOCK);
@@ -40,8 +47,8 @@ static struct direct_weight plan(const struct wf_conv *s, const struct conv_patc
 
 bool conv_direct_weight_pays(const struct wf_conv *s, const struct conv_patches *p)
 {
-    const int64_t nr = gemm_isa()->nr, blocks = gemm_ceil_div(p->channels, nr);
-    if (s->batch == 0 || 4 * p->channels < 3 * blocks * nr || p->cols < 4 || s->filters / s->groups < PACK_M_MIN)
+    const int64_t wide = wide_of(p), blocks = gemm_ceil_div(p->channels, wide);
+    if (s->batch == 0 || 4 * p->channels < 3 * blocks * wide || p->cols < 4 || s->filters / s->groups < PACK_M_MIN)
         return false;
     if (conv_whole_copy(p) > 4. * (double)p->taps * (double)(p->rows * p->cols))
         return false;
@@ -49,33 +56,41 @@ bool conv_direct_weight_pays(const struct wf_conv *s, const struct conv_patches 
     return w.rows * w.cols <= p->taps * w.size[0] * w.size[1];
 }
 
-/* Copies a band of `channels` channels: out[(row * cols + col) * NR + channel]. */
+/* Copies a band of `channels` channels: out[(row * cols + col) * wide + channel]. */
 static void copy_band(const struct direct_weight *w, const wf_real *x, int64_t channels, int64_t row, int64_t col, wf_real *out)
 {
     const struct conv_patches *p = w->p;
     const struct gemm_isa *isa = gemm_isa();
-    const int64_t line = w->cols * isa->nr, lo = WF_MIN(WF_MAX(-col, 0), w->cols), hi = WF_MAX(lo, WF_MIN(p->width - col, w->cols));
+    const int64_t wide = w->wide, line = w->cols * wide, lo = WF_MIN(WF_MAX(-col, 0), w->cols),
+                  hi = WF_MAX(lo, WF_MIN(p->width - col, w->cols));
     for (int64_t i = 0; i < w->rows; i++, out += line) {
         const int64_t from = row + i;
         if (from < 0 || from >= p->height || lo == hi) {
             memset(out, 0, (size_t)line * sizeof *out);
             continue;
         }
-        memset(out, 0, (size_t)(lo * isa->nr) * sizeof *out);
-        isa->pack_b_panel(channels, hi - lo, x + from * p->width + col + lo, p->channel_step, 1, out + lo * isa->nr);
-        memset(out + hi * isa->nr, 0, (size_t)((w->cols - hi) * isa->nr) * sizeof *out);
+        memset(out, 0, (size_t)(lo * wide) * sizeof *out);
+        (wide == isa->nr ? isa->pack_b_panel : isa->pack_b_vector)(channels, hi - lo, x + from * p->width + col + lo, p->channel_step, 1,
+                                                                   out + lo * wide);
+        memset(out + hi * wide, 0, (size_t)((w->cols - hi) * wide) * sizeof *out);
     }
 }
 
-/* Copies or adds the sums to their places: c[t][f][channel] to dweight[f][channel][t]. */
+/* The taps of a pair of vectors. */
+static int64_t taps_of_pair(const struct direct_weight *w)
+{
+    return gemm_isa()->nr / w->wide;
+}
+
+/* Copies or adds the sums to their places: c[pair][f][tap of the pair][channel] to dweight[f][channel][t]. */
 static void put(const struct direct_weight *w, int64_t f0, int64_t filters, int64_t c0, int64_t channels, const wf_real *c)
 {
-    const int64_t taps = w->p->taps, nr = gemm_isa()->nr;
+    const int64_t taps = w->p->taps, nr = gemm_isa()->nr, each = taps_of_pair(w);
     for (int64_t f = 0; f < filters; f++) {
         wf_real *to = w->dweight + ((f0 + f) * w->p->channels + c0) * taps;
         for (int64_t i = 0; i < channels; i++)
             for (int64_t t = 0; t < taps; t++, to++) {
-                const wf_real sum = c[(t * filters + f) * nr + i];
+                const wf_real sum = c[(t / each * filters + f) * nr + t % each * w->wide + i];
                 *to = w->add ? *to + sum : sum;
             }
     }
@@ -86,13 +101,13 @@ static void add_band(const struct direct_weight *w, const struct gemm_range alon
                      int64_t channels, int64_t *line, wf_real *copy, struct conv_sums *sums)
 {
     const struct conv_patches *p = w->p;
-    const int64_t nr = gemm_isa()->nr, rows = along[0].end - along[0].begin, picture = w->rows * w->cols * nr;
+    const int64_t rows = along[0].end - along[0].begin, picture = w->rows * w->cols * w->wide;
     for (int64_t b = 0; b < pictures; b++) {
         copy_band(w, x + (b0 + b) * p->batch_step, channels, along[0].begin * p->row_step + w->top, along[1].begin * p->col_step + w->left,
                   copy + b * picture);
         for (int64_t i = 0; i < rows; i++) {
             line[b * rows + i] = (b0 + b) * w->s->filters * p->rows * p->cols + (along[0].begin + i) * p->cols + along[1].begin;
-            line[(pictures + b) * rows + i] = b * picture + i * p->row_step * w->cols * nr;
+            line[(pictures + b) * rows + i] = b * picture + i * p->row_step * w->cols * w->wide;
         }
     }
     sums->lines = pictures * rows;
@@ -107,23 +122,27 @@ static bool weight_task(void *ctx, int64_t index)
 {
     const struct direct_weight *w = ctx;
     const struct conv_patches *p = w->p;
-    const int64_t nr = gemm_isa()->nr, group = index / (w->blocks * w->across), rest = index % (w->blocks * w->across);
-    const int64_t each = w->s->filters / w->s->groups, c0 = rest % w->blocks * nr, channels = WF_MIN(nr, p->channels - c0);
+    const int64_t nr = gemm_isa()->nr, wide = w->wide, group = index / (w->blocks * w->across), rest = index % (w->blocks * w->across);
+    const int64_t each = w->s->filters / w->s->groups, c0 = rest % w->blocks * wide, channels = WF_MIN(wide, p->channels - c0);
+    const int64_t pairs = gemm_ceil_div(p->taps, taps_of_pair(w));
     const struct gemm_range f = gemm_share(each, 1, w->across, rest / w->blocks);
     const int64_t f0 = group * each + f.begin, filters = f.end - f.begin, lines = 2 * w->pictures * w->size[0];
-    wf_real *copy = wf_scratch(WF_SCRATCH_GEMM, (size_t)(w->pictures * w->rows * w->cols * nr) * sizeof *copy);
-    wf_real *c = wf_scratch(WF_SCRATCH_CONV, (size_t)(p->taps * filters * nr) * sizeof *c);
-    int64_t *offset = wf_scratch(WF_SCRATCH_PACK_A, (size_t)(p->taps + lines) * sizeof *offset);
+    wf_real *copy = wf_scratch(WF_SCRATCH_GEMM, (size_t)(w->pictures * w->rows * w->cols * wide) * sizeof *copy);
+    wf_real *c = wf_scratch(WF_SCRATCH_CONV, (size_t)(pairs * filters * nr) * sizeof *c);
+    int64_t *offset = wf_scratch(WF_SCRATCH_PACK_A, (size_t)(2 * pairs + lines) * sizeof *offset);
     if (!copy || !c || !offset)
         return false;
-    for (int64_t t = 0; t < p->taps; t++)
-        offset[t] = ((p->tap[t].row - w->top) * w->cols + p->tap[t].col - w->left) * nr;
+    for (int64_t v = 0; v < 2 * pairs; v++) {
+        /* with an odd number of taps the last one is computed twice */
+        const int64_t t = wide == nr ? v / 2 : WF_MIN(v, p->taps - 1), vector = wide == nr ? v % 2 * gemm_isa()->lanes : 0;
+        offset[v] = ((p->tap[t].row - w->top) * w->cols + p->tap[t].col - w->left) * wide + vector;
+    }
     struct conv_sums sums = {.filters = filters,
-                             .taps = p->taps,
+                             .pairs = pairs,
                              .dy = w->dy + f0 * p->rows * p->cols,
                              .x = copy,
                              .dy_step = p->rows * p->cols,
-                             .x_step = p->col_step * nr,
+                             .x_step = p->col_step * wide,
                              .offset = offset,
                              .c = c};
     const wf_real *x = p->x + (group * p->channels + c0) * p->channel_step;
@@ -131,7 +150,7 @@ static bool weight_task(void *ctx, int64_t index)
         for (int64_t i = 0; i < w->bands[0]; i++)
             for (int64_t j = 0; j < w->bands[1]; j++) {
                 const struct gemm_range along[2] = {gemm_share(p->rows, 1, w->bands[0], i), gemm_share(p->cols, 1, w->bands[1], j)};
-                add_band(w, along, b, WF_MIN(w->pictures, p->batch - b), x, channels, offset + p->taps, copy, &sums);
+                add_band(w, along, b, WF_MIN(w->pictures, p->batch - b), x, channels, offset + 2 * pairs, copy, &sums);
             }
     put(w, f0, filters, c0, channels, c);
     return true;
@@ -142,7 +161,7 @@ bool conv_direct_weight(const struct wf_conv *s, const struct conv_patches *p, c
     struct direct_weight w = plan(s, p);
     const int64_t each = s->filters / s->groups, threads = wf_threads();
     w.dy = dy, w.dweight = dweight, w.add = add;
-    w.blocks = gemm_ceil_div(p->channels, gemm_isa()->nr);
+    w.blocks = gemm_ceil_div(p->channels, w.wide);
     /* tasks that divide the filters copy the same channels: with many filters the copy costs little, with few only idle threads cost more
      */
     w.across = WF_MIN(gemm_ceil_div(2 * threads, s->groups * w.blocks), gemm_ceil_div(each, 32));

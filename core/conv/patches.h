@@ -80,10 +80,11 @@ struct conv_tiles {
     bool add;            /* to c */
 };
 
-/* Sums for the gradient of the weight, for NR channels of a copy of x whose channels lie side by side: c[(t * filters + f) * NR + i] is the
- * sum over the outputs (l, j) of dy[f * dy_step + dy_line[l] + j] times x[offset[t] + x_line[l] + j * x_step + i], in this order. */
+/* Sums for the gradient of the weight, from a copy of x whose channels lie side by side. A pair is two vectors of sums for each filter, of
+ * the same tap or of two: with v = 0 or 1, c[(p * filters + f) * NR + v * V_LANES + i] is the sum over the outputs (l, j) of
+ * dy[f * dy_step + dy_line[l] + j] times x[offset[2 p + v] + x_line[l] + j * x_step + i], in this order. */
 struct conv_sums {
-    int64_t filters, taps, lines, cols;
+    int64_t filters, pairs, lines, cols;
     const wf_real *dy, *x;
     int64_t dy_step, x_step;
     const int64_t *dy_line, *x_line, *offset;

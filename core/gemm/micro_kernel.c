@@ -310,6 +310,7 @@ const struct gemm_isa WF_GEMM(isa) = {
     .reference = reference,
     .macro_kernel = WF_GEMM(macro_kernel),
     .pack_b_panel = WF_GEMM(pack_b_panel),
+    .pack_b_vector = WF_GEMM(pack_b_vector),
     .pack_a_panel = WF_GEMM(pack_a_panel),
     .skinny_nt = WF_GEMM(skinny_nt),
     .skinny_nn = WF_GEMM(skinny_nn),

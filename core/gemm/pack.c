@@ -89,6 +89,11 @@ void WF_GEMM(pack_b_panel)(int64_t w, int64_t k, const wf_real *s, int64_t is, i
     pack(NR, w, k, s, is, ps, out);
 }
 
+void WF_GEMM(pack_b_vector)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out)
+{
+    pack(V_LANES, w, k, s, is, ps, out);
+}
+
 void WF_GEMM(pack_a_panel)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out)
 {
     pack(MR, w, k, s, is, ps, out);

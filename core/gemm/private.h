@@ -166,9 +166,10 @@ struct gemm_isa {
     void (*reference)(const struct gemm_cache_block *b); /* for tests; the block must be one register tile at most */
     void (*macro_kernel)(const struct gemm_cache_block *b);
     /* Pack w rows of A (columns of B) with k steps into one panel: out[p * width + i] = s[i * is + p * ps] for i < w and p < k. `width`
-     * is MR for A and NR for B; elements with i >= w are 0. */
+     * is MR for A, and NR or V_LANES for B; elements with i >= w are 0. */
     void (*pack_a_panel)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out);
     void (*pack_b_panel)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out);
+    void (*pack_b_vector)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out);
     /* Skinny products: they compute up to skinny_m rows over all of k without packing. skinny_nt requires that k is contiguous in B
      * (b_rs 1) and, if there are several rows, in A (a_cs 1). skinny_nn requires that rows of B (b_cs 1) and of C (c_cs 1) are
      * contiguous. The kernels take alpha, beta and bias from the epilogue, not from g. */
@@ -275,6 +276,7 @@ V_INLINE int64_t a_row_offset(const int r, int64_t r1, int64_t r3, int64_t r5)
 void WF_GEMM(macro_kernel)(const struct gemm_cache_block *b);
 void WF_GEMM(pack_a_panel)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out);
 void WF_GEMM(pack_b_panel)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out);
+void WF_GEMM(pack_b_vector)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out);
 void WF_GEMM(skinny_nt)(const struct wf_gemm *g, const struct gemm_epilogue *epilogue);
 void WF_GEMM(skinny_nn)(const struct wf_gemm *g, const struct gemm_epilogue *epilogue);
 void WF_GEMM(conv_pad)(const struct conv_band *band, wf_real *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Convolutions in which each filter reads one channel, and their gradients, against loops in long double; their bits; their memory. */
+/* Convolutions and their gradients, against loops in long double; their bits; their memory. */
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -43,9 +43,9 @@ static void fill(int a, int64_t n)
 
 static void fill_all(const struct wf_conv *s)
 {
-    const int64_t taps = s->kernel[0] * s->kernel[1], x = s->batch * s->channels * s->height * s->width,
-                  y = s->batch * s->filters * s->rows * s->cols;
-    const int64_t sizes[ARRAYS] = {x, y, s->filters * taps, s->filters, s->channels, y, x, s->filters * taps};
+    const int64_t weights = s->filters * (s->channels / s->groups) * s->kernel[0] * s->kernel[1],
+                  x = s->batch * s->channels * s->height * s->width, y = s->batch * s->filters * s->rows * s->cols;
+    const int64_t sizes[ARRAYS] = {x, y, weights, s->filters, s->channels, y, x, weights};
     for (int a = 0; a < ARRAYS; a++)
         fill(a, sizes[a]);
 }
@@ -64,14 +64,16 @@ static void term(int a, int64_t i, ld x)
     array[a].terms[i]++;
 }
 
-/* Sums up one output. */
-static void loops_at(const struct wf_conv *s, int64_t b, int64_t f, int64_t i, int64_t j)
+/* Sums up one output, for a channel of its group. */
+static void loops_at(const struct wf_conv *s, int64_t b, int64_t f, int64_t channel, int64_t i, int64_t j)
 {
-    const int64_t c = f / (s->filters / s->channels), y = ((b * s->filters + f) * s->rows + i) * s->cols + j;
+    const int64_t each = s->channels / s->groups, c = f / (s->filters / s->groups) * each + channel,
+                  y = ((b * s->filters + f) * s->rows + i) * s->cols + j;
     for (int64_t r = 0; r < s->kernel[0]; r++)
         for (int64_t q = 0; q < s->kernel[1]; q++) {
             const int64_t row = i * s->stride[0] - s->before[0] + r * s->dilation[0],
-                          col = j * s->stride[1] - s->before[1] + q * s->dilation[1], w = (f * s->kernel[0] + r) * s->kernel[1] + q;
+                          col = j * s->stride[1] - s->before[1] + q * s->dilation[1],
+                          w = ((f * each + channel) * s->kernel[0] + r) * s->kernel[1] + q;
             if (row < 0 || row >= s->height || col < 0 || col >= s->width)
                 continue;
             const int64_t x = ((b * s->channels + c) * s->height + row) * s->width + col;
@@ -96,18 +98,20 @@ static void loops(const struct wf_conv *s, bool bias, bool add)
         }
     for (int64_t b = 0; b < s->batch; b++)
         for (int64_t f = 0; f < s->filters; f++)
-            for (int64_t i = 0; i < s->rows; i++)
-                for (int64_t j = 0; j < s->cols; j++)
-                    loops_at(s, b, f, i, j);
+            for (int64_t c = 0; c < s->channels / s->groups; c++)
+                for (int64_t i = 0; i < s->rows; i++)
+                    for (int64_t j = 0; j < s->cols; j++)
+                        loops_at(s, b, f, c, i, j);
 }
 
 static const char *words_of(const struct wf_conv *s)
 {
     static char words[256];
-    snprintf(words, sizeof words, "%d x %d x %d x %d, %d filters, kernel %d x %d, stride %d %d, dilation %d %d, padding %d %d, y %d x %d",
-             (int)s->batch, (int)s->channels, (int)s->height, (int)s->width, (int)s->filters, (int)s->kernel[0], (int)s->kernel[1],
-             (int)s->stride[0], (int)s->stride[1], (int)s->dilation[0], (int)s->dilation[1], (int)s->before[0], (int)s->before[1],
-             (int)s->rows, (int)s->cols);
+    snprintf(words, sizeof words,
+             "%d x %d x %d x %d, %d groups, %d filters, kernel %d x %d, stride %d %d, dilation %d %d, padding %d %d, y %d x %d",
+             (int)s->batch, (int)s->channels, (int)s->height, (int)s->width, (int)s->groups, (int)s->filters, (int)s->kernel[0],
+             (int)s->kernel[1], (int)s->stride[0], (int)s->stride[1], (int)s->dilation[0], (int)s->dilation[1], (int)s->before[0],
+             (int)s->before[1], (int)s->rows, (int)s->cols);
     return words;
 }
 
@@ -134,15 +138,23 @@ static bool has_outputs(struct wf_conv *s, int dim, int64_t after)
     return room >= 0;
 }
 
-/* A random convolution, of which some have a padding wider than the picture. */
-static struct wf_conv any_convolution(void)
+/* Whether its arrays have enough memory, and the loops take little time. */
+static bool is_small(const struct wf_conv *s)
 {
+    return s->batch * s->channels * s->height * s->width <= MOST && s->batch * s->filters * s->rows * s->cols <= MOST &&
+           s->batch * s->filters * s->channels / s->groups * s->rows * s->cols * s->kernel[0] * s->kernel[1] <= 1 << 20;
+}
+
+/* A random convolution, of which some have a padding wider than the picture. `each`: channels that a filter reads; 0: any number. */
+static struct wf_conv any_convolution(int64_t each)
+{
+    static const int64_t channels[] = {2, 3, 7, 8, 12, 15, 16, 17, 24, 32, 33, 48}, filters[] = {1, 2, 3, 5, 8, 14, 16, 20, 29};
     static const int64_t kernels[] = {1, 2, 3, 5, 7}, strides[] = {1, 2, 2, 3, 9};
     static const int64_t widths[] = {1, 2, 3, 5, 7, 8, 9, 14, 15, 16, 17, 28, 31, 32, 33, 35, 63, 64, 66, 67};
     for (;;) {
-        struct wf_conv s = {.batch = 1 + below(3), .channels = 1 + below(3), .height = 1 + below(13), .width = widths[below(20)]};
-        s.groups = s.channels;
-        s.filters = s.channels * (1 + below(2));
+        struct wf_conv s = {.batch = 1 + below(3), .groups = 1 + below(3), .height = 1 + below(13), .width = widths[below(20)]};
+        s.channels = s.groups * (each ? each : channels[below(12)]);
+        s.filters = s.groups * (each == 1 ? 1 + below(2) : filters[below(9)]);
         bool outputs = true;
         for (int d = 0; d < 2; d++) {
             s.kernel[d] = kernels[below(5)];
@@ -152,7 +164,7 @@ static struct wf_conv any_convolution(void)
             s.before[d] = below(most + 1);
             outputs = has_outputs(&s, d, below(most + 1)) && outputs;
         }
-        if (outputs)
+        if (outputs && is_small(&s))
             return s;
     }
 }
@@ -162,7 +174,7 @@ START_TEST(are_the_loops)
     start();
     EACH_ISA
     for (int i = 0; i < (sanitized() ? 100 : thorough() ? 1500 : 400); i++) {
-        const struct wf_conv s = any_convolution();
+        const struct wf_conv s = any_convolution(i % 4 ? 1 : 0);
         check(&s, isa);
     }
 }
@@ -197,9 +209,10 @@ START_TEST(the_same_bits)
     start();
     EACH_ISA
     for (int i = 0; i < 60; i++) {
-        struct wf_conv s = any_convolution();
+        struct wf_conv s = any_convolution(1);
         s.batch = 16;
-        s.channels = s.groups = s.filters = 8;
+        s.channels = s.filters = 8;
+        s.groups = i % 2 ? 8 : 1;
         s.width = WF_MIN(s.width, 40);
         if (!has_outputs(&s, 1, s.before[1]) || s.rows * s.cols > 1000)
             continue;
@@ -267,4 +280,4 @@ START_TEST(no_filters)
 }
 END_TEST
 
-WF_TEST_MAIN("depthwise", are_the_loops, large_ones_are_the_loops, the_same_bits, infinities_stay_in_their_place, no_filters)
+WF_TEST_MAIN("convolution", are_the_loops, large_ones_are_the_loops, the_same_bits, infinities_stay_in_their_place, no_filters)
