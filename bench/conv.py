@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Weft's bench/conv beside PyTorch: forward and backward of convolutions, in turn. Milliseconds and ratios.
 
-    python bench/conv.py [--build build-bench] [--threads 2] [--seconds 0.5] [--rounds 3]"""
+    python bench/conv.py [--build build-bench] [--threads 2] [--seconds 0.5] [--rounds 3] [--case NAME]"""
 import argparse, json, math, os, pathlib, statistics, subprocess, time
 import torch
 import torch.nn.functional as F
@@ -11,6 +11,7 @@ ap.add_argument('--build', default='build-bench')
 ap.add_argument('--threads', type=int, default=len(os.sched_getaffinity(0)))
 ap.add_argument('--seconds', type=float, default=0.5)
 ap.add_argument('--rounds', type=int, default=3)
+ap.add_argument('--case', help='only this one')
 A = ap.parse_args()
 torch.set_num_threads(A.threads)
 
@@ -38,7 +39,7 @@ def torch_ms(c):
 
 ours, theirs = {}, {}
 for _ in range(A.rounds):
-    weft = subprocess.Popen([pathlib.Path(A.build) / 'bench' / 'conv', '-t', str(A.threads), '-s', str(A.seconds), '-w'],
+    weft = subprocess.Popen([pathlib.Path(A.build) / 'bench' / 'conv', '-t', str(A.threads), '-s', str(A.seconds), '-w'] + (['-n', A.case] if A.case else []),
                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     while True:
         try:
