@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Convolution over sequences and pictures, and its transpose, as modules. */
+#include <weft/internal/minmax.h>
+
 #include "internal.h"
 
 static void init(wf_scope scope, struct wf_convolution *m, int dims, bool transposed, int64_t channels, int64_t filters, int64_t kernel,
@@ -14,17 +16,23 @@ static void init(wf_scope scope, struct wf_convolution *m, int dims, bool transp
         wf_scope_fail(scope, WF_ERR_ARGUMENT, "convolution: give .axes, or .stride, .padding, .dilation and .output_padding, not both");
     if (o->output_padding && !transposed)
         wf_scope_fail(scope, WF_ERR_ARGUMENT, "convolution: .output_padding is for transposed convolutions");
+    if (o->output_padding < 0 || (o->output_padding > 0 && o->output_padding >= WF_MAX(WF_MAX(o->stride, o->dilation), 1)))
+        wf_scope_fail(scope, WF_ERR_ARGUMENT, "convolution: .output_padding is %lld: it must be below the stride or the dilation",
+                      (long long)o->output_padding);
     wf_shape shape = {.ndim = dims + 2, .dim = {transposed ? channels : filters, (transposed ? filters : channels) / m->groups}};
-    int64_t fan_in = shape.dim[1]; /* as PyTorch counts it, also for the transpose */
+    int64_t taps = 1;
     for (int d = 0; d < dims; d++) {
         shape.dim[d + 2] = o->kernel ? o->kernel[d] : kernel;
-        fan_in *= shape.dim[d + 2];
+        taps *= shape.dim[d + 2];
         m->axis[d] = o->axes ? o->axes[d] : (struct wf_conv_axis){o->stride, o->padding, o->padding - o->output_padding, o->dilation};
     }
     const struct wf_init_rules *rules = scope.rules;
     struct wf_initializer weight = init_or(&o->init, rules ? &rules->weight : NULL, WF_INIT_FAN_IN, 0);
     struct wf_initializer bias = init_or(rules ? &rules->bias : NULL, NULL, WF_INIT_FAN_IN, 0);
-    weight.fan_in = bias.fan_in = fan_in;
+    /* as PyTorch counts them, also for the transpose */
+    fan_in_or(&weight, shape.dim[1] * taps);
+    fan_in_or(&bias, shape.dim[1] * taps);
+    weight.fan_out = weight.fan_out > 0 ? weight.fan_out : shape.dim[0] * taps;
     m->weight = wf_parameter(scope, "weight", &shape, .init = weight);
     m->bias = o->no_bias ? NULL : wf_parameter(scope, "bias", &((wf_shape){1, {filters}}), .init = bias);
 }

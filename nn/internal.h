@@ -24,6 +24,12 @@ wf_status parameters_set(const char *call, int count, const struct parameter_val
 /* `first` if it is given and is not WF_INIT_DEFAULT; else `second` if it is given and is not WF_INIT_DEFAULT; else an initialiser of `kind`
  * with the number a. */
 struct wf_initializer init_or(const struct wf_initializer *first, const struct wf_initializer *second, enum wf_init_kind kind, double a);
+/* Sets fan_in, unless the user of the module gave it. */
+static inline void fan_in_or(struct wf_initializer *init, int64_t fan_in)
+{
+    init->fan_in = init->fan_in > 0 ? init->fan_in : fan_in;
+}
+
 /* Whether p is a valid probability for dropout, 0 <= p < 1. If not, the registry of the scope gets the error. */
 bool dropout_valid(wf_scope scope, double p);
 /* The end of a residual branch: residual + dropout(y), or dropout(y) if residual is NULL. Releases y, unless y is the result. */

@@ -25,7 +25,7 @@ void wf_linear_init_with(wf_scope scope, struct wf_linear *m, int64_t in, int64_
     struct wf_initializer weight = init_or(&o->init, rule, WF_INIT_FAN_IN, 0);
     weight.parts = o->parts;
     struct wf_initializer bias = init_or(rules ? &rules->bias : NULL, NULL, WF_INIT_FAN_IN, 0);
-    bias.fan_in = in;
+    fan_in_or(&bias, in);
     *m = (struct wf_linear){
         .weight = o->tied ? o->tied : wf_parameter(scope, "weight", &((wf_shape){2, {out, in}}), .init = weight, .storable = true),
         .bias = o->no_bias ? NULL : wf_parameter(scope, "bias", &((wf_shape){1, {out}}), .init = bias),
@@ -124,9 +124,9 @@ wf_tensor *wf_group_norm_forward(const struct wf_group_norm *m, wf_tensor *x)
         return x;
     const wf_shape shape = wf_shape_of(x);
     const int64_t channels = wf_dim(m->weight, 0);
-    if ((shape.ndim != 3 && shape.ndim != 4) || shape.dim[1] != channels)
-        return wf_tape_fail(tape, WF_ERR_SHAPE, "group norm: '%s' is not [B,%lld,T] or [B,%lld,H,W]", wf_name_of(x), (long long)channels,
-                            (long long)channels);
+    if (shape.ndim < 2 || shape.ndim > 4 || shape.dim[1] != channels)
+        return wf_tape_fail(tape, WF_ERR_SHAPE, "group norm: '%s' is not [N,%lld], [B,%lld,T] or [B,%lld,H,W]", wf_name_of(x),
+                            (long long)channels, (long long)channels, (long long)channels);
     return wf_group_norm(x, m->groups, m->weight, m->bias, m->eps);
 }
 

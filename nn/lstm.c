@@ -43,9 +43,9 @@ static void recurrent_init(wf_scope scope, struct wf_recurrent *m, bool gru, int
     struct wf_initializer bias = init_or(scope.rules ? &scope.rules->bias : NULL, NULL, WF_INIT_FAN_IN, 0);
     const int64_t rows = (gru ? 3 : 4) * hidden;
     if (weight.kind == WF_INIT_FAN_IN)
-        weight.fan_in = hidden; /* PyTorch's bound, 1 / sqrt(H), for weight_ih too */
+        fan_in_or(&weight, hidden); /* PyTorch's bound, 1 / sqrt(H), for weight_ih too */
     weight.parts = gru ? 3 : 4;
-    bias.fan_in = hidden;
+    fan_in_or(&bias, hidden);
     for (int l = 0; l < layers; l++)
         for (int d = 0; d < directions; d++) {
             struct wf_recurrent_layer *at = &m->layer[l * directions + d];

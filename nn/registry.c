@@ -241,7 +241,8 @@ static void initialise(const struct entry *e, wf_real *value, uint64_t seed)
     const struct wf_initializer *init = &e->init;
     uint64_t stream = wf_stream_of(e->info.name);
     double fan_in = init->fan_in > 0 ? (double)init->fan_in : e->shape.ndim > 0 ? (double)e->shape.dim[e->shape.ndim - 1] : 1;
-    double fan_out = (e->shape.ndim > 0 ? (double)e->shape.dim[0] : 1) / (double)(init->parts > 0 ? init->parts : 1);
+    double rows = e->shape.ndim > 0 ? (double)e->shape.dim[0] : 1;
+    double fan_out = init->fan_out > 0 ? (double)init->fan_out : rows / (double)(init->parts > 0 ? init->parts : 1);
     double bound;
     switch (init->kind) {
     case WF_INIT_DEFAULT:

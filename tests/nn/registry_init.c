@@ -116,6 +116,27 @@ START_TEST(initialisers)
 }
 END_TEST
 
+/* Kernels count in both fans, as in torch.nn.init; a fan_in that is given stays. */
+START_TEST(convolutions)
+{
+    wf_registry *r = new_registry();
+    struct wf_convolution m;
+    const struct wf_initializer xavier = {WF_INIT_XAVIER_UNIFORM};
+    wf_conv2d_init(wf_sub(wf_root(r), "square"), &m, 64, 64, 3, .init = xavier);
+    wf_conv1d_init(wf_sub(wf_root(r), "groups"), &m, 128, 64, 5, .groups = 4, .init = xavier);
+    wf_conv_transpose2d_init(wf_sub(wf_root(r), "transposed"), &m, 96, 32, 4, .init = xavier);
+    wf_conv2d_init(wf_sub(wf_root(r), "default"), &m, 64, 64, 3);
+    wf_conv2d_init(wf_sub(wf_root(r), "given"), &m, 64, 64, 3, .init = {WF_INIT_FAN_IN, .fan_in = 400});
+    ck_ok(wf_registry_build(r, 5, error));
+    is_uniform(r, "square.weight", sqrt(6.0 / (64 * 9 + 64 * 9)));
+    is_uniform(r, "groups.weight", sqrt(6.0 / (32 * 5 + 64 * 5)));
+    is_uniform(r, "transposed.weight", sqrt(6.0 / (32 * 16 + 96 * 16)));
+    is_uniform(r, "default.weight", 1 / sqrt(64 * 9));
+    is_uniform(r, "given.weight", 1 / sqrt(400));
+    wf_registry_free(r);
+}
+END_TEST
+
 /* As WF_INIT_NORMAL with the deviation that ctx points to. */
 static void normal_of(void *ctx, wf_real *value, const wf_shape *shape, uint64_t seed, const char *name)
 {
@@ -188,4 +209,4 @@ START_TEST(rules_of_a_scope)
 }
 END_TEST
 
-WF_TEST_MAIN("registry init", values_depend_on_seed_and_name_alone, initialisers, fill_functions, rules_of_a_scope)
+WF_TEST_MAIN("registry init", values_depend_on_seed_and_name_alone, initialisers, convolutions, fill_functions, rules_of_a_scope)

@@ -76,7 +76,7 @@ struct wf_convolution {
     bool transposed;
 };
 struct wf_convolution_options {
-    int64_t stride, padding, dilation, groups; /* as in struct wf_conv_options: of all axes; 0 means 1, but no padding */
+    int64_t stride, padding, dilation, groups; /* as in struct wf_conv_options: of all axes; 0: 1, and no padding */
     int64_t output_padding;                    /* of a transposed convolution (struct wf_conv_transpose_options) */
     const struct wf_conv_axis *axes;           /* [1 or 2], instead: numbers for each axis (weft/ops.h) */
     const int64_t *kernel;                     /* [1 or 2], in place of the argument: Kh and Kw */
@@ -114,7 +114,7 @@ WF_API wf_tensor *wf_layer_norm_forward(const struct wf_layer_norm *m, wf_tensor
 WF_API void wf_rms_norm_init_with(wf_scope scope, struct wf_rms_norm *m, int64_t d, const struct wf_norm_options *options);
 WF_API wf_tensor *wf_rms_norm_forward(const struct wf_rms_norm *m, wf_tensor *x);
 
-/* --- norm over groups of channels: x [B,C,T] or [B,C,H,W] ------------------------------------------------------------ */
+/* --- norm over groups of channels: x [N,C], [B,C,T] or [B,C,H,W] ------------------------------------------------------ */
 /* Wu and He 2018: all elements of a group of channels of one picture are normalised together; then each channel is multiplied by its weight
  * and its bias is added. */
 struct wf_group_norm {
@@ -130,7 +130,7 @@ WF_API wf_tensor *wf_group_norm_forward(const struct wf_group_norm *m, wf_tensor
 /* --- batch normalisation: x [N,C], [B,C,T] or [B,C,H,W] --------------------------------------------------------------- */
 /* Each channel is normalised over the batch (Ioffe and Szegedy 2015), as nn.BatchNorm1d and nn.BatchNorm2d do.
  *
- * In WF_TRAIN: with mean and variance of the micro-batch, the variance divided by the number n of values of a channel. Each micro-batch
+ * In WF_TRAIN: with mean and variance of the micro-batch, the variance divided by the number n of values of a channel. Each forward
  * also changes the running statistics once, running = (1 - momentum) running + momentum * batch, where the variance is divided by n - 1.
  * One value for each channel (n = 1) is WF_ERR_SHAPE on the tape. In WF_INFER and WF_GRADIENTS: with the running statistics, so that a row
  * does not depend on the others.

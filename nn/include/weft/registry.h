@@ -50,22 +50,24 @@ enum wf_init_kind {
 };
 struct wf_initializer {
     enum wf_init_kind kind;
-    double a;       /* the number a of WF_INIT_CONSTANT, WF_INIT_NORMAL and WF_INIT_UNIFORM */
-    int64_t fan_in; /* 0: the size of the last dimension. Modules set it for biases, whose shape does not tell it */
-    int64_t parts;  /* number of matrices stacked along dimension 0, such as 3 for q, k and v in one weight; fan_out counts the rows of one
-                       of them; 0 means 1 */
+    double a;        /* the number a of WF_INIT_CONSTANT, WF_INIT_NORMAL and WF_INIT_UNIFORM */
+    int64_t fan_in;  /* 0: the size of the last dimension. Modules set it where the shape does not tell it: for biases, and for the kernels
+                        of  convolutions, C / groups * Kh * Kw */
+    int64_t fan_out; /* 0: the size of dimension 0, divided by `parts`. Convolutions set it to the size of dimension 0 times Kh * Kw */
+    int64_t parts;   /* number of matrices stacked along dimension 0, such as 3 for q, k and v in one weight, or 4 for the gates of an LSTM;
+                        0 means 1 */
     /* WF_INIT_FUNCTION: writes to `value`, which is row-major and holds zeros. `seed` is that of wf_registry_build; for buffers it is 0,
      * because wf_registry_load, which has no seed, fills them too. `name` is the full name. Random numbers keyed by seed and name, such as
      * wf_fill_normal(value, n, 0, 1, seed, wf_stream_of(name)), do not depend on the order of declarations. */
     void (*fill)(void *ctx, wf_real *value, const wf_shape *shape, uint64_t seed, const char *name);
     void *ctx; /* passed to `fill`; must live until the registry is built or loaded */
 };
-/* Initialisers by kind of parameter. They replace PyTorch's defaults, which are U(+-1/sqrt(fan_in)) for the weights and biases of linear
- * maps and N(0,1) for embeddings. */
+/* Initialisers by kind of parameter. They replace PyTorch's defaults, which are U(+-1/sqrt(fan_in)) for weights and biases and N(0,1) for
+ * embeddings. */
 struct wf_init_rules {
-    struct wf_initializer weight;    /* weights of linear maps */
+    struct wf_initializer weight;    /* weights of linear maps, convolutions, LSTM and GRU */
     struct wf_initializer residual;  /* weights of linear maps that end a residual branch; WF_INIT_DEFAULT: as `weight` */
-    struct wf_initializer bias;      /* biases of linear maps */
+    struct wf_initializer bias;      /* their biases */
     struct wf_initializer embedding; /* embeddings, learned positions and relative biases */
 };
 
