@@ -39,9 +39,14 @@ static double stable_then_down(const struct wf_schedule *s, double t)
     return down(s, s->curve, progress(t, (double)s->steps - decay, decay));
 }
 
+static bool ends(enum wf_schedule_kind kind)
+{
+    return kind == WF_SCHEDULE_COSINE || kind == WF_SCHEDULE_LINEAR || kind == WF_SCHEDULE_WSD || kind == WF_SCHEDULE_ONE_CYCLE;
+}
+
 double wf_schedule_lr(const struct wf_schedule *s, int64_t step)
 {
-    if (!s || (s->kind == WF_SCHEDULE_FUNCTION && !s->function))
+    if (!s || (s->kind == WF_SCHEDULE_FUNCTION && !s->function) || (s->steps < 1 && ends(s->kind)))
         return NAN;
     double t = (double)step, w = (double)s->warmup;
     if (s->kind == WF_SCHEDULE_FUNCTION)

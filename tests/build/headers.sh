@@ -38,7 +38,13 @@ int options(struct wf_optimizer *opt, wf_registry *registry, wf_error *error)
         status = wf_sgd_init(opt, registry, error, .momentum = 0.9, .lr = 0);
     if (status == WF_OK)
         status = wf_optimizer_group(opt, "*.bias", error, .weight_decay = 0);
-    return status == WF_OK ? wf_adam_init(opt, registry, error, 0) != WF_OK : 1;
+    if (status == WF_OK)
+        status = wf_lion_init(opt, registry, error, 0);
+    if (status == WF_OK)
+        status = wf_adafactor_init(opt, registry, error, 0);
+    if (status == WF_OK)
+        status = wf_muon_init(opt, registry, error, 0);
+    return status == WF_OK ? wf_adam_init(opt, registry, error, 0) != WF_OK || wf_sgd_init(opt, registry, error, 0) != WF_OK : 1;
 }
 END
 sed 's/\.eps = 0/.eps = 0, .unknown = 1/' "$tmp/options.c" >"$tmp/unknown.c"

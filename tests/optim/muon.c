@@ -30,6 +30,20 @@ START_TEST(as_pytorch)
 }
 END_TEST
 
+/* In strict C11 a call without options has a 0 for them. */
+START_TEST(a_zero_for_no_option)
+{
+    struct wf_optimizer none, zero;
+    struct rig r = start_in("optim_more", "muon");
+    ck_ok(wf_muon_init(&none, r.registry, error));
+    ck_ok(wf_muon_init(&zero, r.registry, error, 0));
+    ck_assert(none.lr == zero.lr && none.weight_decay == zero.weight_decay && memcmp(&none.muon, &zero.muon, sizeof none.muon) == 0);
+    wf_optimizer_free(&none);
+    wf_optimizer_free(&zero);
+    rig_close(&r);
+}
+END_TEST
+
 /* The update is nearly orthogonal, with singular values from about 0.7 to 1.2, as Jordan states: wide and tall, in one panel and in
  * several, whose parts below the diagonal are copies. */
 START_TEST(updates_are_nearly_orthogonal)
@@ -194,4 +208,4 @@ START_TEST(threads_do_not_matter)
 END_TEST
 
 WF_TEST_MAIN("muon", as_pytorch, updates_are_nearly_orthogonal, tables_are_for_adamw, options_are_checked, zero_gradients,
-             threads_do_not_matter)
+             threads_do_not_matter, a_zero_for_no_option)

@@ -70,12 +70,18 @@ START_TEST(corners)
     const double cycle[] = {0.5, 0.75, 1, 0.5, 0, 0};
     for (int t = 0; t < 6; t++)
         ck_assert_double_eq_tol(wf_schedule_lr(&s, t), cycle[t], 1e-15);
-    for (int64_t steps = 0; steps < 3; steps++) {
+    for (int64_t steps = 1; steps < 3; steps++) {
         s = (struct wf_schedule){WF_SCHEDULE_ONE_CYCLE, 1, 0.125, .steps = steps};
         for (int t = 0; t < 4; t++)
             ck_assert(wf_schedule_lr(&s, t) >= 0.04 && wf_schedule_lr(&s, t) <= 1);
     }
     ck_assert(isnan(wf_schedule_lr(NULL, 0)));
+    for (int kind = WF_SCHEDULE_CONSTANT; kind < WF_SCHEDULE_FUNCTION; kind++) {
+        s = (struct wf_schedule){kind, .peak = 1e-2, .warmup = 20}; /* no steps: kinds that decay would be at their end from the start */
+        for (int t = 0; t < 40; t += 39)
+            ck_assert_msg(isnan(wf_schedule_lr(&s, t)) == (kind != WF_SCHEDULE_CONSTANT && kind != WF_SCHEDULE_INVERSE_SQRT), "kind %d",
+                          kind);
+    }
 }
 END_TEST
 

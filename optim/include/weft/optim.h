@@ -100,7 +100,8 @@ enum wf_muon_adjust {
  *   b += (1 - momentum) (g - b);  u = b, with nesterov g + momentum (b - g);  X = u / max(|u|, eps)
  *   `iterations` times: A = X X^T;  X = coefficient[0] X + (coefficient[1] A + coefficient[2] A A) X         (Newton-Schulz)
  *   p -= lr weight_decay p;  p -= lr adjust X
- * |u| is the root of the sum of all squares, and X X^T is X^T X if that is smaller. AdamW with beta1, beta2, adam_eps and the learning rate
+ * |u| is the root of the sum of all squares. For a matrix with more rows than columns A = X^T X and X = X (coefficient[0] I +
+ * coefficient[1] A + coefficient[2] A A), which is the same and less work. AdamW with beta1, beta2, adam_eps and the learning rate
  * lr * adam_lr_scale updates all other parameters: embeddings, output layers, vectors, and arrays with more dimensions. */
 struct wf_muon_options {
     double lr;                  /* 1e-3 unless given */
@@ -196,8 +197,7 @@ WF_API struct wf_muon_options wf_muon_defaults(void);
 /* Initialises an optimiser for the parameters of a registry, which must have gradients. The optimiser owns its moments: free it with
  * wf_optimizer_free, also after an error. An option of 0 means 0, not the default. WF_ERR_ARGUMENT: a setting is not in the
  * range that its struct states; lr, eps or weight_decay is negative or not finite, a beta or the momentum is not in 0 <= value < 1, or
- * nesterov is set without momentum. WF_ERR_STATE: the registry has no
- * gradients. */
+ * nesterov of SGD is set without momentum. WF_ERR_STATE: the registry has no gradients. */
 WF_API wf_status wf_adam_init_with(struct wf_optimizer *opt, wf_registry *registry, const struct wf_adam_options *options,
                                    wf_error *error) WF_CHECKED;
 WF_API wf_status wf_sgd_init_with(struct wf_optimizer *opt, wf_registry *registry, const struct wf_sgd_options *options,
@@ -228,10 +228,11 @@ WF_API wf_status wf_muon_init_with(struct wf_optimizer *opt, wf_registry *regist
 #define WF_LION_DEFAULTS .lr = 1e-4, .beta1 = 0.9, .beta2 = 0.99
 #define WF_ADAFACTOR_DEFAULTS .lr = 1e-2, .beta2_decay = -0.8, .eps2 = 1e-3, .threshold = 1
 #define WF_MUON_DEFAULTS                                                                                                                   \
-    .lr = 1e-3, .momentum = 0.95, .nesterov = true, .iterations = 5, .coefficient = {3.4445, -4.7750, 2.0315}, .eps = 1e-7, .beta1 = 0.9,  \
-    .beta2 = 0.999, .adam_eps = 1e-8, .adam_lr_scale = 1
-/* A given option replaces the default before it, of which the compiler warns. The pragmas that switch this warning off are only possible in
- * statements, so this is a statement expression. */
+    .iterations = 5, .coefficient = {3.4445, -4.7750, 2.0315}, .eps = 1e-7, .beta1 = 0.9, .beta2 = 0.999, .adam_eps = 1e-8,                \
+    .adam_lr_scale = 1, .lr = 1e-3, .momentum = 0.95, .nesterov = true
+/* The last default of each stands before a member that is 0 by default, so that wf_muon_init(opt, registry, error, 0) of strict C11 is one
+ * with defaults. A given option replaces the default before it, of which the compiler warns. The pragmas that switch this warning off are
+ * only possible in statements, so this is a statement expression. */
 #define WF_GIVEN(type, ...)                                                                                                                \
     ((const type[]){__extension__({                                                                                                        \
         _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Woverride-init\"") const type wf_given = {__VA_ARGS__};          \
@@ -356,7 +357,7 @@ struct wf_schedule {
     double peak;                  /* the learning rate at the end of the warm-up */
     double min;                   /* the learning rate at the end, for kinds that decay; WF_SCHEDULE_INVERSE_SQRT ignores it */
     int64_t warmup;               /* updates of the warm-up; WF_SCHEDULE_ONE_CYCLE: 0 means 0.3 * steps */
-    int64_t steps;                /* updates in total */
+    int64_t steps;                /* updates in total, at least 1, for kinds that decay. wf_fit replaces 0 by its own .steps */
     int64_t decay;                /* WF_SCHEDULE_WSD: updates of the decay; 0 means a tenth of `steps`, at least 1 */
     double start;                 /* WF_SCHEDULE_ONE_CYCLE: the learning rate of step 0; 0 means peak / 25 */
     enum wf_schedule_curve curve; /* for WF_SCHEDULE_WSD and WF_SCHEDULE_ONE_CYCLE */
@@ -364,8 +365,8 @@ struct wf_schedule {
     double (*function)(void *ctx, int64_t step);
     void *ctx; /* the first argument of `function` */
 };
-/* Returns the learning rate of update `step`, which counts from 0. After the last step the rate stays as it is. NaN: `schedule` is NULL, or
- * its function is. */
+/* Returns the learning rate of update `step`, which counts from 0. After the last step the rate stays as it is. NaN, which
+ * an optimiser refuses: `schedule` is NULL, its function is, or a kind that decays has no `steps`. */
 WF_API double wf_schedule_lr(const struct wf_schedule *schedule, int64_t step);
 
 WF_END_DECLS
