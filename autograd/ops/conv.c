@@ -9,6 +9,7 @@ enum { X, WEIGHT, BIAS };
 struct conv_attr {
     bool transposed, invalid; /* invalid: the options give `axes` and one of the numbers for all axes */
     int64_t groups;
+    int64_t output_padding;
     struct wf_conv_axis axis[2];
     bool each; /* the axes are those of the options' `axes`; otherwise axis[0] is for all */
 };
@@ -65,7 +66,7 @@ static wf_status check_axes(wf_call *c, int dims)
         if (axis.before < 0 || (axis.after < 0 && !a->transposed) || axis.before > most || axis.after > most || axis.after < -most)
             return wf_call_fail(c, WF_ERR_ARGUMENT, "axis %d: the padding is %lld and %lld: neither may be negative", d,
                                 (long long)axis.before, (long long)axis.after);
-        if (axis.after < 0 && -axis.after >= WF_MAX(axis.stride, axis.dilation))
+        if (a->output_padding < 0 || WF_MAX(a->output_padding, -axis.after) >= WF_MAX(axis.stride, axis.dilation))
             return wf_call_fail(c, WF_ERR_ARGUMENT, "axis %d: the output padding must be below the stride or the dilation", d);
     }
     return WF_OK;
@@ -293,7 +294,7 @@ const wf_op wf_op_conv = {
 static struct conv_attr attr_of(bool transposed, int64_t stride, int64_t padding, int64_t dilation, int64_t groups, int64_t output_padding,
                                 const struct wf_conv_axis *axes, const wf_tensor *x)
 {
-    struct conv_attr a = {.transposed = transposed, .groups = groups == 0 ? 1 : groups};
+    struct conv_attr a = {.transposed = transposed, .groups = groups == 0 ? 1 : groups, .output_padding = output_padding};
     a.axis[0] = (struct wf_conv_axis){stride == 0 ? 1 : stride, padding, padding - output_padding, dilation == 0 ? 1 : dilation};
     if (!axes)
         return a;

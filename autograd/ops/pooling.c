@@ -23,7 +23,7 @@ struct pool_attr {
     bool each;                   /* the axes are the options' `axes`; otherwise axis[0] is for all */
     bool max, adaptive, invalid;
     bool skip_padding; /* avg_pool divides by the number of elements inside of x */
-    int64_t target[2]; /* adaptive: the sizes of the result */
+    int64_t target[2]; /* adaptive: rows and columns of the result */
 };
 
 /* The transpose of an average: which one, and the sizes of its operand, which are those of the transpose's result. */
@@ -61,9 +61,12 @@ static wf_status pool_shape(wf_call *c)
         const int64_t n = shape.dim[d + 2];
         const struct wf_pool_axis axis = axis_of(a, axes, d + 2 - axes);
         if (a->adaptive) {
-            shape.dim[d + 2] = a->target[d];
-            if (a->target[d] < 1 || n < 1)
-                return wf_call_fail(c, WF_ERR_SHAPE, "axis %d: %lld elements cannot become %lld", d, (long long)n, (long long)a->target[d]);
+            shape.dim[d + 2] = a->target[d + 2 - axes];
+            if (axes == 1 && a->target[0] > 1)
+                return planes_no_rows(c, a->target[0]);
+            if (shape.dim[d + 2] < 1 || n < 1)
+                return wf_call_fail(c, WF_ERR_SHAPE, "axis %d: %lld elements cannot become %lld", d, (long long)n,
+                                    (long long)shape.dim[d + 2]);
             continue;
         }
         if (axis.size < 1 || axis.stride < 1 || axis.before < 0 || axis.after < 0)
@@ -318,7 +321,7 @@ const wf_op wf_op_pool = {
         {"mean of a sequence", {{2, 3, 10}}, AVG({3, 2, 1, 0})},
         {"mean inside", {{1, 2, 5, 6}}, ATTR(struct pool_attr, .axis = {{3, 2, 1, 1}}, .skip_padding = true)},
         {"adaptive", {{2, 3, 7, 5}}, ADAPTIVE(3, 2)}, {"adaptive to more", {{1, 2, 3, 4}}, ADAPTIVE(5, 4)},
-        {"adaptive sequence", {{2, 3, 7}}, ADAPTIVE(1)}, {"no pictures", {{-1, 3, 4, 4}}, MAX({2, 2, 0, 0}, {2, 2, 0, 0})},
+        {"adaptive sequence", {{2, 3, 7}}, ADAPTIVE(1, 3)}, {"no pictures", {{-1, 3, 4, 4}}, MAX({2, 2, 0, 0}, {2, 2, 0, 0})},
         {"no channels", {{2, -1, 4}}, AVG({2, 2, 0, 0})})};
 
 static wf_tensor *pool(wf_tensor *x, bool max, int64_t size, const struct wf_pool_options *options)
@@ -344,6 +347,6 @@ wf_tensor *wf_avg_pool_with(wf_tensor *x, int64_t size, const struct wf_pool_opt
 
 wf_tensor *wf_adaptive_avg_pool(wf_tensor *x, int64_t rows, int64_t cols)
 {
-    const struct pool_attr a = {.adaptive = true, .target = {wf_ndim(x) == 3 ? cols : rows, cols}};
+    const struct pool_attr a = {.adaptive = true, .target = {rows, cols}};
     return wf_apply(&wf_op_pool, &a, 1, &x);
 }

@@ -69,7 +69,7 @@ START_TEST(pooling_is_pytorch)
     OP("mean_inside", WF_SHAPE(2, 3, 7, 6), wf_avg_pool(x, 3, .stride = 2, .padding = 1, .skip_padding = true));
     OP("mean_sequence", WF_SHAPE(2, 3, 10), wf_avg_pool(x, 3, .stride = 1, .padding = 1));
     OP("adaptive", WF_SHAPE(2, 3, 7, 5), wf_adaptive_avg_pool(x, 3, 4));
-    OP("adaptive_sequence", WF_SHAPE(2, 3, 7), wf_adaptive_avg_pool(x, 0, 2));
+    OP("adaptive_sequence", WF_SHAPE(2, 3, 7), wf_adaptive_avg_pool(x, 1, 2));
     OP("nearest", WF_SHAPE(2, 3, 4, 5), wf_resize(x, 8, 7, WF_RESIZE_NEAREST));
     OP("bilinear", WF_SHAPE(2, 3, 4, 5), wf_resize(x, 8, 3, WF_RESIZE_LINEAR));
     OP("corners", WF_SHAPE(2, 3, 4, 5), wf_resize(x, 7, 9, WF_RESIZE_LINEAR_CORNERS));
@@ -96,7 +96,8 @@ START_TEST(group_norm_is_pytorch)
     wf_group_norm_init(wf_root(right), &m, 2, 6);
     ck_ok(wf_registry_build(right, 1, error));
     wf_tape_reset(tape, WF_INFER);
-    ck_poison(wf_group_norm_forward(&m, wf_zeros(tape, WF_SHAPE(2, 4, 5))), "is not [B,6,T] or [B,6,H,W]");
+    ck_poison(wf_group_norm_forward(&m, wf_zeros(tape, WF_SHAPE(2, 4, 5))), "is not [N,6], [B,6,T] or [B,6,H,W]");
+    ck_assert(!wf_is_poison(wf_group_norm_forward(&m, wf_zeros(tape, WF_SHAPE(2, 6)))));
     wf_tape_free(tape);
     wf_registry_free(right);
 }
@@ -121,6 +122,8 @@ START_TEST(pooling_edges)
     ck_poison(wf_max_pool(wf_zeros(tape, WF_SHAPE(1, 2, 3)), 0), "a window of 0");
     ck_poison(wf_adaptive_avg_pool(wf_zeros(tape, WF_SHAPE(1, 2, 3, 3)), 0, 2), "3 elements cannot become 0");
     ck_poison(wf_resize(wf_zeros(tape, WF_SHAPE(1, 2, 3, 3)), 2, 0, WF_RESIZE_NEAREST), "3 elements cannot become 0");
+    ck_poison(wf_adaptive_avg_pool(wf_zeros(tape, WF_SHAPE(2, 3, 16)), 4, 1), "of one row, but 4 rows were asked for: give 1 row");
+    ck_poison(wf_resize(wf_zeros(tape, WF_SHAPE(2, 3, 16)), 32, 1, WF_RESIZE_LINEAR), "of one row, but 32 rows were asked for");
     wf_tape_free(tape);
 }
 END_TEST
@@ -221,6 +224,7 @@ START_TEST(refused)
     ck_poison(wf_conv(X(1, 3, 8), X(2, 3, 3), NULL, .padding = 1, AXES({1, 1, 1, 1})), "give .axes, or .stride");
     ck_poison(wf_conv_transpose(X(1, 3, 8), X(4, 3, 3), NULL), "x has 3 channels in 1 groups, but the weight is for 4");
     ck_poison(wf_conv_transpose(X(1, 3, 8), X(3, 2, 3), NULL, .stride = 2, .output_padding = 2), "the output padding must be below");
+    ck_poison(wf_conv_transpose(X(1, 3, 8), X(3, 2, 3), NULL, .stride = 2, .padding = 2, .output_padding = 3), "the output padding must");
     ck_poison(wf_conv_transpose(X(1, 3, 1), X(3, 2, 2), NULL, .padding = 1), "axis 0: the result would have 0 elements");
     const int64_t far = ((int64_t)1 << 32) - 1; /* (far + 1)^2 padded elements are 0 in 64 bits */
     ck_poison(wf_conv(X(1, 1, 1, 1), X(1, 1, 2, 2), NULL, AXES({1, far, 0, far}, {1, far, 0, far})), "no memory to pack its operands");
@@ -232,6 +236,9 @@ START_TEST(refused)
     r = new_registry();
     wf_conv1d_init(wf_root(r), &m, 4, 6, 3, .output_padding = 1);
     declared_wrong(r, ".output_padding is for transposed");
+    r = new_registry();
+    wf_conv_transpose1d_init(wf_root(r), &m, 4, 6, 3, .padding = 2, .output_padding = 1);
+    declared_wrong(r, ".output_padding is 1: it must be below the stride or the dilation");
 }
 END_TEST
 

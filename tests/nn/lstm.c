@@ -339,6 +339,7 @@ START_TEST(refused)
     REFUSED("end with the number of rows, 6", &s.m, wf_reshape(x, 6, IN), .packed = {(const int32_t[]){0, 5}, 1});
     REFUSED("a cache is for one direction", &s.m, x, .cache = cache.layer);
     REFUSED("gru(", &s.m, wf_zeros(s.tape, WF_SHAPE(2, 3, IN + 1)));
+    REFUSED("for x [B,T,in]; wf_transpose(x, 1, 2) makes it of x [B,in,T]", &s.m, wf_zeros(s.tape, WF_SHAPE(2, IN, 3)));
     s.m.directions = 1;
     REFUSED("the cache has fewer than 2 layers from the given one on", &s.m, x, .cache = cache.layer);
     REFUSED("needs wf_lstm_init or wf_gru_init", &(struct wf_recurrent){.directions = 1}, x);

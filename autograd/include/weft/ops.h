@@ -63,7 +63,8 @@ struct wf_pool_options {
     const struct wf_pool_axis *axes; /* numbers for each axis, instead of those for all and of `size`, which must then be 0; NULL: none */
 };
 /* The largest element of each window, or the mean (torch.nn.functional.max_pool2d, avg_pool2d and those of 1 dimension, with ceil_mode =
- * False). A NaN is larger than all numbers. Of equal elements the first gets the gradient. */
+ * False). For wf_max_pool no element of the padding is the largest. A NaN is larger than all numbers. Of equal elements the first gets the
+ * gradient. */
 WF_API wf_tensor *wf_max_pool_with(wf_tensor *x, int64_t size, const struct wf_pool_options *options);
 WF_API wf_tensor *wf_avg_pool_with(wf_tensor *x, int64_t size, const struct wf_pool_options *options);
 #ifndef __cplusplus
@@ -72,15 +73,15 @@ WF_API wf_tensor *wf_avg_pool_with(wf_tensor *x, int64_t size, const struct wf_p
 #endif
 /* Means over windows that divide each axis into `rows` and `cols` parts, which may overlap by one element
  * (torch.nn.functional.adaptive_avg_pool2d): part i of n elements begins at floor(i n / rows) and ends before ceil((i + 1) n / rows). For
- * [B,C,T] `rows` is not read. */
+ * [B,C,T] give 1 row, and `cols` parts. */
 WF_API wf_tensor *wf_adaptive_avg_pool(wf_tensor *x, int64_t rows, int64_t cols);
 enum wf_resize {
     WF_RESIZE_NEAREST,       /* element floor(i n / size) */
     WF_RESIZE_LINEAR,        /* between the elements beside (i + 1/2) n / size - 1/2: bilinear for pictures */
     WF_RESIZE_LINEAR_CORNERS /* between the elements beside i (n - 1) / (size - 1): the first and the last elements stay */
 };
-/* x with `rows` rows and `cols` columns (torch.nn.functional.interpolate with nearest, linear, bilinear; the last with align_corners =
- * True). For [B,C,T] `rows` is not read. */
+/* x with `rows` rows and `cols` columns, as torch.nn.functional.interpolate: WF_RESIZE_NEAREST is `nearest`, WF_RESIZE_LINEAR is `linear`
+ * or `bilinear` with align_corners = False, and WF_RESIZE_LINEAR_CORNERS with True. For [B,C,T] give 1 row, and `cols` steps. */
 WF_API wf_tensor *wf_resize(wf_tensor *x, int64_t rows, int64_t cols, enum wf_resize how);
 
 /* --- arithmetic: a and b broadcast ------------------------------------------------------------------------------------ */
@@ -252,7 +253,8 @@ WF_API wf_tensor *wf_fold(wf_tensor *x, int dim, int64_t length, int64_t step);
 WF_API wf_tensor *wf_one_hot(wf_tensor *ids, int64_t classes);
 
 /* --- constants of a tape -------------------------------------------------------------------------------------------- */
-/* start, start + step, start + 2 step, ... below `end` (above it if step < 0), as reals or as ids. WF_ERR_ARGUMENT if the step is 0 or
+/* start, start + step, start + 2 step, ... below `end` (above it if step < 0), as reals or as ids: ceil((end - start) / step) elements, as
+ * in PyTorch, so that rounding may add one at `end`. WF_ERR_ARGUMENT if the step is 0 or
  * leads away from `end`. */
 WF_API wf_tensor *wf_arange(wf_tape *tape, double start, double end, double step);
 WF_API wf_tensor *wf_arange_ids(wf_tape *tape, int32_t start, int32_t end, int32_t step);
@@ -274,8 +276,8 @@ WF_API wf_tensor *wf_var(wf_tensor *x, int correction);
 WF_API wf_tensor *wf_std_dim(wf_tensor *x, int dim, bool keep, int correction);
 WF_API wf_tensor *wf_std(wf_tensor *x, int correction);
 /* The p-norm over dimension `dim`, or over all elements -> []: (sum |x|^p)^(1/p) for p > 0, and the greatest |x| for p = INFINITY. The norm
- * of no elements is 0; for p = INFINITY it is WF_ERR_SHAPE. Where the norm is 0, the gradient is 0. For p = INFINITY elements with the
- * greatest magnitude share the gradient equally. */
+ * of no elements is 0; for p = INFINITY it is WF_ERR_SHAPE. Where the norm is 0, the gradient is 0; the gradient of that
+ * gradient (.create_graph) is NaN there for p = 2. For p = INFINITY elements with the greatest magnitude share the gradient equally. */
 WF_API wf_tensor *wf_norm_dim(wf_tensor *x, double p, int dim, bool keep);
 WF_API wf_tensor *wf_norm(wf_tensor *x, double p);
 /* The product over dimension `dim`, or over all elements -> [], computed in double; 1 for no elements. The gradient of an
@@ -359,11 +361,11 @@ WF_API wf_tensor *wf_scan(wf_tensor *a, wf_tensor *b, wf_tensor *initial, int di
 
 /* --- over the last dimension --------------------------------------------------------------------------------------- */
 WF_API wf_tensor *wf_softmax(wf_tensor *x); /* a row in which all elements are -inf gives zeros */
-/* (x - mean) / sqrt(var + eps) * gain + bias (Ba et al. 2016). gain and bias are [D]; either may be NULL. */
-WF_API wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *gain, wf_tensor *bias, double eps);
-/* x / sqrt(mean(x^2) + eps) * gain (Zhang and Sennrich 2019). gain is [D] or NULL. */
-WF_API wf_tensor *wf_rms_norm(wf_tensor *x, wf_tensor *gain, double eps);
-/* The same with the gain 1 + weight, as in Gemma. weight is [D]. */
+/* (x - mean) / sqrt(var + eps) * weight + bias (Ba et al. 2016). weight and bias are [D]; either may be NULL. */
+WF_API wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, double eps);
+/* x / sqrt(mean(x^2) + eps) * weight (Zhang and Sennrich 2019). weight is [D] or NULL. */
+WF_API wf_tensor *wf_rms_norm(wf_tensor *x, wf_tensor *weight, double eps);
+/* The same with 1 + weight, as in Gemma. weight is [D]. */
 WF_API wf_tensor *wf_rms_norm_from_one(wf_tensor *x, wf_tensor *weight, double eps);
 /* Rows scaled to length 1: x / max(|x|, eps), as torch.nn.functional.normalize computes it; there eps is 1e-12 by default. */
 WF_API wf_tensor *wf_l2_normalize(wf_tensor *x, double eps);
