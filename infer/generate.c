@@ -32,7 +32,7 @@ wf_status check_advanced(const char *from, const struct wf_cache *cache, int64_t
 {
     if (cache->length[row] == held)
         return WF_OK;
-    return wf_error_set(error, WF_ERR_STATE, "%s did not advance the cache: it holds %d ids, not %lld: call wf_cache_advance", from,
+    return wf_error_set(error, WF_ERR_STATE, "%s left %d ids in the cache, not %lld: call wf_cache_advance once, after all layers", from,
                         cache->length[row], (long long)held);
 }
 

@@ -223,6 +223,7 @@ static wf_tensor *hidden(const wf_model *model, wf_tensor *ids, struct wf_cache 
                             model->config.model, cache->layers, (long long)model->shape.layers);
     if (cache && model->family->no_cache)
         return wf_tape_fail(tape, WF_ERR_STATE, "%s takes no cache: give all ids of the context each time, and NULL", model->config.model);
+    const int32_t before = cache ? cache->length[0] : 0;
     if (cache)
         cache_mark(cache, wf_dim(ids, 1));
     struct wf_blocks_pass pass;
@@ -232,12 +233,16 @@ static wf_tensor *hidden(const wf_model *model, wf_tensor *ids, struct wf_cache 
         return wf_tape_fail(tape, WF_ERR_ARGUMENT, "family %s: forward returned NULL, not a tensor", model->family->name);
     if (!cache || wf_is_poison(x))
         return x;
+    if (cache->length[0] != before)
+        return wf_tape_fail(tape, WF_ERR_STATE, "family %s: forward called wf_cache_advance, which Weft does afterwards: leave it out",
+                            model->family->name);
     if (!cache_written(cache, wf_dim(ids, 1)))
         return wf_tape_fail(tape, WF_ERR_STATE, "family %s ignores its cache: %s, or set .no_cache", model->family->name,
                             cache->states ? "keep states with wf_kv_set_state" : "pass &cache->layer[i] on to the attention of layer i");
     wf_cache_advance(cache, wf_dim(ids, 1));
     return x;
 }
+
 bool wf_has_head(const wf_model *model)
 {
     return model->family->logits || (model->family->head && head(model)->weight);

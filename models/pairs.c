@@ -142,9 +142,13 @@ wf_tensor *wf_model_decode(const wf_model *model, wf_tensor *ids, struct wf_cach
     for (int i = 0; i <= translations.count; i++)
         offsets[i] = translations.offsets[i] * (int32_t)length;
     struct wf_decoding d = {.target = {offsets, translations.count}, .source = source, .kv = kv, .cache = cache};
+    const int32_t before = cache->length[0];
     wf_tensor *x = model->family->decode(model->body, ids, &d); /* [R T,d] */
     if (wf_is_poison(x))
         return x;
+    if (cache->length[0] != before)
+        return wf_tape_fail(tape, WF_ERR_STATE, "family %s: decode called wf_cache_advance, which Weft does afterwards: leave it out",
+                            model->family->name);
     wf_cache_advance(cache, length);
     if (length > 1)
         x = wf_reshape(wf_slice(wf_reshape(x, rows, length, -1), 1, -1, 1), rows, -1); /* [R,d] */

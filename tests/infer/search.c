@@ -232,7 +232,7 @@ START_TEST(mistakes_are_named)
     static const struct {
         wf_status status;
         const char *says;
-    } wrong[] = {{WF_ERR_STATE, "next did not advance the cache"},
+    } wrong[] = {{WF_ERR_STATE, "next left 0 ids in the cache, not 2: call wf_cache_advance once, after all layers"},
                  {WF_ERR_SHAPE, "next returned logits [1,2,5], not [1,5]"},
                  {WF_ERR_ARGUMENT, "next returned NULL, not logits"},
                  {WF_ERR_STATE, "next returned logits that are not on the tape of its ids"},

@@ -172,6 +172,13 @@ static wf_status cache_of_states(const void *model, struct wf_cache *cache, int6
     return wf_cache_init_states(cache, 1, rows, 4, error);
 }
 
+static wf_tensor *forward_that_advances(const void *model, wf_tensor *ids, struct wf_cache *cache, wf_tensor **weights)
+{
+    if (cache)
+        wf_cache_advance(cache, wf_dim(ids, 1));
+    return bigram.forward(model, ids, cache, weights);
+}
+
 static struct wf_config registered(const struct wf_family *family)
 {
     struct wf_config c;
@@ -183,12 +190,13 @@ static struct wf_config registered(const struct wf_family *family)
 
 START_TEST(mistakes_of_functions_are_named)
 {
-    static struct wf_family silent, null, far, stateless;
+    static struct wf_family silent, null, far, stateless, eager;
     const int32_t prompt = 3;
     int32_t out[4];
     int64_t count;
     wf_tape *tape = new_tape();
-    silent = null = far = stateless = bigram;
+    silent = null = far = stateless = eager = bigram;
+    eager.name = "eager", eager.no_cache = false, eager.presets.count = 0, eager.forward = forward_that_advances;
     stateless.name = "stateless", stateless.no_cache = false, stateless.presets.count = 0, stateless.cache = cache_of_states;
     silent.name = "silent", silent.no_cache = false, silent.presets.count = 0;
     null.name = "null", null.presets.count = 0, null.forward = forward_of_null;
@@ -199,8 +207,9 @@ START_TEST(mistakes_of_functions_are_named)
         const char *part;
     } rows[] = {{&silent, WF_ERR_STATE, "family silent ignores its cache"},
                 {&null, WF_ERR_ARGUMENT, "family null: forward returned NULL"},
+                {&eager, WF_ERR_STATE, "family eager: forward called wf_cache_advance, which Weft does afterwards"},
                 {&stateless, WF_ERR_STATE, "family stateless ignores its cache: keep states with wf_kv_set_state, or set .no_cache"}};
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct wf_generate_options o = {.sampler.greedy = true, .max_tokens = 4};
         struct wf_config c = registered(rows[i].family);
         wf_model *m = model_of(&c, 1);

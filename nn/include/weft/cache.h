@@ -87,8 +87,8 @@ struct wf_kv_held {
     const int32_t *lengths, *starts;
 };
 /* Appends keys [R,T,key_width] and values [R,T,value_width] to the rows of a layer. After all layers have done so, call wf_cache_advance
- * once, to count the tokens. wf_mha_forward calls wf_kv_append if .cache is given. A wrong shape, a full cache and a mode other than
- * WF_INFER are errors of the tape; then both tensors are poison. */
+ * once, to count the tokens; in a family (weft/family.h) Weft does that. wf_mha_forward calls wf_kv_append if .cache is given. A wrong
+ * shape, a full cache and a mode other than WF_INFER are errors of the tape; then both tensors are poison. */
 WF_API struct wf_kv_held wf_kv_append(struct wf_kv *kv, wf_tensor *keys, wf_tensor *values);
 
 /* --- for recurrent layers, with wf_cache_init_states ------------------------------------------------------------------ */
@@ -96,7 +96,7 @@ WF_API struct wf_kv_held wf_kv_append(struct wf_kv *kv, wf_tensor *keys, wf_tens
  * zeros. */
 WF_API wf_tensor *wf_kv_state(const struct wf_kv *kv, wf_tensor *x, int64_t width);
 /* Keeps `state` [R,width] as the states after the new tokens. After all layers have done so, call wf_cache_advance once, to count the
- * tokens. If kv is NULL, nothing happens. Errors go to the tape, as in wf_kv_append. */
+ * tokens; in a family Weft does that. If kv is NULL, nothing happens. Errors go to the tape, as in wf_kv_append. */
 WF_API void wf_kv_set_state(struct wf_kv *kv, wf_tensor *state);
 
 WF_END_DECLS

@@ -3,7 +3,7 @@
  *
  *   struct wf_ssm m;
  *   wf_ssm_init(wf_sub(s, "mixer"), &m, d);
- *   x = wf_ssm_forward(&m, wf_rms_norm_forward(&norm, x), .residual = x, .cache = &cache->layer[i]);
+ *   x = wf_ssm_forward(&m, wf_rms_norm_forward(&norm, x), .residual = x, .cache = cache ? &cache->layer[i] : NULL);
  *
  * Parameters have the names and shapes of MambaMixer in transformers, so its weights load without rules. wf_selective_scan in weft/ops.h
  * is the recurrence alone. */
@@ -48,8 +48,8 @@ WF_API void wf_ssm_init_with(wf_scope scope, struct wf_ssm *m, int64_t d, const 
 struct wf_ssm_call {
     wf_tensor *residual; /* [B,T,d], added to the result; NULL: nothing is added */
     /* A layer of a cache of states (wf_cache_init_states) with the width wf_ssm_width(m). The call begins with the last inputs of the
-     * convolution and the states h in the cache, and leaves the new ones there. NULL: it begins with zeros. After the call, count the
-     * tokens with wf_cache_advance. */
+     * convolution and the states h in the cache, and leaves the new ones there. NULL: it begins with zeros. After all layers
+     * count the tokens once with wf_cache_advance; in a family (weft/family.h) Weft does that. */
     struct wf_kv *cache;
 };
 /* x [B,T,d] -> [B,T,d]. Shorter rows are padded at their end with finite numbers, such as 0: later tokens do not change
