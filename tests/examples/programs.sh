@@ -4,7 +4,7 @@
 # results` trains each to the result that its head comment states: the programs that print it exit with 0 only then.
 . "$(dirname "$0")/common.sh"
 what=$1
-programs='perceptron vae vit lora gan wgan_gp pinn_poisson pinn_burgers maml'
+programs='perceptron vae vit resnet lora gan wgan_gp pinn_poisson pinn_burgers maml'
 families='lstm moe ssm'
 # shellcheck disable=SC2086
 example $programs $families
