@@ -98,6 +98,9 @@ static wf_status conv_shape(wf_call *c)
         const int64_t n = x->dim[d + 2], k = w->dim[d + 2];
         if (k < 1)
             return wf_call_fail(c, WF_ERR_SHAPE, "the weight has no elements along axis %d", d);
+        if ((double)axis.dilation * (double)k + (double)axis.stride * (double)n > 1e15)
+            return wf_call_fail(c, WF_ERR_SHAPE, "axis %d: a stride of %lld and a dilation of %lld lead too far", d, (long long)axis.stride,
+                                (long long)axis.dilation);
         const int64_t reach = axis.dilation * (k - 1) + 1, padding = axis.before + axis.after;
         if (!a->transposed && n + padding < reach)
             return wf_call_fail(c, WF_ERR_SHAPE, "axis %d: the kernel reaches over %lld elements, more than the %lld of x with its padding",
@@ -281,6 +284,8 @@ const wf_op wf_op_conv = {
         {"many channels of wide rows", {{2, 30, 2, 12}, {7, 30, 3, 3}, {7}}, CONV({1, 1, 1, 1}, {1, 1, 1, 1})},
         {"long sequence", {{1, 13, 300}, {5, 13, 3}, {5}}, CONV({1, 2, 0, 1})},
         {"no pictures", {{-1, 3, 5, 5}, {2, 3, 3, 3}, {2}}, CONV(ONE, ONE)},
+        {"transposed, no rows", {{1, 32, -1, 8}, {32, 32, 1, 1}}, TRANSPOSE(1, ONE, ONE), NO_BIAS},
+        {"transposed, no rows, stride", {{1, 16, -1, 8}, {16, 20, 1, 2}}, TRANSPOSE(1, {3, 0, -2, 1}, ONE), NO_BIAS},
         {"no channels", {{2, -1, 5, 5}, {2, -1, 3, 3}, {2}}, CONV(ONE, ONE)},
         {"transposed", {{2, 3, 4, 3}, {3, 2, 3, 3}, {2}}, TRANSPOSE(1, {1, 1, 1, 1}, {1, 0, 0, 1})},
         {"transposed, stride", {{2, 3, 3, 4}, {3, 2, 4, 3}, {2}}, TRANSPOSE(1, {2, 1, 1, 1}, {3, 1, 0, 1})},

@@ -69,7 +69,8 @@ static wf_status pool_shape(wf_call *c)
                                     (long long)shape.dim[d + 2]);
             continue;
         }
-        if (axis.size < 1 || axis.stride < 1 || axis.before < 0 || axis.after < 0)
+        const int64_t most = (int64_t)1 << 40;
+        if (axis.size < 1 || axis.stride < 1 || axis.before < 0 || axis.after < 0 || axis.size > most || axis.stride > most)
             return wf_call_fail(c, WF_ERR_ARGUMENT, "axis %d: a window of %lld with stride %lld and padding %lld and %lld", d,
                                 (long long)axis.size, (long long)axis.stride, (long long)axis.before, (long long)axis.after);
         if (axis.before >= axis.size || axis.after >= axis.size)
@@ -118,7 +119,8 @@ static struct window window_of(const struct pool *k, int at, int64_t i)
 static wf_real share_of(const struct pool *k, const struct window *r, const struct window *q)
 {
     const int64_t inside = (r->end - r->begin) * (q->end - q->begin);
-    return (wf_real)1 / (wf_real)(k->a->skip_padding ? inside : r->size * q->size);
+    const double whole = (double)r->size * (double)q->size; /* which has no bounds in 64 bits */
+    return (wf_real)(1 / (k->a->skip_padding ? (double)inside : whole));
 }
 
 static void maximum(const struct pool *k, const wf_real *x, const struct window *r, const struct window *q, wf_real *y, int32_t *at)

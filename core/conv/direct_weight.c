@@ -48,7 +48,7 @@ static struct direct_weight plan(const struct wf_conv *s, const struct conv_patc
 bool conv_direct_weight_pays(const struct wf_conv *s, const struct conv_patches *p)
 {
     const int64_t wide = wide_of(p), blocks = gemm_ceil_div(p->channels, wide);
-    if (s->batch == 0 || 4 * p->channels < 3 * blocks * wide || p->cols < 4 || s->filters / s->groups < PACK_M_MIN)
+    if (s->batch == 0 || p->rows == 0 || 4 * p->channels < 3 * blocks * wide || p->cols < 4 || s->filters / s->groups < PACK_M_MIN)
         return false;
     if (conv_whole_copy(p) > 4. * (double)p->taps * (double)(p->rows * p->cols))
         return false;

@@ -120,6 +120,11 @@ START_TEST(pooling_edges)
     ck_poison(wf_max_pool(wf_zeros(tape, WF_SHAPE(1, 2, 3)), 4), "the window of 4 is larger than the 3 elements");
     ck_poison(wf_avg_pool(wf_zeros(tape, WF_SHAPE(1, 2, 3)), 2, .padding = 2), "the padding must be less than the window of 2");
     ck_poison(wf_max_pool(wf_zeros(tape, WF_SHAPE(1, 2, 3)), 0), "a window of 0");
+    ck_poison(wf_max_pool(wf_zeros(tape, WF_SHAPE(1, 2, 3)), (int64_t)1 << 62, .padding = (int64_t)1 << 61), "a window of 46116860184");
+    static const wf_real ones[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    const int64_t far = (int64_t)1 << 32; /* the elements of the window are 0 in 64 bits */
+    ck_read(wf_avg_pool(wf_input(tape, ones, WF_SHAPE(1, 1, 4, 4), false), far, .padding = far / 2), y, 1);
+    ck_assert(y[0] == (wf_real)(16 / ((double)far * (double)far)));
     ck_poison(wf_adaptive_avg_pool(wf_zeros(tape, WF_SHAPE(1, 2, 3, 3)), 0, 2), "3 elements cannot become 0");
     ck_poison(wf_resize(wf_zeros(tape, WF_SHAPE(1, 2, 3, 3)), 2, 0, WF_RESIZE_NEAREST), "3 elements cannot become 0");
     ck_poison(wf_adaptive_avg_pool(wf_zeros(tape, WF_SHAPE(2, 3, 16)), 4, 1), "of one row, but 4 rows were asked for: give 1 row");
@@ -226,6 +231,12 @@ START_TEST(refused)
     ck_poison(wf_conv_transpose(X(1, 3, 8), X(3, 2, 3), NULL, .stride = 2, .output_padding = 2), "the output padding must be below");
     ck_poison(wf_conv_transpose(X(1, 3, 8), X(3, 2, 3), NULL, .stride = 2, .padding = 2, .output_padding = 3), "the output padding must");
     ck_poison(wf_conv_transpose(X(1, 3, 1), X(3, 2, 2), NULL, .padding = 1), "axis 0: the result would have 0 elements");
+    const int64_t many = ((int64_t)1 << 24) + 1, step = (int64_t)1 << 40; /* many - 1 steps are 0 elements in 64 bits */
+    const wf_real one = 1;
+    wf_tensor *lots = wf_expand(wf_input(tape, &one, WF_SHAPE(1, 1, 1), false), 1, 1, many);
+    ck_poison(wf_conv_transpose(lots, X(1, 1, 1), NULL, .stride = step), "axis 0: a stride of 1099511627776 and a dilation of 1 lead");
+    lots = wf_expand(wf_input(tape, &one, WF_SHAPE(1, 1, 1), false), 1, 1, many);
+    ck_poison(wf_conv(X(1, 1, 1), lots, NULL, .dilation = step), "lead too far");
     const int64_t far = ((int64_t)1 << 32) - 1; /* (far + 1)^2 padded elements are 0 in 64 bits */
     ck_poison(wf_conv(X(1, 1, 1, 1), X(1, 1, 2, 2), NULL, AXES({1, far, 0, far}, {1, far, 0, far})), "no memory to pack its operands");
     wf_tape_free(tape);
