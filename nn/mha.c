@@ -263,15 +263,23 @@ static bool project(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_ca
     return true;
 }
 
+/* A call that ends here: its weights are the poison too, because the caller may go on with them. */
+static wf_tensor *ended(const struct wf_mha_call *call, wf_tensor *poison)
+{
+    if (call->weights)
+        *call->weights = poison;
+    return poison;
+}
+
 /* Attends, and applies output projection, dropout and residual. Releases the tensors in a->made after their last use. */
 static wf_tensor *attend(const struct wf_mha *m, struct operands *a, const struct wf_mha_call *call)
 {
     wf_tape *tape = wf_tape_of_operands(3, (wf_tensor *[]){a->part.q, a->part.k, a->part.v});
     a->key_lengths = call->key_lengths;
     if (call->cache && m->cross)
-        return wf_tape_fail(tape, WF_ERR_ARGUMENT, cross_has_no_cache);
+        return ended(call, wf_tape_fail(tape, WF_ERR_ARGUMENT, cross_has_no_cache));
     if (call->cache && (!cache_fits(tape, call->cache, a->part.k, a->part.v) || !through_cache(tape, call, a)))
-        return wf_tape_fail(tape, WF_ERR_STATE, "attention: the cache cannot be used");
+        return ended(call, wf_tape_fail(tape, WF_ERR_STATE, "attention: the cache cannot be used"));
     wf_tensor *y =
         wf_attention(a->part.q, a->part.k, a->part.v, .heads = m->heads, .kv_heads = m->kv_heads, .scale = m->scale, .causal = call->causal,
                      .starts = call->causal || m->window > 0 ? a->starts : NULL, .window = m->window, .softcap = m->softcap,
@@ -294,10 +302,10 @@ wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struc
     struct operands a = {.count = 0};
     struct wf_mha_call c = call ? *call : no_call;
     if (wf_is_poison(x))
-        return x;
+        return ended(&c, x);
     x = sublayer_begin(x, &c.residual);
     if (!project(m, x, &c, &a))
-        return wf_tape_fail(wf_tape_of(x), WF_ERR_STATE, "attention: no queries and keys");
+        return ended(&c, wf_tape_fail(wf_tape_of(x), WF_ERR_STATE, "attention: no queries and keys"));
     return sublayer_end(attend(m, &a, &c), x, c.residual);
 }
 

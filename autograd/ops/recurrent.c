@@ -346,8 +346,10 @@ static wf_tensor *apply(const wf_op *op, wf_tensor *const in[7], const struct wf
     const struct recurrent_attr a = {.reverse = o->reverse, .packed = wf_packed_copy(tape, o->packed)};
     wf_tensor *out[3] = {NULL};
     if (tape && op == &wf_op_gru && (o->c || o->last_c))
-        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "gru: .c and .last_c are for the LSTM: a GRU has no state c");
-    wf_apply_multi(op, &a, inputs, in, o->last_c ? 3 : o->last_h ? 2 : 1, out);
+        out[Y] = out[H_LAST] = out[C_LAST] =
+            wf_tape_fail(tape, WF_ERR_ARGUMENT, "gru: .c and .last_c are for the LSTM: a GRU has no state c");
+    else
+        wf_apply_multi(op, &a, inputs, in, o->last_c ? 3 : o->last_h ? 2 : 1, out);
     if (o->last_h)
         *o->last_h = out[H_LAST];
     if (o->last_c)

@@ -370,7 +370,14 @@ START_TEST(calls_refused)
     struct wf_mha m;
     struct rig r = ATTEND("mha_rope", &m, WF_SHAPE(2, T, D), .no_bias = false);
     wf_tensor *ids = wf_ids_of(r.tape, I32(0, 1, 2, 3, 4, 5, 6), WF_SHAPE(T));
-    ck_poison(wf_mha_forward(&m, r.input[0], .positions = ids), "attention: .positions requires rotary positions (.rope)");
+    wf_tensor *weights = NULL; /* can be used although the call failed */
+    wf_tensor *y = wf_mha_forward(&m, r.input[0], .positions = ids, .weights = &weights);
+    ck_assert(wf_is_poison(y) && weights);
+    ck_poison(wf_mean(weights), "attention: .positions requires rotary positions (.rope)");
+    weights = NULL;
+    y = wf_mha_forward(&m, wf_add(wf_zeros(r.tape, WF_SHAPE(2)), wf_zeros(r.tape, WF_SHAPE(3))), .weights = &weights);
+    ck_assert(wf_is_poison(y) && weights);
+    ck_poison(wf_mean(weights), "add");
     /* packed rows, without saying so */
     ck_poison(wf_mha_forward(&m, wf_zeros(r.tape, WF_SHAPE(T, D))),
               "q must be [B,T,H*E], k [B,S,G*E] and v [B,S,G*F]; or [N,H*E], [M,G*E] and [M,G*F] with .packed");

@@ -340,6 +340,12 @@ START_TEST(refused)
     REFUSED("a cache is for one direction", &s.m, x, .cache = cache.layer);
     REFUSED("gru(", &s.m, wf_zeros(s.tape, WF_SHAPE(2, 3, IN + 1)));
     REFUSED("for x [B,T,in]; wf_transpose(x, 1, 2) makes it of x [B,in,T]", &s.m, wf_zeros(s.tape, WF_SHAPE(2, IN, 3)));
+    wf_tensor *h = NULL, *c = NULL; /* results of a call that failed can be used */
+    ck_poison(wf_gru(wf_zeros(s.tape, WF_SHAPE(2, 3, IN)), s.m.layer[0].weight_ih, s.m.layer[0].weight_hh, NULL, NULL, .last_h = &h,
+                     .last_c = &c),
+              ".c and .last_c are for the LSTM");
+    ck_assert(h && c && wf_is_poison(wf_scale(h, 2)) && wf_is_poison(wf_scale(c, 2)));
+    wf_tape_reset(s.tape, WF_INFER);
     s.m.directions = 1;
     REFUSED("the cache has fewer than 2 layers from the given one on", &s.m, x, .cache = cache.layer);
     REFUSED("needs wf_lstm_init or wf_gru_init", &(struct wf_recurrent){.directions = 1}, x);
