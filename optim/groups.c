@@ -124,7 +124,8 @@ static wf_status check_options(const struct wf_optimizer *opt, const struct wf_g
             known |= settings[k].option == settings[i].option && settings[k].rule == opt->rule;
         if (value != WF_UNCHANGED && !known)
             return wf_error_set(error, WF_ERR_ARGUMENT, "the optimiser %s has no setting %s", opt->rule->name, settings[i].name);
-        const bool odd = (settings[i].type == FLAG && value != 0 && value != 1) || (settings[i].type == COUNT && !(fabs(value) < 1e9));
+        const bool odd = (settings[i].type == FLAG && value != 0 && value != 1) ||
+                         (settings[i].type == COUNT && (!(fabs(value) < 1e9) || value != floor(value)));
         if (value != WF_UNCHANGED && settings[i].rule == opt->rule && odd)
             return wf_error_set(error, WF_ERR_ARGUMENT, "%s = %g is not %s", settings[i].name, value,
                                 settings[i].type == FLAG ? "0 or 1" : "a count");
@@ -239,11 +240,18 @@ wf_status wf_optimizer_only(struct wf_optimizer *opt, wf_parameter_match match, 
     if (found == 0)
         return wf_error_set(error, WF_ERR_ARGUMENT, "wf_optimizer_only: no parameter of the optimiser matches");
     for (int64_t k = 0; k < opt->parts; k++) {
-        for (int i = 0; i < wf_registry_count(opt->part[k].registry); i++)
-            opt->part[k].parameter[i].skipped = !is_matched(&opt->part[k], i, match, ctx);
+        for (int i = 0; i < wf_registry_count(opt->part[k].registry); i++) {
+            struct wf_optimizer_parameter *p = &opt->part[k].parameter[i];
+            p->chosen = p->skipped;
+            p->skipped = !is_matched(&opt->part[k], i, match, ctx);
+        }
         drop_moments(&opt->part[k]);
     }
-    return make_moments(opt, error);
+    const wf_status status = make_moments(opt, error);
+    for (int64_t k = 0; k < opt->parts && status != WF_OK; k++) /* the next step makes the moments, which are zeros */
+        for (int i = 0; i < wf_registry_count(opt->part[k].registry); i++)
+            opt->part[k].parameter[i].skipped = opt->part[k].parameter[i].chosen != 0;
+    return status;
 }
 
 void wf_optimizer_decay_matrices_only(struct wf_optimizer *opt)

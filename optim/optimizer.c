@@ -241,7 +241,8 @@ static void update_block(void *ctx, int64_t i)
         update(r, b->parameter, b->at, b->count, NULL);
 }
 
-static wf_status update_all(const struct run *r, wf_error *error)
+/* After an error *done is the first of the whole parameters that are not updated. */
+static wf_status update_all(const struct run *r, int *done, wf_error *error)
 {
     wf_error why = {0};
     int64_t ranges = 0;
@@ -249,7 +250,7 @@ static wf_status update_all(const struct run *r, wf_error *error)
         ranges += r->part->parameter[i].whole ? 0 : r->grads->place[i].count;
     if (ranges > 0)
         wf_parallel(r->grads->blocks, 0.5 * (double)ranges, update_block, (void *)r);
-    for (int i = 0; i < r->grads->parameters && why.code == WF_OK; i++)
+    for (int i = 0; i < r->grads->parameters && why.code == WF_OK; *done = i += why.code == WF_OK)
         if (r->part->parameter[i].whole && is_updated(r, i) && count_of(r->part, i) > 0 && wf_shard_owns(r->grads->shard, i, 0))
             update(r, i, 0, count_of(r->part, i), &why);
     return why.code == WF_OK ? WF_OK : wf_error_set(error, why.code, "%s", why.message);
@@ -290,10 +291,15 @@ wf_status wf_optimizer_step(struct wf_optimizer *opt, wf_error *error)
         wf_grads *grads = wf_registry_grads(opt->part[k].registry);
         const struct run run = {opt, &opt->part[k], grads, moments_used(opt)};
         count_updates(opt, &opt->part[k]);
-        status = update_all(&run, error);
-        for (int i = 0; i < grads->parameters; i++)
-            if (is_updated(&run, i))
-                opt->part[k].parameter[i].averaged = opt->ema > 0;
+        int done = 0;
+        status = update_all(&run, &done, error);
+        for (int i = 0; i < grads->parameters; i++) {
+            struct wf_optimizer_parameter *p = &opt->part[k].parameter[i];
+            if (is_updated(&run, i) && p->whole && i >= done)
+                p->updates--;
+            else if (is_updated(&run, i))
+                p->averaged = opt->ema > 0;
+        }
         if (status == WF_OK)
             wf_registry_change_buffers(opt->part[k].registry);
         zero_gradients(&opt->part[k], grads);

@@ -30,6 +30,51 @@ START_TEST(as_pytorch)
 }
 END_TEST
 
+/* A step without memory for the products of a matrix changes neither it nor its average: the next step begins the average. */
+START_TEST(a_product_without_memory)
+{
+    bool failed = false, done = false;
+    for (int n = 0; !done; n++) {
+        ck_assert_int_lt(n, 100);
+        wf_registry *registry = wf_registry_new(NULL);
+        wf_parameter(wf_root(registry), "bias", WF_SHAPE(5), .init = {WF_INIT_CONSTANT, 1});
+        const int64_t size = 500 + 50 * n; /* more than the products before have left behind */
+        wf_parameter(wf_root(registry), "weight", WF_SHAPE(size, size), .init = {WF_INIT_CONSTANT, 1});
+        ck_ok(wf_registry_build(registry, 3, error));
+        struct wf_optimizer opt;
+        ck_ok(wf_muon_init(&opt, registry, error, .lr = 1e-4));
+        opt.ema = 0.9;
+        wf_grads *grads = wf_registry_grads(registry);
+        for (int t = 0; t < 2; t++) {
+            wf_fill_normal(grads->slab, grads->count, 0, 1, 3, (uint64_t)t);
+            grads->valid[0] = grads->valid[1] = true;
+            wf_alloc_fail_after(t == 0 ? n : -1);
+            wf_error e = {0};
+            const wf_status status = wf_optimizer_step(&opt, &e);
+            wf_alloc_fail_after(-1);
+            if (t == 0 && status != WF_OK) {
+                ck_assert_int_eq(status, WF_ERR_MEMORY);
+                failed |= strstr(e.message, "no memory for the products of 'weight'") != NULL;
+            } else {
+                ck_assert_int_eq(status, WF_OK);
+            }
+            done = t == 0 && status == WF_OK;
+            if (done)
+                break;
+        }
+        for (int i = 0; i < 2 && !done; i++) {
+            const double value = (double)*value_of(registry, i ? "weight" : "bias");
+            const struct wf_optimizer_part *part = &opt.part[0];
+            const wf_real mean = part->moment[WF_RULE_SLABS][part->parameter[i].place[WF_RULE_SLABS]];
+            ck_assert_double_eq_tol((double)mean, value, 1e-2);
+        }
+        wf_optimizer_free(&opt);
+        wf_registry_free(registry);
+    }
+    ck_assert(failed);
+}
+END_TEST
+
 /* In strict C11 a call without options has a 0 for them. */
 START_TEST(a_zero_for_no_option)
 {
@@ -144,6 +189,9 @@ START_TEST(options_are_checked)
     base.iterations = 100;
     ck_fails(wf_muon_init_with(&opt, r.registry, &base, error), WF_ERR_ARGUMENT, "iterations = 100 is not in 0 <= iterations < 100");
     base.iterations = 5;
+    ck_ok(wf_muon_init_with(&opt, r.registry, &base, error));
+    ck_fails(wf_optimizer_group(&opt, "*", error, .iterations = 2.5), WF_ERR_ARGUMENT, "iterations = 2.5 is not a count");
+    wf_optimizer_free(&opt);
     base.adjust = (enum wf_muon_adjust)3;
     ck_fails(wf_muon_init_with(&opt, r.registry, &base, error), WF_ERR_ARGUMENT, "adjust = 3 is not an enum wf_muon_adjust");
     rig_close(&r);
@@ -208,4 +256,4 @@ START_TEST(threads_do_not_matter)
 END_TEST
 
 WF_TEST_MAIN("muon", as_pytorch, updates_are_nearly_orthogonal, tables_are_for_adamw, options_are_checked, zero_gradients,
-             threads_do_not_matter, a_zero_for_no_option)
+             threads_do_not_matter, a_product_without_memory, a_zero_for_no_option)

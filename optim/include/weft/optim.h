@@ -300,7 +300,8 @@ WF_API void wf_optimizer_decay_matrices_only(struct wf_optimizer *opt);
 /* Does one update, in one parallel pass over each registry. Afterwards the gradients count as zero. If there was no backward pass since the
  * last step, the call succeeds too, and counts as an update although no value changes. After an error nothing has changed. WF_ERR_ARGUMENT:
  * a setting is out of its range. WF_ERR_STATE: the last backward pass failed. WF_ERR_NUMERIC: a gradient is not finite. WF_ERR_MEMORY: no
- * memory for the moments of parameters that are no longer frozen. */
+ * memory for the moments of parameters that are no longer frozen, or, for Muon, for the products of a matrix: only then something has
+ * changed. The parameters before this matrix and those that are no matrices are updated, and the gradients count as zero. */
 WF_API wf_status wf_optimizer_step(struct wf_optimizer *opt, wf_error *error) WF_CHECKED;
 /* The same function under the names of the optimisers. */
 #define wf_adam_step wf_optimizer_step
