@@ -384,8 +384,9 @@ static void kl_div_gradient(const wf_gradient_call *c)
     wf_tensor *x = c->x[0], *t = c->x[1], *g = scaled(c), *p = log_target ? wf_exp(t) : t;
     if (c->need[0])
         c->dx[0] = wf_neg(wf_mul(g, p));
-    if (c->need[1]) {
-        wf_tensor *rest = wf_add_constant(wf_subtract(log_target ? t : wf_log(p), x), 1);
+    if (c->need[1]) { /* where p is 0, f is 0 whatever x is */
+        wf_tensor *none = wf_eq_constant(p, 0), *safe = wf_masked_fill(t, none, log_target ? 0 : 1);
+        wf_tensor *rest = wf_masked_fill(wf_add_constant(wf_subtract(log_target ? safe : wf_log(safe), x), 1), none, 0);
         c->dx[1] = wf_mul(g, log_target ? wf_mul(p, rest) : rest);
     }
 }

@@ -345,6 +345,8 @@ wf_tensor *loss_logits_gradient(const wf_gradient_call *c, wf_tensor *z, wf_tens
 {
     const struct loss_attr *a = c->attr;
     wf_tensor *ids = wf_contiguous(targets), *all, *share, *g = c->dy[0];
+    if (a->has_ignore) /* 0 times a NaN is a NaN */
+        z = wf_masked_fill(z, wf_unsqueeze(wf_eq_constant(ids, a->ignore), -1), 0);
     wf_tensor *capped = a->softcap > 0 ? wf_softcap(z, a->softcap) : z;
     wf_array view;
     if (wf_is_poison(ids) || wf_is_poison(z) || wf_view(ids, &view) != WF_OK || !constants(c->tape, a, &view, wf_dim(z, -1), &all, &share))

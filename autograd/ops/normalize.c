@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* l2_normalize, which scales rows to length 1, and the cosine similarity of rows. */
+#include <math.h>
+
 #include "common.h"
 
 struct normalize_attr {
@@ -75,13 +77,21 @@ static wf_status normalize_backward(wf_call *c)
     return WF_OK;
 }
 
-/* Reads x too, because the lengths are no tensor. */
+/* Reads x too, because the lengths are no tensor. The length is that of x / most times most, whose squares do not overflow; as a function
+ * of x it does not depend on `most`, so that this is a constant. */
 static void normalize_gradient(const wf_gradient_call *c)
 {
     const double eps = ((const struct normalize_attr *)c->attr)->eps;
-    wf_tensor *y = c->y[0], *dy = c->dy[0], *square = wf_sum_dim(wf_square(c->x[0]), -1, true);
-    wf_tensor *scaled = wf_ge_constant(square, eps * eps), *one = wf_full(c->tape, &(wf_shape){0}, 1);
-    wf_tensor *length = wf_where(scaled, wf_sqrt(wf_where(scaled, square, one)), wf_full(c->tape, &(wf_shape){0}, eps));
+    wf_tensor *x = c->x[0], *y = c->y[0], *dy = c->dy[0];
+    if (wf_dim(x, -1) == 0) {
+        c->dx[0] = dy;
+        return;
+    }
+    wf_tensor *one = wf_full(c->tape, &(wf_shape){0}, 1), *most = wf_detach(wf_norm_dim(x, INFINITY, -1, true));
+    most = wf_where(wf_gt_constant(most, 0), most, one);
+    wf_tensor *square = wf_sum_dim(wf_square(wf_div(x, most)), -1, true), *some = wf_gt_constant(square, 0);
+    wf_tensor *norm = wf_mul(most, wf_sqrt(wf_where(some, square, one))), *scaled = wf_and(some, wf_ge_constant(norm, eps));
+    wf_tensor *length = wf_where(scaled, norm, wf_full(c->tape, &(wf_shape){0}, eps));
     wf_tensor *along = wf_mul(wf_sum_dim(wf_mul(y, dy), -1, true), wf_to_real(scaled));
     c->dx[0] = wf_div(wf_subtract(dy, wf_mul(y, along)), length);
 }
