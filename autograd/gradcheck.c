@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <weft/internal/arena.h>
+#include <weft/internal/needs.h>
 #include <weft/internal/ops_all.h>
 #include <weft/ops.h>
 #include <weft/random.h>
@@ -314,6 +315,8 @@ wf_status check_numeric(struct check *k)
 wf_status wf_check_function(wf_function fn, void *ctx, int inputs, const wf_shape *shapes, const enum wf_fill *fill,
                             const struct wf_gradcheck_options *options, wf_error *error)
 {
+    if (wf_needs(error, "fn", fn) || (inputs > 0 && wf_needs(error, "shapes", shapes)))
+        return WF_ERR_ARGUMENT;
     struct check k = {
         .fn = fn, .ctx = ctx, .what = "function", .inputs = inputs, .mode = WF_GRADIENTS, .differentiates = true, .error = error};
     if (inputs < 1 || inputs > WF_MAX_INPUTS)

@@ -2,6 +2,7 @@
 /* The gradient check of an op: checks every case of the op's descriptor. */
 #include <stdio.h>
 
+#include <weft/internal/needs.h>
 #include <weft/internal/ops_all.h>
 #include <weft/memory.h>
 #include <weft/ops.h>
@@ -92,6 +93,8 @@ static wf_status check_descriptor(const wf_op *op, wf_error *error)
 
 wf_status wf_check_case(const wf_op *op, const struct wf_case *c, const struct wf_gradcheck_options *options, wf_error *error)
 {
+    if (wf_needs(error, "op, c", op, c))
+        return WF_ERR_ARGUMENT;
     struct case_check s;
     wf_status status = check_descriptor(op, error);
     if (status != WF_OK)
@@ -109,6 +112,8 @@ wf_status wf_check_case(const wf_op *op, const struct wf_case *c, const struct w
 
 wf_status wf_check_op(const wf_op *op, const struct wf_gradcheck_options *options, wf_error *error)
 {
+    if (wf_needs(error, "op", op))
+        return WF_ERR_ARGUMENT;
     if (op->cases.count == 0)
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s has no cases to check: add some to its descriptor", op->name);
     wf_status status = check_descriptor(op, error);

@@ -227,6 +227,14 @@ START_TEST(score)
 }
 END_TEST
 
+START_TEST(autograd)
+{
+    REFUSES(wf_check_function, "fn", GIVEN, 1, "shapes", GIVEN, GIVEN);
+    REFUSES(wf_check_op, "op", GIVEN);
+    REFUSES(wf_check_case, "op", "c", GIVEN);
+}
+END_TEST
+
 START_TEST(optim)
 {
     REFUSES(wf_clip_norm_of, "grads", 1, 1, GIVEN);
@@ -400,4 +408,4 @@ START_TEST(report)
 }
 END_TEST
 
-WF_TEST_MAIN("nulls", io, text, data, score, optim, models, infer, train, report)
+WF_TEST_MAIN("nulls", io, text, data, score, autograd, optim, models, infer, train, report)
