@@ -125,7 +125,8 @@ int main(int argc, char **argv)
     wf_registry *registry = wf_registry_new(&error);
     const struct wf_schedule schedule = {WF_SCHEDULE_ONE_CYCLE, .peak = 1e-2, .steps = STEPS};
     struct wf_metric metric = {.name = "accuracy", .higher = true};
-    struct wf_task task = {WF_TASK_ABI, .name = "resnet", .next = next, .loss = loss, .validate = validate, .metric = &metric, .metrics = 1};
+    struct wf_task task = {WF_TASK_ABI,          .name = "resnet",  .next = next, .loss = loss,
+                           .validate = validate, .metric = &metric, .metrics = 1};
     int64_t steps = STEPS;
     bool resume = false;
     for (int i = 1; i < argc; i++) {
