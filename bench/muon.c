@@ -5,8 +5,8 @@
  *   muon [-t THREADS] [-r ROUNDS]     for each matrix: median milliseconds of both, in turn, and the products' divided by the step's
  */
 #include <weft/compute.h>
-#include <weft/optim.h>
 #include <weft/ops.h>
+#include <weft/optim.h>
 #include <weft/random.h>
 #include <weft/runtime.h>
 

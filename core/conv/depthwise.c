@@ -9,8 +9,7 @@
 
 enum {
     CHAIN = 256, /* products, about, that a lane adds up for the gradient of the weight before its sum goes to one in double */
-    AHEAD = 8192 / sizeof(wf_real), /* the most elements of the next picture that are prefetched */
-    GRAIN = 2048                    /* elements of a task, at least, where pictures are small */
+    GRAIN = 2048 /* elements of a task, at least, where pictures are small */
 };
 
 /* A padded picture. If the stride of columns is above 1, each row lies as one part for each remainder by the stride, so that the elements
@@ -75,14 +74,6 @@ struct work {
     int64_t phases;
 };
 
-/* Fetches the beginning of what the next picture reads or writes: pictures are so short that the processor's own prefetching sees little of
- * each. */
-static void fetch(const wf_real *x, int64_t n)
-{
-    for (int64_t i = 0; i < WF_MIN(n, AHEAD); i += CACHE_LINE / (int64_t)sizeof *x)
-        __builtin_prefetch(x + i, 0, 2);
-}
-
 static void pad(const struct work *w, const wf_real *x, int64_t height, int64_t width, wf_real *plane)
 {
     const struct conv_band band = {.x = x,
@@ -122,8 +113,8 @@ static bool forward_task(void *ctx, int64_t index)
     for (int64_t n = all.begin; n < all.end; n++) {
         pad(w, w->x + n * s->height * s->width, s->height, s->width, plane);
         if (n + 1 < w->s->batch * s->channels) {
-            fetch(w->x + (n + 1) * s->height * s->width, s->height * s->width);
-            fetch(w->out + (n + 1) * w->each * picture, w->each * picture);
+            conv_fetch(w->x + (n + 1) * s->height * s->width, s->height * s->width);
+            conv_fetch(w->out + (n + 1) * w->each * picture, w->each * picture);
         }
         for (int64_t i = 0; i < w->each; i++) {
             const int64_t f = n % s->channels * w->each + i;
@@ -162,8 +153,8 @@ static bool data_task(void *ctx, int64_t index)
     for (int64_t n = all.begin; n < all.end; n++) {
         wf_real *dx = w->out + n * size;
         if (n + 1 < s->batch * s->channels) {
-            fetch(w->dy + (n + 1) * w->each * s->rows * s->cols, w->each * s->rows * s->cols);
-            fetch(dx + size, size);
+            conv_fetch(w->dy + (n + 1) * w->each * s->rows * s->cols, w->each * s->rows * s->cols);
+            conv_fetch(dx + size, size);
         }
         data_phases(w, n, plane, &to, parts ? parts : dx, !parts && w->add);
         if (parts)
@@ -203,8 +194,8 @@ static bool weight_task(void *ctx, int64_t c)
         pad(w, x, s->height, s->width, plane);
         const wf_real *dy = w->dy + (b * s->filters + c * w->each) * picture;
         if (b + 1 < s->batch) {
-            fetch(x + s->channels * size, size);
-            fetch(dy + s->filters * picture, w->each * picture);
+            conv_fetch(x + s->channels * size, size);
+            conv_fetch(dy + s->filters * picture, w->each * picture);
         }
         for (int64_t i = 0; i < s->rows; i += rows)
             for (int64_t j = 0; j < s->cols; j += cols) {
@@ -324,6 +315,8 @@ static bool plan_phases(struct work *w)
 
 bool conv_depthwise_forward(const struct wf_conv *s, const wf_real *x, const wf_real *weight, const wf_real *bias, wf_real *y, bool add)
 {
+    if (conv_lanes_pay(s, false))
+        return conv_lanes_forward(s, x, weight, bias, y, add);
     struct work w = work_of(s);
     w.x = x, w.weight = weight, w.bias = bias, w.out = y, w.add = add;
     return plan_outputs(&w) && run_channels(&w, forward_task);
@@ -331,6 +324,8 @@ bool conv_depthwise_forward(const struct wf_conv *s, const wf_real *x, const wf_
 
 bool conv_depthwise_data(const struct wf_conv *s, const wf_real *dy, const wf_real *weight, const wf_real *bias, wf_real *dx, bool add)
 {
+    if (conv_lanes_pay(s, true))
+        return conv_lanes_data(s, dy, weight, bias, dx, add);
     struct work w = work_of(s);
     w.dy = dy, w.weight = weight, w.bias = bias, w.out = dx, w.add = add;
     return plan_phases(&w) && run_channels(&w, data_task);
@@ -338,6 +333,8 @@ bool conv_depthwise_data(const struct wf_conv *s, const wf_real *dy, const wf_re
 
 bool conv_depthwise_weight(const struct wf_conv *s, const wf_real *x, const wf_real *dy, wf_real *dweight, bool add)
 {
+    if (conv_lanes_pay(s, false))
+        return conv_lanes_weight(s, x, dy, dweight, add);
     struct work w = work_of(s);
     w.x = x, w.dy = dy, w.out = dweight, w.add = add;
     return plan_outputs(&w) && run(&w, s->channels, weight_task);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The kernels of depthwise convolutions. */
 #include "../simd.h"
+#include "../transpose.h"
 #include "patches.h"
 
 enum {
@@ -157,5 +158,111 @@ void WF_KERNEL(conv_join)(int64_t rows, int64_t n, int64_t step, int64_t part, c
         for (int64_t s = 0; s < step; s++)
             for (int64_t j = s, k = s * part; j < n; j += step, k++)
                 y[j] = add ? y[j] + x[k] : x[k];
+    }
+}
+
+/* ---- Vectors whose lanes are channels: depthwise_lanes.c. In the inline functions `count` and `taps` are constants of each call. */
+enum { SIDE = 8 /* outputs of a row that are computed at once */ };
+
+V_INLINE void lane_outputs(const int count, const struct conv_lanes *t, const wf_real *x, const wf_real *weight, vr bias, wf_real *y)
+{
+    vr sum[SIDE];
+    const int64_t step = t->col_step, taps = t->taps;
+#pragma GCC unroll 8
+    for (int c = 0; c < count; c++)
+        sum[c] = bias;
+#pragma GCC unroll 1
+    for (int64_t k = 0; k < taps; k++) {
+        const wf_real *from = x + t->at[k];
+        const vr w = v_load(weight + k * V_LANES);
+#pragma GCC unroll 8
+        for (int c = 0; c < count; c++)
+            sum[c] = v_fma(w, v_load(from + c * step), sum[c]);
+    }
+#pragma GCC unroll 8
+    for (int c = 0; c < count; c++)
+        v_store(y + c * V_LANES, sum[c]);
+}
+
+V_INLINE void lane_sums(const int taps, const struct conv_lanes *t, const int64_t *at, const wf_real *dy, wf_real *sums)
+{
+    vr sum[TAPS];
+#pragma GCC unroll 9
+    for (int k = 0; k < taps; k++)
+        sum[k] = v_load(sums + k * V_LANES);
+    for (int64_t i = 0; i < t->rows; i++) {
+        const wf_real *x = t->x + i * t->row_step;
+#pragma GCC unroll 1
+        for (int64_t j = t->cols; j > 0; j--, x += t->col_step, dy += V_LANES) {
+            const vr d = v_load(dy);
+#pragma GCC unroll 9
+            for (int k = 0; k < taps; k++)
+                sum[k] = v_fma(d, v_load(x + at[k]), sum[k]);
+        }
+    }
+#pragma GCC unroll 9
+    for (int k = 0; k < taps; k++)
+        v_store(sums + k * V_LANES, sum[k]);
+}
+
+#define LANES(n)                                                                                                                           \
+    V_NOINLINE void lane_sums_##n(const struct conv_lanes *t, const int64_t *at, const wf_real *dy, wf_real *sums)                         \
+    {                                                                                                                                      \
+        lane_sums(n, t, at, dy, sums);                                                                                                     \
+    }                                                                                                                                      \
+    V_NOINLINE void lane_outputs_##n(const struct conv_lanes *t, const wf_real *x, const wf_real *weight, vr bias, wf_real *y)             \
+    {                                                                                                                                      \
+        lane_outputs(WF_MIN(n, SIDE), t, x, weight, bias, y);                                                                              \
+    }
+#define LANE_SUMS(n) lane_sums_##n,
+#define LANE_OUTPUTS(n) lane_outputs_##n,
+EACH(LANES)
+static void (*const lane_sums_of[TAPS])(const struct conv_lanes *, const int64_t *, const wf_real *, wf_real *) = {EACH(LANE_SUMS)};
+static void (*const lane_outputs_of[TAPS])(const struct conv_lanes *, const wf_real *, const wf_real *, vr,
+                                           wf_real *) = {EACH(LANE_OUTPUTS)};
+
+void WF_KERNEL(conv_lane_taps)(const struct conv_lanes *t, const wf_real *weight, const wf_real *bias, wf_real *y)
+{
+    const vr first = bias ? v_load(bias) : v_set(0);
+    for (int64_t i = 0; i < t->rows; i++)
+        for (int64_t j = 0, n; j < t->cols; j += n, y += n * V_LANES) {
+            n = WF_MIN(t->cols - j, SIDE);
+            lane_outputs_of[n - 1](t, t->x + i * t->row_step + j * t->col_step, weight, first, y);
+        }
+}
+
+void WF_KERNEL(conv_lane_sums)(const struct conv_lanes *t, const wf_real *dy, wf_real *sums)
+{
+    const int64_t calls = gemm_ceil_div(t->taps, TAPS);
+    for (int64_t i = 0; i < calls; i++) {
+        const int64_t k = gemm_cut(t->taps, calls, i);
+        lane_sums_of[gemm_cut(t->taps, calls, i + 1) - k - 1](t, t->at + k, dy, sums + k * V_LANES);
+    }
+}
+
+void WF_KERNEL(conv_lane_unpack)(int64_t positions, int64_t channels, const wf_real *x, bool add, wf_real *y, int64_t y_step)
+{
+    for (int64_t p = 0; p < positions; p += V_LANES, x += V_LANES * V_LANES) {
+        const int64_t n = positions - p;
+        if (n == 1) { /* as of 7 x 7 positions */
+            for (int64_t i = 0; i < channels; i++)
+                y[i * y_step + p] = add ? y[i * y_step + p] + x[i] : x[i];
+            return;
+        }
+        vr r[V_LANES];
+#pragma GCC unroll 16
+        for (int i = 0; i < V_LANES; i++)
+            r[i] = v_load(x + i * V_LANES);
+        v_transpose(r);
+        if (channels == V_LANES && n >= V_LANES && !add) {
+#pragma GCC unroll 16
+            for (int i = 0; i < V_LANES; i++)
+                v_store(y + i * y_step + p, r[i]);
+            continue;
+        }
+#pragma GCC unroll 16
+        for (int i = 0; i < V_LANES; i++)
+            if (i < channels)
+                put(y + i * y_step + p, r[i], n, add);
     }
 }

@@ -65,6 +65,15 @@ struct conv_outputs {
     const int64_t *at;
 };
 
+/* The same for a vector of channels, whose elements of one position lie side by side: tap t of output (i, j) reads the vector that begins
+ * at x[at[t] + i * row_step + j * col_step]. */
+struct conv_lanes {
+    int64_t rows, cols, taps;
+    const wf_real *x;
+    int64_t row_step, col_step;
+    const int64_t *at;
+};
+
 /* Two vectors of outputs, side by side or not, for m filters: c[v][i * c_step] = bias[i] + the sum over p < k of a(i, p) times
  * b[v][offset[p]], in ascending p from 0. */
 struct conv_tiles {

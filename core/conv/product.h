@@ -54,6 +54,24 @@ struct conv_phase_taps {
 };
 void conv_find_taps(const struct wf_conv *s, int dim, int64_t remainder, struct conv_phase_taps *out);
 
+/* Fetches the beginning of what the next picture reads or writes: pictures are so short that the processor's own prefetching sees little of
+ * each. */
+static inline void conv_fetch(const wf_real *x, int64_t n)
+{
+    enum { AHEAD = 8192 / sizeof(wf_real) };
+    for (int64_t i = 0; i < WF_MIN(n, AHEAD); i += CACHE_LINE / (int64_t)sizeof *x)
+        __builtin_prefetch(x + i, 0, 2);
+}
+
+/* depthwise_lanes.c: filters that read one channel each, of pictures with short rows. Whether that is faster, for the outputs and the
+ * gradient of the weight, or for the gradient of x (`data`); and the same functions as those of depthwise.c. */
+bool conv_lanes_pay(const struct wf_conv *s, bool data);
+bool conv_lanes_forward(const struct wf_conv *s, const wf_real *x, const wf_real *weight, const wf_real *bias, wf_real *y,
+                        bool add) WF_CHECKED;
+bool conv_lanes_data(const struct wf_conv *s, const wf_real *dy, const wf_real *weight, const wf_real *bias, wf_real *dx,
+                     bool add) WF_CHECKED;
+bool conv_lanes_weight(const struct wf_conv *s, const wf_real *x, const wf_real *dy, wf_real *dweight, bool add) WF_CHECKED;
+
 /* depthwise.c: each filter reads one channel. */
 bool conv_depthwise_forward(const struct wf_conv *s, const wf_real *x, const wf_real *weight, const wf_real *bias, wf_real *y,
                             bool add) WF_CHECKED;

@@ -142,23 +142,34 @@ static bool has_outputs(struct wf_conv *s, int dim, int64_t after)
 static bool is_small(const struct wf_conv *s)
 {
     return s->batch * s->channels * s->height * s->width <= MOST && s->batch * s->filters * s->rows * s->cols <= MOST &&
+           s->filters * s->channels / s->groups * s->kernel[0] * s->kernel[1] <= MOST &&
            s->batch * s->filters * s->channels / s->groups * s->rows * s->cols * s->kernel[0] * s->kernel[1] <= 1 << 20;
 }
 
-/* A random convolution, of which some have a padding wider than the picture. `each`: channels that a filter reads; 0: any number. */
-static struct wf_conv any_convolution(int64_t each)
+/* Filters that read any number of channels; that read one; and those of pictures with short rows and about as many channels as vectors have
+ * lanes. */
+enum kind { ANY, DEPTHWISE, SHORT_ROWS };
+
+/* A random convolution, of which some have a padding wider than the picture. */
+static struct wf_conv any_convolution(enum kind kind)
 {
+    static const int64_t lanes[] = {3, 4, 7, 8, 12, 13, 16, 29, 33};
     static const int64_t channels[] = {2, 3, 7, 8, 12, 15, 16, 17, 24, 32, 33, 48}, filters[] = {1, 2, 3, 5, 8, 14, 16, 20, 29};
     static const int64_t kernels[] = {1, 2, 3, 5, 7}, strides[] = {1, 2, 2, 3, 9};
     static const int64_t widths[] = {1, 2, 3, 5, 7, 8, 9, 14, 15, 16, 17, 28, 31, 32, 33, 35, 63, 64, 66, 67};
     for (;;) {
         struct wf_conv s = {.batch = 1 + below(3), .groups = 1 + below(3), .height = 1 + below(13), .width = widths[below(20)]};
-        s.channels = s.groups * (each ? each : channels[below(12)]);
-        s.filters = s.groups * (each == 1 ? 1 + below(2) : filters[below(9)]);
+        if (kind == SHORT_ROWS) {
+            s.groups = lanes[below(9)];
+            s.height = 1 + below(below(2) ? 13 : 150);
+            s.width = widths[below(6)];
+        }
+        s.channels = s.groups * (kind == ANY ? channels[below(12)] : 1);
+        s.filters = s.groups * (kind == ANY ? filters[below(9)] : kind == DEPTHWISE ? 1 + below(2) : 1);
         bool outputs = true;
         for (int d = 0; d < 2; d++) {
             s.kernel[d] = kernels[below(5)];
-            s.stride[d] = strides[below(5)];
+            s.stride[d] = kind == SHORT_ROWS && below(2) ? 1 : strides[below(5)];
             s.dilation[d] = 1 + below(4) / 3;
             const int64_t most = below(8) ? (s.kernel[d] - 1) * s.dilation[d] : 20;
             s.before[d] = below(most + 1);
@@ -174,7 +185,7 @@ START_TEST(are_the_loops)
     start();
     EACH_ISA
     for (int i = 0; i < (sanitized() ? 100 : thorough() ? 1500 : 400); i++) {
-        const struct wf_conv s = any_convolution(i % 4 ? 1 : 0);
+        const struct wf_conv s = any_convolution(i % 3);
         check(&s, isa);
     }
 }
@@ -209,12 +220,13 @@ START_TEST(the_same_bits)
     start();
     EACH_ISA
     for (int i = 0; i < 60; i++) {
-        struct wf_conv s = any_convolution(1);
+        struct wf_conv s = any_convolution(i % 6 == 3 ? SHORT_ROWS : DEPTHWISE);
         s.batch = 16;
-        s.channels = s.filters = 8;
-        s.groups = i % 2 ? 8 : 1;
-        s.width = WF_MIN(s.width, 40);
-        if (!has_outputs(&s, 1, s.before[1]) || s.rows * s.cols > 1000)
+        s.height = WF_MIN(s.height, 13);
+        s.channels = s.filters = i % 3 ? 8 : 16;
+        s.groups = i % 2 ? s.channels : 1;
+        s.width = WF_MIN(s.width, i % 3 ? 40 : 20);
+        if (!has_outputs(&s, 0, s.before[0]) || !has_outputs(&s, 1, s.before[1]) || s.rows * s.cols > (i % 3 ? 1000 : 400))
             continue;
         wf_real *want[RESULTS];
         fill_all(&s);

@@ -14,6 +14,7 @@ struct wf_attention; /* defined in attention.h */
 struct wf_attention_part;
 struct conv_patches;  /* defined in core/conv/patches.h */
 struct conv_outputs;  /* defined in core/conv/patches.h */
+struct conv_lanes;    /* defined there too */
 struct wf_cell;       /* defined in recurrent.h */
 struct wf_scan_chunk; /* defined in selective_scan.h */
 struct gemm_isa;      /* defined in core/gemm/private.h */
