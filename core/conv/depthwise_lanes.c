@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Depthwise convolutions of pictures whose rows fill less than half a vector: the lanes are channels. A task has as many channels as a vector
- * has lanes. It copies them, padded with zeros, so that the channels of a position lie side by side. Outputs are added up in the order of
- * depthwise.c, and have its bits. */
+/* Depthwise convolutions of pictures whose rows fill less than half a vector: the lanes are channels. A task has as many channels as a
+ * vector has lanes. It copies them, padded with zeros, so that the channels of a position lie side by side. Outputs are added up in the
+ * order of depthwise.c, and have its bits. */
 #include <string.h>
 
 #include <weft/internal/scratch.h>
@@ -79,8 +79,8 @@ static bool place(struct work *w, int64_t row_step, int64_t col_step, bool mirro
     return true;
 }
 
-/* Copies the picture of `channels` channels; the zeros around it are there. All elements are transposed at once, to `whole`, because rows are
- * short. */
+/* Copies the picture of `channels` channels; the zeros around it are there. All elements are transposed at once, to `whole`, because rows
+ * are short. */
 static void copy_picture(const struct work *w, const wf_real *x, int64_t channels, wf_real *whole, wf_real *copy)
 {
     const int64_t lo = WF_MIN(WF_MAX(-w->col, 0), w->cols), hi = WF_MAX(lo, WF_MIN(w->width - w->col, w->cols)), lanes = gemm_isa()->lanes;

@@ -83,17 +83,30 @@ static int64_t taps_of_pair(const struct direct_weight *w)
 }
 
 /* Copies or adds the sums to their places: c[pair][f][tap of the pair][channel] to dweight[f][channel][t]. */
-static void put(const struct direct_weight *w, int64_t f0, int64_t filters, int64_t c0, int64_t channels, const wf_real *c)
+static inline void put_taps(const struct direct_weight *w, const int each, int64_t f0, int64_t filters, int64_t c0, int64_t channels,
+                            const wf_real *c)
 {
-    const int64_t taps = w->p->taps, nr = gemm_isa()->nr, each = taps_of_pair(w);
+    const int64_t taps = w->p->taps, nr = gemm_isa()->nr;
     for (int64_t f = 0; f < filters; f++) {
         wf_real *to = w->dweight + ((f0 + f) * w->p->channels + c0) * taps;
-        for (int64_t i = 0; i < channels; i++)
-            for (int64_t t = 0; t < taps; t++, to++) {
-                const wf_real sum = c[(t / each * filters + f) * nr + t % each * w->wide + i];
-                *to = w->add ? *to + sum : sum;
-            }
+        for (int64_t i = 0; i < channels; i++) {
+            const wf_real *sum = c + f * nr + i;
+            int64_t t = 0;
+            for (; t + each <= taps; t += each, sum += filters * nr)
+                for (int v = 0; v < each; v++, to++)
+                    *to = w->add ? *to + sum[v * w->wide] : sum[v * w->wide];
+            for (; t < taps; t++, to++) /* the first of the last pair */
+                *to = w->add ? *to + *sum : *sum;
+        }
     }
+}
+
+static void put(const struct direct_weight *w, int64_t f0, int64_t filters, int64_t c0, int64_t channels, const wf_real *c)
+{
+    if (taps_of_pair(w) == 1)
+        put_taps(w, 1, f0, filters, c0, channels, c);
+    else
+        put_taps(w, 2, f0, filters, c0, channels, c);
 }
 
 /* The part of the sums that a band of outputs gives: rows along[0], columns along[1], pictures b0 .. b0 + pictures - 1. */
