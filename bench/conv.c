@@ -78,11 +78,13 @@ int main(int argc, char **argv)
     if (!tape)
         return fail(error.message);
     char line[16];
+    bool found = false;
     for (int i = 0; i < CASES; i++) {
         double time[MOST];
         int count = 0;
         if (value['n'] && strcmp(value['n'], cases[i].name) != 0)
             continue;
+        found = true;
         if (value['w'] && !fgets(line, sizeof line, stdin))
             break;
         once(tape, i);
@@ -97,5 +99,5 @@ int main(int argc, char **argv)
         fflush(stdout);
     }
     wf_tape_free(tape);
-    return 0;
+    return found ? 0 : fail("-n: there is no such case");
 }

@@ -54,6 +54,8 @@ for _ in range(A.rounds):
         ours.setdefault(c['case'], []).append(c['ms'])
         theirs.setdefault(c['case'], []).append(torch_ms(c))
 ratios = []
+if not ours:
+    raise SystemExit('no case was run')
 for case in ours:
     ratio = statistics.median(t / o for t, o in zip(theirs[case], ours[case]))
     ratios.append(ratio)

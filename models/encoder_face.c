@@ -63,11 +63,8 @@ static int64_t count_of(const wf_tensor *ids)
     return wf_shape_count(&shape);
 }
 
-wf_tensor *wf_encoder_forward_with(const wf_model *model, wf_tensor *ids, const struct wf_encoder_call *call)
+static wf_tensor *hidden(const wf_model *model, wf_tensor *ids, const struct wf_encoder_call *call)
 {
-    wf_tensor *refused = wf_tape_needs(wf_tape_of(ids), "model, ids", model, ids);
-    if (refused)
-        return refused;
     static const struct wf_encoder_call whole_rows = {0};
     wf_tape *tape = wf_tape_of(ids);
     if (wf_is_poison(ids) || !tape)
@@ -91,6 +88,16 @@ wf_tensor *wf_encoder_forward_with(const wf_model *model, wf_tensor *ids, const 
     }
     wf_tensor *x = call ? model->family->hidden(model->body, ids, call) : wf_tape_fail(tape, WF_ERR_MEMORY, "no memory for a call");
     return wf_model_intact(model, wf_blocks_end(&pass, tape, x));
+}
+
+wf_tensor *wf_encoder_forward_with(const wf_model *model, wf_tensor *ids, const struct wf_encoder_call *call)
+{
+    wf_tensor *refused = wf_tape_needs(wf_tape_of(ids), "model, ids", model, ids);
+    if (refused)
+        return refused;
+    wf_tensor *x = hidden(model, ids, call);
+    wf_weights_end(x, call ? call->weights : NULL, model->shape.layers);
+    return x;
 }
 
 wf_tensor *wf_encoder_logits_with(const wf_model *model, wf_tensor *ids, const struct wf_encoder_call *call)

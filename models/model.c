@@ -218,7 +218,7 @@ static wf_tensor *hidden(const wf_model *model, wf_tensor *ids, struct wf_cache 
     if (wf_dim(ids, 1) > model->shape.context)
         return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: a row has %lld ids, but the context is %lld: shorten it", model->config.model,
                             (long long)wf_dim(ids, 1), (long long)model->shape.context);
-    if (cache && !model->family->cache && cache->layers != model->shape.layers)
+    if (cache && (cache->layers < 1 || (!model->family->cache && cache->layers != model->shape.layers)))
         return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the cache has %d layers, but the model has %lld: create it with wf_model_cache",
                             model->config.model, cache->layers, (long long)model->shape.layers);
     if (cache && model->family->no_cache)
@@ -316,7 +316,9 @@ wf_tensor *wf_model_attention(const wf_model *model, wf_tensor *ids, wf_tensor *
     wf_tensor *refused = wf_tape_needs(wf_tape_of(ids), "model, ids, weights", model, ids, weights);
     if (refused)
         return refused;
-    return wf_head_logits(model, hidden(model, ids, NULL, weights));
+    wf_tensor *x = hidden(model, ids, NULL, weights);
+    wf_weights_end(x, weights, model->shape.layers);
+    return wf_head_logits(model, x);
 }
 
 wf_tensor *wf_model_next(const wf_model *model, wf_tensor *ids, struct wf_cache *cache)

@@ -71,6 +71,11 @@ wf_tensor *wf_pairs_logits(const wf_model *model, wf_tape *tape, const struct wf
     if (refused)
         return refused;
     wf_tensor *x = hidden(model, tape, pairs, weights);
+    if (weights) {
+        wf_weights_end(x, weights->encoder, model->shape.encoder_layers);
+        wf_weights_end(x, weights->decoder, model->shape.layers);
+        wf_weights_end(x, weights->cross, model->shape.layers);
+    }
     if (!wf_is_poison(x) && wf_ndim(x) == 3)
         x = wf_reshape(x, wf_dim(x, 1), wf_dim(x, 2)); /* [1,T,d] -> [T,d] */
     return wf_head_logits(model, x);

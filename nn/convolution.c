@@ -17,7 +17,8 @@ static void init(wf_scope scope, struct wf_convolution *m, int dims, bool transp
     if (o->output_padding && !transposed)
         wf_scope_fail(scope, WF_ERR_ARGUMENT, "convolution: .output_padding is for transposed convolutions");
     if (o->output_padding < 0 || (o->output_padding > 0 && o->output_padding >= WF_MAX(WF_MAX(o->stride, o->dilation), 1)))
-        wf_scope_fail(scope, WF_ERR_ARGUMENT, "convolution: .output_padding is %lld: it must be below the stride or the dilation",
+        wf_scope_fail(scope, WF_ERR_ARGUMENT,
+                      "convolution: .output_padding is %lld: it must be at least 0, and below the stride or the dilation",
                       (long long)o->output_padding);
     wf_shape shape = {.ndim = dims + 2, .dim = {transposed ? channels : filters, (transposed ? filters : channels) / m->groups}};
     int64_t taps = 1;

@@ -250,9 +250,13 @@ static wf_status update_all(const struct run *r, int *done, wf_error *error)
         ranges += r->part->parameter[i].whole ? 0 : r->grads->place[i].count;
     if (ranges > 0)
         wf_parallel(r->grads->blocks, 0.5 * (double)ranges, update_block, (void *)r);
-    for (int i = 0; i < r->grads->parameters && why.code == WF_OK; *done = i += why.code == WF_OK)
+    for (*done = 0; *done < r->grads->parameters; ++*done) {
+        const int i = *done;
         if (r->part->parameter[i].whole && is_updated(r, i) && count_of(r->part, i) > 0 && wf_shard_owns(r->grads->shard, i, 0))
             update(r, i, 0, count_of(r->part, i), &why);
+        if (why.code != WF_OK)
+            break;
+    }
     return why.code == WF_OK ? WF_OK : wf_error_set(error, why.code, "%s", why.message);
 }
 
@@ -287,11 +291,15 @@ wf_status wf_optimizer_step(struct wf_optimizer *opt, wf_error *error)
         return status;
     opt->step++;
     refresh_groups(opt);
-    for (int64_t k = 0; k < opt->parts && status == WF_OK; k++) {
+    for (int64_t k = 0; k < opt->parts; k++) {
         wf_grads *grads = wf_registry_grads(opt->part[k].registry);
+        if (status != WF_OK) { /* of a registry before */
+            zero_gradients(&opt->part[k], grads);
+            continue;
+        }
         const struct run run = {opt, &opt->part[k], grads, moments_used(opt)};
         count_updates(opt, &opt->part[k]);
-        int done = 0;
+        int done;
         status = update_all(&run, &done, error);
         for (int i = 0; i < grads->parameters; i++) {
             struct wf_optimizer_parameter *p = &opt->part[k].parameter[i];

@@ -67,7 +67,8 @@ static wf_status check_axes(wf_call *c, int dims)
             return wf_call_fail(c, WF_ERR_ARGUMENT, "axis %d: the padding is %lld and %lld: neither may be negative", d,
                                 (long long)axis.before, (long long)axis.after);
         if (a->output_padding < 0 || WF_MAX(a->output_padding, -axis.after) >= WF_MAX(axis.stride, axis.dilation))
-            return wf_call_fail(c, WF_ERR_ARGUMENT, "axis %d: the output padding must be below the stride or the dilation", d);
+            return wf_call_fail(c, WF_ERR_ARGUMENT, "axis %d: the output padding must be at least 0, and below the stride or the dilation",
+                                d);
     }
     return WF_OK;
 }
@@ -98,9 +99,9 @@ static wf_status conv_shape(wf_call *c)
         const int64_t n = x->dim[d + 2], k = w->dim[d + 2];
         if (k < 1)
             return wf_call_fail(c, WF_ERR_SHAPE, "the weight has no elements along axis %d", d);
-        if ((double)axis.dilation * (double)k + (double)axis.stride * (double)n > 1e15)
-            return wf_call_fail(c, WF_ERR_SHAPE, "axis %d: a stride of %lld and a dilation of %lld lead too far", d, (long long)axis.stride,
-                                (long long)axis.dilation);
+        if ((double)axis.dilation * (double)k + (a->transposed ? (double)axis.stride * (double)n : 0) > 1e15)
+            return wf_call_fail(c, WF_ERR_SHAPE, "axis %d: with a stride of %lld and a dilation of %lld there are more elements than 1e15",
+                                d, (long long)axis.stride, (long long)axis.dilation);
         const int64_t reach = axis.dilation * (k - 1) + 1, padding = axis.before + axis.after;
         if (!a->transposed && n + padding < reach)
             return wf_call_fail(c, WF_ERR_SHAPE, "axis %d: the kernel reaches over %lld elements, more than the %lld of x with its padding",

@@ -70,7 +70,10 @@ static wf_status pool_shape(wf_call *c)
             continue;
         }
         const int64_t most = (int64_t)1 << 40;
-        if (axis.size < 1 || axis.stride < 1 || axis.before < 0 || axis.after < 0 || axis.size > most || axis.stride > most)
+        if (axis.size > most || axis.stride > most)
+            return wf_call_fail(c, WF_ERR_ARGUMENT, "axis %d: a window of %lld with stride %lld: at most %lld are possible", d,
+                                (long long)axis.size, (long long)axis.stride, (long long)most);
+        if (axis.size < 1 || axis.stride < 1 || axis.before < 0 || axis.after < 0)
             return wf_call_fail(c, WF_ERR_ARGUMENT, "axis %d: a window of %lld with stride %lld and padding %lld and %lld", d,
                                 (long long)axis.size, (long long)axis.stride, (long long)axis.before, (long long)axis.after);
         if (axis.before >= axis.size || axis.after >= axis.size)

@@ -46,9 +46,10 @@ static wf_status recurrent_shape(wf_call *c)
         return wf_call_fail(c, WF_ERR_SHAPE, "weight_hh must be [%d*H,H]", (int)G);
     const int64_t H = u->dim[1];
     if (w->ndim != 2 || w->dim[0] != G * H || w->dim[1] != in)
-        return wf_call_fail(c, WF_ERR_SHAPE, "weight_ih must be [%d*H,in] = [%lld,%lld] for x %s%s", (int)G, (long long)(G * H),
-                            (long long)in, packed ? "[N,in]" : "[B,T,in]",
-                            !packed && w->ndim == 2 && w->dim[1] == x->dim[1] ? "; wf_transpose(x, 1, 2) makes it of x [B,in,T]" : "");
+        return wf_call_fail(
+            c, WF_ERR_SHAPE, "weight_ih must be [%d*H,in] = [%lld,%lld] for x %s%s", (int)G, (long long)(G * H), (long long)in,
+            packed ? "[N,in]" : "[B,T,in]",
+            !packed && w->ndim == 2 && w->dim[1] == x->dim[1] && w->dim[1] != in ? "; wf_transpose(x, 1, 2) makes it of x [B,in,T]" : "");
     if (wf_want_vector(c, B_IH, "bias_ih", G * H) != WF_OK || wf_want_vector(c, B_HH, "bias_hh", G * H) != WF_OK ||
         want_shape(c, H0, "the initial state h", B, H) != WF_OK || want_shape(c, C0, "the initial state c", B, H) != WF_OK)
         return WF_ERR_SHAPE;

@@ -161,7 +161,7 @@ void WF_KERNEL(conv_join)(int64_t rows, int64_t n, int64_t step, int64_t part, c
     }
 }
 
-/* ---- Vectors whose lanes are channels: depthwise_lanes.c. In the inline functions `count` and `taps` are constants of each call. */
+/* ---- Vectors whose lanes are channels: depthwise_lanes.c. `count` of lane_outputs and `taps` of lane_sums are constants of each call. */
 enum { SIDE = 8 /* outputs of a row that are computed at once */ };
 
 V_INLINE void lane_outputs(const int count, const struct conv_lanes *t, const wf_real *x, const wf_real *weight, vr bias, wf_real *y)
@@ -205,21 +205,24 @@ V_INLINE void lane_sums(const int taps, const struct conv_lanes *t, const int64_
         v_store(sums + k * V_LANES, sum[k]);
 }
 
-#define LANES(n)                                                                                                                           \
+#define LANE_SUMS(n)                                                                                                                       \
     V_NOINLINE void lane_sums_##n(const struct conv_lanes *t, const int64_t *at, const wf_real *dy, wf_real *sums)                         \
     {                                                                                                                                      \
         lane_sums(n, t, at, dy, sums);                                                                                                     \
-    }                                                                                                                                      \
+    }
+#define LANE_OUTPUTS(n)                                                                                                                    \
     V_NOINLINE void lane_outputs_##n(const struct conv_lanes *t, const wf_real *x, const wf_real *weight, vr bias, wf_real *y)             \
     {                                                                                                                                      \
-        lane_outputs(WF_MIN(n, SIDE), t, x, weight, bias, y);                                                                              \
+        lane_outputs(n, t, x, weight, bias, y);                                                                                            \
     }
-#define LANE_SUMS(n) lane_sums_##n,
-#define LANE_OUTPUTS(n) lane_outputs_##n,
-EACH(LANES)
-static void (*const lane_sums_of[TAPS])(const struct conv_lanes *, const int64_t *, const wf_real *, wf_real *) = {EACH(LANE_SUMS)};
-static void (*const lane_outputs_of[TAPS])(const struct conv_lanes *, const wf_real *, const wf_real *, vr,
-                                           wf_real *) = {EACH(LANE_OUTPUTS)};
+#define LANE_SUMS_NAME(n) lane_sums_##n,
+#define LANE_OUTPUTS_NAME(n) lane_outputs_##n,
+#define EACH_8(what) what(1) what(2) what(3) what(4) what(5) what(6) what(7) what(8)
+EACH(LANE_SUMS)
+EACH_8(LANE_OUTPUTS)
+static void (*const lane_sums_of[TAPS])(const struct conv_lanes *, const int64_t *, const wf_real *, wf_real *) = {EACH(LANE_SUMS_NAME)};
+static void (*const lane_outputs_of[SIDE])(const struct conv_lanes *, const wf_real *, const wf_real *, vr,
+                                           wf_real *) = {EACH_8(LANE_OUTPUTS_NAME)};
 
 void WF_KERNEL(conv_lane_taps)(const struct conv_lanes *t, const wf_real *weight, const wf_real *bias, wf_real *y)
 {

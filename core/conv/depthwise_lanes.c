@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Depthwise convolutions of pictures whose rows fill less than half a vector: the lanes are channels. A task has as many channels as a
+/* Depthwise convolutions of pictures whose rows fill at most half a vector: the lanes are channels. A task has as many channels as a
  * vector has lanes. It copies them, padded with zeros, so that the channels of a position lie side by side. Outputs are added up in the
  * order of depthwise.c, and have its bits. */
 #include <string.h>

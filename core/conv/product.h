@@ -54,8 +54,8 @@ struct conv_phase_taps {
 };
 void conv_find_taps(const struct wf_conv *s, int dim, int64_t remainder, struct conv_phase_taps *out);
 
-/* Fetches the beginning of what the next picture reads or writes: pictures are so short that the processor's own prefetching sees little of
- * each. */
+/* Fetches the beginning of what a picture reads or writes, some time before: pictures are so short that the processor's own prefetching
+ * sees little of each. */
 static inline void conv_fetch(const wf_real *x, int64_t n)
 {
     enum { AHEAD = 8192 / sizeof(wf_real) };

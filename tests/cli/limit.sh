@@ -25,35 +25,35 @@ step_of() { sed -n 's/.*"event":"end","step":\([0-9]*\).*/\1/p' "$1/metrics.json
 
 # --- what is no time
 for bad in 0 0:00 -1 +5 1.5 5s 1:5 1:60 1:60:00 1:2:3:4 1-24:00:00 1-03 UNLIMITED 99999999999; do
-    expect 2 "--max-time: '$bad' is not a time: give seconds, MM:SS, H:MM:SS or D-HH:MM:SS" "$weft" train char-rms --train "$story" --out no --max-time=$bad
+    expect 2 "--max-time: '$bad' is not a time: give seconds, MM:SS, H:MM:SS or D-HH:MM:SS" "$weft" train char-rms --threads 1 --train "$story" --out no --max-time=$bad
 done
-expect 2 '--max-time needs a value' "$weft" train char-rms --train "$story" --out no --max-time=
+expect 2 '--max-time needs a value' "$weft" train char-rms --threads 1 --train "$story" --out no --max-time=
 [ ! -e no ] || failed 'a wrong time made a folder'
 "$weft" train --help | grep -q -- '--max-time=TIME' || failed 'no help'
 
-# --- ends, is resumed with a limit that is not reached, and has the bytes of a training without any
+# --- with one thread, which leaves the other processor to other tests: ends, is resumed with a limit that is not reached, and has the bytes of a training without any
 # shellcheck disable=SC2086
-limited 2000 "$weft" train char-rms --train "$story" --out broken --steps 100000000 $settings --set save_every=0 --max-time 2
+limited 2000 "$weft" train char-rms --threads 1 --train "$story" --out broken --steps 100000000 $settings --set save_every=0 --max-time 2
 first=$(step_of broken)
 [ "${first:-0}" -gt 0 ] || failed "nothing was done: $(tail -2 broken/metrics.jsonl)"
 # shellcheck disable=SC2086
-limited 2000 "$weft" train char-rms --train "$story" --out broken --resume --max-time 0:02
+limited 2000 "$weft" train char-rms --threads 1 --train "$story" --out broken --resume --max-time 0:02
 second=$(step_of broken)
 [ "${second:-0}" -gt "$first" ] || failed "the second start ended at step $second, the first at $first"
-"$weft" train char-rms --train "$story" --out broken --resume --steps $((second + 3)) --max-time 1-00:00:00 2>log || failed "resume: $(tail -1 log)"
+"$weft" train char-rms --threads 1 --train "$story" --out broken --resume --steps $((second + 3)) --max-time 1-00:00:00 2>log || failed "resume: $(tail -1 log)"
 grep -q 'trained to the end' log || failed "resume: $(tail -1 log)"
 # shellcheck disable=SC2086
-"$weft" train char-rms --train "$story" --out straight --steps $((second + 3)) $settings --set save_every=0 2>log || failed "straight: $(tail -1 log)"
+"$weft" train char-rms --threads 1 --train "$story" --out straight --steps $((second + 3)) $settings --set save_every=0 2>log || failed "straight: $(tail -1 log)"
 for file in model state; do
     cmp straight/$file.safetensors broken/$file.safetensors || failed "$file differs"
 done
 status=0
-"$weft" train char-rms --train "$story" --out broken --resume --steps $((second + 3)) --max-time 5 2>log || status=$?
+"$weft" train char-rms --threads 1 --train "$story" --out broken --resume --steps $((second + 3)) --max-time 5 2>log || status=$?
 [ $status = 0 ] || failed "a training that is done: exit code $status: $(tail -1 log)"
 
 # --- a validation that would take longer is dropped, and made up for
 awk 'BEGIN { for (i = 0; i < 30000; i++) printf "line %d of a text that is long, %s\n", i * 37 % 1009, i % 3 ? "over again" : "and once" }' >long.txt
-limited 2000 "$weft" train char-rms --train "$story" --valid long.txt --out valid --steps 1000 --set valid_every=1 --set valid_tokens=0 --set layers=8 --max-time 2
+limited 2000 "$weft" train char-rms --threads 1 --train "$story" --valid long.txt --out valid --steps 1000 --set valid_every=1 --set valid_tokens=0 --set layers=8 --max-time 2
 [ "$(step_of valid)" = 1 ] && [ "$(grep -c '"event":"valid"' valid/metrics.jsonl)" = 0 ] || failed "the validation was not dropped: $(tail -2 valid/metrics.jsonl)"
 
 # --- a limit that passes before anything is done: the same one again would lead to nothing

@@ -276,6 +276,28 @@ START_TEST(infinities_stay_in_their_place)
 }
 END_TEST
 
+/* The same where lanes are channels, whose rows lie in zeros: infinity in the padding's neighbour reaches only what reads it. */
+START_TEST(infinities_in_short_rows)
+{
+    start();
+    EACH_ISA
+    for (int64_t width = 2; width <= 8; width++) {
+        struct wf_conv s = {1, 16, 16, 3, width, 16, 3, 1, {1, 2}, {1, 1}, {0, 0}, {1, 1}};
+        ck_assert(has_outputs(&s, 1, 0));
+        fill_all(&s);
+        for (int64_t i = 0; i < 3; i++)
+            array[X].at[i * width] = INFINITY; /* of channel 0 */
+        compute(&s, false, false);
+        for (int64_t i = 0; i < array[DWEIGHT].n; i++)
+            expect(isfinite(array[DWEIGHT].at[i]) == (i > 0), "%s: width %lld: dweight[%lld] is %g", isa, (long long)width, (long long)i,
+                   (double)array[DWEIGHT].at[i]);
+        for (int64_t i = 0; i < array[Y].n; i++)
+            expect(isfinite(array[Y].at[i]) == (i % s.cols > 0 || i >= 3 * s.cols), "%s: width %lld: y[%lld] is %g", isa, (long long)width,
+                   (long long)i, (double)array[Y].at[i]);
+    }
+}
+END_TEST
+
 /* Without filters the transpose gives its bias. */
 START_TEST(no_filters)
 {
@@ -292,4 +314,5 @@ START_TEST(no_filters)
 }
 END_TEST
 
-WF_TEST_MAIN("convolution", are_the_loops, large_ones_are_the_loops, the_same_bits, infinities_stay_in_their_place, no_filters)
+WF_TEST_MAIN("convolution", are_the_loops, large_ones_are_the_loops, the_same_bits, infinities_stay_in_their_place,
+             infinities_in_short_rows, no_filters)

@@ -40,10 +40,13 @@ if [ "$what" = quick ]; then
         bits "$name.run" 9
     done
     # A training with wf_fit that ended in between and goes on ends with the bytes of one that did not.
-    mv vit-run straight
-    run ./vit --steps 2
-    run ./vit --steps 3 --resume
-    cmp vit-run/model.safetensors straight/model.safetensors || wrong 'vit: the weights of a resumed training differ'
+    for name in vit resnet; do
+        rm -rf straight
+        mv $name-run straight
+        run ./$name --steps 2
+        run ./$name --steps 3 --resume
+        cmp $name-run/model.safetensors straight/model.safetensors || wrong "$name: the weights of a resumed training differ"
+    done
     ./lstm inspect vit-run 2>err && wrong 'a run of vit was inspected'
     grep -q 'written by a program with wf_fit' err || wrong "inspect: $(cat err)"
     ./vit --steps 3 2>err && wrong 'vit took a folder that holds a run'

@@ -228,7 +228,8 @@ START_TEST(refused)
     ck_poison(wf_conv(X(1, 3, 8), X(2, 3, 3), NULL, .padding = -1), "axis 0: the padding is -1 and -1");
     ck_poison(wf_conv(X(1, 3, 8), X(2, 3, 3), NULL, .padding = 1, AXES({1, 1, 1, 1})), "give .axes, or .stride");
     ck_poison(wf_conv_transpose(X(1, 3, 8), X(4, 3, 3), NULL), "x has 3 channels in 1 groups, but the weight is for 4");
-    ck_poison(wf_conv_transpose(X(1, 3, 8), X(3, 2, 3), NULL, .stride = 2, .output_padding = 2), "the output padding must be below");
+    ck_poison(wf_conv_transpose(X(1, 3, 8), X(3, 2, 3), NULL, .stride = 2, .output_padding = 2),
+              "must be at least 0, and below the stride");
     ck_poison(wf_conv_transpose(X(1, 3, 8), X(3, 2, 3), NULL, .stride = 2, .padding = 2, .output_padding = 3), "the output padding must");
     ck_poison(wf_conv_transpose(X(1, 3, 1), X(3, 2, 2), NULL, .padding = 1), "axis 0: the result would have 0 elements");
     const int64_t many = ((int64_t)1 << 24) + 1, step = (int64_t)1 << 40; /* many - 1 steps are 0 elements in 64 bits */
@@ -249,7 +250,7 @@ START_TEST(refused)
     declared_wrong(r, ".output_padding is for transposed");
     r = new_registry();
     wf_conv_transpose1d_init(wf_root(r), &m, 4, 6, 3, .padding = 2, .output_padding = 1);
-    declared_wrong(r, ".output_padding is 1: it must be below the stride or the dilation");
+    declared_wrong(r, ".output_padding is 1: it must be at least 0, and below the stride or the dilation");
 }
 END_TEST
 

@@ -55,6 +55,7 @@ START_TEST(a_product_without_memory)
             if (t == 0 && status != WF_OK) {
                 ck_assert_int_eq(status, WF_ERR_MEMORY);
                 failed |= strstr(e.message, "no memory for the products of 'weight'") != NULL;
+                ck_assert(*value_of(registry, "weight") == 1 && opt.part[0].parameter[1].updates == 0);
             } else {
                 ck_assert_int_eq(status, WF_OK);
             }

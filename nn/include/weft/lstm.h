@@ -54,7 +54,7 @@ struct wf_recurrent_call {
     wf_tensor **last_h, **last_c;
     /* The first of m->layers consecutive layers of a cache of states (wf_cache_init_states) with the width wf_recurrent_width(m). The call
      * begins with the states in the cache and leaves the last states there. For one direction; not with the options above. After all
-     * layers count the steps once with wf_cache_advance; in a family (weft/family.h) Weft does that. */
+     * layers, count the steps once with wf_cache_advance; in a family (weft/family.h) Weft does that. */
     struct wf_kv *cache;
 };
 /* x [B,T,in] -> y [B,T,H], the states h of the last layer after each step; with both directions [B,T,2*H], the forward direction first. */

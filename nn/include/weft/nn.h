@@ -76,7 +76,7 @@ struct wf_convolution {
     bool transposed;
 };
 struct wf_convolution_options {
-    int64_t stride, padding, dilation, groups; /* as in struct wf_conv_options: of all axes; 0: 1, and no padding */
+    int64_t stride, padding, dilation, groups; /* as in struct wf_conv_options: of all axes; 0 means 1, for the padding none */
     int64_t output_padding;                    /* of a transposed convolution (struct wf_conv_transpose_options) */
     const struct wf_conv_axis *axes;           /* [1 or 2], instead: numbers for each axis (weft/ops.h) */
     const int64_t *kernel;                     /* [1 or 2], in place of the argument: Kh and Kw */

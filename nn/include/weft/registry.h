@@ -52,7 +52,7 @@ struct wf_initializer {
     enum wf_init_kind kind;
     double a;        /* the number a of WF_INIT_CONSTANT, WF_INIT_NORMAL and WF_INIT_UNIFORM */
     int64_t fan_in;  /* 0: the size of the last dimension. Modules set it where the shape does not tell it: for biases, and for the kernels
-                        of  convolutions, C / groups * Kh * Kw */
+                        of convolutions: the size of dimension 1 times Kh * Kw */
     int64_t fan_out; /* 0: the size of dimension 0, divided by `parts`. Convolutions set it to the size of dimension 0 times Kh * Kw */
     int64_t parts;   /* number of matrices stacked along dimension 0, such as 3 for q, k and v in one weight, or 4 for the gates of an LSTM;
                         0 means 1 */

@@ -129,7 +129,7 @@ struct wf_optimizer_parameter {
     int64_t updates;                  /* updates of this parameter */
     int64_t place[WF_RULE_SLABS + 1]; /* first element of its moments in each slab; -1: it has none there */
     int group;                        /* 1 + the index of its settings in wf_optimizer.group; 0: those of the optimiser */
-    int chosen;                       /* its next group, or -1, while a group is made */
+    int chosen;                       /* while a group is made its next group, or -1; in wf_optimizer_only the former `skipped` */
     bool placed;                      /* it has moments */
     bool wanted;                      /* it has moments, or must get them even if it is frozen, because a loaded state has some */
     bool whole;                       /* the rule updates it as a whole */
@@ -301,7 +301,8 @@ WF_API void wf_optimizer_decay_matrices_only(struct wf_optimizer *opt);
  * last step, the call succeeds too, and counts as an update although no value changes. After an error nothing has changed. WF_ERR_ARGUMENT:
  * a setting is out of its range. WF_ERR_STATE: the last backward pass failed. WF_ERR_NUMERIC: a gradient is not finite. WF_ERR_MEMORY: no
  * memory for the moments of parameters that are no longer frozen, or, for Muon, for the products of a matrix: only then something has
- * changed. The parameters before this matrix and those that are no matrices are updated, and the gradients count as zero. */
+ * changed. The parameters before this matrix and those of its registry that are no matrices are updated, and the momentum of the matrix has
+ * taken its gradient; the others are not updated. All gradients count as zero. */
 WF_API wf_status wf_optimizer_step(struct wf_optimizer *opt, wf_error *error) WF_CHECKED;
 /* The same function under the names of the optimisers. */
 #define wf_adam_step wf_optimizer_step

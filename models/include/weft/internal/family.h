@@ -57,6 +57,13 @@ struct wf_blocks_pass {
     bool ran;                     /* wf_blocks_forward was called */
     struct wf_blocks_pass *outer; /* the thread's pass before wf_blocks_begin, which wf_blocks_end restores */
 };
+/* After an error x is poison: so are then the attention weights of all layers, because the caller may go on with them. */
+static inline void wf_weights_end(wf_tensor *x, wf_tensor **weights, int64_t layers)
+{
+    for (int64_t i = 0; weights && i < layers && wf_is_poison(x); i++)
+        weights[i] = x;
+}
+
 void wf_blocks_begin(struct wf_blocks_pass *pass, const wf_model *model, const wf_tape *tape);
 wf_tensor *wf_blocks_end(struct wf_blocks_pass *pass, wf_tape *tape, wf_tensor *x);
 /* Returns x, or poison if a file from which weights are mapped was truncated (wf_registry_intact), so that x may be wrong. */
