@@ -25,7 +25,7 @@ START_TEST(errors_name_op_operands_and_shapes)
     REFUSED(wf_embedding(a, ids), WF_ERR_ARGUMENT, "embedding(left [2,3], ids [2,2]): ids[1,0] = 2 is not in 0 .. 1");
     REFUSED(wf_embedding(a, b), WF_ERR_ARGUMENT, "embedding(left [2,3], input [4]): operand 2 has dtype");
     REFUSED(wf_mul(a, ids), WF_ERR_ARGUMENT, "mul(left [2,3], ids [2,2]): operand 2 has dtype I32");
-    REFUSED(wf_layer_norm(a, b, NULL, 1e-5), WF_ERR_SHAPE, "layer_norm(left [2,3], input [4], none): the gain must be [3]");
+    REFUSED(wf_layer_norm(a, b, NULL, 1e-5), WF_ERR_SHAPE, "layer_norm(left [2,3], input [4], none): the weight must be [3]");
     REFUSED(wf_group_norm(a, 2, NULL, NULL, 1e-5), WF_ERR_ARGUMENT,
             "group_norm(left [2,3], none, none): 2 groups do not divide 3 channels");
     REFUSED(wf_group_norm(a, 0, NULL, NULL, 1e-5), WF_ERR_ARGUMENT,

@@ -235,9 +235,10 @@ START_TEST(refused)
     const int64_t many = ((int64_t)1 << 24) + 1, step = (int64_t)1 << 40; /* many - 1 steps are 0 elements in 64 bits */
     const wf_real one = 1;
     wf_tensor *lots = wf_expand(wf_input(tape, &one, WF_SHAPE(1, 1, 1), false), 1, 1, many);
-    ck_poison(wf_conv_transpose(lots, X(1, 1, 1), NULL, .stride = step), "axis 0: a stride of 1099511627776 and a dilation of 1 lead");
+    ck_poison(wf_conv_transpose(lots, X(1, 1, 1), NULL, .stride = step),
+              "axis 0: with a stride of 1099511627776 and a dilation of 1 there are more elements");
     lots = wf_expand(wf_input(tape, &one, WF_SHAPE(1, 1, 1), false), 1, 1, many);
-    ck_poison(wf_conv(X(1, 1, 1), lots, NULL, .dilation = step), "lead too far");
+    ck_poison(wf_conv(X(1, 1, 1), lots, NULL, .dilation = step), "there are more elements than 1e15");
     const int64_t far = ((int64_t)1 << 32) - 1; /* (far + 1)^2 padded elements are 0 in 64 bits */
     ck_poison(wf_conv(X(1, 1, 1, 1), X(1, 1, 2, 2), NULL, AXES({1, far, 0, far}, {1, far, 0, far})), "no memory to pack its operands");
     wf_tape_free(tape);
