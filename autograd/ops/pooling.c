@@ -56,14 +56,14 @@ static wf_status pool_shape(wf_call *c)
         return WF_ERR_ARGUMENT;
     if (a->invalid)
         return wf_call_fail(c, WF_ERR_ARGUMENT, "give .axes, or the size with .stride and .padding, not both");
+    if (a->adaptive && planes_want_rows(c, a->target[0]) != WF_OK)
+        return WF_ERR_ARGUMENT;
     wf_shape shape = wf_array_shape(&c->in[0]);
     for (int d = 0; d < axes; d++) {
         const int64_t n = shape.dim[d + 2];
         const struct wf_pool_axis axis = axis_of(a, axes, d + 2 - axes);
         if (a->adaptive) {
             shape.dim[d + 2] = a->target[d + 2 - axes];
-            if (axes == 1 && a->target[0] > 1)
-                return planes_no_rows(c, a->target[0]);
             if (shape.dim[d + 2] < 1 || n < 1)
                 return wf_call_fail(c, WF_ERR_SHAPE, "axis %d: %lld elements cannot become %lld", d, (long long)n,
                                     (long long)shape.dim[d + 2]);

@@ -41,8 +41,8 @@ static wf_status resize_shape(wf_call *c)
         return wf_call_fail(c, WF_ERR_SHAPE, "x must be [B,C,T] or [B,C,H,W]");
     if ((unsigned)a->how > WF_RESIZE_LINEAR_CORNERS)
         return wf_call_fail(c, WF_ERR_ARGUMENT, "the kind of interpolation is unknown");
-    if (shape.ndim == 3 && a->target[0] > 1)
-        return planes_no_rows(c, a->target[0]);
+    if (planes_want_rows(c, a->target[0]) != WF_OK)
+        return WF_ERR_ARGUMENT;
     for (int d = 2; d < shape.ndim; d++) {
         const int64_t n = shape.dim[d], out = a->target[d - shape.ndim + 2];
         if (out < 1 || n < 1 || out > INT32_MAX || n > INT32_MAX)

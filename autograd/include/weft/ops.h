@@ -254,8 +254,7 @@ WF_API wf_tensor *wf_one_hot(wf_tensor *ids, int64_t classes);
 
 /* --- constants of a tape -------------------------------------------------------------------------------------------- */
 /* start, start + step, start + 2 step, ... below `end` (above it if step < 0), as reals or as ids: ceil((end - start) / step) elements, as
- * in PyTorch, so that rounding may add one at `end`. WF_ERR_ARGUMENT if the step is 0 or
- * leads away from `end`. */
+ * in PyTorch, so that rounding may add one at `end`. WF_ERR_ARGUMENT if the step is 0 or leads away from `end`. */
 WF_API wf_tensor *wf_arange(wf_tape *tape, double start, double end, double step);
 WF_API wf_tensor *wf_arange_ids(wf_tape *tape, int32_t start, int32_t end, int32_t step);
 WF_API wf_tensor *wf_eye(wf_tape *tape, int64_t rows, int64_t columns); /* 1 where row and column are equal, else 0 */
