@@ -4,6 +4,7 @@
 #include <weft/internal/tape_needs.h>
 
 #include <weft/internal/family.h>
+#include <weft/internal/weights_end.h>
 
 /* The check_... functions return NULL if the call is correct. Otherwise they set an error on the tape and return poison. */
 

@@ -9,6 +9,7 @@
 #include <weft/models.h>
 
 #include <weft/internal/family.h>
+#include <weft/internal/weights_end.h>
 
 #include "keys.h"
 
@@ -203,6 +204,14 @@ static bool cache_written(struct wf_cache *cache, int64_t tokens)
     return written || !any;
 }
 
+wf_tensor *wf_cache_untouched(const wf_model *model, wf_tensor *x, const char *function, const struct wf_cache *cache, int32_t before)
+{
+    if (wf_is_poison(x) || cache->length[0] == before)
+        return x;
+    return wf_tape_fail(wf_tape_of(x), WF_ERR_STATE, "family %s: %s called wf_cache_advance, which Weft does afterwards: leave it out",
+                        model->family->name, function);
+}
+
 /* ids [B,T] -> input of the output layer [B,T,d]. A row longer than the context is refused, even if the table of positions is longer. */
 static wf_tensor *hidden(const wf_model *model, wf_tensor *ids, struct wf_cache *cache, wf_tensor **weights)
 {
@@ -233,9 +242,9 @@ static wf_tensor *hidden(const wf_model *model, wf_tensor *ids, struct wf_cache 
         return wf_tape_fail(tape, WF_ERR_ARGUMENT, "family %s: forward returned NULL, not a tensor", model->family->name);
     if (!cache || wf_is_poison(x))
         return x;
-    if (cache->length[0] != before)
-        return wf_tape_fail(tape, WF_ERR_STATE, "family %s: forward called wf_cache_advance, which Weft does afterwards: leave it out",
-                            model->family->name);
+    x = wf_cache_untouched(model, x, "forward", cache, before);
+    if (wf_is_poison(x))
+        return x;
     if (!cache_written(cache, wf_dim(ids, 1)))
         return wf_tape_fail(tape, WF_ERR_STATE, "family %s ignores its cache: %s, or set .no_cache", model->family->name,
                             cache->states ? "keep states with wf_kv_set_state" : "pass &cache->layer[i] on to the attention of layer i");

@@ -4,6 +4,7 @@
 #include <weft/seq2seq.h>
 
 #include <weft/internal/family.h>
+#include <weft/internal/weights_end.h>
 
 /* Returns NULL for an encoder-decoder. For any other model sets an error on the tape and returns poison. */
 static wf_tensor *refuse(const wf_model *model, wf_tape *tape)
@@ -148,12 +149,9 @@ wf_tensor *wf_model_decode(const wf_model *model, wf_tensor *ids, struct wf_cach
         offsets[i] = translations.offsets[i] * (int32_t)length;
     struct wf_decoding d = {.target = {offsets, translations.count}, .source = source, .kv = kv, .cache = cache};
     const int32_t before = cache->length[0];
-    wf_tensor *x = model->family->decode(model->body, ids, &d); /* [R T,d] */
+    wf_tensor *x = wf_cache_untouched(model, model->family->decode(model->body, ids, &d), "decode", cache, before); /* [R T,d] */
     if (wf_is_poison(x))
         return x;
-    if (cache->length[0] != before)
-        return wf_tape_fail(tape, WF_ERR_STATE, "family %s: decode called wf_cache_advance, which Weft does afterwards: leave it out",
-                            model->family->name);
     wf_cache_advance(cache, length);
     if (length > 1)
         x = wf_reshape(wf_slice(wf_reshape(x, rows, length, -1), 1, -1, 1), rows, -1); /* [R,d] */

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include <weft/internal/minmax.h>
+#include <weft/internal/weights_end.h>
 
 #include "internal.h"
 
@@ -263,23 +264,15 @@ static bool project(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_ca
     return true;
 }
 
-/* A call that ends here: its weights are the poison too, because the caller may go on with them. */
-static wf_tensor *ended(const struct wf_mha_call *call, wf_tensor *poison)
-{
-    if (call->weights)
-        *call->weights = poison;
-    return poison;
-}
-
 /* Attends, and applies output projection, dropout and residual. Releases the tensors in a->made after their last use. */
 static wf_tensor *attend(const struct wf_mha *m, struct operands *a, const struct wf_mha_call *call)
 {
     wf_tape *tape = wf_tape_of_operands(3, (wf_tensor *[]){a->part.q, a->part.k, a->part.v});
     a->key_lengths = call->key_lengths;
     if (call->cache && m->cross)
-        return ended(call, wf_tape_fail(tape, WF_ERR_ARGUMENT, cross_has_no_cache));
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, cross_has_no_cache);
     if (call->cache && (!cache_fits(tape, call->cache, a->part.k, a->part.v) || !through_cache(tape, call, a)))
-        return ended(call, wf_tape_fail(tape, WF_ERR_STATE, "attention: the cache cannot be used"));
+        return wf_tape_fail(tape, WF_ERR_STATE, "attention: the cache cannot be used");
     wf_tensor *y =
         wf_attention(a->part.q, a->part.k, a->part.v, .heads = m->heads, .kv_heads = m->kv_heads, .scale = m->scale, .causal = call->causal,
                      .starts = call->causal || m->window > 0 ? a->starts : NULL, .window = m->window, .softcap = m->softcap,
@@ -297,16 +290,23 @@ static wf_tensor *attend(const struct wf_mha *m, struct operands *a, const struc
 
 static const struct wf_mha_call no_call;
 
-wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_call *call)
+static wf_tensor *forward(const struct wf_mha *m, wf_tensor *x, struct wf_mha_call c)
 {
     struct operands a = {.count = 0};
-    struct wf_mha_call c = call ? *call : no_call;
     if (wf_is_poison(x))
-        return ended(&c, x);
+        return x;
     x = sublayer_begin(x, &c.residual);
     if (!project(m, x, &c, &a))
-        return ended(&c, wf_tape_fail(wf_tape_of(x), WF_ERR_STATE, "attention: no queries and keys"));
+        return wf_tape_fail(wf_tape_of(x), WF_ERR_STATE, "attention: no queries and keys");
     return sublayer_end(attend(m, &a, &c), x, c.residual);
+}
+
+wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_call *call)
+{
+    call = call ? call : &no_call;
+    wf_tensor *y = forward(m, x, *call);
+    wf_weights_end(y, call->weights, 1);
+    return y;
 }
 
 struct wf_mha_parts wf_mha_project_with(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_call *call)
@@ -321,5 +321,8 @@ struct wf_mha_parts wf_mha_project_with(const struct wf_mha *m, wf_tensor *x, co
 wf_tensor *wf_mha_attend_with(const struct wf_mha *m, struct wf_mha_parts parts, const struct wf_mha_call *call)
 {
     struct operands a = {.part = parts};
-    return attend(m, &a, call ? call : &no_call);
+    call = call ? call : &no_call;
+    wf_tensor *y = attend(m, &a, call);
+    wf_weights_end(y, call->weights, 1);
+    return y;
 }

@@ -57,17 +57,13 @@ struct wf_blocks_pass {
     bool ran;                     /* wf_blocks_forward was called */
     struct wf_blocks_pass *outer; /* the thread's pass before wf_blocks_begin, which wf_blocks_end restores */
 };
-/* After an error x is poison: so are then the attention weights of all layers, because the caller may go on with them. */
-static inline void wf_weights_end(wf_tensor *x, wf_tensor **weights, int64_t layers)
-{
-    for (int64_t i = 0; weights && i < layers && wf_is_poison(x); i++)
-        weights[i] = x;
-}
-
 void wf_blocks_begin(struct wf_blocks_pass *pass, const wf_model *model, const wf_tape *tape);
 wf_tensor *wf_blocks_end(struct wf_blocks_pass *pass, wf_tape *tape, wf_tensor *x);
 /* Returns x, or poison if a file from which weights are mapped was truncated (wf_registry_intact), so that x may be wrong. */
 wf_tensor *wf_model_intact(const wf_model *model, wf_tensor *x);
+/* Returns x, the result of the family's function of this name, or poison if that has advanced the cache, whose first row held `before`
+ * tokens: the caller advances it. */
+wf_tensor *wf_cache_untouched(const wf_model *model, wf_tensor *x, const char *function, const struct wf_cache *cache, int32_t before);
 /* Copies `bytes` bytes to memory of the tape, because backward computes blocks again when the caller's memory may already be freed. Returns
  * NULL if `from` is NULL, or if there is no memory, which is an error of the tape. */
 void *wf_blocks_copy(wf_tape *tape, const void *from, size_t bytes);
