@@ -274,6 +274,26 @@ static void zero_gradients(const struct wf_optimizer_part *part, wf_grads *grads
         grads->valid[i] = grads->valid[i] && part->parameter[i].skipped;
 }
 
+/* The update of one registry, whose gradients stay. */
+static wf_status update_part(const struct wf_optimizer *opt, struct wf_optimizer_part *part, wf_grads *grads, wf_error *error)
+{
+    const struct run run = {opt, part, grads, moments_used(opt)};
+    int done;
+    count_updates(opt, part);
+    const wf_status status = update_all(&run, &done, error);
+    for (int i = 0; i < grads->parameters; i++) {
+        struct wf_optimizer_parameter *p = &part->parameter[i];
+        if (is_updated(&run, i) && p->whole && i >= done)
+            p->updates--;
+        else if (is_updated(&run, i))
+            p->averaged = opt->ema > 0;
+    }
+    if (status == WF_OK)
+        wf_registry_change_buffers(part->registry);
+    grads->updates++;
+    return status;
+}
+
 wf_status wf_optimizer_step(struct wf_optimizer *opt, wf_error *error)
 {
     if (wf_needs(error, "opt", opt))
@@ -293,25 +313,9 @@ wf_status wf_optimizer_step(struct wf_optimizer *opt, wf_error *error)
     refresh_groups(opt);
     for (int64_t k = 0; k < opt->parts; k++) {
         wf_grads *grads = wf_registry_grads(opt->part[k].registry);
-        if (status != WF_OK) { /* of a registry before */
-            zero_gradients(&opt->part[k], grads);
-            continue;
-        }
-        const struct run run = {opt, &opt->part[k], grads, moments_used(opt)};
-        count_updates(opt, &opt->part[k]);
-        int done;
-        status = update_all(&run, &done, error);
-        for (int i = 0; i < grads->parameters; i++) {
-            struct wf_optimizer_parameter *p = &opt->part[k].parameter[i];
-            if (is_updated(&run, i) && p->whole && i >= done)
-                p->updates--;
-            else if (is_updated(&run, i))
-                p->averaged = opt->ema > 0;
-        }
         if (status == WF_OK)
-            wf_registry_change_buffers(opt->part[k].registry);
-        zero_gradients(&opt->part[k], grads);
-        grads->updates++;
+            status = update_part(opt, &opt->part[k], grads, error);
+        zero_gradients(&opt->part[k], grads); /* also after an error in a registry before */
     }
     return status;
 }

@@ -367,8 +367,8 @@ struct wf_schedule {
     double (*function)(void *ctx, int64_t step);
     void *ctx; /* the first argument of `function` */
 };
-/* Returns the learning rate of update `step`, which counts from 0. After the last step the rate stays as it is. NaN, which
- * an optimiser refuses: `schedule` is NULL, its function is, or a kind that decays has no `steps`. */
+/* Returns the learning rate of update `step`, which counts from 0. After the last step the rate stays as it is. NaN, which an
+ * optimiser refuses: `schedule` is NULL, its function is, or a kind that decays has no `steps`. */
 WF_API double wf_schedule_lr(const struct wf_schedule *schedule, int64_t step);
 
 WF_END_DECLS
