@@ -226,7 +226,7 @@ static void (*const lane_outputs_of[SIDE])(const struct conv_lanes *, const wf_r
 
 void WF_KERNEL(conv_lane_taps)(const struct conv_lanes *t, const wf_real *weight, const wf_real *bias, wf_real *y)
 {
-    const vr first = bias ? v_load(bias) : v_set(0);
+    const vr first = v_load(bias);
     for (int64_t i = 0; i < t->rows; i++)
         for (int64_t j = 0, n; j < t->cols; j += n, y += n * V_LANES) {
             n = WF_MIN(t->cols - j, SIDE);
@@ -257,12 +257,6 @@ void WF_KERNEL(conv_lane_unpack)(int64_t positions, int64_t channels, const wf_r
         for (int i = 0; i < V_LANES; i++)
             r[i] = v_load(x + i * V_LANES);
         v_transpose(r);
-        if (channels == V_LANES && n >= V_LANES && !add) {
-#pragma GCC unroll 16
-            for (int i = 0; i < V_LANES; i++)
-                v_store(y + i * y_step + p, r[i]);
-            continue;
-        }
 #pragma GCC unroll 16
         for (int i = 0; i < V_LANES; i++)
             if (i < channels)
