@@ -39,8 +39,8 @@ def torch_ms(c):
 
 ours, theirs = {}, {}
 for _ in range(A.rounds):
-    weft = subprocess.Popen([pathlib.Path(A.build) / 'bench' / 'conv', '-t', str(A.threads), '-s', str(A.seconds), '-w'] + (['-n', A.case] if A.case else []),
-                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    program = [pathlib.Path(A.build) / 'bench' / 'conv', '-t', str(A.threads), '-s', str(A.seconds), '-w']
+    weft = subprocess.Popen(program + (['-n', A.case] if A.case else []), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     while True:
         try:
             weft.stdin.write('\n')

@@ -31,7 +31,8 @@ expect 2 '--max-time needs a value' "$weft" train char-rms --threads 1 --train "
 [ ! -e no ] || failed 'a wrong time made a folder'
 "$weft" train --help | grep -q -- '--max-time=TIME' || failed 'no help'
 
-# --- with one thread, which leaves the other processor to other tests: ends, is resumed with a limit that is not reached, and has the bytes of a training without any
+# --- ends, is resumed with a limit that is not reached, and has the bytes of a training without any; on one thread, which leaves the other
+# processor to other tests
 # shellcheck disable=SC2086
 limited 2000 "$weft" train char-rms --threads 1 --train "$story" --out broken --steps 100000000 $settings --set save_every=0 --max-time 2
 first=$(step_of broken)
